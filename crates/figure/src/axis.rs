@@ -1,48 +1,48 @@
-//! Axes: what they are, where they begin and end, and where their ticks stand.
+//! Axes: their labels and scales, their ranges, and the positions of their ticks.
 //!
-//! Positions are linear: a logarithmic axis is a linear one of decimal logarithms with other
-//! labels, so that the drawing knows one kind of axis.
+//! Positions are linear. A logarithmic axis is a linear one of decimal logarithms with other
+//! labels, so that the drawing code handles one kind of axis.
 
 use crate::limits::{GREATEST_VALUE, TICKS};
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// The measured quantity, with the unit.
     pub label: String,
-    /// How values become positions.
+    /// The mapping of values to positions.
     pub scale: Scale,
-    /// Values with names of their own, such as policies under bars. Empty: numbers are chosen.
+    /// Values with names, such as policies under bars. If empty, numbers are chosen.
     pub names: Vec<(f64, String)>,
 }
 
-/// How values become positions.
+/// The mapping of values to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal steps, equal distances.
+    /// Equal steps have equal distances.
     Linear,
-    /// Equal factors, equal distances; shows positive values only.
+    /// Equal factors have equal distances; only positive values are shown.
     Log,
 }
 
 impl Axis {
-    /// A linear axis with numbers.
+    /// Creates a linear axis with numbers.
     pub fn linear(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), scale: Scale::Linear, names: Vec::new() }
     }
 
-    /// A logarithmic axis with numbers.
+    /// Creates a logarithmic axis with numbers.
     pub fn log(label: impl Into<String>) -> Axis {
         Axis { scale: Scale::Log, ..Axis::linear(label) }
     }
 
-    /// An axis of names: the first stands at 0, the next at 1, and so on.
+    /// Creates an axis of names: the first at 0, the next at 1, and so on.
     pub fn named(label: impl Into<String>, names: impl IntoIterator<Item = impl Into<String>>) -> Axis {
         let names = names.into_iter().enumerate().map(|(at, name)| (at as f64, name.into())).collect();
         Axis { names, ..Axis::linear(label) }
     }
 
-    /// Where a value stands, if it can be shown.
+    /// Returns the position of a value, if it can be shown.
     pub(crate) fn position(&self, value: f64) -> Option<f64> {
         match self.scale {
             Scale::Linear => (value.abs() < GREATEST_VALUE).then_some(value),
@@ -50,7 +50,7 @@ impl Axis {
         }
     }
 
-    /// Ticks between two positions: where, and what they say.
+    /// Returns the ticks between two positions: their positions and labels.
     pub(crate) fn ticks(&self, low: f64, high: f64) -> Vec<(f64, String)> {
         if !self.names.is_empty() {
             let placed = self.names.iter().filter_map(|(value, name)| Some((self.position(*value)?, name.clone())));
@@ -63,21 +63,21 @@ impl Axis {
     }
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten, [`TICKS`] at most.
+/// Returns multiples of 1, 2 or 5 times a power of ten, at most [`TICKS`].
 fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     let power = 10_f64.powf(((high - low) / TICKS as f64).log10().floor());
     let fits = |step: &f64| (((high - low) / step) as usize) < TICKS;
     let step = [1.0, 2.0, 5.0, 10.0, 20.0].into_iter().map(|factor| factor * power).find(fits).unwrap_or(high - low);
     let (first, last) = ((low / step).ceil(), (high / step).floor());
-    // Where the range is too narrow for its magnitude, steps vanish in the rounding.
+    // In a range that is too narrow for its magnitude, the steps vanish in rounding.
     if (last - first).is_nan() || last - first > TICKS as f64 {
         return vec![low, high];
     }
     (0..=(last - first).max(0.0) as u32).map(|i| (first + f64::from(i)) * step).map(|tick| tick + 0.0).collect()
 }
 
-/// Powers of ten, thinned to [`TICKS`]; with their two- and fivefold where there are at most two of
-/// them. Positions are logarithms, ticks are not.
+/// Returns powers of ten, thinned to [`TICKS`]; with their double and fivefold if there are at most
+/// two of them. Positions are logarithms, ticks are not.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.floor() as i32, high.ceil() as i32);
     let every = ((last - first) as usize).div_ceil(TICKS).max(1);
@@ -88,7 +88,8 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     all.filter(|value| (low - slack..=high + slack).contains(&value.log10())).collect()
 }
 
-/// A number as short as it can be read: three to five digits, k, M, G and T, powers of ten beyond.
+/// Formats a number as short as it is readable: three to five digits, k, M, G and T, powers of ten
+/// beyond.
 fn number(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {

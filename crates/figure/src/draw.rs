@@ -1,4 +1,4 @@
-//! The picture, by plotters: axes and grid, the series, the legend.
+//! The picture, drawn by plotters: axes and grid, the series, the legend.
 
 use crate::limits::{LEGEND_LINES, POINTS_A_SERIES, TEXT_CHARS};
 use crate::{Axis, Figure, Scale, Series, Style};
@@ -8,11 +8,11 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::ops::Range;
 
-/// Pixels of the plot with its axes; the picture scales with the page.
+/// The size of the plot with its axes, in pixels. The picture scales with the page.
 const PLOT: (u32, u32) = (590, 400);
-/// Least and greatest width of the legend at the right of it, which grows with the names.
+/// The least and the greatest width of the legend at the right, which grows with the names.
 const LEGEND_WIDTH: (u32, u32) = (170, 460);
-/// Height of one of its lines.
+/// The height of a line of the legend.
 const LEGEND_LINE: u32 = 22;
 const FONT: &str = "system-ui, sans-serif";
 
@@ -20,7 +20,7 @@ const PAPER: RGBColor = RGBColor(0xFF, 0xFF, 0xFE);
 const INK: RGBColor = RGBColor(0x1A, 0x1A, 0x1C);
 const GRID: RGBColor = RGBColor(0xDD, 0xDE, 0xE0);
 
-/// Okabe and Ito's colours but for black and yellow, and each one's lighter form for dark paper.
+/// Okabe and Ito's colours without black and yellow, and the lighter form of each for dark pages.
 const COLOURS: [(RGBColor, &str); 6] = [
     (RGBColor(0x00, 0x72, 0xB2), "#4FB3E8"),
     (RGBColor(0xD5, 0x5E, 0x00), "#FF8A3C"),
@@ -36,8 +36,8 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 pub(crate) fn svg(figure: &Figure) -> String {
     let mut drawing = String::new();
-    // Plotters' errors are the backend's, and this one writes into a string; a picture without a
-    // part of itself would be the worst of it.
+    // Plotters' errors come from the backend, and this one writes into a string. At worst, a part
+    // of the picture would be missing.
     let _ = draw(figure, &mut drawing);
     let content = drawing.split_once('>').map_or("", |(_, content)| content);
     let (width, height) = size(figure);
@@ -49,17 +49,17 @@ pub(crate) fn svg(figure: &Figure) -> String {
     )
 }
 
-/// Room for the plot, and for all names of the legend.
+/// Returns the size: the plot, and room for all names of the legend.
 fn size(figure: &Figure) -> (u32, u32) {
     let longest = figure.series.iter().map(|series| shown(&series.name).chars().count()).max().unwrap_or(0);
-    // A character of this font is seven pixels wide or less; before it stands the sign.
+    // A character of this font is at most seven pixels wide, and the series' sign precedes it.
     let legend = (40 + 7 * longest as u32).clamp(LEGEND_WIDTH.0, LEGEND_WIDTH.1);
     let lines = figure.series.len().min(LEGEND_LINES) as u32;
     (PLOT.0 + legend, PLOT.1.max(60 + LEGEND_LINE * lines))
 }
 
-/// The colours on a dark page. They go by the attribute that the light ones are written with, so a
-/// viewer without style sheets shows those.
+/// Returns the colours for a dark page. The rules select the attribute of the light colours, so a
+/// viewer without style sheets shows the light ones.
 fn dark_style() -> String {
     let mut rules = String::new();
     let papers = [(PAPER, "#17181C"), (INK, "#E6E6E9"), (GRID, "#34363D")];
@@ -78,7 +78,7 @@ fn draw(figure: &Figure, into: &mut String) -> Drawn {
     let all: Vec<Placed> = figure.series.iter().map(|series| Placed::new(series, figure)).collect();
     let (x_low, x_high) =
         extent(&figure.x, all.iter().flat_map(Placed::xs), has_bars(figure) || !figure.x.names.is_empty());
-    // Bars stand on zero, where the axis has one.
+    // Bars begin at zero, if the axis contains it.
     let zero = (has_bars(figure) && figure.y.scale == Scale::Linear).then_some(0.0);
     let (y_low, y_high) = extent(&figure.y, all.iter().flat_map(Placed::ys).chain(zero), false);
     let foot = zero.unwrap_or(y_low);
@@ -120,7 +120,7 @@ fn draw(figure: &Figure, into: &mut String) -> Drawn {
     Ok(())
 }
 
-/// An axis as plotters wants it: positions become pixels, and the ticks say what they are.
+/// An axis in the form of plotters: positions become pixels, with labels at the ticks.
 struct Track {
     low: f64,
     high: f64,
@@ -198,8 +198,8 @@ fn has_bars(figure: &Figure) -> bool {
     figure.series.iter().any(|series| series.style == Style::Bars)
 }
 
-/// From the least to the greatest position, and some air. A linear axis of positive values that
-/// come near zero begins there.
+/// Returns the range from the least to the greatest position, with a margin. A linear axis of
+/// positive values that come near zero begins at zero.
 fn extent(axis: &Axis, positions: impl Iterator<Item = f64>, has_places: bool) -> (f64, f64) {
     let named = axis.names.iter().filter_map(|(value, _)| axis.position(*value));
     let (low, high) = positions.chain(named).fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
@@ -207,7 +207,7 @@ fn extent(axis: &Axis, positions: impl Iterator<Item = f64>, has_places: bool) -
         return (0.0, 1.0);
     }
     if has_places {
-        // Half the place of a bar or a name at each end.
+        // Half the width of a bar or a name at each end.
         return (low - 0.6, high + 0.6);
     }
     let span = (high - low).max(high.abs().max(low.abs()) * 1e-6).max(1e-9);
@@ -216,7 +216,7 @@ fn extent(axis: &Axis, positions: impl Iterator<Item = f64>, has_places: bool) -
     (if near_zero { 0.0 } else { low - 0.03 * span }, if is_all_ones { 1.0 } else { high + 0.05 * span })
 }
 
-/// How the series of this number is drawn.
+/// The style of the series with this number.
 struct Pen {
     colour: RGBColor,
     is_dashed: bool,
@@ -236,7 +236,7 @@ impl Pen {
     }
 }
 
-/// Points that get a mark of their own on a line.
+/// The most points that get marks on a line.
 const MARKED: usize = 40;
 
 fn draw_line(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
@@ -259,7 +259,7 @@ fn draw_marks(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
     draw_whiskers(chart, &placed.intervals, pen)
 }
 
-/// The `of` series of bars share each unit of x; this is series `number` of them.
+/// Draws series `number` of the `of` series of bars that share each unit of x.
 fn draw_bars(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen, (number, of): (usize, usize), foot: f64) -> Drawn {
     let width = 0.8 / of as f64;
     let left = |x: f64| x - 0.4 + width * number as f64;
@@ -296,7 +296,8 @@ fn text(size: u32) -> TextStyle<'static> {
     (FONT, size).into_font().color(&INK)
 }
 
-/// What of a text is drawn: no control characters, which XML forbids, and not more than fits.
+/// Returns the text as drawn: without control characters, which XML forbids, and not longer than
+/// fits.
 fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{FFFE}' | '\u{FFFF}')).take(TEXT_CHARS).collect()
 }

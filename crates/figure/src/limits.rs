@@ -1,18 +1,18 @@
-//! What bounds a figure.
+//! The limits of a figure.
 
-/// Points that are drawn of a series, the first and the last among them: about four a pixel of the
-/// plot's width. More are thinned evenly.
+/// The points of a series that are drawn, including the first and the last: about four per pixel of
+/// the plot's width. More points are thinned evenly.
 pub const POINTS_A_SERIES: usize = 2_000;
 
-/// Magnitudes from here on are not drawn, as infinities are not: differences between them would
-/// overflow.
+/// Values of this magnitude or more are not drawn, like infinities, because differences between
+/// them would overflow.
 pub const GREATEST_VALUE: f64 = 1e100;
 
-/// Characters of a title, label or name that are drawn; what does not fit the picture is of no use.
+/// The characters of a title, label or name that are drawn. More do not fit the picture.
 pub const TEXT_CHARS: usize = 120;
 
-/// Ticks of an axis at most, so that labels do not run into each other.
+/// The most ticks of an axis, so that labels do not overlap.
 pub const TICKS: usize = 9;
 
-/// Names of a legend that the picture grows for: nobody tells more lines than these apart.
+/// The most names of a legend for which the picture grows. A reader cannot distinguish more lines.
 pub const LEGEND_LINES: usize = 60;

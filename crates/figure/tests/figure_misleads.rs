@@ -1,4 +1,4 @@
-//! A figure that shows what was not measured, or cannot be shown at all.
+//! Failures of a figure: it shows values that were not measured, or cannot be shown at all.
 
 use larder_figure::limits::POINTS_A_SERIES;
 use larder_figure::{Axis, Figure, Scale, Series, Style};
@@ -8,7 +8,7 @@ fn figure(series: Vec<Series>) -> Figure {
     Figure { title: "A <title> & \"more\"".to_owned(), x: Axis::linear("x"), y: Axis::log("y"), series }
 }
 
-/// Centres of the marks of a picture.
+/// The centres of the marks of a picture.
 fn marks(svg: &str) -> Vec<(f64, f64)> {
     let number = |tag: &str, name: &str| {
         let value = tag.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
@@ -19,8 +19,8 @@ fn marks(svg: &str) -> Vec<(f64, f64)> {
 
 #[test]
 fn points_are_out_of_place() {
-    // Equal factors are equal distances on the logarithmic axis, equal steps on the linear one. The
-    // last mark is the legend's.
+    // Equal factors are equal distances on the logarithmic axis, and equal steps on the linear one.
+    // The last mark is that of the legend.
     let svg = figure(vec![Series::points("s", vec![(0.0, 1.0), (1.0, 10.0), (2.0, 100.0), (3.0, 1000.0)])]).svg();
     let marks = marks(&svg);
     assert_eq!(marks.len(), 5);

@@ -1,10 +1,10 @@
-//! Packet-hops a second of one thread, and what a simulated dumbbell costs:
-//! `cargo bench -p larder-netsim`, or only the networks with a word in their names:
-//! `cargo bench -p larder-netsim -- chain`. With `--svg=FILE`, those that grow are drawn too: the
-//! figure of docs/simulate.md.
+//! Benchmark of packet-hops per second of one thread, and of the cost of a simulated dumbbell:
+//! `cargo bench -p larder-netsim`. `cargo bench -p larder-netsim -- chain` runs only the networks
+//! with this word in their names. `--svg=FILE` also draws the networks that grow: the figure of
+//! docs/simulate.md.
 //!
-//! CPU time of the thread, the median of five runs: other programs on the machine count for little.
-//! With the allocator of the binary `larder`.
+//! The result is the thread's CPU time, the median of five runs, so that other programs on the
+//! machine have little influence. The allocator is that of the binary `larder`.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
-    // First, while the allocator holds nothing to give again.
+    // Runs first, while the allocator holds no freed memory.
     if wanted("memory") {
         memory();
     }
@@ -37,7 +37,7 @@ fn main() {
 
 // ---- How it grows: with nodes and links at one load, and with packets in flight ----
 
-/// A network's size, and the speeds of its runs.
+/// The size of a network, and the speeds of its runs.
 type Grown = Vec<(f64, Speeds)>;
 
 fn nodes_grow() -> (&'static str, Grown) {
@@ -59,7 +59,7 @@ fn links_grow() -> (&'static str, Grown) {
 
 fn flight_grows() -> (&'static str, Grown) {
     let of = |packets: u64| {
-        // Until they are all under way.
+        // The warm-up ends when all of them are in flight.
         let (name, warm_up) = (format!("grows: two nodes, {packets} in flight"), packets.div_ceil(20_000));
         let speeds = report(&name, warm_up, 5, || in_flight_at_once(packets));
         speeds.map(|speeds| (packets as f64, speeds))
@@ -87,27 +87,27 @@ fn draw(grown: [(&str, Grown); 3]) -> String {
 
 // ---- Measuring ----
 
-/// What the command line says behind these letters.
+/// Returns the value of a command-line option with this prefix.
 #[allow(clippy::disallowed_methods, reason = "the command line of a benchmark")]
 fn argument(name: &str) -> Option<String> {
     std::env::args().find_map(|word| word.strip_prefix(name).map(str::to_owned))
 }
 
-/// Whether the command line names it, or nothing.
+/// Returns true if the command line names it, or names nothing.
 #[allow(clippy::disallowed_methods, reason = "the command line of a benchmark")]
 fn wanted(what: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
     words.peek().is_none() || words.any(|word| what.contains(&word))
 }
 
-/// Packet-hops a CPU-second.
+/// Packet-hops per CPU-second.
 struct Speeds {
     least: f64,
     median: f64,
     most: f64,
 }
 
-/// Runs a network five times, and tells how fast the seconds behind the warm-up went.
+/// Runs a network five times, and prints the speed of the seconds after the warm-up.
 fn report(what: &str, warm_up: u64, seconds: u64, make: impl Fn() -> Simulation) -> Option<Speeds> {
     if !wanted(what) {
         return None;
@@ -128,7 +128,7 @@ fn report(what: &str, warm_up: u64, seconds: u64, make: impl Fn() -> Simulation)
     Some(Speeds { least: speed(runs[4]), median: speed(runs[2]), most: speed(runs[0]) })
 }
 
-/// A consumer at one end, a producer at the other, nothing asked for twice.
+/// A consumer at one end and a producer at the other, without repeated requests.
 fn chain(nodes: usize, frequency: f64, payload: usize) -> Simulation {
     let mut network = Simulation::new(1);
     let link = LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), Duration::from_millis(2));
@@ -142,7 +142,7 @@ fn chain(nodes: usize, frequency: f64, payload: usize) -> Simulation {
 }
 
 /// A Barabási–Albert network with a producer at the first node and consumers at the last ten,
-/// together 4000 Interests a second, no hits.
+/// together 4000 Interests per second, without hits.
 fn scale_free(nodes: usize, links: usize) -> Simulation {
     let mut network = Simulation::new(1);
     let link = LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), Duration::from_millis(2));
@@ -161,7 +161,7 @@ fn scale_free(nodes: usize, links: usize) -> Simulation {
     network
 }
 
-/// Two nodes a long link apart: so many Interests and Data are under way at any time.
+/// Two nodes with a long link between them, so that this many Interests and Data are in flight.
 fn in_flight_at_once(packets: u64) -> Simulation {
     let mut network = Simulation::new(1);
     let delay = Duration::from_secs_f64(packets as f64 / 20_000.0 / 2.0);
@@ -205,7 +205,7 @@ fn serve(network: &mut Simulation, at: larder_netsim::NodeId, prefix: &str, payl
     network.serve(&prefix.parse().expect("a name"), producer).expect("routes");
 }
 
-/// Bytes of this process for each Interest under way: 200,000 of them on one long link.
+/// Prints the bytes of this process per pending Interest, with 200,000 of them on one long link.
 fn memory() {
     let mut network = Simulation::new(1);
     let link = LinkConfig::new(BitRate::from_bits_per_second(10_000_000_000), Duration::from_secs(3));
@@ -229,7 +229,7 @@ fn cpu() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Resident bytes, of Linux; 0 elsewhere.
+/// The resident memory in bytes, on Linux; 0 elsewhere.
 fn resident() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<f64>().ok()).unwrap_or(0.0) * 4096.0

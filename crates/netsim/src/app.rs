@@ -10,8 +10,8 @@ pub struct AppId(pub u32);
 
 /// An application of one node.
 ///
-/// Any crate can implement this trait: [`crate::Simulation::add_app`] takes a boxed application, and
-/// [`crate::Simulation::app`] returns it by its type after the run, with what it has measured.
+/// Any crate can implement this trait: [`crate::Simulation::add_app`] takes a boxed application,
+/// and [`crate::Simulation::app`] returns it by its type after the run, with what it has measured.
 /// `examples/custom_app.rs` is a complete program. An application reads no clock and draws chance
 /// only from a stream of [`crate::Simulation::streams`], so that one seed always gives one result.
 ///

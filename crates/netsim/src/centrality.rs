@@ -1,26 +1,26 @@
 //! Betweenness centrality of nodes (Brandes, A faster algorithm for betweenness centrality, J.
 //! Math. Sociology 25, 2001, algorithm 1).
 //!
-//! From each node in turn: breadth first over the links, counting shortest paths; then from the
-//! farthest node back, each hands its predecessors their shares of the paths that end at it or
-//! behind it. Links count one hop each, as in Cache less for more (Chai et al., 2012), whatever
-//! their metric. O(nodes · links) time, O(nodes + links) memory.
+//! From each node, a breadth-first search over the links counts shortest paths. Then, from the
+//! farthest node back, each node adds to its predecessors their shares of the paths that end at it
+//! or behind it. Each link counts as one hop, whatever its metric, as in Cache less for more (Chai
+//! et al., 2012). O(nodes · links) time, O(nodes + links) memory.
 
 use crate::link::Channel;
 
-/// Parts of a path that the centralities are told in: where paths are shared by three or seven
-/// nodes, sums that are equal stay so.
+/// The unit of centralities, a fraction of a path. Rounding to it keeps equal sums equal when three
+/// or seven nodes share a path.
 const PARTS: f64 = 1024.0;
 
-/// Of each node, the pairs of other nodes whose shortest paths lead through it, each pair counted
-/// in both directions and shared among its shortest paths; in 1024ths.
+/// Returns for each node the number of ordered pairs of other nodes whose shortest paths lead
+/// through it, in 1024ths of a path. Several shortest paths of one pair share its count equally.
 pub(crate) fn betweenness(nodes: usize, channels: &[Channel]) -> Vec<u64> {
     let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); nodes];
     for channel in channels {
         let (from, to) = channel.ends();
         neighbours[from.0 as usize].push(to.0);
     }
-    // Parallel links make no more paths.
+    // Parallel links add no paths.
     for list in &mut neighbours {
         list.sort_unstable();
         list.dedup();
@@ -82,11 +82,12 @@ mod tests {
     #[test]
     fn a_line_a_star_and_a_ring_by_hand() {
         let link = LinkConfig::new("1Mbps".parse().unwrap(), Duration::ZERO);
-        // Of five in a row: 3 pairs cross the second, 4 the middle, both ways.
+        // In a row of five nodes, 3 pairs cross the second node and 4 the middle one, in both
+        // directions.
         assert_eq!(of(&Topology::line(5, &link)), [0, 6, 8, 6, 0].map(|pairs| pairs * 1024));
         // All pairs of leaves cross the root.
         assert_eq!(of(&Topology::tree(4, 1, &link)), [12, 0, 0, 0, 0].map(|pairs| pairs * 1024));
-        // Of a square, each of two opposite corners carries half of the other two's paths.
+        // In a square, each of two opposite corners carries half of the paths of the other two.
         assert_eq!(of(&Topology::grid(2, 2, &link)), [1024; 4]);
         // Networkx's betweenness_centrality(normalized=False), for both ways: 8/3 in the corners,
         // 10 at the sides, 64/3 in the middle.

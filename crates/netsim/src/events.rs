@@ -1,37 +1,37 @@
-//! What is to happen, in a total order: by time, and at one time in the order in which it was
-//! planned.
+//! The event queue: events in a total order by time, and at one time in the order of their
+//! planning.
 //!
-//! A binary heap; 32 bytes an event, the packets beside it. Nothing is ever taken out again: an
-//! event that no longer holds is recognised by who gets it (a timer by its time, an arrival by its
-//! link's epoch).
+//! The queue is a binary heap with 32 bytes per event; packets are stored beside it. No event is
+//! ever removed early. The receiver of an event recognises one that is no longer valid: a timer by
+//! its time, an arrival by the epoch of its link.
 
 use crate::frame::Frame;
 use larder_units::Time;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// What happens.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A frame reaches the end of a channel.
     Arrive { channel: u32, frame: u32, epoch: u32 },
-    /// A channel has sent its last frame, and there are more.
+    /// A channel has sent its last frame, and more frames wait.
     Ready { channel: u32, epoch: u32 },
-    /// The end of a link from which a channel leads asked to be called.
+    /// The timer of link reliability at the start of a channel.
     Reliability { channel: u32 },
     /// A packet for an application.
     Deliver { app: u32, frame: u32 },
-    /// An application asked to be called.
+    /// The timer of an application.
     Timer { app: u32 },
-    /// A forwarder asked to be called.
+    /// The timer of a forwarder.
     Wake { node: u32 },
-    /// A TCP segment for an end at the node that it leaves from.
+    /// A TCP segment from a host to another host at the same node.
     Segment { node: u32, frame: u32 },
-    /// A connection's end asked to be called.
+    /// The timer of an end of a TCP connection.
     Tcp { end: u32 },
-    /// An HTTP host asked to be called.
+    /// The timer of an HTTP host.
     Http { host: u32 },
-    /// Something breaks, or is mended.
+    /// A planned failure or repair.
     Fault { index: u32 },
 }
 
@@ -43,7 +43,7 @@ struct Planned {
 }
 
 impl Ord for Planned {
-    /// The heap gives the greatest: the earliest.
+    /// Reverses the order, since the heap returns the greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))
     }
@@ -70,13 +70,13 @@ pub(crate) struct EventQueue {
 }
 
 impl EventQueue {
-    /// Plans an event; two at one time happen in the order of their planning.
+    /// Plans an event. Two events at one time happen in the order of their planning.
     pub(crate) fn plan(&mut self, at: Time, event: Event) {
         self.heap.push(Planned { at, order: self.planned, event });
         self.planned += 1;
     }
 
-    /// Takes out the next event up to `end`.
+    /// Removes and returns the next event up to and including the time `end`.
     pub(crate) fn next(&mut self, end: Time) -> Option<(Time, Event)> {
         if self.heap.peek()?.at > end {
             return None;
@@ -84,18 +84,18 @@ impl EventQueue {
         self.heap.pop().map(|next| (next.at, next.event))
     }
 
-    /// When the next event happens.
+    /// The time of the next event.
     pub(crate) fn next_at(&self) -> Option<Time> {
         self.heap.peek().map(|next| next.at)
     }
 
-    /// Events planned and not yet happened.
+    /// The number of planned events.
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
 }
 
-/// Frames on their way, by number; a number is used again.
+/// Frames on links, by number. A number is reused after its frame is taken.
 #[derive(Default)]
 pub(crate) struct Frames {
     slots: Vec<Frame>,
@@ -125,12 +125,12 @@ impl Frames {
         frame
     }
 
-    /// Those that are on their way.
+    /// All frames; a free slot is an empty frame.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Frame> {
         self.slots.iter()
     }
 
-    /// Of them all.
+    /// The total length of all frames.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

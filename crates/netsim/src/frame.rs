@@ -1,15 +1,15 @@
-//! Frames on their way: bytes of their own, or a large Data that many nodes hold at once.
+//! Frames: owned bytes, or a large Data whose bytes many nodes share.
 //!
-//! A Data passes many nodes, and each may store it: with shared bytes it is copied once, when its
-//! producer sends it, and not at each node.
+//! A Data passes many nodes, and each of them may store it. With shared bytes it is copied once,
+//! when its producer sends it, and not at each node.
 
 use crate::limits::SHARED_BYTES;
 use larder_forwarder::StoredPacket;
 use larder_packet::types;
 use std::ops::Deref;
 
-/// The first byte of a frame that is a TCP segment: IPv4's version and header length, with which no
-/// NDN packet begins.
+/// The first byte of a frame that is a TCP segment: IPv4's version and header length. No NDN packet
+/// begins with this byte.
 pub(crate) const SEGMENT_FIRST_BYTE: u8 = 0x45;
 
 /// Returns true if a frame is a TCP segment.
@@ -17,16 +17,16 @@ pub(crate) fn is_segment(frame: &[u8]) -> bool {
     frame.first() == Some(&SEGMENT_FIRST_BYTE)
 }
 
-/// A frame; cheap to hand on.
+/// A frame. A shared frame is cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) enum Frame {
     Own(Vec<u8>),
-    /// A bare Data.
+    /// A Data without a link header.
     Shared(StoredPacket),
 }
 
 impl Frame {
-    /// What an application sends: shared where it is Data and large.
+    /// Returns a frame for a packet that an application sends. A large Data is shared.
     pub(crate) fn sent(packet: Vec<u8>) -> Frame {
         let is_data = packet.first().is_some_and(|first| u32::from(*first) == types::DATA);
         match is_data && packet.len() >= SHARED_BYTES {
@@ -35,7 +35,7 @@ impl Frame {
         }
     }
 
-    /// Where the bytes lie that others may hold too.
+    /// The address of the bytes, if other frames may share them.
     pub(crate) fn shared_at(&self) -> Option<*const u8> {
         match self {
             Frame::Own(_) => None,
@@ -43,7 +43,7 @@ impl Frame {
         }
     }
 
-    /// Bytes that nobody else has.
+    /// Returns the bytes, copied if they are shared.
     pub(crate) fn into_own(self) -> Vec<u8> {
         match self {
             Frame::Own(bytes) => bytes,

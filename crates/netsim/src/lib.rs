@@ -1,20 +1,24 @@
-//! Networks in virtual time: the forwarder that is deployed, between links and applications that
-//! are models.
+//! A network simulator: real forwarders in virtual time, between modelled links and applications.
 //!
 //! A [`Simulation`] owns an event queue with a total order, nodes, links and applications. A node
-//! is a real [`larder_forwarder::Forwarder`] and handles real packets: what crosses a link is the
-//! bytes that would cross a cable. Links have a rate, a delay, a queue and losses ([`LinkConfig`]);
-//! applications ([`App`]) stand behind a local face of their node. Chance comes from one random
-//! stream a component, named after it: the same seed gives the same bytes again, on any machine
-//! whose logarithms, powers and roots round alike, and a new node disturbs no other's draws.
+//! is a real [`larder_forwarder::Forwarder`] and handles real packets: a frame on a link has the
+//! bytes that it would have on a cable. Links have a rate, a delay, a queue and losses
+//! ([`LinkConfig`]). Applications ([`App`]) are connected to a local face of their node; other
+//! crates can supply their own (`examples/custom_app.rs`).
 //!
-//! It is not: a model of hosts (forwarding takes no time, applications neither), or of radio. HTTP
-//! over a model of TCP is in [`tcp`].
+//! Each component draws from one random stream that is named after it. The same seed gives the same
+//! bytes on every machine whose logarithms, powers and roots round alike, and a new node does not
+//! change what others draw.
 //!
-//! Read first: [`Simulation`], and [`App`].
+//! The crate does not model hosts (forwarding and applications take no time) or radio. HTTP over a
+//! model of TCP is in [`tcp`].
+//!
+//! Read first: [`Simulation`] and [`App`].
 //!
 //! ```text
-//!  App ──local face── Forwarder ──face── Channel (queue ─ rate ─ loss ─ delay) ──face── Forwarder ──local face── App
+//!  App ──local face── Forwarder ──face── Channel (queue ─ rate ─ loss ─ delay)
+//!                                           │
+//!                                          face── Forwarder ──local face── App
 //! ```
 //!
 //! ```

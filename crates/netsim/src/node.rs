@@ -1,4 +1,4 @@
-//! Nodes: a forwarder, and what stands behind each of its faces.
+//! Nodes: a forwarder, and the channel or application behind each of its faces.
 
 use crate::error::ConfigError;
 use crate::limits::MAX_PACKET_BYTES;
@@ -7,23 +7,23 @@ use larder_packet::Name;
 use larder_policy::{Engine, Spec};
 use larder_units::{ByteSize, Streams, Time};
 
-/// A node's number, in the order in which they were made.
+/// The number of a node, in the order in which nodes were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// What a node is like.
+/// The configuration of a node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// The Content Store's policy.
+    /// The policy of the Content Store.
     pub policy: Spec,
-    /// The Content Store's capacity.
+    /// The capacity of the Content Store.
     pub capacity: Capacity,
-    /// The strategy under `/`, where it is not the forwarder's own.
+    /// The strategy of the prefix `/`. `None` keeps the forwarder's default.
     pub strategy: Option<Name>,
-    /// Interests pending at once.
+    /// The capacity of the PIT.
     pub pit_entries: usize,
-    /// Bytes of the largest packet that it takes: 8800 in real networks, up to
-    /// [`crate::limits::MAX_PACKET_BYTES`] here. All nodes' must agree.
+    /// The size of the largest packet that the node accepts: 8800 bytes in real networks, up to
+    /// [`crate::limits::MAX_PACKET_BYTES`] here. All nodes must have the same value.
     pub max_packet_bytes: usize,
 }
 
@@ -40,16 +40,16 @@ impl Default for NodeConfig {
     }
 }
 
-/// What a Content Store holds.
+/// The capacity of a Content Store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// So many bytes, as Larder counts: packets and what it takes to keep them.
+    /// A number of bytes, counted as Larder does: packets and their metadata.
     Bytes(ByteSize),
-    /// So many packets, whatever their size, as NFD and ndnSIM count.
+    /// A number of packets of any size, counted as NFD and ndnSIM do.
     Packets(u64),
 }
 
-/// Where a face leads.
+/// The destination of a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Port {
     Channel(u32),
@@ -60,17 +60,17 @@ pub(crate) struct Node {
     pub(crate) name: String,
     config: NodeConfig,
     pub(crate) forwarder: Forwarder,
-    /// By face, from the forwarder's first on.
+    /// By face number, from the forwarder's first face on.
     ports: Vec<(FaceConfig, Port)>,
     first_face: u64,
     routes: Vec<(Name, Route)>,
-    /// When the forwarder will be woken.
+    /// The time of the planned wake-up event.
     pub(crate) wake: Time,
     pub(crate) is_up: bool,
     streams: Streams,
     restarts: u32,
     centrality: Option<u64>,
-    /// Frames that came while it was down.
+    /// Frames that arrived while the node was down.
     pub(crate) missed: u64,
 }
 
@@ -115,14 +115,14 @@ impl Node {
         Ok(())
     }
 
-    /// The caches of a path tell each other their places, this one's betweenness among them.
+    /// Lets this cache exchange its position on paths with others, with this betweenness.
     pub(crate) fn set_centrality(&mut self, centrality: u64) {
         self.centrality = Some(centrality);
         self.forwarder.set_centrality(centrality);
     }
 
-    /// A fresh forwarder with the faces and routes of the one before: what was pending and stored
-    /// is gone.
+    /// Replaces the forwarder with a new one that has the same faces and routes. Pending Interests
+    /// and stored Data are lost.
     pub(crate) fn restart(&mut self) -> Result<(), ConfigError> {
         self.restarts += 1;
         let seed = self.streams.stream(&format!("restart {}", self.restarts)).bits();

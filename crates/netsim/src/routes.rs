@@ -6,16 +6,17 @@ use crate::node::NodeId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A node's next hop.
+/// The next hop of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
     pub(crate) channel: ChannelId,
-    /// Of the whole path.
+    /// The cost of the whole path.
     pub(crate) cost: u64,
 }
 
-/// Each node's next hop towards `to`; `None` for itself, and where there is no path. Of equal paths
-/// the one by the lower node, then the lower link: the same on every machine.
+/// Returns each node's next hop towards `to`; `None` for `to` itself and for nodes without a path.
+/// Of equal paths, the one through the lower node number wins, then the lower link number, so that
+/// the result is the same on every machine.
 pub(crate) fn towards(to: NodeId, nodes: usize, channels: &[Channel]) -> Vec<Option<Hop>> {
     let mut into: Vec<Vec<u32>> = vec![Vec::new(); nodes];
     for channel in channels {

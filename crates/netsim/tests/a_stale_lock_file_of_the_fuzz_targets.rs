@@ -1,6 +1,7 @@
-//! `fuzz/` is a workspace of its own, so `cargo test` does not keep its lock file current, and
-//! `fuzz/smoke` builds with `--locked`. Each of the project's packages has the dependencies there
-//! that its manifest names. (`cargo metadata --locked` would need the registry.)
+//! Failure: the lock file of `fuzz/` is out of date. `fuzz/` is a workspace of its own, so
+//! `cargo test` does not update its lock file, and `fuzz/smoke` builds with `--locked`. The test
+//! compares the dependencies of each of the project's packages with its manifest.
+//! (`cargo metadata --locked` would need the registry.)
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,13 +13,14 @@ fn read(file: &str) -> Table {
     text.parse().unwrap()
 }
 
-/// The names of a package's dependencies in a lock file; a version follows where there are several.
+/// The names of a package's dependencies in a lock file. A version follows a name that occurs
+/// twice.
 fn locked(package: &Value) -> BTreeSet<String> {
     let entries = package.get("dependencies").and_then(Value::as_array).into_iter().flatten();
     entries.filter_map(|entry| Some(entry.as_str()?.split(' ').next()?.to_owned())).collect()
 }
 
-/// The names of the dependencies that a manifest names, without those of tests.
+/// The names of a manifest's dependencies, without those of tests.
 fn declared(manifest: &Table) -> BTreeSet<String> {
     let targets = manifest.get("target").and_then(Value::as_table).into_iter().flat_map(|targets| targets.values());
     let tables = targets.filter_map(Value::as_table).chain([manifest]);

@@ -1,4 +1,4 @@
-//! What one fears of a network of caches: that copies stand where the policy did not put them.
+//! Failures of a network of caches: copies are not where the policy places them.
 
 use larder_netsim::scenario::{Figure, Scenario};
 
@@ -10,8 +10,8 @@ fn value(figures: &[Figure], component: &str, quantity: &str) -> f64 {
     found.next().unwrap_or_else(|| panic!("no {quantity} of {component}")).value
 }
 
-/// A consumer at n0, caches at n1 to n4, a producer at n5: `asked` Interests for one content, one
-/// after another.
+/// A consumer at n0, caches at n1 to n4, a producer at n5. The consumer sends `asked` Interests for
+/// one content, one after another.
 fn line(policy: &str, asked: u32, more: &str) -> Vec<Figure> {
     let text = format!(
         r#"
@@ -46,13 +46,13 @@ fn stored(figures: &[Figure]) -> [f64; 6] {
 #[test]
 fn each_copy_stands_where_the_policy_puts_it() {
     assert_eq!(stored(&line("lru", 1, "")), [0.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
-    // Each request moves it one hop nearer.
+    // Each request moves the copy one hop nearer.
     assert_eq!(stored(&line("lcd+lru", 1, "")), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
     assert_eq!(stored(&line("lcd+lru", 2, "")), [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
     assert_eq!(stored(&line("lcd+lru", 4, "")), [0.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
-    // Of six in a row the two in the middle are as central.
+    // In a row of six, the two middle nodes have the same centrality.
     assert_eq!(stored(&line("betweenness+lru", 1, "")), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
-    // Then n2 answers, and n1 is the most central of what is left of the path.
+    // Then n2 answers, and n1 is the most central node of the rest of the path.
     assert_eq!(stored(&line("betweenness+lru", 2, "")), [0.0, 1.0, 1.0, 1.0, 0.0, 0.0]);
 }
 
@@ -63,8 +63,8 @@ fn a_restart_forgets_the_copies_and_not_the_place() {
 }
 
 /// Hit ratios and delays of an independent simulation with Icarus' semantics (one request at a time
-/// over a network without queues), the mean of six seeds. Theirs and ours scatter by 0.008 at this
-/// length; docs/simulate.md has longer runs, which agree within 0.004.
+/// over a network without queues), the mean of six seeds. Both scatter by 0.008 at this length.
+/// docs/simulate.md has longer runs, which agree within 0.004.
 #[test]
 fn hit_ratios_are_those_of_an_independent_simulation() {
     let smaller = CACHES

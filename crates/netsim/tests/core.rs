@@ -1,5 +1,5 @@
-//! What everything else stands on: the links' arithmetic, the order of events, and that a seed is a
-//! run.
+//! The basis of all other tests: the arithmetic of links, the order of events, and the determinism
+//! of a seed.
 
 use larder_netsim::apps::{
     Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, ZipfMandelbrot,
@@ -24,7 +24,7 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// Sends a burst when it starts, and remembers what came and when.
+/// Sends a burst at its start, and records the arrival times of the answers.
 struct Burst {
     interests: u64,
     sent: bool,
@@ -72,8 +72,8 @@ fn pair(config: &LinkConfig, interests: u64) -> (Simulation, AppId, LinkId) {
 fn data_comes_back_when_the_rates_and_delays_say() {
     let (mut network, burst, _) = pair(&link(10, 50), 2);
     network.run_until(Time::from_secs(1)).unwrap();
-    // The Interest takes 25 bytes: 20 µs. Then 50 ms, 1 ms for the Data's 1250 bytes, 50 ms; the
-    // second Data waits for the first.
+    // The Interest has 25 bytes and takes 20 µs, then 50 ms. The Data has 1250 bytes and takes 1
+    // ms, then 50 ms. The second Data waits for the first.
     let interest = InterestBuilder::new("/p/seq=0".parse::<Name>().unwrap()).nonce(1).build().len() as u64;
     let first = Time::from_nanos(interest * 800) + Duration::from_millis(101);
     let heard: Vec<Time> = network.app::<Burst>(burst).unwrap().heard.iter().map(|(at, _)| *at).collect();
@@ -85,12 +85,13 @@ fn a_full_queue_drops_the_last_to_come() {
     let shallow = LinkConfig { queue: Queueing::DropTail(Depth::Packets(4)), ..link(10, 50) };
     let (mut network, burst, link) = pair(&shallow, 100);
     network.run_until(Time::from_secs(1)).unwrap();
-    // One on the wire and four that wait.
+    // One frame on the link, and four in the queue.
     assert_eq!(network.app::<Burst>(burst).unwrap().heard.len(), 5);
     let [there, back] = link.channels().map(|channel| network.channel(channel).counters());
     assert_eq!((there.dropped, there.frames, back.frames), (95, 5, 5));
     assert_eq!(back.bytes, 5 * 1250);
-    // In bytes: what of the Interests, of 22 bytes each, fits besides the first.
+    // In bytes: the Interests have 22 bytes each, and the queue takes as many as fit besides the
+    // first.
     let in_bytes = LinkConfig { queue: Queueing::DropTail(Depth::Bytes(225)), ..shallow };
     let (mut network, _, link) = pair(&in_bytes, 10);
     network.run_until(Time::from_secs(1)).unwrap();
@@ -118,7 +119,7 @@ fn a_cut_takes_what_is_on_the_link_and_a_restart_what_is_stored() {
     assert_eq!(network.channel(link.channels()[0]).counters().lost, 5);
     assert!(network.app::<Burst>(burst).unwrap().heard.is_empty());
 
-    // The same burst at other times: `heard` says how much of it is answered.
+    // Sends the same burst at other times; `heard` contains the answers.
     let burst = |network: &mut Simulation, seconds: u64, interests: u64| {
         let burst = network.add_app(NodeId(0), Burst::boxed(interests)).unwrap();
         network.run_until(Time::from_secs(seconds)).unwrap();
@@ -137,7 +138,7 @@ fn a_cut_takes_what_is_on_the_link_and_a_restart_what_is_stored() {
     assert_eq!(burst(&mut network, 60, 6), 6, "its routes are there again");
 }
 
-/// The fear: a link's end acknowledges what its node was not there to take.
+/// Failure: the end of a link acknowledges a frame that its node missed.
 #[test]
 fn who_is_down_acknowledges() {
     let reliable = LinkConfig { reliable: true, mtu: Some(1452), ..link(10, 5) };
@@ -148,7 +149,7 @@ fn who_is_down_acknowledges() {
     assert_eq!(network.app::<Burst>(burst).unwrap().heard.len(), 5, "sent again when it is up");
 }
 
-/// A dumbbell with losses, jitter and popularity: everything that draws.
+/// A dumbbell with losses, jitter and popularity: all components that draw random numbers.
 fn dumbbell(seed: u64, third: bool) -> Vec<u64> {
     let mut network = Simulation::new(seed);
     let edge = LinkConfig { loss: Loss::Uniform(0.02), jitter: Duration::from_millis(3), ..link(20, 5) };
@@ -194,7 +195,7 @@ fn a_seed_is_a_run_and_a_node_beside_it_changes_nothing() {
     assert_eq!(run, dumbbell(7, false));
     assert_eq!(run, dumbbell(7, true));
     assert_ne!(run, dumbbell(8, false));
-    // It did draw: losses, retransmissions, fragments.
+    // The run contains losses, retransmissions and fragments.
     assert!(run[11] > 0 && run[run.len() - 3] > 0 && run[run.len() - 4] > 300 && run[4] > 1000, "{run:?}");
 }
 
@@ -214,7 +215,7 @@ fn what_cannot_be_is_refused_by_name() {
     assert_eq!(network.serve(&name("/p"), app).unwrap(), [a], "no link: a cannot reach it");
 }
 
-/// The fear: a reliable link loses, or its ends send for ever.
+/// Failure: a reliable link loses packets, or its ends never stop sending.
 #[test]
 fn a_reliable_link_loses_what_it_carries() {
     let lossy = LinkConfig { loss: Loss::Uniform(0.1), mtu: Some(1452), ..link(100, 1) };

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""A network of caches as Icarus simulates it: the independent program beside which `docs/simulate.md` sets Larder's figures.
+"""A network of caches with Icarus' semantics, for the comparison in `docs/simulate.md`.
 
     crates/netsim/tests/icarus.py docs/scenarios/geant.txt lcd [--requests N] [--seed N]
 
-Icarus (Saino, Psaras and Pavlou, SIMUTools 2014) has no packets: one request after the other walks the shortest path to its source, is answered by
-the first cache that has the content, and the content leaves copies on its way back; delays are sums of links' delays. Written from the descriptions
-of its strategies, of which it keeps what Larder does otherwise: ProbCache counts the cache that answered, and of equal centralities the cache nearest to the
-consumer has the copy. A consumer and an LRU cache of 50 at each node of the file, three sources 34 ms behind pop-ny, pop-il and pop-ie, 10,000 contents
-of Zipf 0.8; as many requests first that are not counted. Prints the hit ratio and the mean delay in milliseconds as JSON.
+Icarus (Saino, Psaras and Pavlou, SIMUTools 2014) has no packets. One request after another walks
+the shortest path to its source. The first cache that has the content answers, and the content
+leaves copies on its way back. Delays are sums of the links' delays. This program is written from
+the descriptions of Icarus' strategies and shares no code with Larder. It keeps what Larder does
+differently: ProbCache counts the cache that answered, and of equal centralities the cache nearest
+to the consumer keeps the copy. Each node of the file has a consumer and an LRU cache of 50; three
+sources are 34 ms behind pop-ny, pop-il and pop-ie; there are 10,000 contents of Zipf 0.8. As many
+requests precede those that count. Prints the hit ratio and the mean delay in milliseconds as
+JSON.
 """
 
 import argparse
@@ -27,7 +31,7 @@ PROBCACHE_WINDOW = 10
 
 class Network:
     def __init__(self, file):
-        """The links of an annotated file, with the sources; all links count alike in paths, as in the file."""
+        """Reads the links of an annotated file, and adds the sources. All links have metric 1."""
         lines = (line.split() for line in open(file, encoding="utf-8"))
         links = [words for words in itertools.dropwhile(lambda words: words != ["link"], lines) if words and words[0] not in ("#", "link")]
         self.delay, self.neighbours = {}, {}
@@ -41,7 +45,7 @@ class Network:
         self.paths = {}
 
     def path(self, start, end):
-        """The shortest path; of equal ones the first by name."""
+        """Returns the shortest path; of equal ones the first by name."""
         if (start, end) not in self.paths:
             reached, seen = [(0, [start])], set()
             while reached:

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""What loss leaves of packets that go in fragments, without a network: where the band of the claim `loss-fragments-160-1` comes from.
+"""The effect of losses on packets in fragments, without a network: the source of the band of the
+claim `loss-fragments-160-1`.
 
-    crates/netsim/tests/lossy_fragments.py [--seconds N] [--runs N] [--frames N] [--loss P] [--frequency F]
+    crates/netsim/tests/lossy_fragments.py [--seconds N] [--runs N] [--frames N] [--loss P]
+        [--frequency F]
 
-A content climbs three links, each of which it passes if all its frames do (0.99 to the 109th: one in three), and stays where it came; an Interest passes
-a link as one frame. A consumer asks F times a second, for what ran out first and else for the next content of a Zipf–Mandelbrot catalogue of 2000
-(q = s = 0.7), with the time-outs of ndnSIM's consumers: mean and four deviations, doubled by each time-out up to 64 times, until an answer to an Interest that
-was sent once. Links are as fast as the dumbbell's, queues are empty, caches take everything. Prints Data an Interest over runs of two consumers: mean,
-standard deviation, least, most.
+A content climbs three links. It passes a link if all its frames do (0.99 to the 109th: one in
+three), and each node that it reaches keeps it. An Interest passes a link as one frame. A consumer
+sends F Interests per second: the first timed-out content if there is one, else the next content
+of a Zipf–Mandelbrot catalogue of 2000 (q = s = 0.7). Its timeouts are those of ndnSIM's
+consumers: mean plus four deviations, doubled by each timeout up to 64 times, until an answer to
+an Interest that was sent once. Links are as fast as the dumbbell's, queues are empty, and caches
+admit everything. Prints Data per Interest over runs of two consumers: mean, standard deviation,
+least, most.
 """
 
 import argparse
@@ -38,7 +43,7 @@ class TimeOut:
 
 
 def consumer(args, chance):
-    """Data an Interest of one consumer."""
+    """Returns Data per Interest of one consumer."""
     passes = (1 - args.loss) ** args.frames
     weights = [1 / (rank + Q) ** S for rank in range(1, CONTENTS + 1)]
     fresh = iter(chance.choices(range(CONTENTS), weights, k=int(args.seconds * args.frequency) + 1))

@@ -1,5 +1,4 @@
-//! What one fears of a scenario file: that it says something else than what runs, and that what is
-//! wrong in it is not found.
+//! Failures of scenarios: the run differs from the file, or an error in the file is not found.
 
 use larder_netsim::scenario::{Figure, Scenario, Watch};
 use std::time::Duration;
@@ -21,7 +20,7 @@ fn the_documented_scenario_runs_and_feels_its_fault() {
     assert!(answered > 0.9, "{answered}");
     let hits = value(&healthy, "node c0", "hit ratio");
     assert!((0.3..0.7).contains(&hits), "{hits}");
-    // The backbone carries both consumers' misses.
+    // The backbone carries the misses of both consumers.
     let (backbone, edge) = (value(&healthy, "channel r2 r1", "frames"), value(&healthy, "channel r1 c0", "frames"));
     assert!(backbone > 1.8 * edge, "{backbone} and {edge}");
 
@@ -44,7 +43,7 @@ fn a_mistake_is_found_with_its_line() {
     };
     let cases = [
         ("frequency = 900", "frequncy = 900", "d.toml:27: unknown field `frequncy`", "did you mean `frequency`?"),
-        ("frequency = 900", "frequency = 0", "d.toml:27: 0 Interests a second", "more than 0"),
+        ("frequency = 900", "frequency = 0", "d.toml:27: 0 Interests per second", "more than 0"),
         ("rate = \"40Mbps\", delay", "rate = \"0Mbps\", delay", "d.toml:11: a rate of 0", "leave the key out"),
         ("delay = \"10ms\"", "delay = \"-10ms\"", "d.toml:11: \"-10ms\" is negative", "such as \"10ms\""),
         ("mtu = 1500", "mtu = 20", "d.toml:11: an MTU of 20", "128"),
@@ -52,7 +51,7 @@ fn a_mistake_is_found_with_its_line() {
         (
             "prefix = \"/p0\"\nfrequency",
             "prefix = \"/other\"\nfrequency",
-            "d.toml:25: nobody serves /other",
+            "d.toml:25: no producer serves /other",
             "there is /p0, /p1",
         ),
         ("policy = \"lru\"", "policy = \"lrux\"", "d.toml:6: ", "did you mean"),
@@ -87,7 +86,7 @@ fn a_mistake_is_found_with_its_line() {
             "",
         ),
         ("pairs = 2", "pairs = 0", "d.toml:10: 0: expected 1", ""),
-        ("queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is no probability", "\"2%\""),
+        ("queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is not a probability", "\"2%\""),
         ("queue = \"1000 packets\", mtu", "mark = true, mtu", "d.toml:11: a drop-tail queue does not mark", "codel"),
         (
             "queue = \"1000 packets\", mtu",
@@ -143,7 +142,7 @@ fn a_file_crosses_a_lossy_tree() {
         assert!(value(&figures, fetch, "retransmissions") > 0.0, "{fetch}");
         assert!(value(&figures, fetch, "goodput") < 20.0, "{fetch}");
     }
-    // The second one takes from the root's Content Store what the first one brought.
+    // The second consumer gets from the root's Content Store what the first one requested.
     assert!(value(&figures, "node t", "hits") > 100.0);
 }
 
@@ -163,7 +162,7 @@ fn shapes_are_what_they_are_called() {
     let deep = "duration = \"1ms\"\n[tree]\nchildren = 1\nlevels = 100000\nlink = {}\n";
     let refusal = Scenario::parse(deep, "deep.toml").unwrap_err().to_string();
     assert_eq!(refusal, "deep.toml:4: 100000: expected 1 to 1000");
-    // Three all linked, then two links each.
+    // The first three nodes are all linked; each later node has two links.
     assert_eq!(nodes_and_channels("[scale-free]\nnodes = 50\nlinks = 2"), (50, 3 + 47 * 2));
     assert_eq!(nodes_and_channels("[geant-like]\nnodes = 40"), (40, 60));
 }
@@ -193,10 +192,11 @@ fn consumers_by_a_window_and_by_a_trace() {
     let trace = "time,id,size\n100,7,1\n101,7,1\n102,8,1\n105,7,1\n";
     let read = |name: &str| if name == "three.csv" { Ok(trace.as_bytes().to_vec()) } else { Err("gone".to_owned()) };
     let figures = Scenario::parse_with(text, "both.toml", &read).unwrap().run(1).unwrap();
-    // Four in each round trip, of 20 ms and what two hops take to send.
+    // Four segments per round trip, which is 20 ms plus the sending times of two hops.
     let data = value(&figures, "window n0 /w", "data");
     assert!((1500.0..2000.0).contains(&data), "{data}");
-    // Dealt in turn: n0 has the first and the fourth, and the second one is in n0's Content Store.
+    // The requests alternate: n0 has the first and the fourth, and the second one is in n0's
+    // Content Store.
     let of = |node: &str| value(&figures, &format!("trace {node} /t"), "data");
     assert_eq!([of("n0"), of("n1"), of("n2")], [2.0, 1.0, 1.0]);
     assert!(value(&figures, "node n0", "hits") >= 1.0);
@@ -213,7 +213,7 @@ fn watching_changes_nothing_and_misses_nothing() {
     let (watched, timeline) = scenario.watch(1, Watch { step: Duration::from_millis(70), closely: true }).unwrap();
     assert!(shown(&figures) == shown(&watched));
     assert_eq!((timeline.steps.len(), timeline.steps[14].at.as_secs_f64()), (15, 1.0));
-    // The steps have the warm-up too.
+    // The steps include the warm-up.
     let data: u64 = timeline.steps.iter().map(|step| step.consumers[0].data).sum();
     assert_eq!(data, timeline.delays[0].len() as u64);
     assert!(data as f64 > value(&figures, "cbr c0 /p0", "data"));
@@ -223,8 +223,7 @@ fn watching_changes_nothing_and_misses_nothing() {
     assert!(packets > 100 && bytes > 5000 * packets && bytes < 5200 * packets, "{bytes} in {packets}");
 }
 
-/// The fear: whoever asks for what is under way already has it sent once more, over the very link
-/// that is full.
+/// Failure: a second request for an object in flight crosses the full link again.
 #[test]
 fn a_full_link_carries_a_file_twice() {
     let mut text = "duration = \"60s\"\n[nodes]\ncontent-store = \"64MiB\"\n[[node]]\nname = \"server\"\n".to_owned();
@@ -247,7 +246,8 @@ fn a_full_link_carries_a_file_twice() {
         let figures = Scenario::parse(&text, "full.toml").unwrap().run(seed).unwrap();
         for (from, to) in [("server", "top"), ("top", "e0"), ("top", "e1")] {
             let frames = value(&figures, &format!("channel {from} {to}"), "frames");
-            // 250 segments and the metadata, which six ask for, and what the queue dropped.
+            // 250 segments, the metadata that six clients request, and the retransmissions of queue
+            // drops.
             assert!((251.0..=275.0).contains(&frames), "{seed}: {from} to {to}: {frames}");
         }
         assert_eq!(value(&figures, "fetch e0c2 /file", "done"), 1.0);
@@ -264,8 +264,8 @@ fn the_documented_comparison_compares_nothing() {
         assert_eq!((value(&figures, &http, "responses"), value(&figures, &http, "failures")), (1.0, 0.0));
         let ndn = format!("fetch {client} /file");
         assert_eq!(value(&figures, &ndn, "done"), 1.0);
-        // Losses between the client and its edge: NDN's are mended there, TCP's over the long link.
-        // CUBIC halts at each.
+        // The losses are between the client and its edge. NDN repairs them there, TCP over the long
+        // link, and each loss stalls CUBIC.
         let (http, ndn) = (value(&figures, &http, "time"), value(&figures, &ndn, "time"));
         assert!(http > 2.0 * ndn && http < 100.0, "{client}: HTTP {http} s, NDN {ndn} s");
     }
@@ -293,7 +293,7 @@ fn a_mistake_in_an_http_table_is_found_with_its_line() {
             server,
             "no origin, and no cache that leads to one, at t.0; there is one at server, t",
         ),
-        ("server = \"t\"", "server = \"t\"\nfrequency = 0", server + 1, "0 requests a second: expected more than 0"),
+        ("server = \"t\"", "server = \"t\"\nfrequency = 0", server + 1, "0 requests per second: expected more than 0"),
         (
             "size = \"1MB\"                      # of",
             "size = \"2000000GiB\" #",
@@ -304,7 +304,7 @@ fn a_mistake_in_an_http_table_is_found_with_its_line() {
         ("congestion = \"cubic\"", "congestion = \"vegas\"", line("congestion = "), "there is \"cubic\" and \"bbr\""),
         ("node = \"t\"\nupstream", "node = \"server\"\nupstream", upstream - 1, "a second HTTP server at server"),
         ("policy = \"lru\"", "policy = \"lrux\"", line("policy = "), "did you mean"),
-        ("policy = \"lru\"", "policy = \"lcd+lru\"", upstream - 1, "lcd+lru asks for a cache's place on the path"),
+        ("policy = \"lru\"", "policy = \"lcd+lru\"", upstream - 1, "lcd+lru needs a cache's position on the path"),
         ("node = \"c*\"", "node = \"q*\"", server - 1, "no node `q*`"),
     ];
     for (from, to, line, contains) in cases {
@@ -343,10 +343,11 @@ fn popular_objects_at_a_rate_miss_a_cache_that_holds_them() {
     "#;
     let figures = Scenario::parse(text, "popular.toml").unwrap().run(1).unwrap();
     let client = |quantity| value(&figures, "http-client n0", quantity);
-    // 2000 expected in 40 s, and four deviations of their number.
+    // 2000 are expected in 40 s, within four standard deviations.
     assert!((client("requests") - 2000.0).abs() < 180.0, "{}", client("requests"));
     assert!(client("responses") > client("requests") - 20.0 && client("failures") == 0.0);
-    // 20 of 100 objects fit: LRU under Zipf 1 keeps between a third and two thirds of the requests.
+    // 20 of 100 objects fit. LRU under Zipf 1 serves between a third and two thirds of the
+    // requests.
     let ratio = value(&figures, "http-cache n1", "hit ratio");
     assert!((0.33..0.67).contains(&ratio), "{ratio}");
     assert!(value(&figures, "http-cache n1", "stored") <= 20.0);

@@ -1,5 +1,5 @@
-//! What one fears of TCP: that bytes are lost or come twice, that a connection hangs, wastes a
-//! link, starves another or leaves timers behind.
+//! Failures of TCP: bytes are lost or duplicated; a connection hangs, wastes a link, starves
+//! another one, or leaves timers behind.
 
 use larder_netsim::apps::Names;
 use larder_netsim::tcp::{CacheConfig, ClientConfig, Congestion, HostId, HttpCounters, OriginConfig, TcpConfig};
@@ -31,7 +31,7 @@ fn origin(network: &mut Simulation, node: NodeId, bytes: u64, congestion: Conges
     network.add_http_origin(node, OriginConfig { body }, tcp(congestion)).unwrap()
 }
 
-/// A download over one link: what the client and the origin counted.
+/// A download over one link: the counters of the client and of the origin.
 fn download(seed: u64, link: &LinkConfig, bytes: u64, congestion: Congestion) -> (HttpCounters, HttpCounters) {
     let (mut network, c, s) = pair(seed, link);
     let server = origin(&mut network, s, bytes, congestion);
@@ -76,8 +76,8 @@ fn a_seed_gives_other_bytes() {
     }
 }
 
-/// Two servers behind one link of 20 Mb/s and a queue of one product of rate and round trip: what
-/// each of two clients gets in the last 40 of 60 s, Mb/s.
+/// Two servers behind one link of 20 Mb/s with a queue of one bandwidth-delay product. Returns the
+/// rate of each of two clients in the last 40 of 60 s, in Mb/s.
 fn shares(congestions: [Congestion; 2]) -> [f64; 2] {
     let mut network = Simulation::new(5);
     let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
@@ -114,7 +114,7 @@ fn a_link_with_a_queue_of_one_product_is_wasted() {
         network.run_until(Time::from_secs(5)).unwrap();
         let before = network.http(client).bytes;
         network.run_until(Time::from_secs(65)).unwrap();
-        // Of what the headers leave of it.
+        // The share of the link without the headers.
         let used = (network.http(client).bytes - before) as f64 * 8.0 / 60.0 / (20e6 * 1448.0 / 1500.0);
         assert!((0.9..=1.001).contains(&used), "{congestion:?}: {used}");
     }
@@ -130,7 +130,8 @@ fn a_cut_is_never_noticed_or_never_mended() {
     network.plan_fault(Time::from_secs(3), Fault::Heal(link));
     network.run_until(Time::from_secs(30)).unwrap();
     assert_eq!(network.http(client).responses, 1);
-    // Four seconds of sending, two cut, and until a timeout that doubles finds that it is mended.
+    // Four seconds of sending, two seconds of the cut, and the time until the backed-off timeout
+    // finds the link up again.
     assert!((6.0..10.0).contains(&network.http(client).seconds), "{}", network.http(client).seconds);
 
     let (mut network, c, s) = pair(3, &self::link("10Mbps", 20, 0.0));
@@ -154,7 +155,7 @@ fn a_link_that_marks_lets_tcp_fill_its_queue() {
     assert!(seen.dropped > 5 && seen.marked == 0, "{seen:?}");
 }
 
-/// Clients behind a cache behind an origin: what the clients, the cache and the origin counted.
+/// Clients behind a cache behind an origin: the counters of the clients, the cache and the origin.
 fn cached(
     collapse: bool,
     keep_alive: bool,
@@ -201,7 +202,7 @@ fn a_connection_that_is_kept_mixes_up_its_objects() {
     }
     assert_eq!((cache.misses, origin.requests), (10, 10), "each object once");
     assert!(cache.connections < 4 && cache.hits + cache.joined == 30, "{cache:?}");
-    // Room for two: who is behind finds what is gone.
+    // The cache has room for two objects, so a slow client finds that its object is gone.
     let (clients, cache, _) = cached(true, false, 500_000, 10);
     assert!(clients.iter().all(|client| client.responses == 10 && client.connections == 10));
     assert!(cache.evictions >= cache.misses - 2 && cache.evictions > 5, "{cache:?}");
@@ -218,8 +219,8 @@ fn a_flow_of_bbr_forgets_its_rate_while_it_looks_at_the_round_trip() {
         network.run_until(Time::from_secs(second)).unwrap();
         seconds.push((network.http(client).bytes - before) as f64 * 8e-6);
     }
-    // 200 ms and a bit of four segments a round trip, twenty of them: more than the rate's memory
-    // of ten.
+    // 200 ms plus a few round trips with four segments in flight, twenty in all: more than the ten
+    // rounds that the rate's filter remembers.
     let least = seconds[1..].iter().copied().fold(f64::INFINITY, f64::min);
     assert!((15.3..17.5).contains(&least), "{seconds:?} Mb/s");
 }
@@ -236,7 +237,7 @@ fn a_rate_of_next_to_nothing_ends_the_run() {
 
 #[test]
 fn a_download_without_losses_takes_another_time_than_the_kernels() {
-    // Linux 6.18 over the same link, s: medians of nine, which were all the same but for 10 ms.
+    // Linux 6.18 over the same link, in seconds: medians of nine, which all agree within 10 ms.
     let kernel = [
         (Congestion::Cubic, [(5, 1, 0.13), (5, 10, 0.87), (100, 1, 1.61), (100, 10, 2.53)]),
         (Congestion::Bbr, [(5, 1, 0.13), (5, 10, 0.88), (100, 1, 1.69), (100, 10, 2.59)]),

@@ -1,5 +1,4 @@
-//! What one fears of topology files: that a link is lost or doubled, and that odd bytes stop the
-//! reader.
+//! Failures of topology files: a link is lost or duplicated, or unusual bytes stop the reader.
 
 use larder_netsim::{Depth, FileFormat, LinkConfig, Queueing, Topology};
 use larder_units::Streams;
@@ -89,7 +88,7 @@ fn a_mistake_is_found_with_its_line() {
         ("A B 10Mbps", "A A 10Mbps", "line 8: a link from A to itself"),
         ("A B 10Mbps", "A B 0Mbps", "line 8: \"0Mbps\" is not a rate"),
         ("7 12ms", "x 12ms", "line 8: \"x\" is not a metric"),
-        ("router", "", "line 4: \"A\\tNA\\t3\\t1.5\" stands before the first section"),
+        ("router", "", "line 4: \"A\\tNA\\t3\\t1.5\" is before the first section"),
         ("B NA", "A NA", "line 5: a second router A"),
     ] {
         let found = refusal(&ANNOTATED.replacen(from, to, 1), FileFormat::Annotated);

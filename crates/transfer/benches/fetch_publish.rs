@@ -1,5 +1,5 @@
-//! Segments of 8000 bytes from a publisher to a fetcher in memory: what both cost without any IO.
-//! Run with `cargo bench -p larder-transfer`.
+//! Benchmark of segments of 8000 bytes from a publisher to a fetcher in memory: the cost of both
+//! without IO. Run it with `cargo bench -p larder-transfer`.
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
@@ -26,8 +26,8 @@ fn fetcher() -> Fetcher {
     Fetcher::new("/file/v=1".parse().unwrap(), FetchOptions::default(), Box::new(Cubic::new()), None, nonces)
 }
 
-/// Runs a transfer; `answer` appends the Data for an Interest. Interests go out in bursts, as over
-/// a real link.
+/// Runs a transfer; `answer` appends the Data for an Interest. Interests are sent in bursts, as
+/// over a real link.
 fn transfer(mut answer: impl FnMut(&Interest<'_>, &mut Vec<u8>)) -> u64 {
     let mut fetcher = fetcher();
     let (mut now, mut bytes) = (Time::ZERO, 0);

@@ -1,10 +1,10 @@
-//! Why a transfer failed. Every message names the packet concerned, so that it can be asked for by
-//! hand.
+//! Errors of transfers. Every message names the packet concerned, so that a person can request it
+//! by hand.
 
 use larder_packet::{DecodeError, Name, SignError};
 use std::fmt;
 
-/// Why a [`Fetcher`](crate::Fetcher) gave up.
+/// The reason why a [`Fetcher`](crate::Fetcher) gave up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FetchError {
@@ -17,31 +17,31 @@ pub enum FetchError {
     NoAnswer {
         /// The Interest's name.
         name: Name,
-        /// How often it was sent.
+        /// The number of Interests sent.
         sends: u32,
-        /// What became of the last one.
+        /// The result of the last one.
         last: Refusal,
     },
-    /// The producer says that there is no such object or segment (ContentType Nack).
+    /// The producer reports that there is no such object or segment (ContentType Nack).
     NotFound {
         /// The Data's name.
         name: Name,
     },
-    /// The metadata is not what RDR asks for.
+    /// The metadata does not conform to RDR.
     BadMetadata {
         /// The Data's name.
         name: Name,
-        /// What is wrong with it.
+        /// The problem.
         problem: MetadataProblem,
     },
     /// There is no metadata, and no Data of the object's own name.
     NoObject {
-        /// Why there is no metadata.
+        /// The reason why there is no metadata.
         metadata: Box<FetchError>,
-        /// What became of the Interest for the name.
+        /// The result of the Interest for the name.
         plain: Box<FetchError>,
     },
-    /// There is no metadata and no Data of this name, but one of a longer name.
+    /// There is no metadata and no Data of this name, but there is Data of a longer name.
     OnlyLonger {
         /// The object's name.
         name: Name,
@@ -52,34 +52,34 @@ pub enum FetchError {
     Contradiction {
         /// The Data's name.
         name: Name,
-        /// What contradicts what.
+        /// The contradiction.
         problem: EndProblem,
     },
     /// The object is larger than the consumer accepts.
     TooLarge {
-        /// The Data's name with which the limit was passed.
+        /// The name of the Data that exceeded the limit.
         name: Name,
         /// The limit.
         max_bytes: u64,
     },
 }
 
-/// What became of an Interest that brought no segment.
+/// The result of an Interest that brought no segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nothing came within the retransmission time-out.
+    /// Nothing arrived within the retransmission timeout.
     TimeOut,
     /// Nack with reason NoRoute.
     NoRoute,
     /// Nack with reason Congestion.
     Congestion,
-    /// Nack with another reason, or none.
+    /// Nack with another reason, or without one.
     Nack,
-    /// Data came, but its digest or its signature is wrong.
+    /// Data arrived, but its digest or its signature is wrong.
     BadSignature,
 }
 
-/// What is wrong with a metadata packet.
+/// A problem of a metadata packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataProblem {
     /// Its Content cannot be decoded.
@@ -88,32 +88,32 @@ pub enum MetadataProblem {
     TooLong,
     /// The versioned name does not consist of the object's name and a version.
     ForeignName,
-    /// Its manifest is none that can be: too many segments or none
-    /// ([`crate::limits::MAX_MANIFEST_SEGMENTS`]), a fan-out beyond a packet, or a packet that
-    /// holds another number of digests than it should.
+    /// Its manifest is not possible: too many segments or none
+    /// ([`crate::limits::MAX_MANIFEST_SEGMENTS`]), a fan-out beyond a packet, or a packet with a
+    /// wrong number of digests.
     Manifest,
 }
 
-/// How segments contradict each other.
+/// A contradiction between segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndProblem {
     /// FinalBlockId is not a segment number.
     NotASegment,
-    /// FinalBlockId names a segment before one that arrived already.
+    /// FinalBlockId names a segment before one that has already arrived.
     Shrank {
-        /// What FinalBlockId says.
+        /// The segment that FinalBlockId names.
         last: u64,
         /// The highest segment that arrived.
         arrived: u64,
     },
-    /// A segment said of itself that it is the last, and now another one is.
+    /// A segment named itself as the last, and a later one names another.
     Moved {
-        /// What FinalBlockId says.
+        /// The segment that FinalBlockId names.
         last: u64,
-        /// The segment that called itself the last.
+        /// The segment that named itself as the last.
         was: u64,
     },
-    /// The metadata announced another size than the segments have.
+    /// The metadata announced another size than that of the segments.
     Size {
         /// Bytes announced.
         announced: u64,
@@ -186,27 +186,28 @@ impl fmt::Display for EndProblem {
     }
 }
 
-/// Why a [`Publisher`](crate::Publisher) cannot serve.
+/// The reason why a [`Publisher`](crate::Publisher) cannot serve.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// Packets of this segment size would pass the
+    /// Packets of this segment size would exceed the
     /// [largest](crate::PublishOptions::largest_packet).
     SegmentSize {
-        /// Bytes of content asked for in a segment.
+        /// The requested bytes of content in a segment.
         asked: usize,
-        /// The most that fits with this name and signature; 0 where not even an empty segment does.
+        /// The most that fits with this name and signature; 0 if even an empty segment does not
+        /// fit.
         largest: usize,
     },
-    /// The object has more segments than a manifest may.
+    /// The object has more segments than a manifest may have.
     ManifestTooLarge {
-        /// Segments of the object.
+        /// The segments of the object.
         segments: u64,
     },
-    /// The object changed while it was being served. Nothing more is answered, so that no consumer
-    /// gets a mixture.
+    /// The object changed while it was being served. The publisher stops answering, so that no
+    /// consumer gets a mixture.
     Changed,
-    /// The object cannot be read any more.
+    /// The object can no longer be read.
     Read(std::io::Error),
     /// A packet cannot be signed.
     Sign(SignError),

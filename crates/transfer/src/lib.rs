@@ -1,13 +1,12 @@
-//! Files over NDN: a consumer that fetches segments with congestion control, and a producer that
-//! makes them.
+//! Files over NDN: a consumer that fetches segments with congestion control, and a producer that makes
+//! them.
 //!
-//! Both are state machines without IO and without a clock: the host (the `larder` command, or the
-//! simulator) hands in packets and the time, and sends what comes out. What this crate is not: it
-//! opens no socket, registers no prefix, and keeps no packet it has made: caching is the
-//! forwarder's business.
+//! Both are state machines without IO and without a clock. The host (the `larder` command, or the
+//! simulator) passes packets and the time to them, and sends their packets. The crate opens no socket,
+//! registers no prefix, and keeps no packet that it has made: caching is the task of the forwarder.
 //!
-//! Read [`Fetcher`] and [`Publisher`] first. [`CongestionControl`] is the seam for further
-//! algorithms, which have names ([`CongestionSpec`]); [`limits`] holds every number.
+//! Read [`Fetcher`] and [`Publisher`] first. Further algorithms implement [`CongestionControl`]; a
+//! [`CongestionSpec`] selects one by name. [`limits`] contains every limit.
 //!
 //! ```text
 //!            Interests                                Interests
@@ -33,7 +32,7 @@
 //!
 //! let (mut interest, mut data, mut fetched) = (Vec::new(), Vec::new(), Vec::new());
 //! while consumer.progress() == Progress::Running {
-//!     // A host sends every Interest that there is before it waits; here each is answered at once.
+//!     // A host sends all Interests before it waits. Here each one is answered at once.
 //!     while consumer.poll(Time::ZERO, &mut interest) {
 //!         producer.on_interest(&Interest::decode(&interest)?, &mut data)?;
 //!         if !data.is_empty() {
@@ -48,9 +47,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Missing still: losses are found by time-out only (no fast retransmission), Interests are sent in
-//! bursts as a window opens (only a rate is paced); and a manifest is asked for only where the
-//! version is (a name that ends in a version has no metadata asked for).
+//! Missing:
+//!
+//! * Fast retransmission: losses are found by timeout only.
+//! * Pacing by a window: Interests are sent in bursts as it opens. Only a rate is paced.
+//! * A manifest for a name that ends in a version: the manifest is named by the metadata, which is not
+//!   requested then.
 #![forbid(unsafe_code)]
 
 pub mod congestion;

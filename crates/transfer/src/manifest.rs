@@ -1,20 +1,21 @@
-//! One signature for a whole object: a tree of digests over its segments, whose root the signed
-//! metadata names.
+//! One signature for a whole object: a tree of digests over its segments, with its root in the
+//! signed metadata.
 //!
 //! Source: R. Merkle, "A Digital Signature Based on a Conventional Encryption Function" (CRYPTO
-//! '87), with many children a node instead of two: a node is a packet
-//! `<version>/32=manifest/seg=<i>`, whose content is the implicit digests (SHA-256 of the whole
+//! '87), with many children per node and not two. A node is a packet
+//! `<version>/32=manifest/seg=<i>`. Its content is the implicit digests (SHA-256 of the whole
 //! packet) of its children, one after the other.
 //!
-//! The nodes are numbered level by level, as in a heap: 0 is the root, and node n's children are
-//! n·f+1 to n·f+f, where f is the fan-out. The first `packets` nodes are the manifest's packets,
-//! all others the segments in order, so that every place is arithmetic, and whoever reads the
-//! packets in order knows each one's digest before it comes. So a wrong packet is found when it
-//! arrives, and no later than a wrong signature would be.
+//! The nodes are numbered level by level, as in a heap. 0 is the root, and the children of node n
+//! are n·f+1 to n·f+f, where f is the fan-out. The first `packets` nodes are the manifest's
+//! packets; all others are the segments in order. Every position is thus arithmetic, and a consumer
+//! that reads the packets in order knows each digest before its packet arrives. A wrong packet is
+//! found on arrival, as a wrong signature would be.
 //!
-//! Cost: 32 bytes a segment at both ends, and one packet in f on the wire (f is 249 for segments of
-//! 8000 bytes); a consumer hashes each packet once, as for a digest. Not NDN's FLIC, whose
-//! manifests are larger and have groups, sizes and encryption, none of which is needed here.
+//! Cost: 32 bytes per segment at both ends, and one packet in f on the network (f is 249 for
+//! segments of 8000 bytes). A consumer hashes each packet once, as for a digest signature. This is
+//! not NDN's FLIC, whose manifests are larger and have groups, sizes and encryption, which are not
+//! needed here.
 
 use crate::limits::{LARGEST_FAN_OUT, MAX_MANIFEST_SEGMENTS};
 use larder_packet::Data;
@@ -23,22 +24,22 @@ use std::ops::Range;
 /// The keyword component of a manifest's names.
 pub(crate) const MANIFEST_KEYWORD: &[u8] = b"manifest";
 
-/// A packet's implicit digest.
+/// The implicit digest of a packet.
 pub type Digest = [u8; DIGEST_BYTES];
 
-/// SHA-256's.
+/// The length of a SHA-256 digest.
 const DIGEST_BYTES: usize = 32;
 
-/// What the metadata says of a manifest.
+/// The manifest as named by the metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestRoot {
     /// The implicit digest of the manifest's packet 0.
     pub digest: Digest,
-    /// Digests in every packet of the manifest but the last.
+    /// The digests in every packet of the manifest but the last.
     pub fan_out: u64,
 }
 
-/// The tree's shape.
+/// The shape of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
     segments: u64,
@@ -46,20 +47,20 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The tree over so many segments; `None` where it is no tree, or larger than
+    /// Returns the tree over this many segments; `None` for an empty tree, or one larger than
     /// [`MAX_MANIFEST_SEGMENTS`] allows.
     pub(crate) fn new(segments: u64, fan_out: u64) -> Option<Tree> {
         let fits = (1..=MAX_MANIFEST_SEGMENTS).contains(&segments) && (2..=LARGEST_FAN_OUT).contains(&fan_out);
         fits.then_some(Tree { segments, fan_out })
     }
 
-    /// The fan-out with which a manifest's packet is no larger than a segment: 32 bytes are left
+    /// The fan-out at which a manifest's packet is no larger than a segment; 32 bytes are reserved
     /// for its longer name.
     pub(crate) fn fan_out(segment_bytes: usize) -> u64 {
         ((segment_bytes / DIGEST_BYTES) as u64).saturating_sub(1).clamp(2, LARGEST_FAN_OUT)
     }
 
-    /// Packets of the manifest.
+    /// The number of packets of the manifest.
     pub(crate) fn packets(&self) -> u64 {
         (self.segments - 1).div_ceil(self.fan_out - 1).max(1)
     }
@@ -68,41 +69,41 @@ impl Tree {
         self.packets() + self.segments
     }
 
-    /// The nodes whose digests this packet holds.
+    /// The nodes whose digests this packet contains.
     fn children(&self, packet: u64) -> Range<u64> {
         let first = packet * self.fan_out + 1;
         first..(first + self.fan_out).min(self.nodes())
     }
 }
 
-/// A producer's tree: all digests.
+/// A producer's tree, with all digests.
 pub(crate) struct Manifest {
     tree: Tree,
     digests: Vec<Digest>,
 }
 
 impl Manifest {
-    /// Room for a tree of this shape.
+    /// Creates a tree of this shape without digests.
     pub(crate) fn new(tree: Tree) -> Self {
         Manifest { tree, digests: vec![[0; DIGEST_BYTES]; tree.nodes() as usize] }
     }
 
-    /// Its shape.
+    /// The shape.
     pub(crate) fn tree(&self) -> Tree {
         self.tree
     }
 
-    /// What the metadata is to say, once all digests are noted.
+    /// The root for the metadata, once all digests are recorded.
     pub(crate) fn root(&self) -> ManifestRoot {
         ManifestRoot { digest: self.digests[0], fan_out: self.tree.fan_out }
     }
 
-    /// Notes the digest of a segment's packet.
+    /// Records the digest of a segment's packet.
     pub(crate) fn note_segment(&mut self, segment: u64, packet: &Data<'_>) {
         self.note(self.tree.packets() + segment, packet);
     }
 
-    /// Notes the digest of a packet of the manifest; the last one comes first.
+    /// Records the digest of a packet of the manifest; the last packet comes first.
     pub(crate) fn note_packet(&mut self, number: u64, packet: &Data<'_>) {
         self.note(number, packet);
     }
@@ -118,15 +119,15 @@ impl Manifest {
     }
 }
 
-/// A consumer's tree: the digests that are known so far.
+/// A consumer's tree, with the digests known so far.
 pub(crate) struct KnownDigests {
     tree: Tree,
-    /// Of the first nodes.
+    /// The digests of the first nodes.
     digests: Vec<Digest>,
 }
 
 impl KnownDigests {
-    /// Only the root is known.
+    /// Creates a tree of which only the root is known.
     pub(crate) fn new(tree: Tree, root: Digest) -> Self {
         KnownDigests { tree, digests: vec![root] }
     }
@@ -136,7 +137,7 @@ impl KnownDigests {
         (self.digests.len() as u64).min(self.tree.packets()) - 1
     }
 
-    /// Whether every segment's digest is known.
+    /// Returns true if every segment's digest is known.
     pub(crate) fn is_whole(&self) -> bool {
         self.digests.len() as u64 == self.tree.nodes()
     }
@@ -151,13 +152,13 @@ impl KnownDigests {
         self.digests.get(usize::try_from(self.tree.packets().checked_add(segment)?).ok()?)
     }
 
-    /// Whether this packet's content is as long as its digests are.
+    /// Returns true if this packet's content has the length of its digests.
     pub(crate) fn is_content(&self, packet: u64, content: &[u8]) -> bool {
         let Range { start, end } = self.tree.children(packet);
         content.len() as u64 == end.saturating_sub(start) * DIGEST_BYTES as u64
     }
 
-    /// Takes the content of the next packet, of the right length.
+    /// Records the content of the next packet, which has the right length.
     pub(crate) fn extend(&mut self, content: &[u8]) {
         self.digests.extend_from_slice(content.as_chunks().0);
     }

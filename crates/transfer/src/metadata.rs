@@ -1,9 +1,9 @@
 //! The Content of an RDR metadata packet: which version of an object is the current one.
 //!
-//! Source: Realtime Data Retrieval (RDR) as `ndnputchunks`, `ndncatchunks` and ndn6-file-server
-//! speak it. `<name>/32=metadata/v=<n>/seg=0` holds the Name of the versioned object;
-//! ndn6-file-server adds the last segment, sizes and times, each optional. Larder's own addition,
-//! which others skip, is the root of a [manifest](crate::manifest).
+//! Source: Realtime Data Retrieval (RDR) as in `ndnputchunks`, `ndncatchunks` and ndn6-file-server.
+//! `<name>/32=metadata/v=<n>/seg=0` contains the Name of the versioned object. ndn6-file-server
+//! adds the last segment, sizes and times, each optional. Larder adds the root of a
+//! [manifest](crate::manifest), which other implementations skip.
 
 use crate::manifest::ManifestRoot;
 use larder_packet::tlv::{TlvReader, write_nested, write_nni, write_tlv};
@@ -17,34 +17,33 @@ const SEGMENT_SIZE: u32 = 0xF500;
 const SIZE: u32 = 0xF502;
 const MODIFIED: u32 = 0xF50C;
 
-/// Larder's own TLV-TYPE, of application range and not critical: the digest of the manifest's root,
-/// and its fan-out as a NonNegativeInteger element of the type behind it.
+/// Larder's own TLV-TYPE, in the application range and not critical: the digest of the manifest's
+/// root. Its fan-out follows as a NonNegativeInteger element of the next type.
 const MANIFEST_DIGEST: u32 = 0xF580;
 const MANIFEST_FAN_OUT: u32 = 0xF582;
 
-/// What a producer tells of an object before its segments.
+/// The producer's description of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// The versioned name, under which the segments are.
     pub name: Name,
-    /// Number of the last segment.
+    /// The number of the last segment.
     pub last_segment: Option<u64>,
     /// Bytes of content in every segment but the last.
     pub segment_bytes: Option<u64>,
     /// Bytes of the object.
     pub size_bytes: Option<u64>,
-    /// When it was last modified, nanoseconds since 1970.
+    /// The time of the last modification, in nanoseconds since 1970.
     pub modified_ns: Option<u64>,
-    /// What proves the segments, where one signature is to do for all of them.
+    /// The manifest that authenticates the segments, if one signature covers the whole object.
     pub manifest: Option<ManifestRoot>,
 }
 
 impl Metadata {
-    /// Reads a metadata packet's Content; elements that are not known here are skipped as their
-    /// types say.
+    /// Decodes the Content of a metadata packet. Unknown elements are skipped as their types allow.
     ///
     /// # Errors
-    /// Where the Name is missing or anything is malformed.
+    /// If the Name is missing or an element is malformed.
     pub fn decode(content: &[u8]) -> Result<Metadata, DecodeError> {
         let mut reader = TlvReader::new(content);
         let name = reader.require(types::NAME, "Name")?;
@@ -60,7 +59,7 @@ impl Metadata {
                 SEGMENT_SIZE => metadata.segment_bytes = Some(element.number()?),
                 SIZE => metadata.size_bytes = Some(element.number()?),
                 MODIFIED => metadata.modified_ns = Some(element.number()?),
-                // Of another length it is nobody's digest, and matches nothing.
+                // A digest of another length matches nothing.
                 MANIFEST_DIGEST => digest = Some(element.value.try_into().unwrap_or_default()),
                 MANIFEST_FAN_OUT => fan_out = Some(element.number()?),
                 _ => element.skip(false)?,
@@ -96,7 +95,7 @@ mod tests {
 
     #[test]
     fn only_a_name_is_enough() {
-        // What ndnputchunks sends for /A/v=1: a Name and nothing else.
+        // The content that ndnputchunks sends for /A/v=1: only a Name.
         let metadata = Metadata::decode(&[7, 6, 8, 1, b'A', 54, 1, 1]).unwrap();
         assert_eq!(metadata, Metadata { name: "/A/v=1".parse().unwrap(), ..Metadata::default() });
     }

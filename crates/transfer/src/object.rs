@@ -1,5 +1,5 @@
-//! What a consumer knows of a versioned object: where its segments are, where it ends, and their
-//! digests where a manifest told them.
+//! A consumer's knowledge of a versioned object: the names of its segments, its end, and its
+//! digests if a manifest names them.
 
 use crate::error::{EndProblem, FetchError, MetadataProblem};
 use crate::manifest::{Digest, KnownDigests, MANIFEST_KEYWORD, ManifestRoot, Tree};
@@ -7,7 +7,7 @@ use crate::window::Window;
 use larder_packet::tlv::{Tlv, nni_len};
 use larder_packet::{Component, Data, Name, NameRef, types};
 
-/// See the module's documentation.
+/// The state of a versioned object. See the module's documentation.
 pub(crate) struct Object {
     pub prefix: Name,
     pub end: Option<End>,
@@ -15,21 +15,21 @@ pub(crate) struct Object {
     pub first_segment_bytes: Option<u64>,
     pub announced_bytes: Option<u64>,
     manifest: Option<Manifest>,
-    /// Everything was delivered.
+    /// Whether everything was delivered.
     pub done: bool,
 }
 
-/// Under which name the manifest is, and what it has told so far.
+/// The manifest's name, and the digests known so far.
 struct Manifest {
     name: Name,
     digests: KnownDigests,
 }
 
-/// Where an object ends.
+/// The end of an object.
 #[derive(Clone, Copy)]
 pub(crate) struct End {
     pub last: u64,
-    /// The segment itself said so, or who signed the manifest.
+    /// Whether the last segment itself or a signed manifest named it.
     pub firm: bool,
 }
 
@@ -46,8 +46,8 @@ impl Object {
         }
     }
 
-    /// The metadata, which can be believed, names a manifest: it comes before the segments. `None`
-    /// where it is none that can be.
+    /// Records the manifest of authenticated metadata; it is fetched before the segments. Returns
+    /// `None` if such a manifest is not possible.
     pub fn expect_manifest(&mut self, root: ManifestRoot) -> Option<()> {
         let end = self.end.as_mut()?;
         end.firm = true;
@@ -58,21 +58,21 @@ impl Object {
         Some(())
     }
 
-    /// Whether the manifest is what is being asked for.
+    /// Returns true while the manifest is being fetched.
     pub fn reads_manifest(&self) -> bool {
         self.manifest.as_ref().is_some_and(|manifest| !manifest.digests.is_whole())
     }
 
-    /// The prefix of the packets that are being asked for.
-    pub fn asked_under(&self) -> &Name {
+    /// The prefix of the packets that are being fetched.
+    pub fn request_prefix(&self) -> &Name {
         match &self.manifest {
             Some(manifest) if !manifest.digests.is_whole() => &manifest.name,
             _ => &self.prefix,
         }
     }
 
-    /// The last one there that may be asked for now, where it is known.
-    pub fn last_to_ask_for(&self) -> Option<u64> {
+    /// The last packet under that prefix that may be requested now, if known.
+    pub fn last_to_request(&self) -> Option<u64> {
         match &self.manifest {
             Some(manifest) if !manifest.digests.is_whole() => Some(manifest.digests.last_known_packet()),
             _ => self.end.map(|end| end.last),
@@ -85,7 +85,7 @@ impl Object {
         if digests.is_whole() { digests.of_segment(number) } else { digests.of_packet(number) }
     }
 
-    /// Takes a packet of the manifest, whose digest is right.
+    /// Handles a packet of the manifest, whose digest is right.
     pub fn on_manifest(&mut self, number: u64, data: &Data<'_>, window: &mut Window) -> Result<(), FetchError> {
         let Some(Manifest { digests, .. }) = &mut self.manifest else { return Ok(()) };
         if !digests.is_content(number, data.content) {
@@ -98,7 +98,7 @@ impl Object {
         Ok(())
     }
 
-    /// Notes a segment and what it says of the end.
+    /// Records a segment and its statement about the end.
     pub fn arrived(&mut self, segment: u64, data: &Data<'_>) -> Result<(), EndProblem> {
         let highest = self.highest_arrived.map_or(segment, |highest| highest.max(segment));
         self.highest_arrived = Some(highest);
@@ -121,13 +121,13 @@ impl Object {
     }
 }
 
-/// The number of the segment under `prefix` that has this name.
+/// Returns the number of the segment under `prefix` that has this name.
 pub(crate) fn segment_under(prefix: &Name, name: NameRef<'_>) -> Option<u64> {
     // Components delimit themselves, so a byte prefix that ends with a component is a name prefix.
     segment_number(name.as_bytes().strip_prefix(prefix.as_name().as_bytes())?)
 }
 
-/// The number, where `components` is one segment component in its shortest form.
+/// Returns the number if `components` is one segment component in its shortest form.
 pub(crate) fn segment_number(components: &[u8]) -> Option<u64> {
     let component = Tlv::only(components, types::SEGMENT.into()).ok()?;
     let number = component.number().ok()?;

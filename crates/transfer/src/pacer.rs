@@ -1,17 +1,18 @@
-//! When Interests leave: by a rate, and by a clock that may be coarse.
+//! The pacer: when Interests leave, by a rate and by a clock that may be coarse.
 //!
 //! Source: Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on performance of
 //! NDN rate-based congestion control", Int. J. Advances in Telecommunications 11(3&4), 2018,
-//! sections III.A and IV.A. A rate makes an Interest due every 1/rate seconds; the interval is the
-//! rate's when it begins, and is not changed under way. With a fine clock it leaves when it is due.
-//! A coarse one looks only at its ticks, and all that became due since leave in one burst; with
-//! **smoothing**, they leave also whenever a Data or a Nack arrives, which wakes the host anyway.
+//! sections III.A and IV.A. A rate makes an Interest due every 1/rate seconds. The interval is that
+//! of the rate at its beginning, and does not change later. With a fine clock an Interest leaves
+//! when it is due. A coarse clock acts only at its ticks, and all Interests that became due since
+//! the last one leave in one burst. With **smoothing** they also leave whenever a Data or a Nack
+//! arrives, which wakes the host anyway.
 //!
-//! Without a rate an Interest is due when the window has room: under a coarse clock it then waits
-//! for the next tick, or, with smoothing, leaves with the Data that made the room. What is due and
-//! cannot be sent (no window, nothing to ask for) is forgotten, not saved up; so is what became due
-//! while the host slept for longer than a tick and [`LONGEST_DELAY`]. O(1) an Interest, no
-//! allocation.
+//! Without a rate, an Interest is due when the window has room. With a coarse clock it then waits
+//! for the next tick or, with smoothing, leaves with the Data that made the room. Due Interests
+//! that cannot be sent (the window is full, or nothing is left to request) are dropped and not
+//! saved up. The same holds for Interests that became due while the host slept longer than a tick
+//! plus [`LONGEST_DELAY`]. O(1) per Interest, without allocation.
 
 use crate::limits::LONGEST_DELAY;
 use larder_units::Time;
@@ -22,12 +23,12 @@ use std::time::Duration;
 pub struct Clock {
     /// Interests leave at multiples of this; zero is a fine clock.
     pub tick: Duration,
-    /// Interests that are due leave when a Data or a Nack arrives, too.
+    /// Whether due Interests also leave when a Data or a Nack arrives.
     pub smoothing: bool,
 }
 
 impl Default for Clock {
-    /// As fine as the host's.
+    /// A clock as fine as the host's.
     fn default() -> Self {
         Clock { tick: Duration::ZERO, smoothing: true }
     }
@@ -37,17 +38,17 @@ impl Default for Clock {
 #[derive(Debug)]
 pub(crate) struct Pacer {
     clock: Clock,
-    /// When the next Interest is due by the rate; `None` before the first.
+    /// The time at which the next Interest is due by the rate; `None` before the first.
     next_due: Option<Time>,
-    /// Interests that are due.
+    /// The number of due Interests.
     due: u64,
     next_tick: Time,
-    /// The last moment at which a tick or an arrival let Interests leave.
+    /// The last time at which a tick or an arrival let Interests leave.
     open_at: Option<Time>,
-    /// Nothing has asked what may leave since: a host's clock goes on between a packet and the
-    /// Interests that it lets go.
+    /// Whether the pacer has opened since the last request. A host's clock advances between a
+    /// packet and the Interests that follow it.
     opened: bool,
-    /// An Interest waits for its time.
+    /// Whether an Interest waits for its time.
     waiting: bool,
 }
 
@@ -56,7 +57,7 @@ impl Pacer {
         Pacer { clock, next_due: None, due: 0, next_tick: Time::ZERO, open_at: None, opened: false, waiting: false }
     }
 
-    /// Lets time pass at this rate. To be called before the rate changes.
+    /// Advances the time at this rate. The caller does this before the rate changes.
     pub(crate) fn advance(&mut self, now: Time, rate: Option<f64>) {
         if !self.clock.tick.is_zero() && now >= self.next_tick {
             let tick = self.clock.tick.as_nanos() as u64;
@@ -68,8 +69,8 @@ impl Pacer {
             return;
         };
         let due = *self.next_due.get_or_insert(now);
-        // What becomes due at a tick comes after it, and waits for the next: the paper's clock was
-        // there first.
+        // An Interest that becomes due exactly at a tick waits for the next one, since the paper's
+        // clock acts first.
         let coarse = u64::from(!self.clock.tick.is_zero());
         let Some(now) = now.nanos().checked_sub(coarse).map(Time::from_nanos).filter(|now| due <= *now) else { return };
         let interval = Duration::from_secs_f64(1.0 / rate.max(1e-9)).as_nanos().clamp(1, u64::MAX.into()) as u64;
@@ -80,7 +81,7 @@ impl Pacer {
         self.next_due = Some(began + Duration::from_nanos(interval.saturating_mul(further + 1)));
     }
 
-    /// A Data or a Nack arrived.
+    /// Records the arrival of a Data or a Nack.
     pub(crate) fn arrived(&mut self, now: Time) {
         if self.clock.smoothing {
             self.open(now);
@@ -91,7 +92,7 @@ impl Pacer {
         (self.open_at, self.opened) = (Some(now), true);
     }
 
-    /// Whether an Interest that the window allows may leave now. It has then left.
+    /// Returns true if an Interest that the window allows may leave now, and counts it as sent.
     pub(crate) fn take(&mut self, now: Time, rate: Option<f64>) -> bool {
         self.advance(now, rate);
         let open = self.clock.tick.is_zero() || self.opened || self.open_at == Some(now);
@@ -104,7 +105,7 @@ impl Pacer {
         leaves
     }
 
-    /// There is nothing that may be sent: what is due is forgotten.
+    /// Drops the due Interests, because nothing may be sent.
     pub(crate) fn idle(&mut self, now: Time) {
         self.due = 0;
         self.opened = false;
@@ -112,7 +113,8 @@ impl Pacer {
         self.next_due = self.next_due.map(|due| due.max(now));
     }
 
-    /// When the Interest that waits may leave; `None` where none waits, or none knows.
+    /// The time at which the waiting Interest may leave; `None` if none waits, or the time is
+    /// unknown.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let next = if self.clock.tick.is_zero() { self.next_due } else { Some(self.next_tick) };
         next.filter(|_| self.waiting)
@@ -123,7 +125,7 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    /// Interests that leave at each of the pacer's times until `millis`, at a constant rate.
+    /// The Interests that leave at each of the pacer's times until `millis`, at a constant rate.
     fn departures(clock: Clock, rate: f64, millis: u64) -> Vec<(u64, u32)> {
         let mut pacer = Pacer::new(clock);
         let (mut now, mut all) = (Time::ZERO, Vec::new());
@@ -170,7 +172,8 @@ mod tests {
         for rate in [None, Some(1000.0)] {
             let mut pacer = Pacer::new(Clock { tick: Duration::from_millis(50), smoothing: true });
             while pacer.take(Time::from_millis(1), Some(1000.0)) {}
-            // What came wakes the host at 20 ms, and past the tick at 51 ms; it asks 3 µs later.
+            // A packet wakes the host at 20 ms, and after the tick at 51 ms. It requests an
+            // Interest 3 µs later.
             for millis in [20, 51] {
                 pacer.advance(Time::from_millis(millis), rate);
                 pacer.arrived(Time::from_millis(millis));
@@ -201,7 +204,8 @@ mod tests {
         assert!(pacer.take(Time::ZERO, Some(1000.0)));
         pacer.idle(Time::from_millis(1));
         let count = |pacer: &mut Pacer, now| std::iter::from_fn(|| pacer.take(now, Some(1000.0)).then_some(())).count();
-        // Asleep for an hour: as much as became due in the longest delay that is made up.
+        // After an hour of sleep, as much leaves as became due in the longest delay that is made
+        // up.
         let most = LONGEST_DELAY.as_millis() as usize + 1;
         assert_eq!(count(&mut pacer, Time::from_secs(3600)), most);
         for second in 3601..3700 {

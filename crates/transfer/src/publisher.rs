@@ -1,23 +1,22 @@
-//! The producer: serves one version of one object as segments, made when they are asked for, and
-//! its RDR metadata.
+//! The producer: serves one version of one object as segments, which are made on request, and its
+//! RDR metadata.
 //!
-//! It answers
-//! * `<name>/v=<n>/seg=<i>`: that segment, with FinalBlockId in every one; an empty object is one
-//!   empty segment;
-//! * `<name>/32=metadata` (CanBePrefix) and the full metadata name: which version there is, how
-//!   many segments, how large, as ndn6-file-server;
-//! * `<name>/v=<n>/32=manifest/seg=<i>`, where one signature, the metadata's, is to do for all: the
-//!   [manifest](crate::manifest) that leads from there to the segments, which then carry digests
-//!   only;
+//! It answers these names:
+//! * `<name>/v=<n>/seg=<i>`: that segment, with FinalBlockId in every one. An empty object is one
+//!   empty segment.
+//! * `<name>/32=metadata` (CanBePrefix) and the full metadata name: the version, the number of
+//!   segments and the size, as ndn6-file-server does.
+//! * `<name>/v=<n>/32=manifest/seg=<i>`, if only the metadata is signed: the
+//!   [manifest](crate::manifest) that leads from it to the segments, which then carry digests only.
 //! * `<name>` and `<name>/v=<n>` with CanBePrefix: segment 0, from whose name older consumers learn
 //!   the version.
 //!
-//! Everything else, a segment past the end too, is met with silence and counted (ndn6-file-server's
-//! choice: a Nack would be cached). A few segments are in memory at a time: those read ahead. A
-//! manifest is made at the beginning, by reading the whole source once. The source is asked for its
-//! stamp (size and time of modification) after every read: once it differs from the first one,
-//! nothing more is answered, so that no consumer gets a mixture of two files under one version.
-//! What this misses: a write of the same length within the tick of the file system's clock (4 ms on
+//! It does not answer other names or segments past the end, and counts them (as ndn6-file-server
+//! does: a Nack would be cached). Only segments that were read ahead are in memory. A manifest is
+//! made at the beginning, by reading the whole source once. After every read the publisher compares
+//! the source's stamp (size and time of modification) with the first one. After a difference it
+//! answers nothing more, so that no consumer gets a mixture of two files under one version. It
+//! cannot detect a write of the same length within the tick of the file system's clock (4 ms on
 //! Linux) in which the file was last modified before.
 
 use crate::error::PublishError;
@@ -33,31 +32,31 @@ use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Longest ECDSA P-256 signature in DER, bytes; they vary, and a packet's size must be known before
-/// it is signed.
+/// The length of the longest ECDSA P-256 signature in DER. Lengths vary, and the size of a packet
+/// must be known before it is signed.
 const MAX_ECDSA_BYTES: usize = 72;
 
-/// Where an object's bytes come from.
+/// The source of an object's bytes.
 pub trait Source {
-    /// Its size and time of modification now.
+    /// Returns its present size and time of modification.
     ///
     /// # Errors
-    /// Where it cannot be looked at.
+    /// If the source cannot be inspected.
     fn stamp(&mut self) -> io::Result<Stamp>;
 
     /// Fills `buffer` with the bytes at `offset`.
     ///
     /// # Errors
-    /// Where they cannot be read, or there are fewer (`UnexpectedEof`).
+    /// If they cannot be read, or there are fewer (`UnexpectedEof`).
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
 
-/// What tells whether a source is still the same.
+/// The stamp of a source, which shows whether the source has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size_bytes: u64,
-    /// When it was last modified, nanoseconds since 1970; 0 where it has no such time.
+    /// The time of the last modification, in nanoseconds since 1970; 0 if there is none.
     pub modified_ns: u64,
 }
 
@@ -74,16 +73,16 @@ impl Source for Vec<u8> {
     }
 }
 
-/// How a [`Publisher`] serves.
+/// Options of a [`Publisher`].
 #[derive(Clone, Copy, Debug)]
 pub struct PublishOptions {
-    /// Bytes of the largest packet that every node on the way takes.
+    /// The size of the largest packet that every node on the path accepts, in bytes.
     pub largest_packet: usize,
     /// Bytes of content in every segment but the last.
     pub segment_bytes: usize,
     /// FreshnessPeriod of segments.
     pub freshness: Duration,
-    /// Whether one signature, the metadata's, does for the whole object.
+    /// Whether only the metadata is signed, for the whole object.
     pub manifest: bool,
 }
 
@@ -98,7 +97,7 @@ impl Default for PublishOptions {
     }
 }
 
-/// What an Interest was answered with.
+/// The answer to an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// This segment.
@@ -107,13 +106,13 @@ pub enum Reply {
     Metadata,
     /// This packet of the manifest.
     Manifest(u64),
-    /// Nothing: the object ends before this segment.
+    /// No Data: the object ends before this segment.
     PastEnd,
-    /// Nothing: the name is not one of this object's.
+    /// No Data: the name does not belong to this object.
     NotOurs,
 }
 
-/// What a producer did so far.
+/// The counters of a producer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublishStats {
     /// Segments sent.
@@ -148,8 +147,7 @@ pub struct Publisher<S> {
     stats: PublishStats,
 }
 
-/// Bytes of the source that were read: one segment, or some ahead where segments are asked for in
-/// order.
+/// Bytes of the source: one segment, or several if segments are requested in order.
 #[derive(Default)]
 struct Held {
     bytes: Vec<u8>,
@@ -159,7 +157,7 @@ struct Held {
 }
 
 impl Held {
-    /// Where `length` bytes at `offset` stand, if they are here.
+    /// Returns the position of `length` bytes at `offset`, if they are present.
     fn find(&self, offset: u64, length: usize) -> Option<Range<usize>> {
         let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
         let end = start.checked_add(length).filter(|end| *end <= self.bytes.len())?;
@@ -168,12 +166,12 @@ impl Held {
 }
 
 impl<S: Source> Publisher<S> {
-    /// Serves `source` as `name` in version `version`.
+    /// Creates a publisher of `source` as `name` in version `version`.
     ///
     /// # Errors
-    /// Where the source cannot be looked at, or segments of this size do not fit a packet (the
-    /// error tells which do). With a manifest also where the source cannot be read, or has too many
-    /// segments.
+    /// If the source cannot be inspected, or segments of this size do not fit into a packet (the
+    /// error names the size that does). With a manifest also if the source cannot be read, or has
+    /// too many segments.
     pub fn new(
         name: Name,
         version: u64,
@@ -227,7 +225,7 @@ impl<S: Source> Publisher<S> {
         metadata.encode(&mut self.metadata);
     }
 
-    /// Makes every segment, for its digest, and then the packets above them.
+    /// Makes every segment for its digest, and then the packets above them.
     fn make_manifest(&mut self) -> Result<(), PublishError> {
         let segments = self.last_segment + 1;
         let tree = Tree::new(segments, Tree::fan_out(self.options.segment_bytes));
@@ -251,22 +249,22 @@ impl<S: Source> Publisher<S> {
         Ok(())
     }
 
-    /// The name with its version: what consumers get when they ask for the current one.
+    /// The name with its version, which the metadata names as the current one.
     pub fn versioned_name(&self) -> &Name {
         &self.versioned
     }
 
-    /// Number of the last segment.
+    /// The number of the last segment.
     pub fn last_segment(&self) -> u64 {
         self.last_segment
     }
 
-    /// Bytes of the object.
+    /// The size of the object in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.stamp.size_bytes
     }
 
-    /// What happened so far.
+    /// The counters.
     pub fn stats(&self) -> &PublishStats {
         &self.stats
     }
@@ -274,11 +272,11 @@ impl<S: Source> Publisher<S> {
     /// Answers an Interest: appends the Data to `out`, or nothing.
     ///
     /// # Errors
-    /// Where the source changed or cannot be read, or the packet cannot be signed; then nothing is
+    /// If the source changed or cannot be read, or the packet cannot be signed. Then nothing is
     /// appended.
     pub fn on_interest(&mut self, interest: &Interest<'_>, out: &mut Vec<u8>) -> Result<Reply, PublishError> {
         let (name, digest) = interest.name.strip_implicit_digest();
-        // A digest stands after the whole name of a Data: no prefix match then.
+        // A digest follows the whole name of a Data, so it excludes a prefix match.
         let prefix = interest.can_be_prefix && digest.is_none();
         let reply = self.find(name, prefix);
         let start = out.len();
@@ -333,8 +331,8 @@ impl<S: Source> Publisher<S> {
         if !prefix {
             return Reply::NotOurs;
         }
-        // Longer than the object's name, only the metadata's can match; otherwise both do, and the
-        // object is what was asked for.
+        // Only the metadata can match a name longer than the object's. A shorter one matches both,
+        // and selects the object.
         if name.component_count() > self.name.as_name().component_count() {
             return if metadata.starts_with(name) { Reply::Metadata } else { Reply::NotOurs };
         }
@@ -346,23 +344,23 @@ impl<S: Source> Publisher<S> {
         self.encode_segment(segment, &self.held.bytes[content], out)
     }
 
-    /// A segment's offset and length in the source, bytes.
+    /// A segment's offset and length in the source, in bytes.
     fn extent(&self, segment: u64) -> (u64, usize) {
         let segment_bytes = self.options.segment_bytes as u64;
         let offset = segment * segment_bytes;
         (offset, segment_bytes.min(self.stamp.size_bytes - offset) as usize)
     }
 
-    /// Reads a segment's content, with those behind it where it is asked for in order, and makes
-    /// sure that it is still the same file. Tells where it stands.
+    /// Reads a segment's content, and those after it if segments are requested in order. Then
+    /// checks that the file is unchanged. Returns the position of the content.
     fn read(&mut self, segment: u64) -> Result<Range<usize>, PublishError> {
         if self.changed {
             return Err(PublishError::Changed);
         }
         let (offset, length) = self.extent(segment);
         let in_order = self.held.next.replace(segment + 1) == Some(segment);
-        // Out of order it is read again, and the source looked at: an object of one segment must be
-        // found to have changed, too.
+        // Out of order, the segment is read again and the source is inspected, so that a change is
+        // also found for an object of one segment.
         if let Some(found) = self.held.find(offset, length).filter(|_| in_order) {
             return Ok(found);
         }
@@ -370,10 +368,9 @@ impl<S: Source> Publisher<S> {
         let left = usize::try_from(self.stamp.size_bytes - offset).unwrap_or(usize::MAX);
         self.held.bytes.resize((length * segments).min(left), 0);
         let read = self.source.read_at(offset, &mut self.held.bytes);
-        // Nothing is held until it is known to be of the same file.
+        // The buffer is invalid until its bytes are known to belong to the same file.
         self.held.offset = u64::MAX;
-        // The stamp changes before the bytes do, so looking at it after the read is looking early
-        // enough.
+        // The stamp changes before the bytes do, so an inspection after the read is early enough.
         if self.source.stamp().map_err(PublishError::Read)? != self.stamp {
             self.changed = true;
             return Err(PublishError::Changed);
@@ -396,7 +393,7 @@ impl<S: Source> Publisher<S> {
         self.encode(&self.manifest_name, number, last, manifest.content(number), out)
     }
 
-    /// Segment `number` of those under `prefix`.
+    /// Encodes segment `number` of those under `prefix`.
     fn encode(
         &self,
         prefix: &Name,
@@ -416,7 +413,8 @@ impl<S: Source> Publisher<S> {
             .map_err(PublishError::Sign)
     }
 
-    /// Who signs segments: below a manifest, digests serve those who do not read it.
+    /// Returns the signer of segments. Below a manifest it makes digests, for consumers that do not
+    /// read the manifest.
     fn segment_signer(&self) -> &dyn Signer {
         if self.options.manifest { &DigestSigner } else { self.signer.as_ref() }
     }
@@ -431,7 +429,7 @@ impl<S: Source> Publisher<S> {
             .map_err(PublishError::Sign)
     }
 
-    /// Builds the packet with the longest name, to see whether it fits.
+    /// Builds the packet with the longest name, to check that it fits.
     fn check_segment_size(&self) -> Result<(), PublishError> {
         let asked = self.options.segment_bytes;
         let trial = vec![0; asked.min(self.options.largest_packet)];

@@ -1,13 +1,13 @@
-//! Round-trip time and retransmission time-out: RFC 6298, with the deviations that
-//! [`crate::limits`] gives reasons for.
+//! Round-trip time and retransmission timeout: RFC 6298, with the deviations explained in
+//! [`crate::limits`].
 //!
-//! The estimator sees only segments whose Interest was sent once (Karn's algorithm, RFC 6298
-//! section 3): the caller keeps the others away.
+//! The caller passes only segments whose Interest was sent once (Karn's algorithm, RFC 6298 section
+//! 3).
 
 use crate::limits::{INITIAL_RTO, MAX_RTO, MIN_RTO_MARGIN};
 use std::time::Duration;
 
-/// Smoothed round-trip time, its variation, and the time-out that follows from both.
+/// Smoothed round-trip time, its variation, and the timeout that follows from both.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     smoothed: Option<Duration>,
@@ -32,7 +32,7 @@ impl Default for RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes one measured round trip (RFC 6298 sections 2.2 and 2.3) and forgets any backoff.
+    /// Records a round trip (RFC 6298 sections 2.2 and 2.3), and resets the backoff.
     pub fn sample(&mut self, rtt: Duration) {
         match self.smoothed {
             None => {
@@ -51,24 +51,24 @@ impl RttEstimator {
         self.sum += rtt;
     }
 
-    /// Doubles the time-out (RFC 6298 section 5.5) until the next sample.
+    /// Doubles the timeout (RFC 6298 section 5.5) until the next sample.
     pub fn back_off(&mut self) {
-        // 2^10 times the smallest RTO is beyond MAX_RTO already.
+        // 2^10 times the smallest RTO is already beyond MAX_RTO.
         self.backoff = (self.backoff + 1).min(10);
     }
 
-    /// What is known of the way, for the next transfer there: without this one's backoff.
+    /// Returns the estimate of the path for the next transfer, without this one's backoff.
     #[must_use]
-    pub fn rested(&self) -> RttEstimator {
+    pub fn without_backoff(&self) -> RttEstimator {
         RttEstimator { backoff: 0, ..self.clone() }
     }
 
-    /// The retransmission time-out now.
+    /// The present retransmission timeout.
     pub fn rto(&self) -> Duration {
         let base = match self.smoothed {
             None => INITIAL_RTO,
-            // Where a queue grows slowly the variation is next to nothing: the margin, not the sum,
-            // has a floor (as in Linux TCP).
+            // With a slowly growing queue the variation is close to zero. So the margin has a lower
+            // bound, and not the sum (as in Linux TCP).
             Some(smoothed) => smoothed + (self.variation * 4).max(MIN_RTO_MARGIN),
         };
         (base * (1 << self.backoff)).min(MAX_RTO)
@@ -86,7 +86,7 @@ impl RttEstimator {
 
     /// The mean of all samples; `None` before the first.
     pub fn mean(&self) -> Option<Duration> {
-        // As floats: a Duration divides by a u32 only.
+        // Computed as floats, because a Duration divides by a u32 only.
         (self.samples > 0).then(|| Duration::from_secs_f64(self.sum.as_secs_f64() / self.samples as f64))
     }
 }

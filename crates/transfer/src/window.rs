@@ -1,23 +1,23 @@
-//! The segments between the next one to deliver and the furthest one asked for: what is in flight,
-//! what waits for its turn, what arrived early.
+//! The segments between the next one to deliver and the furthest one requested: those in flight,
+//! those to be sent again, and those that arrived early.
 //!
-//! One [`Slot`] a segment in a ring, so that every look-up is an index. Interests in flight also
-//! stand in a queue by sending time; entries that an answer or a retransmission has overtaken are
-//! dropped when they reach the front. All time-outs are one RTO after sending, so the front of that
-//! queue is always the next to expire, and no timer needs a heap.
+//! A ring has one [`Slot`] per segment, so every lookup is an index. Interests in flight are also
+//! in a queue by sending time. An entry that is outdated by an answer or a retransmission is
+//! dropped when it reaches the front. All timeouts are one RTO after sending, so the front of that
+//! queue is always the next one to expire, and no timer needs a heap.
 
 use crate::error::Refusal;
 use bytes::Bytes;
 use larder_units::Time;
 use std::collections::VecDeque;
 
-/// What is known of one segment that was asked for.
+/// The state of a requested segment.
 #[derive(Debug)]
 struct Slot {
     sends: u32,
     sent_at: Time,
     state: State,
-    /// The network already said no, so that the time-out tells nothing about congestion.
+    /// A refusal by the network. The timeout then says nothing about congestion.
     refused: Option<Refusal>,
 }
 
@@ -28,25 +28,25 @@ enum State {
     Arrived(Bytes),
 }
 
-/// A segment whose Data arrived, or whose time-out passed.
+/// A segment whose Data arrived, or whose timeout expired.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub segment: u64,
-    /// How often its Interest was sent.
+    /// The number of its Interests.
     pub sends: u32,
-    /// When it was sent last.
+    /// The time of the last one.
     pub sent_at: Time,
     /// See [`Window::refuse`].
     pub refused: Option<Refusal>,
 }
 
-/// The ring of slots. Never longer than the limit given to [`Window::next_to_send`].
+/// The ring of slots. It never exceeds the limit given to [`Window::next_to_send`].
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     /// The next segment to deliver: slot 0.
     base: u64,
     slots: VecDeque<Slot>,
-    /// (segment, sent at), oldest first; the first one is never stale.
+    /// (segment, sent at), oldest first. The first entry is never outdated.
     by_time: VecDeque<(u64, Time)>,
     lost: VecDeque<u64>,
     in_flight: usize,
@@ -59,18 +59,18 @@ impl Window {
         self.base
     }
 
-    /// Interests in flight.
+    /// The number of Interests in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Bytes of segments that arrived before one that is missing.
+    /// Bytes of segments that arrived before a missing one.
     pub fn buffered_bytes(&self) -> usize {
         self.buffered_bytes
     }
 
-    /// The segment to ask for next: a lost one first, else a new one up to `last`, at most `limit`
-    /// segments from the next to deliver.
+    /// The segment to request next: a lost one first, else a new one up to `last`, at most `limit`
+    /// segments from the next one to deliver.
     pub fn next_to_send(&mut self, last: Option<u64>, limit: usize) -> Option<u64> {
         while let Some(&segment) = self.lost.front() {
             if self.slot(segment).is_some_and(|slot| slot.state == State::Lost) {
@@ -82,8 +82,8 @@ impl Window {
         (self.slots.len() < limit && last.is_none_or(|last| new <= last)).then_some(new)
     }
 
-    /// The Interest for what [`Window::next_to_send`] returned was sent; returns how often it has
-    /// been sent now.
+    /// Records that the Interest for the segment of [`Window::next_to_send`] was sent; returns the
+    /// number of its Interests.
     pub fn sent(&mut self, segment: u64, now: Time) -> u32 {
         let index = (segment - self.base) as usize;
         if index == self.slots.len() {
@@ -101,15 +101,15 @@ impl Window {
         slot.sends
     }
 
-    /// What was sent for a segment that has not arrived yet; `None` for any other.
+    /// Returns the transmission of a segment that has not arrived; `None` for any other segment.
     pub fn pending(&self, segment: u64) -> Option<Sent> {
         let slot = self.slot(segment)?;
         let Slot { sends, sent_at, refused, .. } = *slot;
         (!matches!(slot.state, State::Arrived(_))).then_some(Sent { segment, sends, sent_at, refused })
     }
 
-    /// Puts a pending segment's content in its place and hands everything that is now in order to
-    /// `sink`; returns the number of bytes delivered. What is in order already is never copied.
+    /// Stores a pending segment's content, and passes everything that is now in order to `sink`.
+    /// Returns the number of bytes delivered. Content that is already in order is never copied.
     pub fn deliver(&mut self, segment: u64, content: &[u8], sink: &mut impl FnMut(&[u8])) -> u64 {
         let index = (segment - self.base) as usize;
         self.in_flight -= usize::from(self.slots[index].state == State::InFlight);
@@ -134,7 +134,7 @@ impl Window {
         delivered
     }
 
-    /// Marks a pending segment as to be sent again.
+    /// Marks a pending segment to be sent again.
     pub fn lose(&mut self, segment: u64) {
         let Some(slot) = self.slot_mut(segment) else { return };
         if slot.state == State::InFlight {
@@ -145,7 +145,7 @@ impl Window {
         }
     }
 
-    /// Notes a refusal: the segment stays in flight until its time-out, which then tells nothing
+    /// Records a refusal. The segment stays in flight until its timeout, which then says nothing
     /// about congestion.
     pub fn refuse(&mut self, segment: u64, refusal: Refusal) {
         if let Some(slot) = self.slot_mut(segment) {
@@ -158,7 +158,7 @@ impl Window {
         self.pending(self.by_time.front()?.0)
     }
 
-    /// Forgets everything after `last`: the object ends there.
+    /// Drops everything after `last`, where the object ends.
     pub fn truncate(&mut self, last: u64) {
         let keep = usize::try_from(last.saturating_add(1).saturating_sub(self.base)).unwrap_or(usize::MAX);
         while self.slots.len() > keep {
@@ -176,7 +176,7 @@ impl Window {
         self.slots.get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
     }
 
-    /// Keeps the front of the queue by time in flight.
+    /// Drops outdated entries, so that the front of the queue is in flight.
     fn drop_stale(&mut self) {
         while let Some(&(segment, sent_at)) = self.by_time.front() {
             let current = |slot: &Slot| slot.state == State::InFlight && slot.sent_at == sent_at;

@@ -1,32 +1,32 @@
-//! Random streams by name and seed: PCG-64 (O'Neill, 2014), one sequence a component.
+//! Random streams by name and seed: PCG-64 (O'Neill, 2014), one sequence per component.
 //!
-//! A component asks for `streams.stream("link 3 loss")` and draws from it alone, so that adding a
-//! component changes no other's draws, and the same seed gives the same run on every machine. Not
-//! for secrets: keys come from the host's entropy.
+//! A component calls `streams.stream("link 3 loss")` and draws only from this stream. A new
+//! component therefore does not change the draws of others, and the same seed gives the same run on
+//! every machine. The streams are not for secrets: keys come from the host's entropy.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-/// The source of every random stream of one run, made from one seed.
+/// The source of all random streams of one run, made from one seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams {
     seed: u64,
 }
 
 impl Streams {
-    /// All streams of the run with this seed.
+    /// Creates the streams of the run with this seed.
     pub const fn new(seed: u64) -> Self {
         Streams { seed }
     }
 
-    /// The stream of the component called `name`; the same name gives the same draws.
+    /// Returns the stream of the component called `name`. The same name gives the same draws.
     pub fn stream(&self, name: &str) -> Stream {
-        // FNV-1a over the name (a public constant is right here: names are ours, not the
-        // network's).
+        // FNV-1a over the name. Its public constant is acceptable, because names come from the
+        // program and not from the network.
         let hash =
             name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-        // PCG keeps neighbouring states apart only after some steps: seed and name are spread over
-        // all bits first.
+        // PCG separates neighbouring states only after some steps, so seed and name are first
+        // spread over all bits.
         let seed = spread(self.seed);
         let words = [1, 2, 3, 4].map(|word| spread(seed ^ spread(hash.wrapping_add(word))));
         let wide = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
@@ -34,8 +34,8 @@ impl Streams {
     }
 }
 
-/// SplitMix64's finalizer (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every bit of
-/// the input sways every bit of the output.
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every
+/// input bit affects every output bit.
 fn spread(word: u64) -> u64 {
     let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -43,30 +43,30 @@ fn spread(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// One component's random stream.
+/// The random stream of one component.
 #[derive(Clone, Debug)]
 pub struct Stream {
     pcg: Pcg64,
 }
 
 impl Stream {
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub fn bits(&mut self) -> u64 {
         self.pcg.next_u64()
     }
 
-    /// A uniform float in [0, 1), with 53 bits.
+    /// Returns a uniform float in [0, 1), with 53 bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A uniform integer in [0, `bound`), without bias that matters (Lemire's multiplication, error
-    /// below 2^-64 · bound); 0 for a bound of 0.
+    /// Returns a uniform integer in [0, `bound`), with a negligible bias (Lemire's multiplication,
+    /// error below 2^-64 · bound); 0 for a bound of 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// True with probability `p`.
+    /// Returns true with probability `p`.
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
@@ -85,7 +85,8 @@ mod tests {
         assert_eq!(draws(1, "a"), draws(1, "a"));
         assert_ne!(draws(1, "a"), draws(1, "b"));
         assert_ne!(draws(1, "a"), draws(2, "a"));
-        // Golden: a change of generator or of seeding changes every published figure.
+        // Fixed values: a change of the generator or its seeding would change every published
+        // figure.
         assert_eq!(draws(1, "a"), GOLDEN);
     }
 

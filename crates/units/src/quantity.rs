@@ -1,10 +1,9 @@
-//! Bytes, bits a second and shares, parsed and printed as people write them.
+//! Numbers of bytes, bit rates and shares, in the notation that people write.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that is not the quantity that was asked for. Its message names the text and what was
-/// expected.
+/// A text that is not the expected quantity. The message contains the text and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     text: String,
@@ -37,8 +36,8 @@ pub(crate) fn split_number<'a>(text: &'a str, expected: &'static str) -> Result<
     Ok((number, unit.trim_start()))
 }
 
-/// A number of bytes. Reads `1500`, `8800B`, `64MiB`, `1.2GB` (KiB… are powers of 1024, kB… of
-/// 1000; case does not matter).
+/// A number of bytes. Parses `1500`, `8800B`, `64MiB`, `1.2GB` (KiB… are powers of 1024, kB… of
+/// 1000; case is ignored).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 
@@ -55,12 +54,12 @@ const BYTE_UNITS: [(&str, u64); 9] = [
 ];
 
 impl ByteSize {
-    /// `bytes` bytes.
+    /// Returns a size of `bytes` bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         ByteSize(bytes)
     }
 
-    /// `mebibytes` times 2^20 bytes.
+    /// Returns a size of `mebibytes` times 2^20 bytes.
     pub const fn from_mib(mebibytes: u64) -> Self {
         ByteSize(mebibytes << 20)
     }
@@ -81,7 +80,7 @@ impl FromStr for ByteSize {
         let scale = if unit.is_empty() {
             1
         } else {
-            // "64M", "64G": the short forms of nginx and Varnish are powers of two.
+            // "64M", "64G": the short forms, as in nginx and Varnish, are powers of two.
             let long = match unit.to_ascii_lowercase().as_str() {
                 "k" => "KiB",
                 "m" => "MiB",
@@ -108,7 +107,7 @@ impl FromStr for ByteSize {
 }
 
 impl fmt::Display for ByteSize {
-    /// The largest unit that divides the number, so that the text reads back to the same size.
+    /// Prints the largest unit that divides the number, so that the text parses to the same size.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
             return f.write_str("0B");
@@ -119,7 +118,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// Bits a second. Reads `1Gbps`, `40Mbps`, `9600bps`.
+/// Bits per second. Parses `1Gbps`, `40Mbps`, `9600bps`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BitRate(u64);
 
@@ -127,12 +126,12 @@ const RATE_UNITS: [(&str, u64); 5] =
     [("Tbps", 1_000_000_000_000), ("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
 
 impl BitRate {
-    /// `bits_per_second` bits a second.
+    /// Returns a rate of `bits_per_second` bits per second.
     pub const fn from_bits_per_second(bits_per_second: u64) -> Self {
         BitRate(bits_per_second)
     }
 
-    /// Bits a second.
+    /// The number of bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
@@ -147,7 +146,7 @@ impl FromStr for BitRate {
         let found = RATE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
         let rate = number * found.ok_or_else(|| UnitError::new(text, EXPECTED))?.1 as f64;
         if rate >= u64::MAX as f64 {
-            return Err(UnitError::new(text, "a rate below 2^64 bits a second"));
+            return Err(UnitError::new(text, "a rate below 2^64 bits per second"));
         }
         Ok(BitRate(rate.round() as u64))
     }
@@ -161,22 +160,22 @@ impl fmt::Display for BitRate {
     }
 }
 
-/// A share between 0 and 1. Reads `0.35` and `35%`; prints `0.35`.
+/// A share between 0 and 1. Parses `0.35` and `35%`; prints `0.35`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// `value` as a share; `None` outside 0 to 1.
+    /// Returns `value` as a share; `None` outside 0 to 1.
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=1.0).contains(&value).then_some(Ratio(value))
     }
 
-    /// `part` of `whole`; 0 where `whole` is 0.
+    /// Returns the share of `part` in `whole`; 0 if `whole` is 0.
     pub fn of(part: u64, whole: u64) -> Self {
         if whole == 0 { Ratio(0.0) } else { Ratio((part as f64 / whole as f64).min(1.0)) }
     }
 
-    /// The share, 0 to 1.
+    /// The share, from 0 to 1.
     pub const fn value(self) -> f64 {
         self.0
     }

@@ -1,32 +1,32 @@
-//! Points in time, and durations as people write them.
+//! Points in time, and durations in the notation that people write.
 
 use crate::UnitError;
 use std::fmt;
 use std::ops::{Add, AddAssign};
 use std::time::Duration;
 
-/// Nanoseconds since the host's start (584 years fit). Monotonic by the host's promise; the cores
-/// only compare and add.
+/// Nanoseconds since the host's start (584 years fit). The host guarantees that time is monotonic.
+/// The cores only compare and add times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
     /// The host's start.
     pub const ZERO: Time = Time(0);
-    /// Later than every event.
+    /// A time later than every event.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// A point `nanos` nanoseconds after the host's start.
+    /// Returns the time `nanos` nanoseconds after the host's start.
     pub const fn from_nanos(nanos: u64) -> Self {
         Time(nanos)
     }
 
-    /// A point `millis` milliseconds after the host's start.
+    /// Returns the time `millis` milliseconds after the host's start.
     pub const fn from_millis(millis: u64) -> Self {
         Time(millis.saturating_mul(1_000_000))
     }
 
-    /// A point `secs` seconds after the host's start.
+    /// Returns the time `secs` seconds after the host's start.
     pub const fn from_secs(secs: u64) -> Self {
         Time(secs.saturating_mul(1_000_000_000))
     }
@@ -38,10 +38,10 @@ impl Time {
 
     /// Returns true once `now` is later than this deadline.
     ///
-    /// A deadline belongs to the time that it ends: an Interest is pending up to and including
-    /// its expiry, so Data that arrives at exactly that instant satisfies it, and an Interest
-    /// with an InterestLifetime of 0 can be answered by what is stored. PIT, applications and tests
-    /// ask this function and compare nothing themselves.
+    /// A deadline belongs to the time that it ends. An Interest is pending up to and including its
+    /// expiry, so Data that arrives at exactly that instant satisfies it, and stored Data can
+    /// answer an Interest with an InterestLifetime of 0. PIT, applications and tests use this
+    /// function and compare nothing themselves.
     pub const fn has_passed(self, now: Time) -> bool {
         self.0 < now.0
     }
@@ -51,7 +51,7 @@ impl Time {
         self.0 as f64 / 1e9
     }
 
-    /// The span from `earlier` to `self`; zero where `earlier` is later.
+    /// Returns the span from `earlier` to `self`; zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -91,10 +91,10 @@ const UNITS: [(&str, f64); 9] = [
     ("d", 86400e9),
 ];
 
-/// Reads `10ms`, `1.5s`, `2h`: a number and one of ns, us, µs, ms, s, m, min, h, d.
+/// Parses `10ms`, `1.5s`, `2h`: a number and one of ns, us, µs, ms, s, m, min, h, d.
 ///
 /// # Errors
-/// [`UnitError`] where the number or the unit is missing, unknown, negative or too large.
+/// [`UnitError`] if the number or the unit is missing, unknown, negative or too large.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let (number, unit) = crate::quantity::split_number(text, "a duration such as \"10ms\" or \"2h\"")?;
     let scale = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale);
@@ -109,7 +109,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_nanos(nanos.round() as u64))
 }
 
-/// Prints the shortest form that [`parse_duration`] reads back to the same duration.
+/// Prints the shortest form that [`parse_duration`] parses to the same duration.
 pub fn format_duration(span: Duration) -> String {
     let nanos = span.as_nanos();
     if nanos == 0 {
@@ -161,8 +161,8 @@ mod tests {
             let span = Duration::from_nanos(nanos);
             let text = format_duration(span);
             let back = parse_duration(&text).unwrap();
-            // A float carries 53 bits, the scaling takes some of them: exact to the nanosecond for
-            // six days.
+            // A float has 53 bits, and scaling takes some of them: it is exact to the nanosecond
+            // for six days.
             prop_assert_eq!(back, span, "{}", text);
         }
 

@@ -1,18 +1,19 @@
-//! The custodian: a cache that is asked by name for the contents that a hash gives it (hash
-//! routing).
+//! The cache host of hash routing: a cache with a name, which consumers request contents from by
+//! that name.
 //!
 //! Source: Saino, Psaras and Pavlou, Hash-routing schemes for information centric networking, ACM
-//! SIGCOMM ICN workshop 2013: the symmetric scheme. Consumers' Interests go to the cache that the
-//! content's hash says, from there to the producer where it has not got it, and the Data come back
-//! the same way; nobody else keeps a copy. Here the cache has a name of its own:
-//! `/cache_host/n3/p/seq=7` is asked of node n3 for `/p/seq=7`. So forwarders route by name as
-//! always, and an Interest that crosses its own path on the way from the custodian to the producer
-//! is another Interest, with another nonce, and no loop. The asymmetric and the multicast scheme,
-//! where Data take the short way back, need Data without a path of Interests, which NDN has not
-//! got: they are left out.
+//! SIGCOMM ICN workshop 2013: the symmetric scheme. A consumer sends its Interest to the cache that
+//! a hash of the content selects. After a miss this cache sends an Interest to the producer. The
+//! Data return the same way, and no other cache keeps a copy.
 //!
-//! Copies are kept by any policy of the registry; each counts as its packet's bytes, or as one.
-//! O(1) a request beside the policy.
+//! Here the cache has a name of its own: an Interest for `/custodian/n3/p/seq=7` asks node n3 for
+//! `/p/seq=7`. Forwarders thus route by name as usual. An Interest that crosses its own path on the
+//! way from the cache to the producer is a second Interest with another nonce, and not a loop. The
+//! asymmetric and the multicast scheme are missing: their Data take the short way back, without a
+//! path of Interests, which NDN does not have.
+//!
+//! Any policy of the registry decides on the copies. Each copy counts as the bytes of its packet,
+//! or as one packet. O(1) per request beside the policy.
 
 use crate::app::{App, Received, Sends};
 use crate::apps::Unsigned;
@@ -24,38 +25,38 @@ use larder_packet::{Data, DataBuilder, Interest, InterestBuilder, Name};
 use larder_policy::{Engine, Slot, Spec};
 use larder_units::{ByteSize, Stream, Streams, Time};
 
-/// What a [`CacheHost`] has seen.
+/// The counters of a [`CacheHost`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CustodianCounters {
-    /// Interests answered from its copies.
+pub struct CacheHostCounters {
+    /// Interests answered from copies.
     pub hits: u64,
-    /// Interests that it asked the producer for.
+    /// Interests sent on to the producer.
     pub misses: u64,
-    /// Copies that made room for others.
+    /// Copies that were evicted.
     pub evictions: u64,
 }
 
 /// A cache with a name.
 pub struct CacheHost {
-    /// Components of its own name, before those of the contents'.
+    /// The number of components of the cache's own name, which precede the content's name.
     own_components: usize,
     engine: Engine,
     counts_packets: bool,
     index: HashMap<Name, Slot, FixedState>,
-    /// By the engine's slot: the Data's name and itself, as it is answered.
+    /// By the slot of the engine: the content's name, and the Data that answers requests for it.
     copies: Vec<(Name, Vec<u8>)>,
-    /// Asked for in vain so far, by the contents' names: whole names.
+    /// Contents that are requested from the producer, with the names of the consumers' Interests.
     waiting: HashMap<Name, Name, FixedState>,
     victims: Vec<Slot>,
     stream: Stream,
-    counters: CustodianCounters,
+    counters: CacheHostCounters,
 }
 
 impl CacheHost {
-    /// A custodian called `name` without copies.
+    /// Creates an empty cache called `name`.
     ///
     /// # Errors
-    /// [`ConfigError`] where the policy cannot be built.
+    /// [`ConfigError`] if the policy cannot be built.
     pub fn new(name: &Name, policy: &Spec, capacity: Capacity, streams: &Streams) -> Result<Self, ConfigError> {
         let (room, counts_packets) = match capacity {
             Capacity::Bytes(size) => (size, false),
@@ -71,12 +72,12 @@ impl CacheHost {
             waiting: HashMap::default(),
             victims: Vec::new(),
             stream: streams.stream("nonces"),
-            counters: CustodianCounters::default(),
+            counters: CacheHostCounters::default(),
         })
     }
 
-    /// What it has seen.
-    pub fn counters(&self) -> CustodianCounters {
+    /// The counters.
+    pub fn counters(&self) -> CacheHostCounters {
         self.counters
     }
 
@@ -125,7 +126,8 @@ impl CacheHost {
         self.index.insert(content, slot);
     }
 
-    /// For the policy only: what is stored is found by whole names.
+    /// Returns the identifier for the policy. Copies are found by their whole names, not by this
+    /// hash.
     fn id(&self, content: &Name) -> u64 {
         use std::hash::BuildHasher;
         self.index.hasher().hash_one(content)
@@ -141,7 +143,7 @@ impl App for CacheHost {
 
     fn on_packet(&mut self, now: Time, packet: &Received<'_>, sends: &mut Sends) {
         if packet.header.nack.is_some() {
-            // The consumer's Interest runs out, and is asked again.
+            // The consumer's Interest expires, and the consumer sends it again.
             if let Ok(interest) = Interest::decode(packet.packet) {
                 self.waiting.remove(&interest.name.to_name());
             }

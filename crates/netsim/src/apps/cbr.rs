@@ -1,9 +1,9 @@
 //! The consumer at a constant rate: ndnSIM's `ConsumerCbr` and `ConsumerZipfMandelbrot`.
 //!
-//! Source: ndnSIM 1.0 and 2.8 (Afanasyev, Moiseenko, Zhang, NDN-0005, 2012). The first Interest
-//! goes at the start; each later one 1/f after the one before, with the frequency at that time: a
-//! change of the frequency never moves an Interest that is planned. What timed out or was refused
-//! goes first, the lowest number first, in the place of a new one.
+//! Source: ndnSIM 1.0 and 2.8 (Afanasyev, Moiseenko, Zhang, NDN-0005, 2012). The first Interest is
+//! sent at the start. Each later one is planned 1/f after the one before, with the frequency at
+//! that time, so a change of the frequency never moves a planned Interest. A number that timed out
+//! or got a Nack takes the place of a new one; the lowest number goes first.
 
 use super::names::Names;
 use super::retransmission::{Answered, Retransmission};
@@ -12,7 +12,7 @@ use larder_packet::{Data, Interest, InterestBuilder, Name, types};
 use larder_units::{Stream, Time};
 use std::time::Duration;
 
-/// The time between two Interests of frequency f.
+/// The distribution of the time between two Interests at frequency f.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Randomize {
     /// 1/f.
@@ -20,39 +20,39 @@ pub enum Randomize {
     None,
     /// Uniform between 0 and 2/f.
     Uniform,
-    /// Exponential with mean 1/f, 50/f at most: a Poisson process.
+    /// Exponential with mean 1/f, at most 50/f: a Poisson process.
     Exponential,
 }
 
-/// What a [`Cbr`] asks for, and how often.
+/// The configuration of a [`Cbr`].
 #[derive(Clone, Debug)]
 pub struct CbrConfig {
-    /// Before the sequence number. Of several, each number has one by its hash: contents of several
-    /// producers.
+    /// The prefixes of the names. Each sequence number belongs to one of them by its hash, which
+    /// spreads the contents over several producers.
     pub prefixes: Vec<Name>,
-    /// Where there are any, hash routing: before the whole name, the one of them that the number's
-    /// hash says ([`super::CacheHost`]).
-    pub custodians: Vec<Name>,
-    /// Interests a second, above 0.
+    /// The names of the caches of hash routing; empty without hash routing. The hash of the number
+    /// selects the cache whose name precedes the whole name ([`super::CacheHost`]).
+    pub cache_hosts: Vec<Name>,
+    /// Interests per second, above 0.
     pub frequency: f64,
-    /// The time between them.
+    /// The distribution of the time between two Interests.
     pub randomize: Randomize,
-    /// Which numbers.
+    /// The numbers that are requested.
     pub names: Names,
-    /// InterestLifetime; `None` leaves it out (4 s).
+    /// The InterestLifetime. `None` leaves it out, which means 4 s.
     pub lifetime: Option<Duration>,
-    /// When it starts.
+    /// The time of the first Interest.
     pub start: Time,
-    /// When it sends no more; answers are still counted.
+    /// The time from which no Interest is sent. Answers are still counted.
     pub stop: Time,
 }
 
 impl CbrConfig {
-    /// One Interest a second under `prefix`, by sequence numbers, with ndnSIM's lifetime of 2 s.
+    /// One Interest per second under `prefix`, by sequence numbers, with ndnSIM's lifetime of 2 s.
     pub fn new(prefix: Name) -> Self {
         CbrConfig {
             prefixes: vec![prefix],
-            custodians: Vec::new(),
+            cache_hosts: Vec::new(),
             frequency: 1.0,
             randomize: Randomize::None,
             names: Names::Sequence { end: None },
@@ -63,46 +63,48 @@ impl CbrConfig {
     }
 }
 
-/// Of a number that waits for its Data: its places in a table that is half full, and in a queue.
+/// The memory of a pending number: its entries in a half-full table and in a queue.
 const PENDING_BYTES: u64 = 150;
 
-/// What a consumer has seen.
+/// The counters of a consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConsumerCounters {
     /// Interests sent.
     pub interests: u64,
-    /// Of them, those whose number was under way.
+    /// Interests for a number that was sent before and not answered.
     pub retransmissions: u64,
-    /// Data that was waited for.
+    /// Data that answered a pending Interest.
     pub data: u64,
-    /// Its content, bytes.
+    /// Bytes of the content of these Data.
     pub bytes: u64,
-    /// Data that nobody waited for any more.
+    /// Data without a pending Interest.
     pub unexpected: u64,
     /// Nacks.
     pub nacks: u64,
-    /// Time-outs.
+    /// Timeouts.
     pub timeouts: u64,
     /// Data with a congestion mark.
     pub marks: u64,
-    /// Seconds from the first sending of each number to its Data, summed (ndnSIM's FullDelay).
+    /// The sum of the seconds from the first Interest of each number to its Data (ndnSIM's
+    /// FullDelay).
     pub full_delay: f64,
-    /// Seconds from the last sending (ndnSIM's LastDelay).
+    /// The sum of the seconds from the last Interest of each number to its Data (ndnSIM's
+    /// LastDelay).
     pub last_delay: f64,
 }
 
-/// One Data of a consumer: what ndnSIM's AppDelayTracer tells of it.
+/// One Data of a consumer: a row of ndnSIM's AppDelayTracer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DelayRow {
-    /// When it came.
+    /// The time of arrival.
     pub at: Time,
     /// The sequence number.
     pub number: u64,
-    /// Since the Interest was last sent.
+    /// The time since the last Interest for it.
     pub last: Duration,
-    /// Since it was first sent.
+    /// The time since the first Interest for it.
     pub full: Duration,
-    /// How often it was sent.
+    /// The number of Interests for it.
     pub sends: u32,
 }
 
@@ -111,17 +113,17 @@ pub struct Cbr {
     config: CbrConfig,
     stream: Stream,
     retransmission: Retransmission,
-    /// New numbers so far.
+    /// The number of new numbers so far.
     asked: u64,
     planned: Option<Time>,
     next_timer: Option<Time>,
     counters: ConsumerCounters,
-    /// Where somebody wants them, and how many.
+    /// The recorded delays and their limit, if delays are recorded.
     delays: Option<(Vec<DelayRow>, usize)>,
 }
 
 impl Cbr {
-    /// A consumer with a random stream of its own.
+    /// Creates a consumer with its own random stream.
     pub fn new(config: CbrConfig, stream: Stream) -> Self {
         let start = config.start;
         let first = config.names.time(0).map_or(start, |time| start + time.since(Time::ZERO));
@@ -138,27 +140,27 @@ impl Cbr {
         }
     }
 
-    /// What it has seen.
+    /// The counters.
     pub fn counters(&self) -> &ConsumerCounters {
         &self.counters
     }
 
-    /// Notes the delays of the next `most` Data.
+    /// Records the delays of the next `most` Data.
     pub fn note_delays(&mut self, most: usize) {
         self.delays = Some((Vec::new(), most));
     }
 
-    /// What was noted.
+    /// The recorded delays.
     pub fn delays(&self) -> &[DelayRow] {
         self.delays.as_ref().map_or(&[], |(delays, _)| delays)
     }
 
-    /// Numbers that wait for their Data.
+    /// The number of pending Interests.
     pub fn pending(&self) -> usize {
         self.retransmission.pending()
     }
 
-    /// The frequency from the next planning on.
+    /// Sets the frequency from the next planned Interest on.
     pub fn set_frequency(&mut self, frequency: f64) {
         self.config.frequency = frequency;
     }
@@ -186,7 +188,7 @@ impl Cbr {
 
     fn name(&self, number: u64) -> Name {
         let prefix = spread(number, 0, &self.config.prefixes).cloned().unwrap_or_default();
-        let mut name = match spread(number, 1, &self.config.custodians) {
+        let mut name = match spread(number, 1, &self.config.cache_hosts) {
             Some(cache_host) => {
                 let mut name = cache_host.clone();
                 name.append(prefix.as_name());
@@ -201,7 +203,7 @@ impl Cbr {
     fn plan(&mut self, now: Time) {
         if self.planned.is_none() {
             let at = match &self.config.names {
-                // After the last one there is room for what is to be sent again.
+                // After the last request of a trace, retransmissions continue.
                 Names::Trace(trace) if trace.timed => {
                     let next =
                         self.config.names.time(self.asked).map(|time| self.config.start + time.since(Time::ZERO));
@@ -238,8 +240,8 @@ impl Cbr {
     }
 }
 
-/// The one of these that a number belongs to; `salt` tells one choice from another. The finalizer
-/// of SplitMix64 (Steele, Lea and Flood, 2014).
+/// Returns the name of the list that a number belongs to; `salt` makes choices independent. The
+/// hash is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
 fn spread(number: u64, salt: u64, among: &[Name]) -> Option<&Name> {
     let mut hash = number.wrapping_add(salt << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

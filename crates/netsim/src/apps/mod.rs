@@ -1,12 +1,12 @@
-//! Applications: consumers at a rate or by a window, transfers of files, producers.
+//! Applications: consumers with a rate or a window, transfers of files, producers.
 //!
-//! | application | asks, or answers |
+//! | application | task |
 //! | --- | --- |
-//! | [`Cbr`] | at a frequency, by sequence numbers or by popularity, with ndnSIM's retransmissions |
-//! | [`CacheHost`] | for contents that a hash gives it, and keeps them |
-//! | [`Producer`] | every Interest, with Data of one size |
-//! | [`Fetch`] | for a file, as `larder get` does |
-//! | [`Serve`] | with a file, as `larder put` does |
+//! | [`Cbr`] | sends Interests at a frequency, by sequence numbers or by popularity, with ndnSIM's retransmissions |
+//! | [`CacheHost`] | requests the contents that a hash assigns to it, and keeps them |
+//! | [`Producer`] | answers every Interest with Data of one size |
+//! | [`Fetch`] | fetches a file, as `larder get` does |
+//! | [`Serve`] | serves a file, as `larder put` does |
 
 mod cache_host;
 mod cbr;
@@ -15,7 +15,7 @@ mod producer;
 mod retransmission;
 mod transfer;
 
-pub use cache_host::{CacheHost, CustodianCounters};
+pub use cache_host::{CacheHost, CacheHostCounters};
 pub use cbr::{Cbr, CbrConfig, ConsumerCounters, DelayRow, Randomize};
 pub use names::{Names, TraceShare, ZipfMandelbrot};
 pub use producer::{Payload, Producer, ProducerConfig, Unsigned};

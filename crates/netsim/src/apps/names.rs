@@ -1,33 +1,33 @@
-//! Which name a consumer asks for next.
+//! The names that a consumer requests: by sequence, by popularity, or from a trace.
 
 use larder_units::{Stream, Time};
 use std::sync::Arc;
 
-/// The last component of the names that a consumer asks for.
+/// The source of the last component of the names that a consumer requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Names {
-    /// 0, 1, 2, …, up to `end`, if there is one.
+    /// The numbers 0, 1, 2, …, up to `end` if there is one.
     Sequence {
-        /// The first number that is not asked for.
+        /// The first number that is not requested.
         end: Option<u64>,
     },
-    /// A rank drawn anew each time.
+    /// A rank, drawn for each request.
     Popularity(ZipfMandelbrot),
-    /// What was asked for once, in that order.
+    /// The objects of a trace, in its order.
     Trace(TraceShare),
 }
 
-/// The requests of a trace that one consumer makes: the one with number `first`, and each `step`th
-/// after it.
+/// The requests of a trace that one consumer makes: request number `first`, and each `step`th after
+/// it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceShare {
-    /// When, since the trace's first request, and for which object.
+    /// The time since the trace's first request, and the object.
     pub requests: Arc<[(Time, u64)]>,
-    /// From 0.
+    /// The number of the first request, from 0.
     pub first: usize,
-    /// At least 1.
+    /// The distance between two requests, at least 1.
     pub step: usize,
-    /// Whether they are made at the trace's times, or at the consumer's frequency.
+    /// Whether requests follow the trace's times, or the consumer's frequency.
     pub timed: bool,
 }
 
@@ -38,20 +38,20 @@ impl TraceShare {
     }
 }
 
-/// Zipf–Mandelbrot popularity: rank k of 1 … `count` has the weight (k + q)^-s (Mandelbrot, 1953),
-/// as ndnSIM's `ConsumerZipfMandelbrot` draws it: the first rank whose cumulative share reaches a
-/// uniform number.
+/// Zipf–Mandelbrot popularity: rank k of 1 … `count` has the weight (k + q)^-s (Mandelbrot, 1953).
+/// As in ndnSIM's `ConsumerZipfMandelbrot`, a draw is the first rank whose cumulative share reaches
+/// a uniform number.
 ///
-/// One table of `count` floats; a draw is a binary search.
+/// The state is one table of `count` floats. A draw is a binary search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZipfMandelbrot {
-    /// Share of the ranks up to each.
+    /// The share of all ranks up to each rank.
     cumulative: Vec<f64>,
 }
 
 impl ZipfMandelbrot {
-    /// The distribution over ranks 1 to `count` (at least 1). ndnSIM's defaults are 100, 0.7 and
-    /// 0.7.
+    /// Creates the distribution over ranks 1 to `count` (at least 1). ndnSIM's defaults are 100,
+    /// 0.7 and 0.7.
     pub fn new(count: usize, q: f64, s: f64) -> Self {
         let weights = (1..=count.max(1)).map(|rank| (rank as f64 + q).powf(-s));
         let mut cumulative: Vec<f64> = Vec::with_capacity(count);
@@ -63,7 +63,7 @@ impl ZipfMandelbrot {
         ZipfMandelbrot { cumulative }
     }
 
-    /// The share of requests that go to `rank`, from 1.
+    /// The share of requests for `rank`, from 1.
     pub fn share(&self, rank: usize) -> f64 {
         let upto =
             |rank: usize| rank.checked_sub(1).and_then(|index| self.cumulative.get(index)).copied().unwrap_or(0.0);
@@ -78,7 +78,7 @@ impl ZipfMandelbrot {
 }
 
 impl Names {
-    /// The number after `asked` others; `None` where there is no more.
+    /// The number after `asked` others, or `None` if there are no more.
     pub(crate) fn next(&self, asked: u64, stream: &mut Stream) -> Option<u64> {
         match self {
             Names::Sequence { end } => end.is_none_or(|end| asked < end).then_some(asked),
@@ -87,8 +87,8 @@ impl Names {
         }
     }
 
-    /// When the trace has the request after `asked` others; `None` where there is none, or it is
-    /// not made by the trace's times.
+    /// The trace's time of the request after `asked` others. `None` if there is no such request, or
+    /// requests do not follow the trace's times.
     pub(crate) fn time(&self, asked: u64) -> Option<Time> {
         match self {
             Names::Trace(trace) if trace.timed => trace.get(asked).map(|(time, _)| time),
@@ -116,7 +116,7 @@ mod tests {
             let error = (f64::from(drawn[rank]) - expected).abs();
             assert!(error < 4.0 * expected.sqrt(), "rank {rank}: {} of {expected}", drawn[rank]);
         }
-        // The weights' ratio, by hand: (1.7 / 2.7)^-0.7.
+        // The ratio of the weights, by hand: (1.7 / 2.7)^-0.7.
         assert!((popularity.share(1) / popularity.share(2) - 1.382).abs() < 0.001);
     }
 

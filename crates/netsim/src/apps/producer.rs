@@ -1,16 +1,16 @@
-//! The producer: answers every Interest that reaches it, at once, with Data of one size.
+//! The producer: answers every Interest at once, with Data of one size.
 
 use crate::app::{App, Received, Sends};
 use larder_packet::{DataBuilder, Interest, NameRef, SignError, Signer};
 use larder_units::Time;
 use std::time::Duration;
 
-/// SignatureNull (NDN packet specification 0.3, "SignatureNull"): simulated Data needs no proof,
-/// and hashing would be most of the work.
+/// SignatureNull (NDN packet specification 0.3, "SignatureNull"). Simulated Data needs no
+/// signature, and hashing would take most of the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unsigned;
 
-/// Its SignatureType.
+/// The SignatureType of SignatureNull.
 const SIGNATURE_NULL: u64 = 200;
 
 impl Signer for Unsigned {
@@ -27,21 +27,22 @@ impl Signer for Unsigned {
     }
 }
 
-/// How large a Data is.
+/// The size of a Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// So many bytes of content; name and signature come on top (ndnSIM's PayloadSize).
+    /// Bytes of content, without name and signature (ndnSIM's PayloadSize).
     Content(usize),
-    /// So many bytes in all. Where no content makes exactly this size, one byte less.
+    /// Bytes of the whole packet. If no content gives exactly this size, the packet has one byte
+    /// less.
     Packet(usize),
 }
 
-/// What a [`Producer`] answers.
+/// The configuration of a [`Producer`].
 #[derive(Clone, Copy, Debug)]
 pub struct ProducerConfig {
-    /// How large its Data is.
+    /// The size of its Data.
     pub payload: Payload,
-    /// FreshnessPeriod; `None` leaves it out.
+    /// The FreshnessPeriod. `None` leaves it out.
     pub freshness: Option<Duration>,
 }
 
@@ -56,19 +57,19 @@ impl Default for ProducerConfig {
 pub struct Producer {
     config: ProducerConfig,
     content: Vec<u8>,
-    /// Bytes of the last Data beside its content.
+    /// Bytes of the last Data without its content.
     overhead: usize,
     interests: u64,
 }
 
 impl Producer {
-    /// A producer that has answered nothing yet.
+    /// Creates a producer.
     pub fn new(config: ProducerConfig) -> Self {
         let (Payload::Content(most) | Payload::Packet(most)) = config.payload;
         Producer { config, content: vec![0; most], overhead: 0, interests: 0 }
     }
 
-    /// Interests that it answered.
+    /// The number of answered Interests.
     pub fn interests(&self) -> u64 {
         self.interests
     }
@@ -88,7 +89,7 @@ impl Producer {
             Payload::Content(bytes) => return self.data(name, bytes),
             Payload::Packet(bytes) => bytes,
         };
-        // Names and length fields differ by a byte or two: the last overhead mostly fits.
+        // Names and length fields differ by a byte or two, so the last overhead is mostly right.
         let mut data = Vec::new();
         for _ in 0..3 {
             let content = whole.saturating_sub(self.overhead);

@@ -1,11 +1,11 @@
-//! Which Interests to send again: the retransmission of ndnSIM's consumers.
+//! The retransmission of ndnSIM's consumers: which Interests to send again, and when.
 //!
 //! Source: ndnSIM 1.0 and 2.8, `Consumer` and `RttMeanDeviation` (after Jacobson, SIGCOMM 1988).
-//! The estimate starts at 1 s; gains are 1/8 for the mean and 1/4 for the deviation, the first
-//! sample sets the mean to itself and the deviation to half of it; the time-out is the mean and
-//! four deviations, at least 200 ms, all times a factor that each time-out and each Nack doubles
-//! (64 at most) and an answer to an Interest that was sent once resets (Karn). Time-outs are looked
-//! for every 50 ms.
+//! The estimate starts at 1 s. The gains are 1/8 for the mean and 1/4 for the deviation. The first
+//! sample sets the mean to itself and the deviation to half of it. The timeout is the mean plus
+//! four deviations, at least 200 ms, all multiplied by a factor. Each timeout and each Nack doubles
+//! the factor (up to 64), and an answer to an Interest that was sent once resets it (Karn). A scan
+//! finds timeouts every 50 ms.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -13,20 +13,20 @@ use larder_units::Time;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// How often time-outs are looked for.
+/// The time between two scans for timeouts.
 const SCAN: Duration = Duration::from_millis(50);
 const INITIAL_RTT: f64 = 1.0;
 const LEAST_RTO: f64 = 0.2;
 const MOST_RTO: f64 = 200.0;
 const MOST_BACKOFF: f64 = 64.0;
 
-/// The Interests that wait for an answer.
+/// The pending Interests.
 #[derive(Default)]
 pub(crate) struct Retransmission {
     pending: HashMap<u64, Pending, FixedState>,
-    /// By the time at which each was sent; what was answered meanwhile is passed over.
+    /// Numbers by the time of their Interests. Entries of answered numbers are skipped.
     by_time: VecDeque<(Time, u64)>,
-    /// Numbers to send again: the lowest first.
+    /// Numbers to send again, lowest first.
     again: BTreeSet<u64>,
     rtt: Option<(f64, f64)>,
     backoff: f64,
@@ -38,38 +38,38 @@ struct Pending {
     first: Time,
     last: Time,
     sends: u32,
-    /// What `by_time` has of it; `None` where it is to be sent again.
+    /// The time of the number's entry in `by_time`. `None` if the number is to be sent again.
     watched: Option<Time>,
 }
 
-/// What an answer tells.
+/// The times of an answered Interest.
 pub(crate) struct Answered {
-    /// Since the Interest was first sent.
+    /// The time since the first Interest.
     pub(crate) full: Duration,
-    /// Since it was last sent.
+    /// The time since the last Interest.
     pub(crate) last: Duration,
-    /// How often it was sent.
+    /// The number of Interests.
     pub(crate) sends: u32,
 }
 
 impl Retransmission {
-    /// Scans are at whole multiples of 50 ms after `start`.
+    /// Creates the state. Scans are at multiples of 50 ms after `start`.
     pub(crate) fn new(start: Time) -> Self {
         Retransmission { backoff: 1.0, start, ..Retransmission::default() }
     }
 
-    /// The number that is to be sent again first.
+    /// Removes and returns the next number to send again.
     pub(crate) fn next_again(&mut self) -> Option<u64> {
         self.again.pop_first()
     }
 
-    /// An Interest was sent; true where it was sent before and not answered.
+    /// Records an Interest. Returns true if the number was sent before and not answered.
     pub(crate) fn sent(&mut self, now: Time, number: u64) -> bool {
         let fresh = Pending { first: now, last: now, sends: 0, watched: None };
         let pending = self.pending.entry(number).or_insert(fresh);
         pending.last = now;
         pending.sends += 1;
-        // One that is waited for already keeps its time.
+        // A number that is already timed keeps its time.
         if pending.watched.is_none() {
             pending.watched = Some(now);
             self.by_time.push_back((now, number));
@@ -86,7 +86,7 @@ impl Retransmission {
         Some(Answered { full: now.since(pending.first), last: now.since(pending.last), sends: pending.sends })
     }
 
-    /// A Nack: the number is sent again as soon as there is a turn.
+    /// Handles a Nack: the number is sent again with the next Interest.
     pub(crate) fn refused(&mut self, number: u64) {
         if let Some(pending) = self.pending.get_mut(&number) {
             pending.watched = None;
@@ -95,7 +95,7 @@ impl Retransmission {
         self.back_off();
     }
 
-    /// When time-outs are to be looked for.
+    /// The time of the next scan for timeouts.
     pub(crate) fn next_scan(&mut self) -> Option<Time> {
         let oldest = self.oldest()? + self.rto();
         let scan = SCAN.as_nanos() as u64;
@@ -103,7 +103,7 @@ impl Retransmission {
         Some(self.start + Duration::from_nanos(scan.saturating_mul(u64::try_from(scans).unwrap_or(u64::MAX))))
     }
 
-    /// Looks for time-outs; returns how many there are now.
+    /// Scans for timeouts, and returns how many there are.
     pub(crate) fn scan(&mut self, now: Time) -> u64 {
         let mut found = 0;
         while let Some(oldest) = self.oldest()
@@ -168,13 +168,14 @@ mod tests {
     fn an_unanswered_interest_is_sent_again_at_a_scan() {
         let mut retransmission = Retransmission::new(ms(0));
         assert!(!retransmission.sent(ms(10), 7));
-        // 1 s is the first time-out: 1.010 s is past the scan of 1.000 s.
+        // The first timeout is 1 s. It expires at 1.010 s, after the scan at 1.000 s.
         assert_eq!(retransmission.next_scan(), Some(ms(1050)));
         assert_eq!(retransmission.scan(ms(1000)), 0);
         assert_eq!(retransmission.scan(ms(1050)), 1);
         assert_eq!(retransmission.next_again(), Some(7));
         assert!(retransmission.sent(ms(1050), 7));
-        // Doubled, and the answer is no sample: it may be of either.
+        // The timeout is doubled. The answer gives no sample, because it may belong to either
+        // Interest.
         assert_eq!(retransmission.next_scan(), Some(ms(3050)));
         let answered = retransmission.answered(ms(1150), 7).unwrap();
         assert_eq!((answered.full, answered.last), (Duration::from_millis(1140), Duration::from_millis(100)));

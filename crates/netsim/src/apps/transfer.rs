@@ -1,4 +1,5 @@
-//! Files: the fetcher and the publisher of `larder get` and `larder put`, under virtual time.
+//! Transfers of files: the fetcher and the publisher of `larder get` and `larder put` in virtual
+//! time.
 
 use crate::app::{App, Received, Sends};
 use crate::apps::Unsigned;
@@ -20,12 +21,12 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// A transfer of the file `name` that begins at `start`; the stream is its own.
+    /// Creates a transfer of the file `name` that begins at `start`, with its own random stream.
     pub fn new(name: Name, start: Time, congestion: Box<dyn CongestionControl>, stream: Stream) -> Self {
         Fetch::with_options(name, FetchOptions::default(), start, congestion, stream)
     }
 
-    /// The same by other rules than `larder get`'s own.
+    /// Creates a transfer with options other than those of `larder get`.
     pub fn with_options(
         name: Name,
         options: FetchOptions,
@@ -37,9 +38,9 @@ impl Fetch {
         Fetch { fetcher, start, started: false, finished: None }
     }
 
-    /// Asks for the segments of `prefix` from `start` on and without end, over and over where one
-    /// is lost: a consumer by a window (ndnSIM's `ConsumerWindow`), or a rate, as the congestion
-    /// control says. The clock may be coarse.
+    /// Creates an endless transfer of the segments of `prefix` that begins at `start` and retries
+    /// each segment until it arrives: a consumer with a window (ndnSIM's `ConsumerWindow`) or a
+    /// rate, as the congestion control decides. Its clock may be coarse.
     pub fn endless(
         prefix: Name,
         start: Time,
@@ -57,17 +58,17 @@ impl Fetch {
         Fetch::with_options(prefix, options, start, congestion, stream)
     }
 
-    /// What it did so far.
+    /// The counters of the transfer.
     pub fn stats(&self) -> &FetchStats {
         self.fetcher.stats()
     }
 
-    /// How far it is.
+    /// The progress of the transfer.
     pub fn progress(&self) -> Progress<'_> {
         self.fetcher.progress()
     }
 
-    /// When it began, and when the last byte was there, or it failed.
+    /// The start, and the time at which the last byte arrived or the transfer failed.
     pub fn span(&self) -> (Time, Option<Time>) {
         (self.start, self.finished)
     }
@@ -111,7 +112,7 @@ impl App for Fetch {
     }
 }
 
-/// A file of zeros that nobody wrote.
+/// A file of zeros, for a simulated transfer.
 struct Zeros(u64);
 
 impl Source for Zeros {
@@ -131,10 +132,10 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// `size` zeros as the file `name`, in segments of `segment_bytes`, unsigned.
+    /// Creates the file `name`: `size` zeros in unsigned segments of `segment_bytes`.
     ///
     /// # Errors
-    /// [`ConfigError`] where such segments do not fit a packet.
+    /// [`ConfigError`] if such segments do not fit into a packet.
     pub fn new(name: Name, size: ByteSize, segment_bytes: usize) -> Result<Self, ConfigError> {
         let options = PublishOptions { segment_bytes, ..PublishOptions::default() };
         let publisher = Publisher::new(name, 1, Zeros(size.bytes()), Box::new(Unsigned), options);
@@ -152,7 +153,8 @@ impl App for Serve {
     fn on_packet(&mut self, _: Time, packet: &Received<'_>, sends: &mut Sends) {
         let Ok(interest) = Interest::decode(packet.packet) else { return };
         let mut data = Vec::new();
-        // Zeros never change, and `Unsigned` always signs: what is not answered is not this file's.
+        // Zeros never change and `Unsigned` never fails, so an error means an Interest for another
+        // file.
         let answered = self.publisher.on_interest(&interest, &mut data).is_ok();
         if answered && !data.is_empty() {
             sends.push(data);

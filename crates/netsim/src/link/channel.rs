@@ -1,8 +1,8 @@
-//! Links: two channels, one each way, each with a queue, a rate, losses and a delay.
+//! Links: two channels, one per direction, each with a queue, a rate, losses and a delay.
 //!
-//! A frame that finds the channel idle is sent at once: it takes its bits over the rate, is lost or
-//! not, and arrives a delay later. Else it waits in the queue. The sender's clock of each channel
-//! is `busy_until`; an event is planned for it only where frames wait.
+//! A frame that finds its channel idle is sent at once: it takes its length over the rate, is lost
+//! or not, and arrives a delay later. Otherwise it waits in the queue. `busy_until` is the time at
+//! which the channel becomes idle; an event is planned for that time only if frames wait.
 
 use super::loss::Loss;
 use super::queue::{Depth, Queue, Queueing};
@@ -15,7 +15,7 @@ use larder_packet::{Fragmenter, Reliability};
 use larder_units::{BitRate, Stream, Time};
 use std::time::Duration;
 
-/// A link's number, in the order in which they were made.
+/// The number of a link, in the order in which links were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
@@ -24,42 +24,42 @@ pub struct LinkId(pub u32);
 pub struct ChannelId(pub u32);
 
 impl LinkId {
-    /// From the node that was named first to the second, and back.
+    /// The channel from the first node of the link to the second, and the channel back.
     pub fn channels(self) -> [ChannelId; 2] {
         [ChannelId(2 * self.0), ChannelId(2 * self.0 + 1)]
     }
 }
 
-/// What a link is like, in both directions.
+/// The configuration of a link, for one direction or both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Bits a second; `None` sends in no time.
+    /// Bits per second. `None` sends in no time.
     pub rate: Option<BitRate>,
-    /// Propagation.
+    /// The propagation delay.
     pub delay: Duration,
-    /// Up to so much is added to the delay of each frame, uniformly.
+    /// The greatest extra delay of a frame. The extra delay is drawn uniformly for each frame.
     pub jitter: Duration,
-    /// Whether a frame with less jitter may overtake; else it arrives with the one before it at the
-    /// earliest.
+    /// Whether a frame with less jitter may overtake an earlier one. Otherwise it arrives no
+    /// earlier than the frame before it.
     pub reorders: bool,
-    /// The queue before it.
+    /// The queue before the link.
     pub queue: Queueing,
-    /// What it loses.
+    /// The losses on the link.
     pub loss: Loss,
-    /// Bytes that each frame takes beside its own: 2 of PPP in ns-3, 46 of Ethernet, IP and UDP.
+    /// Bytes that each frame takes beside its own: 2 for PPP in ns-3, 46 for Ethernet, IP and UDP.
     pub overhead_bytes: u32,
-    /// The largest frame, bytes: larger packets go in NDNLPv2 fragments. `None`: whole, whatever
-    /// their size.
+    /// The size of the largest frame in bytes. Larger packets are cut into NDNLPv2 fragments.
+    /// `None` sends packets of any size whole.
     pub mtu: Option<usize>,
-    /// Whether both ends take part in NDNLPv2's link reliability: what is lost is sent again by who
-    /// is at the link. It needs an MTU.
+    /// Whether both ends take part in NDNLPv2's link reliability: the sender of a lost frame sends
+    /// it again over this link. It needs an MTU.
     pub reliable: bool,
-    /// What routes count it as.
+    /// The cost of the link in routes.
     pub metric: u64,
 }
 
 impl LinkConfig {
-    /// A link without losses, with ns-3's queue of 100 packets and without fragmentation.
+    /// A link without losses and without fragmentation, with ns-3's queue of 100 packets.
     pub fn new(rate: BitRate, delay: Duration) -> Self {
         LinkConfig {
             rate: Some(rate),
@@ -76,21 +76,21 @@ impl LinkConfig {
     }
 }
 
-/// What a channel has seen.
+/// The counters of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelCounters {
-    /// Frames sent, those that were then lost included.
+    /// Frames sent, including those that were lost afterwards.
     pub frames: u64,
-    /// Their bytes, with the link's overhead.
+    /// Bytes of the frames sent, with the link's overhead.
     pub bytes: u64,
     /// Frames that the queue dropped.
     pub dropped: u64,
     /// Frames that the queue marked.
     pub marked: u64,
-    /// Frames lost on the way, and those that a cut took.
+    /// Frames lost on the link, including those lost in a cut.
     pub lost: u64,
-    /// Packets that could not be cut to the MTU.
-    pub uncut: u64,
+    /// Packets that do not fit the MTU even in fragments.
+    pub oversized: u64,
 }
 
 /// One direction of a link.
@@ -98,16 +98,17 @@ pub struct Channel {
     pub(crate) id: u32,
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
-    /// At the receiver.
+    /// The face at the receiver.
     pub(crate) to_face: FaceId,
-    /// Links between the same two nodes that were made before.
+    /// The number of earlier links between the same two nodes.
     pub(crate) parallel: u32,
     config: LinkConfig,
     queue: Queue,
     fragmenter: Fragmenter,
-    /// That of the end from which it leads, for what comes by the other channel of the link too.
+    /// The link reliability of the end at which this channel starts. It also handles the frames
+    /// that arrive by the link's other channel.
     reliability: Option<Box<Reliability>>,
-    /// When it is planned to be called.
+    /// The time of the planned timer of link reliability.
     reliability_timer: Option<Time>,
     stream: Stream,
     in_bad: bool,
@@ -115,7 +116,7 @@ pub struct Channel {
     last_arrival: Time,
     ready_planned: bool,
     is_up: bool,
-    /// Counts cuts: what was under way at one never arrives.
+    /// The number of cuts. A frame that was on the link during a cut never arrives.
     pub(crate) epoch: u32,
     counters: ChannelCounters,
 }
@@ -153,37 +154,37 @@ impl Channel {
         }
     }
 
-    /// The same, beside so many links of the same two nodes.
+    /// Sets the number of earlier links between the same two nodes.
     pub(crate) fn beside(self, parallel: u32) -> Self {
         Channel { parallel, ..self }
     }
 
-    /// Where it leads from and to.
+    /// The nodes at which the channel starts and ends.
     pub fn ends(&self) -> (NodeId, NodeId) {
         (self.from, self.to)
     }
 
-    /// What it is like.
+    /// The configuration.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
 
-    /// What it has seen.
+    /// The counters.
     pub fn counters(&self) -> ChannelCounters {
         self.counters
     }
 
-    /// Frames and bytes that wait.
+    /// The number of frames in the queue, and their bytes.
     pub fn waiting(&self) -> (usize, u64) {
         (self.queue.len(), self.queue.bytes())
     }
 
-    /// The frames that wait.
+    /// The frames in the queue.
     pub(crate) fn queued(&self) -> impl Iterator<Item = &Frame> {
         self.queue.frames()
     }
 
-    /// Sends a packet with its link header; `mtu`'s fragments if need be.
+    /// Sends a packet with its link header, in fragments if it does not fit the MTU.
     pub(crate) fn send(
         &mut self,
         now: Time,
@@ -200,7 +201,7 @@ impl Channel {
         if let Some(mut reliability) = self.reliability.take() {
             let emit = |frame: &[u8]| self.send_frame(now, frame.to_vec().into(), events, frames);
             let cut = reliability.send(now, &send.header, send.packet(input), mtu, emit);
-            self.counters.uncut += u64::from(cut.is_err());
+            self.counters.oversized += u64::from(cut.is_err());
             return self.keep(now, reliability, events);
         }
         let mut fragmenter = std::mem::take(&mut self.fragmenter);
@@ -208,16 +209,16 @@ impl Channel {
             self.send_frame(now, frame.to_vec().into(), events, frames)
         });
         self.fragmenter = fragmenter;
-        self.counters.uncut += u64::from(cut.is_err());
+        self.counters.oversized += u64::from(cut.is_err());
     }
 
-    /// Whether a bare packet of this length goes as one frame.
+    /// Returns true if a packet of this length without a link header is sent as one frame.
     pub(crate) fn fits(&self, bytes: usize) -> bool {
         self.reliability.is_none() && self.config.mtu.is_none_or(|mtu| bytes <= mtu)
     }
 
-    /// Takes in what a frame that came by the link's other channel says of the link; false where it
-    /// came before.
+    /// Processes the link reliability of a frame that arrived by the link's other channel. Returns
+    /// false for a duplicate.
     pub(crate) fn receive_reliability(&mut self, now: Time, frame: &[u8], events: &mut EventQueue) -> bool {
         let Some(mut reliability) = self.reliability.take() else { return true };
         let is_new = reliability.receive(now, frame);
@@ -225,7 +226,7 @@ impl Channel {
         is_new
     }
 
-    /// Time for what is to be sent again, and for Acks.
+    /// Runs the timer of link reliability: retransmissions and acknowledgements.
     pub(crate) fn on_reliability(&mut self, now: Time, events: &mut EventQueue, frames: &mut Frames) {
         let (Some(mtu), true) = (self.config.mtu, self.reliability_timer == Some(now)) else { return };
         self.reliability_timer = None;
@@ -235,7 +236,7 @@ impl Channel {
         }
     }
 
-    /// Puts it back, and plans its next call: now, where that is overdue.
+    /// Puts the link reliability back and plans its next timer; an overdue timer runs now.
     fn keep(&mut self, now: Time, reliability: Box<Reliability>, events: &mut EventQueue) {
         let next = reliability.next_timeout().map(|at| at.max(now));
         self.reliability = Some(reliability);
@@ -245,7 +246,7 @@ impl Channel {
         self.reliability_timer = next;
     }
 
-    /// Sends a frame, or lets it wait.
+    /// Sends a frame, or puts it into the queue.
     pub(crate) fn send_frame(&mut self, now: Time, frame: Frame, events: &mut EventQueue, frames: &mut Frames) {
         if !self.is_up {
             self.counters.lost += 1;
@@ -260,7 +261,7 @@ impl Channel {
         self.plan_ready(events);
     }
 
-    /// The last frame is out.
+    /// Starts the next frame, after the last one has been sent.
     pub(crate) fn on_ready(&mut self, now: Time, events: &mut EventQueue, frames: &mut Frames) {
         self.ready_planned = false;
         let (next, verdict) = self.queue.pop(now);
@@ -284,7 +285,7 @@ impl Channel {
         self.counters.frames += 1;
         self.counters.bytes += bytes;
         self.busy_until = now + self.config.rate.map_or(Duration::ZERO, |rate| sending_time(bytes, rate));
-        if self.config.loss.strikes(&mut self.in_bad, &mut self.stream) {
+        if self.config.loss.is_lost(&mut self.in_bad, &mut self.stream) {
             self.counters.lost += 1;
             return;
         }
@@ -300,7 +301,7 @@ impl Channel {
         events.plan(arrival, Event::Arrive { channel: self.id, frame: frames.put(frame), epoch: self.epoch });
     }
 
-    /// Takes the link away with all that is on it, or mends it.
+    /// Cuts the channel, and loses all frames on it and in its queue, or mends it.
     pub(crate) fn set_up(&mut self, now: Time, is_up: bool) {
         if self.is_up && !is_up {
             self.counters.lost += self.queue.clear();
@@ -311,13 +312,13 @@ impl Channel {
         self.is_up = is_up;
     }
 
-    /// A frame that was under way when the link was cut.
+    /// Counts a frame that was on the link when it was cut.
     pub(crate) fn count_lost(&mut self) {
         self.counters.lost += 1;
     }
 }
 
-/// How long bytes take at a rate, to the nanosecond below.
+/// The time that bytes take at a rate, rounded down to a nanosecond.
 fn sending_time(bytes: u64, rate: BitRate) -> Duration {
     let nanos = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate.bits_per_second().max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

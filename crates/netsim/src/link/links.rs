@@ -1,5 +1,5 @@
-//! Links alone, for who brings the time and the frames: the link emulator of the testbed runs the
-//! simulator's links by the real clock.
+//! Links without nodes, for hosts with their own clock and frames. The link emulator of the testbed
+//! runs the simulator's links by the real clock.
 
 use super::channel::{Channel, ChannelCounters, ChannelId, LinkConfig};
 use crate::events::{Event, EventQueue, Frames};
@@ -7,8 +7,8 @@ use crate::node::NodeId;
 use larder_forwarder::FaceId;
 use larder_units::{Streams, Time};
 
-/// Channels, and the frames on them. What a frame is does not matter: only its length does, so a
-/// queue must drop and not mark.
+/// Channels, and the frames on them. Only the length of a frame matters, not its content, so a
+/// queue must drop frames and not mark them.
 pub struct Links {
     streams: Streams,
     events: EventQueue,
@@ -17,7 +17,8 @@ pub struct Links {
 }
 
 impl Links {
-    /// No channel yet; every channel draws from a stream of this seed that bears its name.
+    /// Creates an emulator without channels. Each channel draws from a random stream of this seed
+    /// that is named after the channel.
     pub fn new(seed: u64) -> Self {
         Links {
             streams: Streams::new(seed),
@@ -27,8 +28,7 @@ impl Links {
         }
     }
 
-    /// One direction of a link, from one place to another; the names tell its random stream from
-    /// others.
+    /// Adds one direction of a link. The names of its ends select its random stream.
     pub fn add(&mut self, from: &str, to: &str, config: LinkConfig) -> ChannelId {
         let id = self.channels.len() as u32;
         let stream = self.streams.stream(&format!("channel {from} {to}"));
@@ -36,17 +36,18 @@ impl Links {
         ChannelId(id)
     }
 
-    /// A frame enters a channel. `now` must not go back.
+    /// Sends a frame into a channel. `now` must not go back.
     pub fn send(&mut self, now: Time, channel: ChannelId, frame: Vec<u8>) {
         self.channels[channel.0 as usize].send_frame(now, frame.into(), &mut self.events, &mut self.frames);
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<Time> {
         self.events.next_at()
     }
 
-    /// The next frame that has left a channel by `now`: which, when it was due, and the frame.
+    /// Returns the next frame that has left a channel by `now`: the channel, the arrival time, and
+    /// the frame.
     pub fn arrived(&mut self, now: Time) -> Option<(ChannelId, Time, Vec<u8>)> {
         while let Some((at, event)) = self.events.next(now) {
             match event {
@@ -62,7 +63,7 @@ impl Links {
         None
     }
 
-    /// What a channel has seen.
+    /// The counters of a channel.
     pub fn counters(&self, channel: ChannelId) -> ChannelCounters {
         self.channels[channel.0 as usize].counters()
     }

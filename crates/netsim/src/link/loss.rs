@@ -1,31 +1,31 @@
-//! Frames that a link loses, each link by its own random stream.
+//! Losses of a link. Each channel draws them from its own random stream.
 
 use larder_units::Stream;
 
-/// Which frames are lost after they were sent.
+/// The model by which frames are lost after they were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {
-    /// None.
+    /// No losses.
     #[default]
     None,
-    /// Each with this probability.
+    /// Each frame with this probability.
     Uniform(f64),
-    /// In bursts: a channel with two states (Gilbert, BSTJ 39, 1960; Elliott, BSTJ 42, 1963). Each
-    /// frame first moves the state, then is lost with the state's probability.
+    /// In bursts, by a channel with two states (Gilbert, BSTJ 39, 1960; Elliott, BSTJ 42, 1963).
+    /// Each frame first moves the state, then is lost with the probability of the state.
     GilbertElliott {
-        /// From good to bad, a frame.
+        /// Probability per frame of a move from good to bad.
         to_bad: f64,
-        /// From bad to good, a frame.
+        /// Probability per frame of a move from bad to good.
         to_good: f64,
-        /// Loss in the good state.
+        /// Probability of loss in the good state.
         good: f64,
-        /// Loss in the bad state.
+        /// Probability of loss in the bad state.
         bad: f64,
     },
 }
 
 impl Loss {
-    /// The share of frames that is lost in the long run.
+    /// The long-run share of lost frames.
     pub fn mean(&self) -> f64 {
         match *self {
             Loss::None => 0.0,
@@ -37,7 +37,7 @@ impl Loss {
         }
     }
 
-    /// Whether its probabilities are probabilities.
+    /// Returns true if all probabilities are between 0 and 1.
     pub(crate) fn is_sound(&self) -> bool {
         let all = match *self {
             Loss::None => [0.0; 4],
@@ -47,8 +47,8 @@ impl Loss {
         all.iter().all(|p| (0.0..=1.0).contains(p))
     }
 
-    /// Whether the next frame is lost; `in_bad` is the channel's state.
-    pub(crate) fn strikes(&self, in_bad: &mut bool, stream: &mut Stream) -> bool {
+    /// Draws whether the next frame is lost; `in_bad` is the state of the channel.
+    pub(crate) fn is_lost(&self, in_bad: &mut bool, stream: &mut Stream) -> bool {
         match *self {
             Loss::None => false,
             Loss::Uniform(p) => stream.chance(p),
@@ -71,14 +71,14 @@ mod tests {
         let (mut in_bad, mut stream) = (false, Streams::new(1).stream("loss"));
         let (mut lost, mut bursts, mut before) = (0u32, 0u32, false);
         for _ in 0..200_000 {
-            let now = loss.strikes(&mut in_bad, &mut stream);
+            let now = loss.is_lost(&mut in_bad, &mut stream);
             lost += u32::from(now);
             bursts += u32::from(now && !before);
             before = now;
         }
         let share = f64::from(lost) / 200_000.0;
         assert!((share - loss.mean()).abs() < 0.005, "{share} and {}", loss.mean());
-        // A burst ends with probability 0.2: five frames long in the mean.
+        // A burst ends with probability 0.2, so its mean length is five frames.
         let length = f64::from(lost) / f64::from(bursts);
         assert!((length - 5.0).abs() < 0.4, "{length}");
     }

@@ -1,13 +1,14 @@
 //! The queue before a link: drop-tail, CoDel or RED.
 //!
-//! * Drop-tail in packets is ns-3's: what is being sent is not in the queue any more.
-//! * CoDel: Nichols and Jacobson, RFC 8289; the pseudocode of section 5, on the time that frames
-//!   have waited.
-//! * RED: Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993, in packets, gentle off; the average does not
-//!   decay while the queue is idle.
+//! * Drop-tail in packets behaves as in ns-3: a frame leaves the queue when its transmission
+//!   starts.
+//! * CoDel: Nichols and Jacobson, RFC 8289. The code follows the pseudocode of section 5 and
+//!   measures the time that frames have waited.
+//! * RED: Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993, in packets, without the gentle variant. The
+//!   average does not decay while the queue is idle.
 //!
-//! Where CoDel or RED mark, the frame gets an NDNLPv2 congestion mark in place of being dropped; a
-//! TCP segment is dropped (no ECN).
+//! With marking, CoDel and RED put an NDNLPv2 congestion mark on a frame and do not drop it. A TCP
+//! segment is always dropped, since the TCP model has no ECN.
 
 use crate::frame::{Frame, is_segment};
 use larder_packet::{LpHeader, LpPacket, encode_lp};
@@ -15,36 +16,36 @@ use larder_units::{Stream, Time};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How much a queue holds.
+/// The capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// So many frames, whatever their size.
+    /// A number of frames of any size.
     Packets(usize),
-    /// So many bytes; one frame always fits an empty queue.
+    /// A number of bytes. An empty queue always takes one frame.
     Bytes(u64),
 }
 
-/// Which frames wait, and which are dropped.
+/// The queueing discipline: which frames wait, and which are dropped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Queueing {
-    /// The last to come is dropped where the queue is full.
+    /// Drops a frame that arrives at a full queue.
     DropTail(Depth),
-    /// Frames that waited too long for too long are dropped or marked.
+    /// Drops or marks frames if frames have waited longer than a target for an interval.
     CoDel(CoDel),
-    /// Frames are dropped or marked with a probability that grows with the average length.
+    /// Drops or marks frames with a probability that grows with the average length of the queue.
     Red(Red),
 }
 
-/// CoDel's parameters.
+/// The parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoDel {
-    /// The wait that is tolerated.
+    /// The tolerated waiting time.
     pub target: Duration,
-    /// How long it may be exceeded.
+    /// The time for which the target may be exceeded.
     pub interval: Duration,
-    /// Mark in place of dropping.
+    /// Whether to mark frames and not drop them.
     pub mark: bool,
-    /// What is never exceeded.
+    /// The capacity of the queue.
     pub depth: Depth,
 }
 
@@ -56,20 +57,20 @@ impl Default for CoDel {
     }
 }
 
-/// RED's parameters.
+/// The parameters of RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
-    /// Average length, packets, up to which nothing happens.
+    /// The average length in packets below which no frame is dropped or marked.
     pub least: f64,
-    /// Average length from which on every frame is struck.
+    /// The average length from which on every frame is dropped or marked.
     pub most: f64,
-    /// Probability just below `most`.
+    /// The probability just below `most`.
     pub probability: f64,
-    /// Weight of the newest length in the average.
+    /// The weight of the newest length in the average.
     pub weight: f64,
-    /// Mark in place of dropping.
+    /// Whether to mark frames and not drop them.
     pub mark: bool,
-    /// What is never exceeded.
+    /// The capacity of the queue.
     pub depth: Depth,
 }
 
@@ -95,7 +96,7 @@ struct Waiting {
     since: Time,
 }
 
-/// The frames that wait, and what the discipline remembers.
+/// The frames in the queue, and the state of the discipline.
 pub(crate) struct Queue {
     queueing: Queueing,
     waiting: VecDeque<Waiting>,
@@ -106,7 +107,7 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct CoDelState {
-    /// When the wait will have been above the target for an interval.
+    /// The time at which frames will have waited above the target for an interval.
     first_above: Option<Time>,
     dropping: bool,
     drop_next: Time,
@@ -120,7 +121,7 @@ struct RedState {
     since_last: u32,
 }
 
-/// What became of a frame that came, or of the one that is sent next.
+/// The numbers of frames that one operation dropped and marked.
 pub(crate) struct Verdict {
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
@@ -151,7 +152,7 @@ impl Queue {
         lost
     }
 
-    /// A frame comes.
+    /// Adds a frame.
     pub(crate) fn push(&mut self, now: Time, mut frame: Frame, stream: &mut Stream) -> Verdict {
         let room = match self.queueing.depth() {
             Depth::Packets(most) => self.waiting.len() < most,
@@ -159,7 +160,7 @@ impl Queue {
         };
         let mut verdict = Verdict { dropped: 0, marked: 0 };
         if let Queueing::Red(red) = &self.queueing
-            && self.red.strikes(red, self.waiting.len(), stream)
+            && self.red.selects(red, self.waiting.len(), stream)
         {
             match red.mark && !is_segment(&frame) {
                 true => verdict.marked = mark(&mut frame),
@@ -176,7 +177,7 @@ impl Queue {
         verdict
     }
 
-    /// The frame to send next.
+    /// Removes and returns the frame to send next.
     pub(crate) fn pop(&mut self, now: Time) -> (Option<Frame>, Verdict) {
         let verdict = Verdict { dropped: 0, marked: 0 };
         match self.queueing {
@@ -194,7 +195,7 @@ impl Queue {
     /// RFC 8289, section 5.6 (`dequeue`).
     fn pop_codel(&mut self, now: Time, codel: &CoDel) -> (Option<Frame>, Verdict) {
         let mut verdict = Verdict { dropped: 0, marked: 0 };
-        let (mut head, mut late) = self.take_judged(now, codel);
+        let (mut head, mut late) = self.take_head(now, codel);
         if self.codel.dropping {
             if !late {
                 self.codel.dropping = false;
@@ -202,13 +203,14 @@ impl Queue {
             while self.codel.dropping && now >= self.codel.drop_next {
                 self.codel.count += 1;
                 if codel.mark && !holds_segment(&head) {
-                    // A frame takes one mark: what else is due is the next one's.
+                    // A frame carries at most one mark, so the next frame takes the next mark that
+                    // is due.
                     verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame));
                     self.codel.drop_next = control_law(self.codel.drop_next, codel, self.codel.count);
                     break;
                 }
                 verdict.dropped += 1;
-                (head, late) = self.take_judged(now, codel);
+                (head, late) = self.take_head(now, codel);
                 match late {
                     false => self.codel.dropping = false,
                     true => self.codel.drop_next = control_law(self.codel.drop_next, codel, self.codel.count),
@@ -219,7 +221,7 @@ impl Queue {
                 true => verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame)),
                 false => {
                     verdict.dropped += 1;
-                    (head, _) = self.take_judged(now, codel);
+                    (head, _) = self.take_head(now, codel);
                 }
             }
             self.codel.dropping = true;
@@ -232,14 +234,14 @@ impl Queue {
         (head.map(|head| head.frame), verdict)
     }
 
-    /// The first frame, and whether frames have waited above the target for an interval
-    /// (`dodequeue`).
-    fn take_judged(&mut self, now: Time, codel: &CoDel) -> (Option<Waiting>, bool) {
+    /// Removes the first frame. Returns it, and whether frames have waited above the target for an
+    /// interval (`dodequeue` in the RFC).
+    fn take_head(&mut self, now: Time, codel: &CoDel) -> (Option<Waiting>, bool) {
         let Some(head) = self.take() else {
             self.codel.first_above = None;
             return (None, false);
         };
-        // Where nothing waits behind it, the link is not the bottleneck (`backlog <= mtu`).
+        // With an empty queue behind this frame, the link is not the bottleneck (`backlog <= mtu`).
         if now.since(head.since) < codel.target || self.waiting.is_empty() {
             self.codel.first_above = None;
             return (Some(head), false);
@@ -250,7 +252,7 @@ impl Queue {
 }
 
 impl RedState {
-    fn strikes(&mut self, red: &Red, length: usize, stream: &mut Stream) -> bool {
+    fn selects(&mut self, red: &Red, length: usize, stream: &mut Stream) -> bool {
         self.average += red.weight * (length as f64 - self.average);
         if self.average < red.least {
             self.since_last = 0;
@@ -272,7 +274,7 @@ impl RedState {
     }
 }
 
-/// The next time: the interval shrinks with the root of the count.
+/// Returns the time of the next drop. The interval shrinks with the square root of the count.
 fn control_law(from: Time, codel: &CoDel, count: u32) -> Time {
     from + codel.interval.div_f64(f64::from(count).sqrt())
 }
@@ -281,8 +283,8 @@ fn holds_segment(head: &Option<Waiting>) -> bool {
     head.as_ref().is_some_and(|head| is_segment(&head.frame))
 }
 
-/// Puts a congestion mark on a frame; 1 where it went on. Fragments but the first carry none, as
-/// their header is not looked at.
+/// Puts a congestion mark on a frame; returns 1 if the frame is marked. Only the first fragment of
+/// a packet is marked, because receivers ignore the mark of the others.
 fn mark(frame: &mut Frame) -> u64 {
     let Ok(LpPacket { header, fragment: Some(packet), .. }) = LpPacket::decode(frame) else { return 0 };
     if header.frag_index > 0 {
@@ -300,8 +302,8 @@ mod tests {
     use larder_packet::{InterestBuilder, Name};
     use larder_units::Streams;
 
-    /// Milliseconds at which a queue strikes whose frames have all waited 50 ms, one of which is
-    /// sent every `every` ms.
+    /// Returns the milliseconds at which a queue drops or marks. All its frames have waited 50 ms,
+    /// and one of them is sent every `every` ms.
     fn struck(codel: CoDel, every: u64, millis: u64) -> Vec<u64> {
         let interest = InterestBuilder::new("/a".parse::<Name>().unwrap()).nonce(1).build();
         let (mut queue, mut stream) = (Queue::new(Queueing::CoDel(codel)), Streams::new(1).stream("none"));
@@ -319,8 +321,8 @@ mod tests {
 
     #[test]
     fn codel_strikes_at_other_times_than_its_control_law() {
-        // The first after an interval above the target, the next an interval later, then by the
-        // root of the count.
+        // The first drop follows an interval above the target, the second one an interval later,
+        // and the others by the square root of the count.
         let expected = [150.0, 250.0, 250.0 + 70.7, 250.0 + 70.7 + 57.7, 250.0 + 70.7 + 57.7 + 50.0];
         for mark in [false, true] {
             let struck = struck(CoDel { mark, ..CoDel::default() }, 1, 500);
@@ -331,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_frame_of_a_slow_link_is_marked_twice() {
-        // 80 ms a frame: the law is due more often than there are frames.
+        // With 80 ms per frame, the control law is due more often than there are frames.
         assert!(struck(CoDel { mark: true, ..CoDel::default() }, 80, 20_000).len() > 200);
     }
 
@@ -353,15 +355,15 @@ mod tests {
         let (mut gaps, mut gap) = (Vec::new(), 0u32);
         for _ in 0..200_000 {
             gap += 1;
-            if state.strikes(&red, 10, &mut stream) {
+            if state.selects(&red, 10, &mut stream) {
                 gaps.push(std::mem::take(&mut gap));
             }
         }
-        // Half-way between the thresholds 1/100: gaps are uniform between 1 and 100 (Floyd and
-        // Jacobson, section 7).
+        // Half-way between the thresholds the probability is 1/100, and the gaps are uniform
+        // between 1 and 100 (Floyd and Jacobson, section 7).
         let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
         assert!((mean - 50.5).abs() < 2.0 && gaps.iter().all(|gap| *gap <= 100), "{mean}");
-        assert!(!RedState::default().strikes(&red, 4, &mut stream));
-        assert!(RedState { average: 20.0, since_last: 0 }.strikes(&red, 20, &mut stream));
+        assert!(!RedState::default().selects(&red, 4, &mut stream));
+        assert!(RedState { average: 20.0, since_last: 0 }.selects(&red, 20, &mut stream));
     }
 }

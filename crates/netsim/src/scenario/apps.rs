@@ -15,13 +15,13 @@ use std::collections::HashSet;
 use std::time::Duration;
 use toml::Spanned;
 
-/// Bytes of a Data beside its content: name, length fields, signature.
+/// Bytes of a Data without its content: name, length fields, signature.
 const AROUND_CONTENT: u64 = 256;
 
-/// InterestLifetime where the scenario says none: ndnSIM's.
+/// The default InterestLifetime, as in ndnSIM.
 const LIFETIME: Duration = Duration::from_secs(2);
 
-/// A prefix, who serves it, and the nodes that cannot reach him.
+/// A served prefix, its producer, and the nodes without a path to it.
 pub(super) struct Served {
     pub(super) prefix: Name,
     pub(super) app: AppId,
@@ -64,56 +64,57 @@ pub(super) fn make_consumers(
     scenario: &Scenario,
     network: &mut Simulation,
     served: &[Served],
-    custodians: &[Placed],
+    cache_hosts: &[Placed],
 ) -> Result<Vec<(String, AppId)>, ScenarioError> {
-    let custodians: Vec<Name> = custodians.iter().map(|cache_host| cache_host.name.clone()).collect();
-    let mut making = Making { scenario, network, served, custodians, consumers: Vec::new(), labels: HashSet::new() };
+    let cache_hosts: Vec<Name> = cache_hosts.iter().map(|cache_host| cache_host.name.clone()).collect();
+    let mut builder =
+        ConsumerBuilder { scenario, network, served, cache_hosts, consumers: Vec::new(), labels: HashSet::new() };
     for table in &scenario.tables.cbr {
-        making.cbr(table)?;
+        builder.cbr(table)?;
     }
     for (table, requests) in scenario.tables.trace.iter().zip(&scenario.traces) {
-        making.trace(table, requests)?;
+        builder.trace(table, requests)?;
     }
     for table in &scenario.tables.fetch {
-        let node = making.node_that_reaches(&table.node, &table.name)?;
-        let label = making.unused(format!("fetch {} {}", table.node.get_ref(), table.name));
+        let node = builder.node_that_reaches(&table.node, &table.name)?;
+        let label = builder.unused(format!("fetch {} {}", table.node.get_ref(), table.name));
         let congestion = table.congestion.clone().unwrap_or_default().build();
-        let stream = making.network.streams().stream(&label);
+        let stream = builder.network.streams().stream(&label);
         let app = Fetch::new(table.name.clone(), Time::ZERO + table.start, congestion, stream);
-        making.add(&table.node, node, label, Box::new(app), None)?;
+        builder.add(&table.node, node, label, Box::new(app), None)?;
     }
     for table in &scenario.tables.window {
-        let node = making.node_that_reaches(&table.node, &table.prefix)?;
-        let label = making.unused(format!("window {} {}", table.node.get_ref(), table.prefix));
+        let node = builder.node_that_reaches(&table.node, &table.prefix)?;
+        let label = builder.unused(format!("window {} {}", table.node.get_ref(), table.prefix));
         let congestion = table.congestion.clone().unwrap_or_default().build();
         let clock = Clock { tick: table.tick.unwrap_or_default(), ..Clock::default() };
-        let stream = making.network.streams().stream(&label);
+        let stream = builder.network.streams().stream(&label);
         let app = Fetch::endless(table.prefix.clone(), Time::ZERO + table.start, congestion, clock, stream);
-        making.add(&table.node, node, label, Box::new(app), None)?;
+        builder.add(&table.node, node, label, Box::new(app), None)?;
     }
-    Ok(making.consumers)
+    Ok(builder.consumers)
 }
 
-struct Making<'a> {
+struct ConsumerBuilder<'a> {
     scenario: &'a Scenario,
     network: &'a mut Simulation,
     served: &'a [Served],
-    custodians: Vec<Name>,
+    cache_hosts: Vec<Name>,
     consumers: Vec<(String, AppId)>,
     labels: HashSet<String>,
 }
 
-impl Making<'_> {
+impl ConsumerBuilder<'_> {
     fn cbr(&mut self, table: &CbrTable) -> Result<(), ScenarioError> {
         let (nodes, prefixes) = self.places(&table.node, &table.prefix)?;
-        // One table for all: it may be long.
+        // All consumers share one table, which may be long.
         let names = table.zipf.map_or(Names::Sequence { end: None }, |zipf| {
             Names::Popularity(ZipfMandelbrot::new(zipf.contents, zipf.q, zipf.s))
         });
         for node in nodes {
             let config = CbrConfig {
                 prefixes: prefixes.clone(),
-                custodians: self.custodians.clone(),
+                cache_hosts: self.cache_hosts.clone(),
                 frequency: table.frequency,
                 randomize: match table.randomize {
                     RandomizeTable::None => Randomize::None,
@@ -130,7 +131,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// The trace's requests, dealt in turn to the nodes.
+    /// Distributes the trace's requests to the nodes in turn.
     fn trace(&mut self, table: &TraceTable, requests: &super::Requests) -> Result<(), ScenarioError> {
         let (nodes, prefixes) = self.places(&table.node, &table.prefix)?;
         let step = nodes.len();
@@ -138,7 +139,7 @@ impl Making<'_> {
             let share = TraceShare { requests: requests.clone(), first, step, timed: table.frequency.is_none() };
             let config = CbrConfig {
                 prefixes: prefixes.clone(),
-                custodians: self.custodians.clone(),
+                cache_hosts: self.cache_hosts.clone(),
                 frequency: table.frequency.unwrap_or(1.0) / step as f64,
                 randomize: Randomize::None,
                 names: Names::Trace(share),
@@ -178,8 +179,8 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// The label, with a number where there is one like it already: each has a random stream of its
-    /// own.
+    /// Returns the label, with a number if the label is taken, so that each consumer has its own
+    /// random stream.
     fn unused(&mut self, label: String) -> String {
         let mut numbered = label.clone();
         let mut number = 2;
@@ -190,13 +191,14 @@ impl Making<'_> {
         numbered
     }
 
-    /// The nodes and the prefixes that are meant, each of which every node reaches.
+    /// Returns the nodes and the prefixes that match, after a check that each node reaches each
+    /// prefix.
     fn places(
         &self,
         at: &Spanned<String>,
         prefix: &Spanned<String>,
     ) -> Result<(Vec<NodeId>, Vec<Name>), ScenarioError> {
-        let Making { scenario, network, served, .. } = self;
+        let ConsumerBuilder { scenario, network, served, .. } = self;
         let all = || network.nodes().map(|node| (node, network.node_name(node)));
         let pattern = at.get_ref().as_str();
         let nodes: Vec<NodeId> = match pattern.contains('*') {
@@ -218,7 +220,7 @@ impl Making<'_> {
             }
         };
         if prefixes.is_empty() {
-            return Err(self.nobody_serves(at, pattern));
+            return Err(self.no_producer(at, pattern));
         }
         for node in &nodes {
             prefixes.iter().try_for_each(|prefix| self.check_route(at, *node, prefix))?;
@@ -236,7 +238,7 @@ impl Making<'_> {
         let mut serving =
             self.served.iter().filter(|served| name.as_name().starts_with(served.prefix.as_name())).peekable();
         if serving.peek().is_none() {
-            return Err(self.nobody_serves(at, name));
+            return Err(self.no_producer(at, name));
         }
         match serving.any(|served| !served.unreachable.contains(&node)) {
             true => Ok(()),
@@ -248,18 +250,15 @@ impl Making<'_> {
         }
     }
 
-    fn nobody_serves(&self, at: &Spanned<String>, name: impl std::fmt::Display) -> ScenarioError {
+    fn no_producer(&self, at: &Spanned<String>, name: impl std::fmt::Display) -> ScenarioError {
         let known: Vec<String> = self.served.iter().take(20).map(|served| served.prefix.to_string()).collect();
-        let known = if known.is_empty() {
-            "nobody serves anything".to_owned()
-        } else {
-            format!("there is {}", known.join(", "))
-        };
-        self.scenario.fault(&at.span(), format_args!("nobody serves {name}; {known}"))
+        let known =
+            if known.is_empty() { "there is no producer".to_owned() } else { format!("there is {}", known.join(", ")) };
+        self.scenario.fault(&at.span(), format_args!("no producer serves {name}; {known}"))
     }
 }
 
-/// Whether a name is as the pattern says: `*` stands for any text, none included.
+/// Returns true if a name matches the pattern, in which `*` stands for any text, even an empty one.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };

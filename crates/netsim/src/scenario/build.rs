@@ -1,4 +1,4 @@
-//! From tables to a network.
+//! Builds a network from the tables of a scenario.
 
 use super::apps::{make_consumers, make_producers};
 use super::caching::{self, Caches};
@@ -16,19 +16,19 @@ use toml::Spanned;
 
 pub(super) struct Built {
     pub(super) network: Simulation,
-    /// The consumers, by their figures' names.
+    /// The consumers, with their names in the figures.
     pub(super) consumers: Vec<(String, AppId)>,
     pub(super) producers: Vec<AppId>,
-    /// The caches of hash routing, by their figures' names.
-    pub(super) custodians: Vec<(String, AppId)>,
-    /// HTTP's hosts.
+    /// The caches of hash routing, with their names in the figures.
+    pub(super) cache_hosts: Vec<(String, AppId)>,
+    /// The HTTP hosts.
     pub(super) hosts: Vec<PlacedHost>,
-    /// Where nodes are drawn, by their number.
+    /// The positions of nodes in drawings, by node number.
     pub(super) positions: Vec<Option<(f64, f64)>>,
 }
 
 impl Built {
-    /// Consumers at a rate note each Data's delay from now on.
+    /// Lets consumers at a rate record the delay of each Data from now on.
     pub(super) fn note_delays(&mut self) {
         let each = crate::limits::DELAY_ROWS / self.consumers.len().max(1);
         for (_, app) in &self.consumers {
@@ -45,15 +45,15 @@ pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, ScenarioErr
     let caches = caching::place(scenario, &topology)?;
     make_nodes(scenario, &topology, &caches, &mut network)?;
     let producers = make_producers(scenario, &mut network)?;
-    let custodians = caching::make_custodians(scenario, &caches, &mut network)?;
-    let consumers = make_consumers(scenario, &mut network, &producers, &custodians)?;
+    let cache_hosts = caching::make_cache_hosts(scenario, &caches, &mut network)?;
+    let consumers = make_consumers(scenario, &mut network, &producers, &cache_hosts)?;
     let hosts = make_hosts(scenario, &mut network)?;
     plan_faults(scenario, &mut network)?;
     Ok(Built {
         network,
         consumers,
         producers: producers.into_iter().map(|served| served.app).collect(),
-        custodians: custodians.into_iter().map(|cache_host| (cache_host.label, cache_host.app)).collect(),
+        cache_hosts: cache_hosts.into_iter().map(|cache_host| (cache_host.label, cache_host.app)).collect(),
         hosts,
         positions: topology.positions,
     })
@@ -89,7 +89,7 @@ pub(super) fn own_tables(scenario: &Scenario) -> HashMap<&str, &OneNodeTable, Fi
     scenario.tables.node.iter().map(|one| (one.name.get_ref().as_str(), one)).collect()
 }
 
-/// What `[nodes]` says of a node, and its own table.
+/// Returns the configuration of a node: that of `[nodes]`, overridden by the node's own table.
 pub(super) fn node_config(scenario: &Scenario, own: Option<&OneNodeTable>) -> NodeConfig {
     let all = with(NodeConfig::default(), &scenario.tables.nodes);
     match own {
@@ -117,14 +117,14 @@ fn with(mut config: NodeConfig, table: &NodeTable) -> NodeConfig {
     config
 }
 
-/// A shape: where the file says it, by which table, and what it is.
+/// A generated or read topology: its position in the file, the name of its table, and the topology.
 type Shape = (Range<usize>, &'static str, Topology);
 
 fn shape<T>(name: &'static str, table: &Option<Spanned<T>>, make: impl Fn(&T) -> Topology) -> Option<Shape> {
     table.as_ref().map(|table| (table.span(), name, make(table.get_ref())))
 }
 
-/// The shape that is asked for, with the nodes and links that are named one by one.
+/// Returns the requested topology, with the nodes and links that are listed one by one.
 fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
     let shape_stream = || network.streams().stream("topology");
@@ -144,7 +144,7 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
     shapes.extend(shape("geant-like", &tables.geant_like, |table| {
         Topology::geant_like(table.nodes, &table.link.0, shape_stream())
     }));
-    // Which is the second, the file says.
+    // Sorted by position, so that the error names the second one in the file.
     shapes.sort_by_key(|(span, ..)| span.start);
     if let [(_, first, _), (span, second, _), ..] = shapes.as_slice() {
         return Err(
@@ -184,13 +184,15 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
         }
         topology.link(a, b, &link.like.0);
     }
-    // Mostly a name with a slip of the pen, which is not of the shape then.
+    // A new node without links is mostly a misspelt name.
     let linked: HashSet<usize, FixedState> = topology.edges.iter().flat_map(|edge| edge.ends).collect();
     let is_alone = |one: &&OneNodeTable| places.get(one.name.get_ref()).is_some_and(|place| !linked.contains(place));
     if let Some(alone) = tables.node.iter().find(is_alone).filter(|_| topology.nodes.len() > 1) {
         let name = alone.name.get_ref();
-        return Err(scenario
-            .fault(&alone.name.span(), format_args!("no [[link]] leads to node {name}, which the shape has not")));
+        return Err(scenario.fault(
+            &alone.name.span(),
+            format_args!("no [[link]] leads to node {name}, which is not part of the shape"),
+        ));
     }
     if topology.nodes.is_empty() {
         return Err(ScenarioError(format!(

@@ -1,4 +1,4 @@
-//! Which nodes have caches, how large each is, and hash routing's custodians.
+//! The placement of caches: which nodes have one, their capacities, and the caches of hash routing.
 
 use super::apps::matches;
 use super::build::{no_node, node_config, own_tables};
@@ -11,16 +11,16 @@ use larder_units::{ByteSize, Streams};
 use std::collections::HashSet;
 use toml::Spanned;
 
-/// The caches that `[caching]` places.
+/// The caches of `[caching]`.
 pub(super) struct Caches {
-    /// `None`: every node as `content-store` says.
+    /// The nodes with a cache. `None`: every node, with its `content-store`.
     at: Option<HashSet<String>>,
     each: Option<Capacity>,
     routing: RoutingTable,
 }
 
 impl Caches {
-    /// The capacity of a node's Content Store, where it is not what the node's own table says.
+    /// The capacity of a node's Content Store, if it differs from the node's own table.
     pub(super) fn of_node(&self, name: &str) -> Option<Capacity> {
         let is_cache = self.at.as_ref().is_none_or(|at| at.contains(name));
         match is_cache && self.routing == RoutingTable::OnPath {
@@ -30,14 +30,14 @@ impl Caches {
     }
 }
 
-/// A custodian of hash routing.
+/// A cache of hash routing.
 pub(super) struct Placed {
     pub(super) label: String,
     pub(super) name: Name,
     pub(super) app: AppId,
 }
 
-/// Says where caches are.
+/// Computes the placement of caches.
 pub(super) fn place(scenario: &Scenario, topology: &Topology) -> Result<Caches, ScenarioError> {
     let Some(spanned) = &scenario.tables.caching else {
         return Ok(Caches { at: None, each: None, routing: RoutingTable::OnPath });
@@ -53,14 +53,14 @@ pub(super) fn place(scenario: &Scenario, topology: &Topology) -> Result<Caches, 
         CachesAt::Nodes(patterns) => named(scenario, spanned, topology, patterns)?,
     };
     if at.is_empty() {
-        return Err(scenario.fault(&spanned.span(), "[caching] finds no node to put a cache at"));
+        return Err(scenario.fault(&spanned.span(), "[caching] matches no node"));
     }
     let each = total.map(|StoreTable(total)| match total {
         Capacity::Bytes(size) => Capacity::Bytes(ByteSize::from_bytes(size.bytes() / at.len() as u64)),
         Capacity::Packets(packets) => Capacity::Packets(packets / at.len() as u64),
     });
     if matches!(each, Some(Capacity::Packets(0))) {
-        let what = format!("[caching] shares less than one packet a cache: total is below the {} caches", at.len());
+        let what = format!("[caching] gives each cache less than one packet: total is below the {} caches", at.len());
         return Err(scenario.fault(&spanned.span(), what));
     }
     Ok(Caches { at: Some(at), each, routing: *routing })
@@ -83,7 +83,7 @@ fn named(
     Ok(found)
 }
 
-/// The nodes where applications stand.
+/// The nodes with applications.
 fn with_apps(scenario: &Scenario, topology: &Topology, consumers: bool, producers: bool) -> HashSet<String> {
     let tables = &scenario.tables;
     let asking = tables.cbr.iter().map(|table| &table.node).chain(tables.fetch.iter().map(|table| &table.node));
@@ -99,8 +99,8 @@ fn with_apps(scenario: &Scenario, topology: &Topology, consumers: bool, producer
     topology.nodes.iter().filter(is_meant).cloned().collect()
 }
 
-/// With hash routing, a custodian at each cache.
-pub(super) fn make_custodians(
+/// With hash routing, adds a cache host at each cache.
+pub(super) fn make_cache_hosts(
     scenario: &Scenario,
     caches: &Caches,
     network: &mut Simulation,

@@ -1,23 +1,24 @@
-//! What became of a run: a value for each quantity of each component, over a span of time.
+//! The figures of a run: a value for each quantity of each component, over a span of time.
 
 use super::build::Built;
 use super::http::{HostKind, PlacedHost};
 use super::record::{ConsumerRecord, FetchRecord, NodeRecord, Record};
-use crate::apps::{ConsumerCounters, CustodianCounters};
+use crate::apps::{CacheHostCounters, ConsumerCounters};
 use crate::tcp::HttpCounters;
 use crate::{Channel, ChannelCounters, NodeId, Simulation};
 
 /// One value of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `cache_host r1`, `http-client c0`, `node r1`,
-    /// `channel r1 r2`; of the second of one kind `channel r1 r2 (2)`.
+    /// The component: `network`, `cbr c0 /p0`, `fetch c0 /file`, `custodian r1` (a cache of hash
+    /// routing), `http-client c0`, `node r1`, `channel r1 r2`. The second one of a kind is
+    /// `channel r1 r2 (2)`.
     pub component: String,
-    /// What was measured, such as `data` or `hit ratio`.
+    /// The measured quantity, such as `data` or `hit ratio`.
     pub quantity: &'static str,
-    /// Its unit; empty for counts and ratios.
+    /// The unit; empty for counts and ratios.
     pub unit: &'static str,
-    /// The value; NaN where there is none, such as the delay of no Data.
+    /// The value, or NaN if there is none, as for the delay without Data.
     pub value: f64,
 }
 
@@ -34,8 +35,8 @@ pub(super) fn figures(built: &Built, before: &Record, after: &Record) -> Vec<Fig
         };
         all.extend(named(label, figures));
     }
-    for ((label, _), counters) in built.custodians.iter().zip(&span.custodians) {
-        all.extend(named(label, of_custodian(counters)));
+    for ((label, _), counters) in built.cache_hosts.iter().zip(&span.cache_hosts) {
+        all.extend(named(label, of_cache_host(counters)));
     }
     for (placed, counters) in built.hosts.iter().zip(&span.hosts) {
         all.extend(named(&placed.label, of_host(network, placed, counters, seconds)));
@@ -61,7 +62,7 @@ fn named(component: &str, values: Vec<Value>) -> impl Iterator<Item = Figure> {
     })
 }
 
-/// What Icarus tells of a network of caches.
+/// The figures that Icarus reports for a network of caches.
 fn of_network(span: &Record) -> Vec<Value> {
     let rates = span.consumers.iter().filter_map(|record| match record {
         ConsumerRecord::Rate(counters) => Some(*counters),
@@ -72,8 +73,8 @@ fn of_network(span: &Record) -> Vec<Value> {
     let frames: u64 = span.channels.iter().map(|channel| channel.frames).sum();
     vec![
         ("data", "", answered),
-        // What no producer had to answer: from caches, and by joining an Interest that was on its
-        // way.
+        // The share that no producer answered: answers from caches, and Interests that joined a
+        // pending one.
         ("hit ratio", "", 1.0 - span.produced as f64 / answered),
         ("delay", "ms", delay / data as f64 * 1e3),
         ("frames a data", "", frames as f64 / answered),
@@ -97,7 +98,7 @@ fn of_cbr(counters: &ConsumerCounters, seconds: f64) -> Vec<Value> {
 
 fn of_fetch(fetch: &FetchRecord, seconds: f64) -> Vec<Value> {
     let stats = &fetch.stats;
-    // A transfer takes its own time, whatever the span.
+    // A transfer has a duration of its own, whatever the span.
     let took = fetch.took.map_or(seconds, |took| took.as_secs_f64());
     vec![
         ("interests", "", stats.interests as f64),
@@ -112,7 +113,7 @@ fn of_fetch(fetch: &FetchRecord, seconds: f64) -> Vec<Value> {
     ]
 }
 
-fn of_custodian(counters: &CustodianCounters) -> Vec<Value> {
+fn of_cache_host(counters: &CacheHostCounters) -> Vec<Value> {
     let asked = counters.hits + counters.misses;
     vec![
         ("interests", "", asked as f64),
@@ -134,7 +135,7 @@ fn of_host(network: &Simulation, placed: &PlacedHost, counters: &HttpCounters, s
         HostKind::Cache => vec![
             ("hits", "", counters.hits as f64),
             ("joined", "", counters.joined as f64),
-            // What it did not ask for: what it had, and what was on its way.
+            // The share without a request to the upstream: stored objects, and objects in flight.
             ("hit ratio", "", (counters.hits + counters.joined) as f64 / requests),
             ("stored", "", network.http_stored(placed.host).0 as f64),
             ("evictions", "", counters.evictions as f64),
@@ -148,7 +149,7 @@ fn of_host(network: &Simulation, placed: &PlacedHost, counters: &HttpCounters, s
         ("timeouts", "", counters.tcp.timeouts as f64),
     ];
     let requests = std::iter::once(("requests", "", requests));
-    // An origin opens none.
+    // An origin opens no connections.
     let of_all = of_all.into_iter().skip(usize::from(placed.kind == HostKind::Origin));
     requests.chain(of_kind).chain(of_all).collect()
 }
@@ -163,8 +164,8 @@ fn of_node(network: &Simulation, node: NodeId, record: &NodeRecord, after: &Reco
     vec![
         ("interests", "", record.interests as f64),
         ("hits", "", store.hits as f64),
-        // Of all Interests, those that joined a pending one included: ndnSIM's CsTracer. NFD
-        // divides by its look-ups.
+        // The share of all Interests, including those that joined a pending one, as in ndnSIM's
+        // CsTracer. NFD divides by its lookups.
         ("hit ratio", "", store.hits as f64 / record.interests as f64),
         ("hit ratio of lookups", "", store.hits as f64 / (store.hits + store.misses) as f64),
         ("stored", "", stored),

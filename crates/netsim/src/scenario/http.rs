@@ -13,7 +13,7 @@ use toml::Spanned;
 
 /// A host of a scenario.
 pub(super) struct PlacedHost {
-    /// `http-client c0`.
+    /// The name in the figures, such as `http-client c0`.
     pub(super) label: String,
     pub(super) kind: HostKind,
     pub(super) host: HostId,
@@ -26,37 +26,37 @@ pub(super) enum HostKind {
     Client,
 }
 
-/// Origins, then the caches behind them, then clients.
+/// Adds origins, then the caches behind them, then clients.
 pub(super) fn make_hosts(scenario: &Scenario, network: &mut Simulation) -> Result<Vec<PlacedHost>, ScenarioError> {
-    let mut making = Making { scenario, network, hosts: Vec::new(), servers: Vec::new(), labels: HashMap::new() };
+    let mut builder = HostBuilder { scenario, network, hosts: Vec::new(), servers: Vec::new(), labels: HashMap::new() };
     for table in &scenario.tables.http_origin {
-        let node = making.server_at(&table.node)?;
-        let made = making.network.add_http_origin(node, OriginConfig { body: table.size }, tcp(table.congestion));
-        making.add_server(&table.node, node, HostKind::Origin, made)?;
+        let node = builder.server_at(&table.node)?;
+        let made = builder.network.add_http_origin(node, OriginConfig { body: table.size }, tcp(table.congestion));
+        builder.add_server(&table.node, node, HostKind::Origin, made)?;
     }
-    making.caches()?;
+    builder.caches()?;
     for table in &scenario.tables.http_client {
-        making.clients(table)?;
+        builder.clients(table)?;
     }
-    Ok(making.hosts)
+    Ok(builder.hosts)
 }
 
 fn tcp(congestion: Congestion) -> TcpConfig {
     TcpConfig { congestion, ..TcpConfig::default() }
 }
 
-struct Making<'a> {
+struct HostBuilder<'a> {
     scenario: &'a Scenario,
     network: &'a mut Simulation,
     hosts: Vec<PlacedHost>,
-    /// Origins and caches, at most one a node.
+    /// Origins and caches, at most one per node.
     servers: Vec<(NodeId, HostId)>,
-    /// Hosts of each name.
+    /// The number of hosts of each name.
     labels: HashMap<String, u32>,
 }
 
-impl Making<'_> {
-    /// Each after the one that it asks.
+impl HostBuilder<'_> {
+    /// Adds each cache after its upstream.
     fn caches(&mut self) -> Result<(), ScenarioError> {
         let scenario = self.scenario;
         let mut left: Vec<_> = scenario.tables.http_cache.iter().collect();
@@ -96,7 +96,7 @@ impl Making<'_> {
             && !(*frequency.get_ref() > 0.0 && *frequency.get_ref() <= limits::FREQUENCY)
         {
             let (found, most) = (frequency.get_ref(), limits::FREQUENCY);
-            let what = format!("{found} requests a second: expected more than 0, {most:e} at most");
+            let what = format!("{found} requests per second: expected more than 0, {most:e} at most");
             return Err(scenario.fault(&frequency.span(), what));
         }
         let frequency = table.frequency.as_ref().map(|frequency| *frequency.get_ref());
@@ -136,7 +136,8 @@ impl Making<'_> {
         self.servers.iter().find(|(at, _)| *at == node).map(|(_, host)| *host)
     }
 
-    /// The node of a new cache or origin, which has none yet: `server` and `upstream` name nodes.
+    /// Returns the node for a new cache or origin. A node has at most one, since `server` and
+    /// `upstream` name nodes.
     fn server_at(&self, at: &Spanned<String>) -> Result<NodeId, ScenarioError> {
         let node = find(self.scenario, self.network, at)?;
         match self.server(node) {

@@ -1,9 +1,8 @@
-//! Scenarios: a network as a TOML file, and what became of it.
+//! Scenarios: a network as a TOML file, and the figures of its runs.
 //!
-//! A [`Scenario`] is read once and run with as many seeds as one likes; [`Scenario::run`] gives the
-//! [`Figure`]s of one run: a component, a quantity, a value. Units are written as strings; an
-//! unknown key, a node that is not there, a name that no route reaches are refused with the file's
-//! line.
+//! A [`Scenario`] is read once and run with any number of seeds. [`Scenario::run`] returns the
+//! [`Figure`]s of one run: a component, a quantity, a value. Quantities are strings with units. An
+//! unknown key, an unknown node or a name without a route is refused with the line of the file.
 //!
 //! ```
 //! use larder_netsim::scenario::Scenario;
@@ -50,22 +49,22 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A network and what happens in it, as its file says.
+/// A network and its events, as in the scenario file.
 #[derive(Debug)]
 pub struct Scenario {
     tables: tables::Tables,
-    /// Of the file that `[topology]` names.
+    /// The topology of the file that `[topology]` names.
     topology: Option<Topology>,
-    /// Of each `[[trace]]`.
+    /// The requests of each `[[trace]]`.
     traces: Vec<Requests>,
     text: String,
     source: String,
 }
 
-/// When, since the trace's first request, and for which object.
+/// The time since the trace's first request, and the object.
 type Requests = Arc<[(Time, u64)]>;
 
-/// A scenario that cannot be run. One line: the file, the line, what is wrong.
+/// A scenario that cannot be run, as one line: the file, the line, the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError(String);
 
@@ -78,20 +77,20 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl Scenario {
-    /// Reads a scenario that names no other files; `source` is the file's name, for errors. Its
-    /// network is built once, so that what cannot be shows here.
+    /// Reads a scenario that names no other files; `source` is the file's name, for errors. The
+    /// network is built once, to find errors in it.
     ///
     /// # Errors
-    /// [`ScenarioError`] as the module says.
+    /// [`ScenarioError`] as in the module's documentation.
     pub fn parse(text: &str, source: &str) -> Result<Scenario, ScenarioError> {
         Scenario::parse_with(text, source, &|_| Err("no files here".to_owned()))
     }
 
-    /// As [`Scenario::parse`]; `read` gives the bytes of the files that the scenario names
-    /// (topologies, traces), by their names as they are written there, or says why it cannot.
+    /// Reads a scenario; `read` returns the bytes of a file that the scenario names (a topology or
+    /// a trace), or the reason why it cannot be read.
     ///
     /// # Errors
-    /// [`ScenarioError`] as the module says.
+    /// [`ScenarioError`] as in the module's documentation.
     pub fn parse_with(
         text: &str,
         source: &str,
@@ -118,7 +117,7 @@ impl Scenario {
         let table = spanned.get_ref();
         let fault = |what: String| self.fault(&spanned.span(), what);
         let bytes = read(&table.file).map_err(|error| fault(format!("cannot read {}: {error}", table.file)))?;
-        // Names in Rocketfuel's files are in Latin-1 here and there.
+        // Rocketfuel's files contain some names in Latin-1.
         let text = String::from_utf8_lossy(&bytes);
         let format = table.format.unwrap_or_else(|| FileFormat::of(&table.file, &text));
         let topology = Topology::read(&text, format, &table.link.0);
@@ -152,15 +151,15 @@ impl Scenario {
         self.tables.warm_up.as_ref().map_or(Duration::ZERO, |warm_up| warm_up.get_ref().0)
     }
 
-    /// How long it runs, in virtual time.
+    /// The length of a run in virtual time.
     pub fn duration(&self) -> Duration {
         self.tables.duration
     }
 
-    /// Runs it with a seed, and tells what became of it: from the end of the warm-up on.
+    /// Runs the scenario with a seed, and returns the figures from the end of the warm-up on.
     ///
     /// # Errors
-    /// [`ScenarioError`] where time stands still.
+    /// [`ScenarioError`] if the run does not end.
     pub fn run(&self, seed: u64) -> Result<Vec<Figure>, ScenarioError> {
         let mut built = build::build(self, seed)?;
         let mut before = Record::take(&built);
@@ -171,11 +170,11 @@ impl Scenario {
         Ok(figures::figures(&built, &before, &after))
     }
 
-    /// As [`Scenario::run`], and tells what happened on the way, the warm-up included. Watching
-    /// changes nothing.
+    /// Runs the scenario with a seed, and returns the figures and a timeline that includes the
+    /// warm-up. Recording the timeline changes nothing in the run.
     ///
     /// # Errors
-    /// [`ScenarioError`] where time stands still.
+    /// [`ScenarioError`] if the run does not end.
     pub fn watch(&self, seed: u64, watch: Watch) -> Result<(Vec<Figure>, Timeline), ScenarioError> {
         let mut built = build::build(self, seed)?;
         if watch.closely {
@@ -186,10 +185,10 @@ impl Scenario {
         let mut before = Record::take(&built);
         let (mut counted_from, mut end) = (before.clone(), Duration::ZERO);
         while end < self.tables.duration {
-            // A last step of some nanoseconds would tell of nothing.
+            // Merges a last step of some nanoseconds with the step before it.
             let left = self.tables.duration - end;
             let next = if left <= step + step / 100 { self.tables.duration } else { end + step };
-            // The figures begin at the end of the warm-up, wherever the steps end.
+            // The figures begin at the end of the warm-up, which may be inside a step.
             if end < self.warm_up() && self.warm_up() <= next {
                 counted_from = self.until(&mut built, self.warm_up())?;
             }
@@ -203,11 +202,11 @@ impl Scenario {
 
     fn until(&self, built: &mut build::Built, after: Duration) -> Result<Record, ScenarioError> {
         let ran = built.network.run_until(Time::ZERO + after);
-        ran.map_err(|stuck| ScenarioError(format!("{}: {stuck}", self.source)))?;
+        ran.map_err(|error| ScenarioError(format!("{}: {error}", self.source)))?;
         Ok(Record::take(built))
     }
 
-    /// The error at this place of the file.
+    /// Returns an error for this position in the file.
     fn fault(&self, span: &std::ops::Range<usize>, what: impl fmt::Display) -> ScenarioError {
         ScenarioError(format!("{}:{}: {what}", self.source, tables::line(&self.text, span.start)))
     }

@@ -1,8 +1,8 @@
-//! What every component has counted up to a moment: two of them make the figures of the span
-//! between, many of them a course.
+//! Records of all counters at one time. Two records give the figures of the span between them, and
+//! many give a timeline.
 
 use super::build::Built;
-use crate::apps::{CacheHost, Cbr, ConsumerCounters, CustodianCounters, Fetch, Producer};
+use crate::apps::{CacheHost, CacheHostCounters, Cbr, ConsumerCounters, Fetch, Producer};
 use crate::tcp::HttpCounters;
 use crate::{AppId, ChannelCounters, Simulation};
 use larder_forwarder::ContentStoreCounters;
@@ -10,13 +10,13 @@ use larder_transfer::{FetchStats, Progress};
 use larder_units::Time;
 use std::time::Duration;
 
-/// The counters of a network at a moment, or of a span.
+/// The counters of a network at one time, or over a span.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) at: Time,
     pub(super) consumers: Vec<ConsumerRecord>,
-    pub(super) custodians: Vec<CustodianCounters>,
-    /// Interests that producers answered.
+    pub(super) cache_hosts: Vec<CacheHostCounters>,
+    /// The number of Interests that producers answered.
     pub(super) produced: u64,
     pub(super) nodes: Vec<NodeRecord>,
     pub(super) channels: Vec<ChannelCounters>,
@@ -33,7 +33,7 @@ pub(super) enum ConsumerRecord {
 pub(super) struct FetchRecord {
     pub(super) stats: FetchStats,
     pub(super) is_done: bool,
-    /// From its start to its end, or so far; `None` of a span.
+    /// The time from the transfer's start to its end, or until now; `None` over a span.
     pub(super) took: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct NodeRecord {
     pub(super) missed: u64,
 }
 
-/// Of two counts of one thing, what came in between.
+/// The difference between two counts.
 trait Since {
     fn since(self, before: Self) -> Self;
 }
@@ -70,8 +70,8 @@ impl Since for Duration {
     }
 }
 
-/// Counters of which these fields count since `before`; a field that is forgotten does not compile,
-/// unless the rest is said to be as it is.
+/// Counters in which the listed fields count since `before`. A missing field does not compile
+/// unless `..rest` gives the other fields.
 macro_rules! since {
     ($counters:ident { $($field:ident),+ $(, ..$rest:expr)? }, $after:expr, $before:expr) => {
         $counters { $($field: Since::since($after.$field, $before.$field)),+ $(, ..$rest)? }
@@ -79,15 +79,15 @@ macro_rules! since {
 }
 
 impl Record {
-    /// Everything as it is now.
+    /// Reads all counters.
     pub(super) fn take(built: &Built) -> Record {
         let network = &built.network;
-        let custodians = built.custodians.iter().filter_map(|(_, app)| network.app::<CacheHost>(*app));
+        let cache_hosts = built.cache_hosts.iter().filter_map(|(_, app)| network.app::<CacheHost>(*app));
         let produced = built.producers.iter().filter_map(|app| network.app::<Producer>(*app));
         Record {
             at: network.now(),
             consumers: built.consumers.iter().map(|(_, app)| consumer(network, *app)).collect(),
-            custodians: custodians.map(CacheHost::counters).collect(),
+            cache_hosts: cache_hosts.map(CacheHost::counters).collect(),
             produced: produced.map(Producer::interests).sum(),
             nodes: network.nodes().map(|node| node_record(network, node)).collect(),
             channels: network.channels().map(|(_, channel)| channel.counters()).collect(),
@@ -95,24 +95,25 @@ impl Record {
         }
     }
 
-    /// What was counted since `before`. A node that restarted meanwhile counts from its restart.
+    /// Returns what was counted since `before`. A node that restarted in between counts from its
+    /// restart.
     pub(super) fn since(&self, before: &Record) -> Record {
         let consumers = self.consumers.iter().zip(&before.consumers);
-        let custodians = self.custodians.iter().zip(&before.custodians);
+        let cache_hosts = self.cache_hosts.iter().zip(&before.cache_hosts);
         let nodes = self.nodes.iter().zip(&before.nodes);
         let channels = self.channels.iter().zip(&before.channels);
         let hosts = self.hosts.iter().zip(&before.hosts);
         Record {
             at: self.at,
             consumers: consumers.map(|(after, before)| after.since(before)).collect(),
-            custodians: custodians
-                .map(|(after, before)| since!(CustodianCounters { hits, misses, evictions }, after, before))
+            cache_hosts: cache_hosts
+                .map(|(after, before)| since!(CacheHostCounters { hits, misses, evictions }, after, before))
                 .collect(),
             produced: self.produced - before.produced,
             nodes: nodes.map(|(after, before)| after.since(before)).collect(),
             channels: channels
                 .map(|(after, before)| {
-                    since!(ChannelCounters { frames, bytes, dropped, marked, lost, uncut }, after, before)
+                    since!(ChannelCounters { frames, bytes, dropped, marked, lost, oversized }, after, before)
                 })
                 .collect(),
             hosts: hosts.map(|(after, before)| after.since(before)).collect(),
@@ -161,7 +162,7 @@ impl ConsumerRecord {
                     stats,
                     earlier
                 );
-                // From the very beginning its own time counts.
+                // A span from the very beginning has the duration of the transfer.
                 let took = after.took.filter(|_| earlier.interests == 0);
                 ConsumerRecord::Fetch(FetchRecord { stats, took, ..after.clone() })
             }

@@ -1,4 +1,4 @@
-//! The tables of a scenario file, as they are written.
+//! The tables of a scenario file.
 
 use super::values::*;
 use crate::link::{CoDel, Depth, Loss, Queueing, Red};
@@ -20,10 +20,10 @@ pub(super) use crate::topology::FileFormat;
 pub(super) struct Tables {
     #[serde(deserialize_with = "run_length")]
     pub(super) duration: Duration,
-    /// Figures count from then on.
+    /// The time from which figures are counted.
     #[serde(default)]
     pub(super) warm_up: Option<Spanned<WarmUp>>,
-    /// What every node is like, where `[[node]]` does not say otherwise.
+    /// The configuration of every node, unless a `[[node]]` overrides it.
     #[serde(default)]
     pub(super) nodes: NodeTable,
     pub(super) caching: Option<Spanned<CachingTable>>,
@@ -95,7 +95,7 @@ pub(super) struct OneNodeTable {
 pub(super) struct CachingTable {
     #[serde(default)]
     pub(super) at: CachesAt,
-    /// Shared evenly among the caches, in place of `content-store`.
+    /// A capacity that all caches share evenly, in place of `content-store`.
     pub(super) total: Option<StoreTable>,
     #[serde(default)]
     pub(super) routing: RoutingTable,
@@ -107,9 +107,9 @@ pub(super) struct CachingTable {
 pub(super) enum CachesAt {
     #[default]
     Everywhere,
-    /// Where consumers stand.
+    /// The nodes with consumers.
     Edge,
-    /// Where no application stands.
+    /// The nodes without applications.
     Core,
     #[serde(untagged)]
     Nodes(Vec<String>),
@@ -119,7 +119,7 @@ pub(super) enum CachesAt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RoutingTable {
-    /// On the way to the producer.
+    /// On the path to the producer.
     #[default]
     OnPath,
     /// By a hash of the content's number, at one cache of the network.
@@ -130,7 +130,7 @@ pub(super) enum RoutingTable {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreTable(pub(super) Capacity);
 
-/// What a link is like.
+/// The configuration of a link.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "WrittenLink")]
 pub(super) struct LinkTable(pub(super) LinkConfig);
@@ -150,7 +150,7 @@ struct WrittenLink {
     queue: QueueDepth,
     #[serde(default)]
     discipline: Discipline,
-    /// CoDel and RED mark in place of dropping.
+    /// Whether CoDel and RED mark frames and do not drop them.
     #[serde(default)]
     mark: bool,
     #[serde(default, deserialize_with = "probability")]
@@ -175,7 +175,7 @@ enum Discipline {
     Red,
 }
 
-/// Gilbert–Elliott's probabilities.
+/// The probabilities of Gilbert and Elliott's model.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct BurstTable {
@@ -199,13 +199,13 @@ impl TryFrom<WrittenLink> for LinkTable {
         let QueueDepth(depth) = written.queue;
         let mark = written.mark;
         if mark && written.discipline == Discipline::DropTail {
-            return Err("a drop-tail queue does not mark: state discipline = \"codel\" or \"red\", or leave mark out");
+            return Err("a drop-tail queue does not mark: set discipline = \"codel\" or \"red\", or leave mark out");
         }
         if written.bursts.is_some() && written.loss > 0.0 {
-            return Err("loss and bursts: keep one; good and bad are what bursts lose in each state");
+            return Err("loss and bursts: keep one; good and bad are the losses in each state of bursts");
         }
         if written.reliable && written.mtu.is_none() {
-            return Err("reliable without mtu: what is sent again is a frame; state how large one is");
+            return Err("reliable without mtu: link reliability repeats frames; set the size of a frame");
         }
         Ok(LinkTable(LinkConfig {
             rate: written.rate,
@@ -244,7 +244,7 @@ pub(super) struct OneLinkTable {
 pub(super) struct TopologyTable {
     pub(super) file: String,
     pub(super) format: Option<FileFormat>,
-    /// What the file does not say of its links.
+    /// The properties of links that the file leaves out.
     pub(super) link: LinkTable,
 }
 
@@ -267,7 +267,7 @@ pub(super) struct DumbbellTable {
     pub(super) backbone: LinkTable,
 }
 
-/// `[tree]`: root `t0`, its children `t0.0` …
+/// `[tree]`: root `t`, its children `t.0` …
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TreeTable {
@@ -300,7 +300,7 @@ pub(super) struct ScaleFreeTable {
     pub(super) link: LinkTable,
 }
 
-/// `[geant-like]`: nodes `n0`, `n1`, …, in the manner of a European backbone.
+/// `[geant-like]`: nodes `n0`, `n1`, …, similar to a European backbone.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GeantLikeTable {
@@ -341,15 +341,16 @@ pub(super) struct FileTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CbrTable {
-    /// A node's name, or a pattern with `*`: a consumer at each.
+    /// A node's name, or a pattern with `*` for a consumer at each matching node.
     pub(super) node: Spanned<String>,
-    /// A prefix, or a pattern with `*` of the producers' prefixes: contents are spread over them.
+    /// A prefix, or a pattern with `*` for the producers' prefixes, over which the contents are
+    /// spread.
     pub(super) prefix: Spanned<String>,
     #[serde(deserialize_with = "frequency")]
     pub(super) frequency: f64,
     #[serde(default)]
     pub(super) randomize: RandomizeTable,
-    /// Popularity in place of a sequence.
+    /// A popularity in place of a sequence.
     pub(super) zipf: Option<ZipfTable>,
     #[serde(default, deserialize_with = "optional_duration")]
     pub(super) lifetime: Option<Duration>,
@@ -370,7 +371,7 @@ pub(super) enum RandomizeTable {
     Exponential,
 }
 
-/// Zipf–Mandelbrot's parameters; ndnSIM's defaults.
+/// The parameters of Zipf–Mandelbrot, with ndnSIM's defaults.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ZipfTable {
@@ -417,7 +418,7 @@ pub(super) struct TraceTable {
     pub(super) node: Spanned<String>,
     pub(super) prefix: Spanned<String>,
     pub(super) file: Spanned<String>,
-    /// Requests a second, in place of the trace's times.
+    /// Requests per second, in place of the trace's times.
     #[serde(default, deserialize_with = "optional_frequency")]
     pub(super) frequency: Option<f64>,
     #[serde(default, deserialize_with = "optional_duration")]
@@ -431,7 +432,7 @@ pub(super) struct TraceTable {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct HttpOriginTable {
     pub(super) node: Spanned<String>,
-    /// Of every object.
+    /// The size of every object.
     #[serde(deserialize_with = "parsed")]
     pub(super) size: ByteSize,
     #[serde(default, deserialize_with = "parsed")]
@@ -443,7 +444,7 @@ pub(super) struct HttpOriginTable {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct HttpCacheTable {
     pub(super) node: Spanned<String>,
-    /// The node of the cache or origin that it asks.
+    /// The node of the upstream cache or origin.
     pub(super) upstream: Spanned<String>,
     #[serde(deserialize_with = "parsed")]
     pub(super) capacity: ByteSize,
@@ -461,17 +462,17 @@ pub(super) struct HttpCacheTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct HttpClientTable {
-    /// A node's name, or a pattern with `*`: a client at each.
+    /// A node's name, or a pattern with `*` for a client at each matching node.
     pub(super) node: Spanned<String>,
-    /// The node of the cache or origin that it asks.
+    /// The node of the cache or origin that serves the client.
     pub(super) server: Spanned<String>,
-    /// How many; 1 where there is no frequency, else no end.
+    /// The number of requests; by default 1 without a frequency, and unlimited with one.
     pub(super) requests: Option<u64>,
-    /// A second, whatever has come.
+    /// Requests per second, independent of the responses.
     pub(super) frequency: Option<Spanned<f64>>,
     #[serde(default)]
     pub(super) randomize: HttpRandomizeTable,
-    /// Popularity in place of a sequence.
+    /// A popularity in place of a sequence.
     pub(super) zipf: Option<ZipfTable>,
     #[serde(default)]
     pub(super) keep_alive: bool,
@@ -487,7 +488,7 @@ pub(super) enum HttpRandomizeTable {
     Exponential,
 }
 
-/// `[[fault]]`: `at`, and one of the others.
+/// `[[fault]]`: `at`, and one of the other keys.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FaultTable {
@@ -501,12 +502,13 @@ pub(super) struct FaultTable {
 
 // ---- Errors ----
 
-/// The line, from 1, of a place in the text.
+/// Returns the line, from 1, of a position in the text.
 pub(super) fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// One line out of a TOML error: place, message, and for an unknown key the nearest known one.
+/// Returns a TOML error as one line: position, message, and for an unknown key the nearest known
+/// one.
 pub(super) fn explain(error: &toml::de::Error, text: &str, source: &str) -> String {
     let place = error.span().map_or(source.to_owned(), |span| format!("{source}:{}", line(text, span.start)));
     let message = error.message().lines().collect::<Vec<_>>().join(" ");
@@ -522,11 +524,11 @@ pub(super) fn explain(error: &toml::de::Error, text: &str, source: &str) -> Stri
     format!("{place}: {message}{}", unknown.and_then(near).unwrap_or_default())
 }
 
-/// What to write in place of a number without its unit, or of a number in quotes.
+/// Returns what to write in place of a number without its unit, or of a number in quotes.
 fn unit_or_quotes(message: &str) -> &'static str {
     let is_text = message.contains("type: string");
     match message.ends_with("expected a string") {
-        true => ": quantities stand in quotes with their unit, such as \"10ms\", \"40Mbps\" or \"5kB\"",
+        true => ": write quantities in quotes with their unit, such as \"10ms\", \"40Mbps\" or \"5kB\"",
         false if is_text && message.ends_with(|end: char| end.is_ascii_digit()) => ": a count, without quotes or unit",
         false => "",
     }

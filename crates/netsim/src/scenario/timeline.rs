@@ -1,4 +1,4 @@
-//! The course of a run: what every component did in each step of time, for pictures, an animated
+//! The timeline of a run: what every component did in each step of time, for pictures, an animated
 //! replay and ndnSIM's traces.
 
 use super::build::Built;
@@ -10,45 +10,46 @@ use larder_forwarder::FaceStats;
 use larder_units::Time;
 use std::time::Duration;
 
-/// A network, and what it did over time.
+/// A network, and its activity over time.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     /// The nodes.
     pub nodes: Vec<TimelineNode>,
-    /// Each direction of each link, the second of a link after the first.
+    /// Each direction of each link; the two directions of a link follow each other.
     pub channels: Vec<TimelineChannel>,
-    /// The consumers: name as in the figures, and node.
+    /// The consumers: the name as in the figures, and the node.
     pub consumers: Vec<(String, usize)>,
-    /// One a step, in order.
+    /// One entry per step, in order.
     pub steps: Vec<Step>,
-    /// What rate and trace consumers got, by their place in `consumers`; where it was asked for.
+    /// The delays of rate and trace consumers, by their index in `consumers`, if they were
+    /// recorded.
     pub delays: Vec<Vec<DelayRow>>,
 }
 
-/// A node of a course.
+/// A node of a timeline.
 #[derive(Clone, Debug)]
 pub struct TimelineNode {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Where its topology file puts it: to the right, downwards.
+    /// The position in its topology file: to the right, downwards.
     pub position: Option<(f64, f64)>,
 }
 
-/// A direction of a link of a course.
+/// A direction of a link of a timeline.
 #[derive(Clone, Debug)]
 pub struct TimelineChannel {
-    /// Its name, as in the figures.
+    /// The name, as in the figures.
     pub name: String,
-    /// From which of the nodes to which.
+    /// The indexes of the nodes at its start and its end.
     pub ends: [usize; 2],
-    /// Bits a second; `None`: it sends in no time.
+    /// Bits per second. `None` sends in no time.
     pub rate: Option<u64>,
 }
 
-/// What happened in one step, and what was so at its end.
+/// The activity in one step, and the state at its end.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Its end.
+    /// The end of the step.
     pub at: Time,
     /// In the order of [`Timeline::consumers`].
     pub consumers: Vec<ConsumerStep>,
@@ -56,60 +57,61 @@ pub struct Step {
     pub nodes: Vec<NodeStep>,
     /// In the order of [`Timeline::channels`].
     pub channels: Vec<ChannelStep>,
-    /// What the faces of each node have counted so far, where it was asked for.
+    /// The counters of each node's faces since the start of the run, if they were recorded.
     pub faces: Vec<Vec<FaceStats>>,
 }
 
 /// A consumer's step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConsumerStep {
-    /// Content, Mb/s.
+    /// The rate of content, in Mb/s.
     pub goodput_mbps: f64,
     /// Data.
     pub data: u64,
-    /// Seconds from first asking to Data, the mean; NaN without Data, and of transfers.
+    /// The mean of the seconds from the first Interest to the Data; NaN without Data, and for
+    /// transfers.
     pub delay: f64,
 }
 
 /// A node's step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeStep {
-    /// Interests that reached it.
+    /// Interests that reached the node.
     pub interests: u64,
-    /// Of those, answered by the Content Store.
+    /// Interests answered by the Content Store.
     pub hits: u64,
-    /// Looked up there in vain.
+    /// Content Store lookups that missed.
     pub misses: u64,
-    /// Packets that it holds at the end.
+    /// Packets in the Content Store at the end.
     pub stored: usize,
-    /// Interests answered, one for each who waited.
+    /// Satisfied Interests, one for each downstream face.
     pub satisfied: u64,
-    /// Interests that ran out, or were refused.
+    /// Interests that expired or got a Nack.
     pub unsatisfied: u64,
-    /// Interests that pend at the end.
+    /// Pending Interests at the end.
     pub pending: usize,
-    /// Whether it runs.
+    /// Whether the node runs.
     pub is_up: bool,
 }
 
 /// A channel's step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ChannelStep {
-    /// With the link's overhead, Mb/s.
+    /// The rate with the link's overhead, in Mb/s.
     pub rate_mbps: f64,
-    /// Frames that wait at the end.
+    /// Frames in the queue at the end.
     pub waiting: usize,
-    /// Frames that its queue dropped, or that were lost on the way.
+    /// Frames that the queue dropped or the link lost.
     pub gone: u64,
 }
 
-/// How closely a run is watched.
+/// The resolution of a timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// How long a step is; longer where the course would have more than [`limits::COURSE_VALUES`]
-    /// values.
+    /// The length of a step. It grows if the timeline would have more than
+    /// [`limits::TIMELINE_VALUES`] values.
     pub step: Duration,
-    /// Whether to note each Data's delay, and what faces count: for
+    /// Whether to record the delay of each Data and the counters of faces, for
     /// [ndnSIM's traces](Timeline::delays).
     pub closely: bool,
 }
@@ -136,10 +138,10 @@ impl Timeline {
         }
     }
 
-    /// The step that keeps the course within bounds.
+    /// Returns a step that keeps the timeline within its limits.
     pub(super) fn step(&self, asked: Duration, duration: Duration) -> Duration {
         let values = self.nodes.len() + self.channels.len() + self.consumers.len();
-        let most = (limits::COURSE_VALUES / values.max(1)).clamp(1, limits::COURSE_STEPS);
+        let most = (limits::TIMELINE_VALUES / values.max(1)).clamp(1, limits::TIMELINE_STEPS);
         asked.max(duration / most as u32).max(Duration::from_nanos(1))
     }
 

@@ -1,5 +1,5 @@
-//! How values are written in a scenario file: quantities with units, probabilities, counts within
-//! bounds.
+//! The notation of values in a scenario file: quantities with units, probabilities, counts within
+//! limits.
 
 use super::tables::{QueueDepth, StoreTable};
 use crate::link::Depth;
@@ -42,7 +42,7 @@ impl Default for QueueDepth {
     }
 }
 
-/// The number of `"1000 packets"`; `None` where it is no such text.
+/// Parses `"1000 packets"`; `None` if the text is not of this form.
 fn packets(text: &str) -> Option<Result<u64, String>> {
     let number = text.trim().strip_suffix("packets").or_else(|| text.trim().strip_suffix("packet"))?;
     Some(number.trim().parse().map_err(|_| format!("{text:?} is not a number of packets such as \"1000 packets\"")))
@@ -58,7 +58,7 @@ pub(super) fn some<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     parsed(deserializer).map(Some)
 }
 
-/// A strategy of the forwarder, by its name.
+/// A strategy of the forwarder by name.
 pub(super) fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Name>, D::Error> {
     let found = larder_forwarder::strategy::strategy_by_name(&String::deserialize(deserializer)?);
     found.map(Some).map_err(D::Error::custom)
@@ -139,7 +139,7 @@ pub(super) fn frequency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f6
     match found > 0.0 && found <= limits::FREQUENCY {
         true => Ok(found),
         false => Err(D::Error::custom(format!(
-            "{found} Interests a second: expected more than 0, {:e} at most",
+            "{found} Interests per second: expected more than 0, {:e} at most",
             limits::FREQUENCY
         ))),
     }
@@ -157,7 +157,7 @@ pub(super) fn non_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     }
 }
 
-/// `"2%"` or `0.02`.
+/// A probability, as `"2%"` or `0.02`.
 pub(super) fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -171,7 +171,7 @@ pub(super) fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     };
     match (0.0..=1.0).contains(&found) {
         true => Ok(found),
-        false => Err(D::Error::custom(format!("{found} is no probability: expected 0 to 1, or \"2%\""))),
+        false => Err(D::Error::custom(format!("{found} is not a probability: expected 0 to 1, or \"2%\""))),
     }
 }
 

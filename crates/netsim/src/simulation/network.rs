@@ -1,8 +1,8 @@
 //! The network of a simulation: forwarders and channels around one queue of events.
 //!
-//! This part moves frames. A frame that arrives at a node goes through its forwarder, and each frame
-//! that the forwarder sends goes into a channel or to an application. Applications and TCP hosts are
-//! not known here.
+//! This part moves frames. A frame that arrives at a node goes through its forwarder, and each
+//! frame that the forwarder sends goes into a channel or to an application. Applications and TCP
+//! hosts are not known here.
 
 use crate::events::{Event, EventQueue, Frames};
 use crate::frame::{Frame, is_segment};

@@ -47,7 +47,7 @@ fn a_run_that_only_grows_takes_all_memory() {
     let mut network = Simulation::new(1);
     network.guard.max_events_planned = 1000;
     let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
-    // A link that sends in no time, to a place an hour away.
+    // A link that sends in no time, with a delay of an hour.
     let far = LinkConfig { rate: None, ..LinkConfig::new("1Gbps".parse().unwrap(), Duration::from_secs(3600)) };
     network.connect(a, b, &far).unwrap();
     let prefix: Name = "/p".parse().unwrap();
@@ -59,7 +59,7 @@ fn a_run_that_only_grows_takes_all_memory() {
     assert!(matches!(error, RunError::Grows { .. }) && error.to_string().contains("only grows"), "{error}");
 }
 
-/// Two nodes, and a consumer of large Data that a producer sends, or nobody.
+/// Two nodes, a consumer of large Data, and a producer that answers or is silent.
 fn filling(queue: usize, answers: bool) -> RunError {
     let mut network = Simulation::new(1);
     network.guard.max_bytes = 2_000_000;
@@ -88,8 +88,7 @@ fn one_data_on_many_links_takes_all_memory() {
     let prefix: Name = "/p".parse().unwrap();
     let producer = ProducerConfig { payload: Payload::Content(5000), freshness: None };
     let producer = network.add_app(hub, Box::new(Producer::new(producer))).unwrap();
-    // Twenty Data a second of which each link takes a few, in the queues of fifty links: 5 MB
-    // if each counted.
+    // Twenty Data per second fill the queues of fifty slow links: 5 MB if each copy counted.
     let slow = LinkConfig::new("100kbps".parse().unwrap(), Duration::ZERO);
     for leaf in 0..50 {
         let leaf = node(&mut network, &format!("leaf {leaf}"));
@@ -113,7 +112,7 @@ fn one_data_on_many_links_takes_all_memory() {
 }
 
 #[test]
-fn a_queue_without_end_or_a_consumer_whom_nobody_answers_takes_all_memory() {
+fn a_queue_without_a_bound_or_an_unanswered_consumer_takes_all_memory() {
     for error in [filling(usize::MAX, true), filling(10, false)] {
         assert!(matches!(error, RunError::Fills { .. }), "{error:?}");
         assert!(error.to_string().contains("takes more than 8GiB at"), "{error}");

@@ -1,25 +1,26 @@
 //! BBR, version 1.
 //!
-//! Source: draft-cardwell-iccrg-bbr-congestion-control-00 and Linux' tcp_bbr.c, which every figure
-//! here is of.
+//! Source: draft-cardwell-iccrg-bbr-congestion-control-00, and Linux' tcp_bbr.c, from which all
+//! constants come.
 //!
-//! * The model: the greatest delivery rate of ten round trips, the least round trip of ten seconds.
-//!   What it sends is paced at the rate, with at most twice their product under way; single losses
-//!   do not matter to it.
-//! * Startup doubles the rate a round trip (2/ln 2) until it grows less than a quarter in three;
-//!   drain empties the queue that this has made.
-//! * Then it probes: of eight round trips one at 5/4 of the rate, one at 3/4, six at it.
-//! * Every ten seconds without a shorter round trip it sends 4 segments a round trip for 200 ms, to
-//!   see the path without its own queue.
-//! * After a loss it sends for a round trip what was delivered, then as before. What comes in
-//!   bunches (aggregation) gets room beside the product.
+//! * The model is the greatest delivery rate of ten round trips and the least round trip of ten
+//!   seconds. The sender paces at the rate, with at most twice the product of both in flight.
+//!   Single losses do not change the model.
+//! * Startup doubles the rate each round trip (gain 2/ln 2) until it grows by less than a quarter
+//!   in three round trips. Drain then empties the queue that startup has built.
+//! * After that, the sender probes in cycles of eight round trips: one at 5/4 of the rate, one at
+//!   3/4, six at the rate.
+//! * After ten seconds without a shorter round trip, it keeps 4 segments in flight for 200 ms, to
+//!   measure the path without its own queue.
+//! * After a loss it sends, for one round trip, as much as is delivered, and then continues as
+//!   before. Aggregated acknowledgements get room beyond the product.
 //!
-//! Deviations: no long-term rate for policers (it would begin at losses of a fifth); the maximum is
-//! exact where the kernel keeps three samples; a delayed acknowledgement may renew the least round
-//! trip. In segments, whatever their bytes. O(1) an acknowledgement but for the filter's few
-//! entries; 300 bytes a connection.
+//! Deviations: there is no long-term rate for policers (it would begin at losses of a fifth); the
+//! maximum is exact where the kernel keeps three samples; a delayed acknowledgement may renew the
+//! least round trip. The window counts segments, whatever their bytes. O(1) per acknowledgement
+//! except for the filter's few entries; 300 bytes per connection.
 //!
-//! `larder-transfer`'s BBR paces Interests and judges single Data; here there are cumulative
+//! `larder-transfer`'s BBR paces Interests and processes single Data. This one has cumulative
 //! acknowledgements and a scoreboard.
 
 use super::rate::Sample;
@@ -39,9 +40,9 @@ const PROBE_RTT_FOR: Duration = Duration::from_millis(200);
 const LEAST_WINDOW: u32 = 4;
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// The kernel paces a hundredth below the rate, so that queues end.
+/// The kernel paces one percent below the rate, so that queues drain.
 const MARGIN: f64 = 0.99;
-/// Rounds of each half of the aggregation's filter, and the longest that it makes room for.
+/// The rounds of each half of the aggregation filter, and the longest aggregation that gets room.
 const EXTRA_ROUNDS: u32 = 5;
 const EXTRA_FOR: f64 = 0.1;
 
@@ -59,7 +60,7 @@ pub(super) struct Bbr {
     initial_window: u32,
     stream: Stream,
     mode: Mode,
-    /// Round, segments a second: falling, the greatest first.
+    /// Rounds with their rates in segments per second, in falling order of the rates.
     rates: VecDeque<(u64, f64)>,
     shortest: Option<(Time, Duration)>,
     round: u64,
@@ -67,7 +68,7 @@ pub(super) struct Bbr {
     round_began: bool,
     pacing_gain: f64,
     cwnd_gain: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pacing_rate: f64,
     has_seen_rtt: bool,
     full_rate: f64,
@@ -84,7 +85,7 @@ pub(super) struct Bbr {
     extra: Extra,
 }
 
-/// Segments delivered beyond what the rate gives: the most of the last five to ten rounds.
+/// Segments delivered beyond the rate: the maximum of the last five to ten rounds.
 #[derive(Clone, Debug, Default)]
 struct Extra {
     since: Time,
@@ -109,7 +110,7 @@ impl Bbr {
             round_began: false,
             pacing_gain: HIGH_GAIN,
             cwnd_gain: HIGH_GAIN,
-            // Of a round trip of 1 ms, until there is one.
+            // Assumes a round trip of 1 ms until the first sample.
             pacing_rate: HIGH_GAIN * f64::from(initial_window) * segment_bytes * 1e3,
             has_seen_rtt: false,
             full_rate: 0.0,
@@ -127,25 +128,25 @@ impl Bbr {
         }
     }
 
-    /// Bytes a second.
+    /// The pacing rate in bytes per second.
     pub(super) fn pacing_rate(&self) -> f64 {
         self.pacing_rate
     }
 
-    /// Whether it sends little, to see the path without its own queue.
+    /// Returns true while it sends little, to measure the path without its own queue.
     pub(super) fn is_probing_rtt(&self) -> bool {
         self.mode == Mode::ProbeRtt
     }
 
-    /// Segments that leave at once: a millisecond's, as the kernel's packets are cut; 1 below 1.2
-    /// Mb/s, else 2 at least.
+    /// The number of segments that may leave at once: those of a millisecond, as the kernel sizes
+    /// its packets; 1 below 1.2 Mb/s, and at least 2 above.
     pub(super) fn burst(&self) -> u32 {
         let least = if self.pacing_rate < 150_000.0 { 1 } else { 2 };
         let bytes = (self.pacing_rate / 1024.0).min(65_535.0);
         ((bytes / self.segment_bytes) as u32).max(least)
     }
 
-    /// A recovery begins at this window.
+    /// Saves the window at the start of a recovery.
     pub(super) fn save_window(&mut self, window: u32) {
         self.prior_window = match self.before.is_recovering() || self.mode == Mode::ProbeRtt {
             true => self.prior_window.max(window),
@@ -157,7 +158,7 @@ impl Bbr {
         (self.before, self.full_rate, self.round_began) = (State::Loss, 0.0, true);
     }
 
-    /// It sends again after it had nothing to send.
+    /// Handles the first transmission after an idle time.
     pub(super) fn on_idle(&mut self, now: Time) {
         self.restarts_from_idle = true;
         self.extra.since = now;
@@ -167,13 +168,12 @@ impl Bbr {
         }
     }
 
-    /// An acknowledgement; `in_flight` segments are under way after it, `mean_rtt` is the smoothed
-    /// round trip.
+    /// Handles an acknowledgement.
     pub(super) fn on_ack(&mut self, now: Time, sample: &Sample, ack: Ack, window: &mut Window) {
         if !self.has_seen_rtt
             && let Some(rtt) = ack.mean_rtt
         {
-            // The handshake's.
+            // The round trip of the handshake.
             (self.has_seen_rtt, self.shortest) = (true, Some((now, rtt)));
             let window = f64::from(self.initial_window) * self.segment_bytes;
             self.pacing_rate = HIGH_GAIN * MARGIN * window / rtt.as_secs_f64().max(1e-6);
@@ -191,7 +191,7 @@ impl Bbr {
 
     // ---- The model ----
 
-    /// Segments a second.
+    /// The greatest rate, in segments per second.
     fn rate(&self) -> f64 {
         self.rates.front().map_or(0.0, |(_, rate)| *rate)
     }
@@ -309,7 +309,7 @@ impl Bbr {
 
     fn probe_bandwidth(&mut self, now: Time) {
         self.mode = Mode::ProbeBandwidth;
-        // Any phase but the second, so that flows do not probe together.
+        // Starts in any phase but the second, so that flows do not probe together.
         self.cycle = (8 - self.stream.below(7) as usize) % 8;
         self.cycle_began = now;
     }
@@ -350,8 +350,8 @@ impl Bbr {
         }
     }
 
-    /// Rate times round trip times gain, in segments, with room for the sender's and receiver's
-    /// bursts.
+    /// The product of rate, round trip and gain in segments, with room for bursts of the sender and
+    /// the receiver.
     fn in_flight_at(&self, gain: f64) -> u32 {
         self.quantized(self.product(gain))
     }
@@ -387,7 +387,7 @@ impl Bbr {
         }
     }
 
-    /// What a recovery makes of the window; whether that is all.
+    /// Adjusts the window for a recovery. Returns true if nothing else applies to it.
     fn recover(&mut self, sample: &Sample, ack: Ack, window: &mut Window) -> bool {
         let conserved = ack.in_flight + sample.delivered;
         if sample.lost > 0 {
@@ -409,12 +409,12 @@ impl Bbr {
     }
 }
 
-/// What BBR is told of an acknowledgement beside its sample.
+/// The state after an acknowledgement, beside its sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ack {
-    /// After it.
+    /// Segments in flight after it.
     pub(super) in_flight: u32,
-    /// So far, with it.
+    /// Segments delivered so far, including this acknowledgement.
     pub(super) delivered: u64,
     pub(super) state: State,
     pub(super) mean_rtt: Option<Duration>,

@@ -1,59 +1,59 @@
-//! CUBIC as Linux has it: RFC 9438 with HyStart.
+//! CUBIC as in Linux: RFC 9438 with HyStart.
 //!
-//! * After a loss the window falls to 0.7 of itself and grows by a cube of time, flat where the
-//!   last loss was: W = 0.4 (t − K)³ + W_max.
-//! * Where Reno's window would be larger, it grows as Reno's (section 4.3).
-//! * Losses below the last W_max lower it further (fast convergence, section 4.7).
-//! * Slow start ends before the first loss where acknowledgements come in a train as long as half a
+//! * After a loss the window falls to 0.7 of itself and then grows as a cube of time, which is flat
+//!   at the window of the last loss: W = 0.4 (t − K)³ + W_max.
+//! * If Reno's window would be larger, it grows as Reno's (section 4.3).
+//! * A loss below the last W_max lowers W_max further (fast convergence, section 4.7).
+//! * Slow start ends before the first loss if a train of acknowledgements is as long as half a
 //!   round trip, or the round trip has grown by an eighth (Ha and Rhee, Computer Networks 55,
 //!   2011).
-//! * A timeout forgets all of it.
+//! * A timeout resets the whole state.
 //!
-//! Deviations from the RFC are the kernel's (tcp_cubic.c): one step a window in 1/cnt segments, at
-//! most a segment for two acknowledged; the curve is looked at where the window or 1/32 s has moved
-//! on; no window beyond 1.5 W_cubic check. From the kernel: time is not in jiffies of 1 to 10 ms,
-//! and numbers have fractions; HyStart counts rounds from the first acknowledgement on. The kernel
-//! begins in the middle of a flight, when the window has 16 segments; but what it holds back to
-//! send more at once (TSO) brings its rounds to the flights' beginnings, where delays tell of no
-//! queue of its own. Windows are in segments, whatever their bytes. O(1) an acknowledgement; 120
-//! bytes a connection.
+//! The deviations from the RFC are those of the kernel (tcp_cubic.c): the window grows by one per
+//! cnt segments, at most one segment for two acknowledged; the curve is evaluated when the window
+//! has changed or 1/32 s has passed; the limit of 1.5 W_cubic is missing. Deviations from the
+//! kernel: time is not in jiffies of 1 to 10 ms, and numbers have fractions; HyStart counts rounds
+//! from the first acknowledgement on. The kernel starts in the middle of a flight, when the window
+//! has 16 segments. But it also holds segments back to send more at once (TSO), which aligns its
+//! rounds with the beginnings of flights, where delays contain no queue of its own. Windows count
+//! segments, whatever their bytes. O(1) per acknowledgement; 120 bytes per connection.
 //!
-//! `larder-transfer` has a CUBIC of its own, for NDN: it hears of marks, Nacks and single segments'
-//! timeouts, and has no cumulative acknowledgements.
+//! `larder-transfer` has another CUBIC for NDN: it handles marks, Nacks and timeouts of single
+//! segments, and has no cumulative acknowledgements.
 
 use super::sender::Window;
 use larder_units::Time;
 use std::time::Duration;
 
-/// The factor of a loss, 717/1024, as the kernel rounds 0.7.
+/// The factor after a loss, 717/1024, as the kernel rounds 0.7.
 const BETA: f64 = 717.0 / 1024.0;
 
-/// Segments a cubic second.
+/// Segments per cubic second.
 const C: f64 = 0.4;
 
-/// HyStart from this window on.
+/// The window from which on HyStart is active.
 const LEAST_HYSTART_WINDOW: u32 = 16;
 
-/// Acknowledgements that are so close are of one train.
+/// The greatest gap between acknowledgements of one train.
 const TRAIN_GAP: Duration = Duration::from_millis(2);
 
-/// Samples of a round trip before its delay counts.
+/// The samples of a round trip before its delay counts.
 const DELAY_SAMPLES: u32 = 8;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cubic {
-    /// The window at the last loss, or what fast convergence made of it; 0 of none.
+    /// The window at the last loss, or its reduction by fast convergence; 0 before the first loss.
     last_max: f64,
-    /// Since when the curve runs.
+    /// The start of the curve.
     epoch: Option<Time>,
     origin: f64,
-    /// Seconds from the epoch to the curve's flat place.
+    /// Seconds from the epoch to the flat part of the curve.
     k: f64,
-    /// Reno's window.
+    /// The window of Reno.
     reno: f64,
     acked: f64,
     looked: (u32, Time),
-    /// Acknowledged segments for one more.
+    /// Acknowledged segments per growth of one segment.
     count: f64,
     shortest: Option<Duration>,
     hystart: HyStart,
@@ -70,7 +70,7 @@ struct HyStart {
 }
 
 impl Cubic {
-    /// The threshold after a loss at this window.
+    /// Returns the threshold after a loss at this window.
     pub(super) fn on_loss(&mut self, window: u32) -> u32 {
         let window = f64::from(window);
         self.epoch = None;
@@ -82,16 +82,16 @@ impl Cubic {
         *self = Cubic::default();
     }
 
-    /// The sender was idle: the curve does not run meanwhile.
+    /// Handles an idle time: the curve does not advance during it.
     pub(super) fn on_idle(&mut self, idle: Duration) {
         if let Some(epoch) = &mut self.epoch {
             *epoch += idle;
         }
     }
 
-    /// A round trip was measured; `una` is acknowledged of what was sent up to `next`.
+    /// Handles a round-trip sample; `una` is acknowledged of what was sent up to `next`.
     pub(super) fn on_rtt(&mut self, now: Time, rtt: Duration, una: u64, next: u64, window: &mut Window) {
-        // Right after a recovery delays tell of the queue that led there.
+        // Just after a recovery, delays still contain the queue that led to the loss.
         if self.epoch.is_some_and(|epoch| now.since(epoch) < Duration::from_secs(1)) {
             return;
         }
@@ -108,7 +108,7 @@ impl Cubic {
         }
     }
 
-    /// Segments were acknowledged while the window was what limited the sender.
+    /// Grows the window, after segments were acknowledged while the window limited the sender.
     pub(super) fn grow(&mut self, now: Time, acked: u32, window: &mut Window) {
         let rest = window.slow_start(acked);
         if rest > 0 {
@@ -135,14 +135,14 @@ impl Cubic {
                 *self.epoch.insert(now)
             }
         };
-        // A round trip on: that is when it will matter.
+        // The target is one round trip ahead, when the growth takes effect.
         let t = (now.since(epoch) + self.shortest.unwrap_or_default()).as_secs_f64() - self.k;
         let target = self.origin + C * t * t * t;
         self.count = if target > segments { segments / (target - segments) } else { 100.0 * segments };
         if self.last_max == 0.0 {
             self.count = self.count.min(20.0);
         }
-        // Reno with the same factor of loss: 3 (1 - beta) / (1 + beta) segments a window.
+        // Reno with the same factor after a loss: 3 (1 - beta) / (1 + beta) segments per window.
         let per_segment = segments * (1.0 + BETA) / (3.0 * (1.0 - BETA));
         let steps = (self.acked / per_segment).floor();
         self.acked -= steps * per_segment;
@@ -164,8 +164,8 @@ impl HyStart {
     fn on_rtt(&mut self, now: Time, rtt: Duration, shortest: Duration) {
         if now.since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = now;
-            // Half of the shortest round trip; nothing is paced here. What the kernel adds for its
-            // own bursts, half a millisecond at most, is left out.
+            // The limit is half of the shortest round trip, since nothing is paced here. The kernel
+            // adds at most half a millisecond for its own bursts, which is left out.
             self.found |= now.since(self.round_start) > shortest / 2;
         }
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
@@ -182,8 +182,8 @@ impl HyStart {
 mod tests {
     use super::*;
 
-    /// A window's course after a loss at 100 segments, all of it acknowledged once a round trip of
-    /// 100 ms.
+    /// Returns the windows after a loss at 100 segments, when all segments are acknowledged once
+    /// per round trip of 100 ms.
     fn after_a_loss(rounds: u64) -> Vec<u32> {
         let mut cubic = Cubic { shortest: Some(Duration::from_millis(100)), ..Cubic::default() };
         let mut window = Window::new(100);
@@ -204,8 +204,8 @@ mod tests {
     fn the_curve_is_another() {
         let timeline = after_a_loss(60);
         assert_eq!(timeline[0], 70);
-        // K = cbrt(30 / 0.4) = 4.2 s: at 100 there, within a segment or two of the formula before
-        // and after.
+        // K = cbrt(30 / 0.4) = 4.2 s. The window reaches 100 there and stays within a few segments
+        // of the formula before and after.
         for (round, window) in timeline.iter().enumerate().skip(2) {
             let t = (round as f64 + 0.5) / 10.0 - (30.0f64 / 0.4).cbrt();
             let expected = 100.0 + 0.4 * t * t * t;
@@ -227,7 +227,7 @@ mod tests {
         let mut window = Window::new(32);
         let mut cubic = Cubic::default();
         cubic.on_rtt(Time::ZERO, Duration::from_millis(50), 0, 100, &mut window);
-        // Acknowledgements a millisecond apart: a train of half a round trip is enough.
+        // Acknowledgements one millisecond apart: a train of half a round trip is long enough.
         for at in 1..40 {
             cubic.on_rtt(Time::from_millis(at), Duration::from_millis(50), at, 100, &mut window);
         }
@@ -235,7 +235,7 @@ mod tests {
         let mut window = Window::new(32);
         let mut cubic = Cubic { shortest: Some(Duration::from_millis(50)), ..Cubic::default() };
         for at in 0..10 {
-            // Far apart, but later by more than an eighth.
+            // The acknowledgements are far apart, but the delay has grown by more than an eighth.
             cubic.on_rtt(Time::from_millis(5 * at), Duration::from_millis(60), at, 100, &mut window);
         }
         assert_eq!(window.threshold, 32);

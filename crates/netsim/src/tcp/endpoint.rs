@@ -1,11 +1,11 @@
-//! One end of a connection: the handshake, a sender and a receiver, and the stream's end, without
-//! IO, clock and bytes.
+//! One end of a connection: the handshake, a sender and a receiver, and the end of the stream,
+//! without IO, clock and bytes.
 //!
-//! RFC 9293 but for what the model has no use for: no resets (where one end gives up, the other
-//! hears of it at once), no TIME-WAIT (an end answers as long as the connection is kept), no
-//! simultaneous opening, no urgent data, no zero window; a SYN carries no data. A SYN that is not
-//! answered is sent again after 1, 2, 3, 4, then 6, 10, … s (Linux' `tcp_syn_linear_timeouts`), its
-//! answer after 1, 3, 7, … s.
+//! The behaviour follows RFC 9293 except for what the model does not need: there are no resets (the
+//! other end learns at once that an end gives up), no TIME-WAIT (an end answers while the
+//! connection is kept), no simultaneous open, no urgent data and no zero window; a SYN carries no
+//! data. An unanswered SYN is sent again after 1, 2, 3, 4, then 6, 10, … s (Linux'
+//! `tcp_syn_linear_timeouts`), and its answer after 1, 3, 7, … s.
 
 use super::TcpConfig;
 use super::receiver::Receiver;
@@ -15,7 +15,7 @@ use super::sender::{LONGEST_RTO, Sender, TcpCounters};
 use crate::limits;
 use larder_units::{Stream, Time};
 
-/// Tries of a SYN before its timeout doubles.
+/// SYNs before their timeout doubles.
 const LINEAR_TRIES: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,35 +23,36 @@ enum Phase {
     /// Waits for a SYN.
     Listening,
     /// Waits for the answer to its SYN.
-    Asking,
-    /// Waits for the answer to its answer.
-    Answering,
+    SynSent,
+    /// Waits for the acknowledgement of its answer.
+    SynReceived,
     Open,
 }
 
-/// See the module. It is handed what arrives, polled for what leaves ([`Endpoint::next_segment`]
-/// until there is none, after every call), and called again at [`Endpoint::next_timeout`].
+/// One end of a connection. The caller gives it arriving segments, polls [`Endpoint::next_segment`]
+/// after every call until it returns `None`, and calls [`Endpoint::on_timeout`] at
+/// [`Endpoint::next_timeout`].
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     phase: Phase,
     sender: Sender,
     receiver: Receiver,
-    /// When each SYN left, how many did, and whether one is to leave.
+    /// The time of each SYN, their number, and whether one is due.
     syns_at: [Time; limits::TCP_SYN_TRIES as usize + 1],
     syns: u32,
-    /// The attempt of the other end's last SYN.
+    /// The attempt number of the other end's last SYN.
     echo: u8,
     syn_due: bool,
     retry: Option<Time>,
 }
 
 impl Endpoint {
-    /// The end that opens a connection; `stream` is of its congestion control.
+    /// Creates the end that opens a connection; `stream` is for its congestion control.
     pub(super) fn connect(now: Time, config: &TcpConfig, stream: Stream) -> Self {
-        Endpoint { phase: Phase::Asking, syn_due: true, ..Endpoint::listen(now, config, stream) }
+        Endpoint { phase: Phase::SynSent, syn_due: true, ..Endpoint::listen(now, config, stream) }
     }
 
-    /// The end that waits for it.
+    /// Creates the end that waits for a connection.
     pub(super) fn listen(now: Time, config: &TcpConfig, stream: Stream) -> Self {
         Endpoint {
             phase: Phase::Listening,
@@ -67,42 +68,42 @@ impl Endpoint {
 
     // ---- The application's side ----
 
-    /// So many bytes more are to be sent. Nothing after [`Endpoint::close`].
+    /// Writes bytes. It has no effect after [`Endpoint::close`].
     pub(super) fn write(&mut self, bytes: u64) {
         self.sender.write(bytes);
     }
 
-    /// The stream ends behind what was written.
+    /// Ends the stream after the written bytes.
     pub(super) fn close(&mut self) {
         self.sender.close();
     }
 
-    /// Bytes written.
+    /// The number of written bytes.
     pub(super) fn written(&self) -> u64 {
         self.sender.written()
     }
 
-    /// Bytes that came in order.
+    /// The number of bytes received in order.
     pub(super) fn received(&self) -> u64 {
         self.receiver.received()
     }
 
-    /// Whether the other end has closed, and all its bytes came.
+    /// Returns true if the other end has closed and all its bytes have arrived.
     pub(super) fn is_closed_there(&self) -> bool {
         self.receiver.is_over()
     }
 
-    /// Whether both streams have ended, as far as this end can tell.
+    /// Returns true if both streams have ended, as far as this end knows.
     pub(super) fn is_over(&self) -> bool {
         self.receiver.is_over() && self.sender.is_over()
     }
 
-    /// Whether the other end has not answered for too long.
+    /// Returns true if the other end has not answered for too long.
     pub(super) fn has_failed(&self) -> bool {
         self.sender.has_failed() || self.syns > limits::TCP_SYN_TRIES
     }
 
-    /// Bytes of what it holds beside itself.
+    /// The bytes that it holds beside itself.
     pub(super) fn held_bytes(&self) -> usize {
         self.sender.held_bytes() + 32 * self.receiver.early()
     }
@@ -113,24 +114,24 @@ impl Endpoint {
 
     // ---- The network's side ----
 
-    /// A segment came.
+    /// Handles a segment.
     pub(super) fn on_segment(&mut self, now: Time, segment: &Segment) {
         if segment.is_syn {
             self.echo = segment.attempt;
         }
         match (self.phase, segment.is_syn, segment.ack.is_some()) {
-            (Phase::Listening | Phase::Answering, true, false) => {
-                (self.phase, self.syn_due) = (Phase::Answering, true);
+            (Phase::Listening | Phase::SynReceived, true, false) => {
+                (self.phase, self.syn_due) = (Phase::SynReceived, true);
                 return self.sender.allow(u64::from(segment.window));
             }
-            (Phase::Asking, true, true) => {
+            (Phase::SynSent, true, true) => {
                 self.sender.allow(u64::from(segment.window));
                 self.open(now, segment.echo);
-                return self.receiver.hurry();
+                return self.receiver.acknowledge_now();
             }
-            // The answer came twice: the acknowledgement of the first is lost.
-            (Phase::Open, true, true) => return self.receiver.hurry(),
-            (Phase::Answering, false, true) => self.open(now, segment.echo),
+            // A second answer means that the acknowledgement of the first one was lost.
+            (Phase::Open, true, true) => return self.receiver.acknowledge_now(),
+            (Phase::SynReceived, false, true) => self.open(now, segment.echo),
             (Phase::Open, false, true) => {}
             _ => return,
         }
@@ -138,7 +139,8 @@ impl Endpoint {
         self.receiver.on_segment(now, segment);
     }
 
-    /// The other end answers this attempt: the round trip is since that one left.
+    /// Opens the connection. The other end echoed this attempt, so the round trip began with that
+    /// SYN.
     fn open(&mut self, now: Time, attempt: u8) {
         (self.phase, self.retry, self.syn_due, self.syns) = (Phase::Open, None, false, 0);
         if let Some(at) = self.syns_at.get(usize::from(attempt)) {
@@ -146,13 +148,13 @@ impl Endpoint {
         }
     }
 
-    /// When [`Endpoint::on_timeout`] is to be called.
+    /// The time at which [`Endpoint::on_timeout`] should be called.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         let all = [self.retry, self.sender.next_timeout(), self.receiver.next_timeout()];
         all.into_iter().flatten().min()
     }
 
-    /// The time has come.
+    /// Handles the timer.
     pub(super) fn on_timeout(&mut self, now: Time) {
         if self.retry.is_some_and(|at| at <= now) {
             (self.retry, self.syn_due) = (None, true);
@@ -162,7 +164,7 @@ impl Endpoint {
         }
     }
 
-    /// The next segment that leaves now.
+    /// Returns the next segment that leaves now.
     pub(super) fn next_segment(&mut self, now: Time) -> Option<Segment> {
         if self.has_failed() {
             return None;
@@ -188,11 +190,11 @@ impl Endpoint {
         self.syns_at[attempt as usize] = now;
         let mut segment = Segment { is_syn: true, attempt: attempt as u8, echo: self.echo, ..Segment::default() };
         self.receiver.acknowledge(&mut segment);
-        let is_linear = self.phase == Phase::Asking && self.syns < LINEAR_TRIES;
+        let is_linear = self.phase == Phase::SynSent && self.syns < LINEAR_TRIES;
         let doublings =
-            if self.phase == Phase::Asking { self.syns.saturating_sub(LINEAR_TRIES - 1) } else { self.syns };
+            if self.phase == Phase::SynSent { self.syns.saturating_sub(LINEAR_TRIES - 1) } else { self.syns };
         let timeout = if is_linear { INITIAL_RTO } else { INITIAL_RTO * (1 << doublings.min(7)) };
-        if self.phase == Phase::Asking {
+        if self.phase == Phase::SynSent {
             segment.ack = None;
         }
         self.syns += 1;
@@ -214,7 +216,7 @@ mod tests {
         let (mut here, mut there) =
             (Endpoint::connect(Time::ZERO, &config, stream()), Endpoint::listen(Time::ZERO, &config, stream()));
         let first = here.next_segment(Time::ZERO).unwrap();
-        // Its answer takes 1.4 s: meanwhile another SYN has left.
+        // The answer takes 1.4 s, so a second SYN leaves before it.
         there.on_segment(Time::from_millis(700), &first);
         let answer = there.next_segment(Time::from_millis(700)).unwrap();
         here.on_timeout(Time::from_secs(1));
@@ -222,7 +224,7 @@ mod tests {
         assert_eq!((first.attempt, second.attempt, answer.echo), (0, 1, 0));
         here.on_segment(Time::from_millis(1400), &answer);
         assert_eq!(here.sender.shortest_rtt(), Some(Duration::from_millis(1400)));
-        // And where the first is lost, from the second.
+        // If the first SYN is lost, the round trip began with the second one.
         let mut there = Endpoint::listen(Time::ZERO, &config, stream());
         let mut here = Endpoint::connect(Time::ZERO, &config, stream());
         here.next_segment(Time::ZERO);

@@ -1,16 +1,16 @@
-//! HTTP over TCP on the links that NDN's nodes have: so that both can be compared in virtual time.
+//! HTTP over TCP on the same links as NDN, so that both can be compared in virtual time.
 //!
-//! What it is: TCP as Linux has it, as a state machine ([`sender`](self) with SACK, RACK, TLP, PRR,
-//! CUBIC with HyStart, BBR; delayed acknowledgements), and hosts of three kinds on top: clients,
-//! caches with any policy of the registry, origins. Segments are frames of real length on the links
-//! of the network, beside NDN's packets and in the same queues; nodes pass them on by the shortest
-//! path. What it is not: bytes. A stream is a length, and what a message says its receiver is told
-//! when its last byte has come.
+//! TCP is a state machine that follows Linux (a sender with SACK, RACK, TLP, PRR, CUBIC with
+//! HyStart, BBR; a receiver with delayed acknowledgements). On top of it are three kinds of hosts:
+//! clients, caches with any policy of the registry, and origins. Segments are frames of real length
+//! on the links of the network, in the same queues as NDN's packets. Nodes forward them along the
+//! shortest path. Streams carry no bytes: a stream is a length, and the receiver learns the meaning
+//! of a message when its last byte has arrived.
 //!
-//! Hosts take no time, read what comes at once, and have room for what they have not sent. A link
-//! that marks drops segments in place of it: there is no ECN, which Linux asks for only where it is
-//! told to. A node that crashes unplugs its hosts: they go on when it is back. docs/simulate.md has
-//! the model beside the kernel.
+//! Hosts take no time, read bytes as they arrive, and have unlimited room for what they have not
+//! sent. A link that marks frames drops segments: there is no ECN, which Linux requests only if
+//! configured. A node that crashes disconnects its hosts, which continue when it is back.
+//! docs/simulate.md compares the model with the kernel.
 //!
 //! ```text
 //!  client ─ Endpoint ─ segments ─ channel ─ node ─ channel ─ Endpoint ─ cache ─ Endpoint ─ … ─ origin
@@ -54,29 +54,29 @@ pub use sender::TcpCounters;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What a host's TCP is like.
+/// The configuration of a host's TCP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpConfig {
-    /// How it finds its rate.
+    /// The congestion control.
     pub congestion: Congestion,
-    /// Bytes of a full segment beside its headers; less where a link's MTU is below 1500.
+    /// Bytes of a full segment without its headers; fewer on a path with an MTU below 1500.
     pub segment_bytes: u32,
-    /// Segments of the first window.
+    /// The initial window in segments.
     pub initial_window: u32,
-    /// Bytes that it takes beyond what came in order.
+    /// Bytes that the receiver accepts beyond those received in order.
     pub receive_window: u32,
-    /// Bytes of the stream that it holds until they are acknowledged. Its application fills it
-    /// again when a third is free.
+    /// Bytes of the stream that the sender holds until they are acknowledged. The application
+    /// refills the buffer when a third of it is free.
     pub send_buffer: u32,
-    /// The least timeout, beside the round trip.
+    /// The least variance part of the timeout, which is added to the round trip.
     pub min_rto: Duration,
 }
 
 impl Default for TcpConfig {
-    /// Linux': CUBIC, 1448 bytes in 1500, 10 segments (RFC 6928), 200 ms. The window is a constant
-    /// 16 MiB, half of `tcp_rmem`'s greatest, where the kernel's grows with what is read. The
-    /// buffer is what 4 MiB (`tcp_wmem`'s greatest) hold: 2500 segments, as Linux 6.18 had them at
-    /// most under way, with 230 bytes of its own beside each.
+    /// As in Linux: CUBIC, 1448 bytes in 1500, 10 segments (RFC 6928), 200 ms. The window is
+    /// constant at 16 MiB, half of the maximum of `tcp_rmem`; the kernel's grows with what is read.
+    /// The buffer is what 4 MiB (the maximum of `tcp_wmem`) hold: 2500 segments, the most that
+    /// Linux 6.18 had in flight, with 230 bytes of metadata for each.
     fn default() -> Self {
         TcpConfig {
             congestion: Congestion::Cubic,
@@ -92,10 +92,10 @@ impl Default for TcpConfig {
 /// A congestion control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
-    /// RFC 9438, and HyStart.
+    /// RFC 9438, with HyStart.
     #[default]
     Cubic,
-    /// Version 1.
+    /// BBR, version 1.
     Bbr,
 }
 

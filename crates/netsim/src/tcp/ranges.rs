@@ -1,15 +1,15 @@
-//! Disjoint ranges of a stream's bytes: what a receiver has beyond a gap, and what a sender knows
-//! of it.
+//! Disjoint ranges of a stream's bytes: those that a receiver has beyond a gap, and those that a
+//! sender knows to be received.
 
 use std::collections::BTreeMap;
 
-/// Ranges `[start, end)`, merged where they touch.
+/// Ranges `[start, end)`, merged if they touch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Adds a range, and tells `new` each part of it that was not there. O(log n) for each range
-    /// that it touches.
+    /// Adds a range, and calls `new` for each part of it that is new. O(log n) for each range that
+    /// it touches.
     pub(super) fn insert(&mut self, start: u64, end: u64, mut new: impl FnMut(u64, u64)) {
         if start >= end {
             return;
@@ -31,7 +31,7 @@ impl Ranges {
         self.0.insert(low, high);
     }
 
-    /// Forgets all below an edge that no range crosses.
+    /// Removes all ranges below an edge that no range crosses.
     pub(super) fn remove_below(&mut self, edge: u64) {
         while let Some(first) = self.0.first_entry()
             && *first.get() <= edge
@@ -40,7 +40,7 @@ impl Ranges {
         }
     }
 
-    /// The range that holds this byte.
+    /// Returns the range that contains this byte.
     pub(super) fn around(&self, at: u64) -> Option<(u64, u64)> {
         self.0.range(..=at).next_back().filter(|(_, end)| **end > at).map(|(start, end)| (*start, *end))
     }

@@ -1,11 +1,12 @@
-//! The receiving half: what came, in order and beyond gaps, and when it is acknowledged.
+//! The receiving half: bytes received in order and beyond gaps, and the times of acknowledgements.
 //!
-//! Linux' habits: at once what is out of order, fills a gap or comes twice, the first 16 segments,
-//! and each second one; else after 40 ms. SACK blocks tell the newest ranges first (RFC 2018,
-//! section 4), a block of what came twice before them (RFC 2883). What came in order its
-//! application takes at once, so the window never closes. Blocks stand where they fit beside the
-//! bytes: a full segment has none (Linux makes it shorter). Missing: the compression of SACKs
-//! (Linux holds them back by a twentieth of the round trip, 1 ms at most).
+//! The rules are Linux'. A segment is acknowledged at once if it is out of order, fills a gap or is
+//! a duplicate, for the first 16 segments, and for each second segment. Otherwise the
+//! acknowledgement waits 40 ms. SACK blocks list the newest ranges first (RFC 2018, section 4),
+//! after a block for a duplicate (RFC 2883). The application reads bytes in order at once, so the
+//! window never closes. Blocks are sent if they fit beside the bytes: a full segment has none
+//! (Linux shortens it). Missing: the compression of SACKs (Linux delays them by a twentieth of the
+//! round trip, at most 1 ms).
 
 use super::TcpConfig;
 use super::ranges::Ranges;
@@ -13,21 +14,22 @@ use super::segment::{BLOCK_BYTES, BLOCKS_BYTES, Blocks, MAX_BLOCKS, Segment};
 use larder_units::Time;
 use std::time::Duration;
 
-/// Linux' least: how long an acknowledgement waits for company.
+/// The delay of an acknowledgement that waits for a second segment: Linux' least.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
-/// Linux acknowledges so many segments one by one, at the start and after what came twice.
+/// The number of segments that are acknowledged one by one, at the start and after a duplicate, as
+/// in Linux.
 const QUICK_ACKS: u32 = 16;
 
 #[derive(Clone, Debug)]
 pub(super) struct Receiver {
-    /// Segments of a connection are no longer.
+    /// The length of the connection's largest segment.
     largest: u64,
     window: u32,
-    /// The first byte that is missing.
+    /// The first missing byte.
     next: u64,
     early: Ranges,
-    /// A byte of each range that segments came for, the last first.
+    /// A byte of each recently extended range, newest first.
     recent: Vec<u64>,
     twice: Option<(u64, u64)>,
     /// The end of the stream, once it is known.
@@ -55,22 +57,22 @@ impl Receiver {
         }
     }
 
-    /// Bytes that came in order.
+    /// The number of bytes received in order.
     pub(super) fn received(&self) -> u64 {
         self.end.map_or(self.next, |end| self.next.min(end))
     }
 
-    /// Ranges that came beyond a gap.
+    /// The number of ranges beyond a gap.
     pub(super) fn early(&self) -> usize {
         self.early.len()
     }
 
-    /// Whether the whole stream came, and its end.
+    /// Returns true if the whole stream and its end have arrived.
     pub(super) fn is_over(&self) -> bool {
         self.end.is_some_and(|end| self.next > end)
     }
 
-    /// A segment came that takes room in the stream: bytes, or its end.
+    /// Handles a segment that takes room in the stream: bytes, or the end.
     pub(super) fn on_segment(&mut self, now: Time, segment: &Segment) {
         let (start, bytes) = (segment.seq, u64::from(segment.bytes));
         let end = start + bytes + u64::from(segment.is_fin);
@@ -113,22 +115,22 @@ impl Receiver {
         }
     }
 
-    /// Answers at once, whatever came.
-    pub(super) fn hurry(&mut self) {
+    /// Makes an acknowledgement due at once.
+    pub(super) fn acknowledge_now(&mut self) {
         self.due = true;
     }
 
-    /// Whether an acknowledgement has to leave now, alone if need be.
+    /// Returns true if an acknowledgement is due now, even in a segment of its own.
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.due || self.delayed.is_some_and(|at| at <= now)
     }
 
-    /// When it will have to.
+    /// The time at which a delayed acknowledgement is due.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         self.delayed
     }
 
-    /// Writes what it has into a segment that leaves now.
+    /// Writes the acknowledgement into a segment that leaves now.
     pub(super) fn acknowledge(&mut self, segment: &mut Segment) {
         (segment.ack, segment.window) = (Some(self.next), self.window);
         segment.blocks = Blocks::default();
@@ -176,7 +178,7 @@ mod tests {
                 acknowledged(&mut receiver);
             }
         }
-        // The first sixteen each, then each second one.
+        // The first sixteen one by one, then each second one.
         assert_eq!(sent, (0..16).chain([17, 19]).collect::<Vec<u64>>());
         receiver.on_segment(Time::from_millis(5), &data(at, 100));
         assert_eq!(receiver.next_timeout(), Some(Time::from_millis(45)));
@@ -195,8 +197,8 @@ mod tests {
             receiver.acknowledge(&mut segment);
             let told = segment.blocks.as_slice();
             assert_eq!(told.len(), blocks, "{bytes} bytes");
-            assert!(segment.frame(crate::tcp::segment::EndId { number: 0, life: 0 }).len() <= 1500);
-            // What came twice is told once, as soon as there is room.
+            assert!(segment.frame(crate::tcp::segment::EndId { number: 0, generation: 0 }).len() <= 1500);
+            // A duplicate is reported once, as soon as there is room.
             assert_eq!(told.first() == Some(&(0, 1000)), bytes == 1436);
         }
     }

@@ -1,27 +1,28 @@
-//! The round trip's estimate and the retransmission timeout: RFC 6298, with Linux' least variance
-//! of 200 ms and its slow decay.
+//! The round-trip estimate and the retransmission timeout: RFC 6298, with Linux' least variance of
+//! 200 ms and its slow decay.
 //!
-//! The mean moves by an eighth of the error, the deviation by a quarter (by a thirty-second where a
-//! *shorter* round trip would make it grow). The timeout is the mean and four deviations, these the
-//! greatest of the last round trip and 200 ms at least, and fall by a quarter a round trip. The
-//! shortest round trip is of all time (Linux: of five minutes). O(1); 64 bytes. All in nanoseconds.
+//! The mean moves by an eighth of the error, the deviation by a quarter (by a thirty-second if a
+//! *shorter* round trip would increase it). The timeout is the mean plus four deviations. The
+//! deviation term is the maximum of the last round trip and at least 200 ms, and decays by a
+//! quarter per round trip. The shortest round trip is that of the whole connection (Linux: of five
+//! minutes). O(1), 64 bytes. All values are in nanoseconds.
 
 use super::TcpConfig;
 use std::time::Duration;
 
-/// RFC 6298, section 2.1: before there is a sample.
+/// The timeout before the first sample (RFC 6298, section 2.1).
 pub(super) const INITIAL_RTO: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
     least_variance: f64,
-    /// Of no sample yet: 0.
+    /// The mean; 0 before the first sample.
     mean: f64,
-    /// Four mean deviations, as the next two.
+    /// Four mean deviations. The next two fields have the same unit.
     deviation: f64,
     greatest: f64,
     variance: f64,
-    /// When the stream is acknowledged beyond it, a round trip has passed.
+    /// A round trip has passed when the stream is acknowledged beyond this position.
     round_end: u64,
     shortest: Option<Duration>,
 }
@@ -32,7 +33,7 @@ impl Rtt {
         Rtt { least_variance, mean: 0.0, deviation: 0.0, greatest: 0.0, variance: 0.0, round_end: 0, shortest: None }
     }
 
-    /// A round trip was measured; `una` is acknowledged of what was sent up to `next`.
+    /// Handles a sample; `una` is acknowledged of what was sent up to `next`.
     pub(super) fn sample(&mut self, rtt: Duration, una: u64, next: u64) {
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
         let sample = (rtt.as_nanos() as f64).max(1.0);
@@ -59,12 +60,12 @@ impl Rtt {
         (self.mean > 0.0).then(|| Duration::from_nanos(self.mean as u64))
     }
 
-    /// The shortest that was seen.
+    /// The shortest round trip.
     pub(super) fn shortest(&self) -> Option<Duration> {
         self.shortest
     }
 
-    /// The timeout, before it is doubled.
+    /// The timeout without its exponential backoff.
     pub(super) fn timeout(&self) -> Duration {
         match self.mean > 0.0 {
             true => Duration::from_nanos((self.mean + self.variance) as u64),
@@ -87,7 +88,8 @@ mod tests {
             rtt.sample(Duration::from_millis(100), at * 10, at * 10 + 5);
         }
         assert_eq!((rtt.mean(), rtt.timeout()), (Some(Duration::from_millis(100)), Duration::from_millis(300)));
-        // One that took half a second more: the deviation is 125 ms of it and what was left.
+        // This round trip is half a second longer: the deviation is 125 ms of it plus the rest of
+        // the old one.
         rtt.sample(Duration::from_millis(600), 1005, 1006);
         assert!(rtt.timeout() > Duration::from_millis(600), "{:?}", rtt.timeout());
         assert_eq!(rtt.shortest(), Some(Duration::from_millis(100)));

@@ -1,57 +1,57 @@
-//! Segments: TCP's packets as frames of the length that they have on a cable, from the IP header
-//! on. Their content is nothing.
+//! TCP segments as frames of their length on a cable, from the IP header on. Their bytes carry no
+//! content.
 //!
-//! A frame begins with 0x45, IPv4's version and header length, which no NDN packet begins with, and
-//! carries what the model needs in place of the real fields: positions of 64 bits, and the number
-//! of the connection's end in place of addresses and ports. Lengths are those of Linux: 20 bytes of
-//! IP, 20 of TCP, 12 of timestamps (RFC 7323), 4 and 8 a block of SACK (RFC 2018; three at most,
-//! beside the timestamps), and 20 of options in a SYN.
+//! A frame begins with 0x45, IPv4's version and header length, with which no NDN packet begins. In
+//! place of the real header fields it carries those that the model needs: positions of 64 bits, and
+//! the number of the connection's end for addresses and ports. The lengths are those of Linux: 20
+//! bytes of IP, 20 of TCP, 12 of timestamps (RFC 7323), 4 plus 8 per block of SACK (RFC 2018; at
+//! most three beside the timestamps), and 20 of options in a SYN.
 
 use crate::frame::SEGMENT_FIRST_BYTE;
 
-/// IP and TCP headers with timestamps.
+/// The length of IP and TCP headers with timestamps.
 pub(super) const HEADER_BYTES: usize = 52;
 
-/// The same of a SYN: maximum segment size, SACK permitted, timestamps, window scale.
+/// The header length of a SYN: maximum segment size, SACK permitted, timestamps, window scale.
 const SYN_BYTES: usize = 60;
 
-/// Of the SACK option, and of each block in it.
+/// The lengths of the SACK option and of each block in it.
 pub(super) const BLOCKS_BYTES: usize = 4;
 pub(super) const BLOCK_BYTES: usize = 8;
 
-/// Blocks in one acknowledgement: more do not fit beside the timestamps.
+/// The most blocks in one acknowledgement beside the timestamps.
 pub(super) const MAX_BLOCKS: usize = 3;
 
 const SYN: u8 = 1;
 const ACK: u8 = 2;
 const FIN: u8 = 4;
 
-/// One end of a connection. A number is used again: `life` tells who had it before.
+/// One end of a connection. Numbers are reused; `generation` distinguishes their owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndId {
     pub(crate) number: u32,
-    pub(crate) life: u32,
+    pub(crate) generation: u32,
 }
 
 /// A segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) is_syn: bool,
-    /// The stream ends behind its bytes.
+    /// Whether the stream ends after its bytes.
     pub(super) is_fin: bool,
-    /// Of a SYN: how many of this end's left before it (in place of a timestamp, RFC 7323).
+    /// In a SYN: the number of this end's earlier SYNs (in place of a timestamp, RFC 7323).
     pub(super) attempt: u8,
-    /// The attempt of the other end's SYN that came last.
+    /// The attempt number of the other end's last SYN.
     pub(super) echo: u8,
-    /// Where its bytes begin in the stream, whose first byte is 0.
+    /// The position of its bytes in the stream, whose first byte is 0.
     pub(super) seq: u64,
     pub(super) bytes: u32,
-    /// The first byte that its sender misses; a SYN has none but in its answer.
+    /// The first byte that its sender misses. A SYN has none, unless it answers another.
     pub(super) ack: Option<u64>,
-    /// Bytes from there on that its sender takes.
+    /// The bytes from there on that its sender accepts.
     pub(super) window: u32,
-    /// What its sender has beyond, the newest first. A block below `ack` is of bytes that came
-    /// twice (RFC 2883).
+    /// The ranges that its sender has beyond the gap, newest first. A block below `ack` reports a
+    /// duplicate (RFC 2883).
     pub(super) blocks: Blocks,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// One more, where there is room, and it is not there yet.
+    /// Adds a range if there is room and it is not present.
     pub(super) fn push(&mut self, range: (u64, u64)) {
         if usize::from(self.count) < MAX_BLOCKS && !self.as_slice().contains(&range) {
             self.ranges[usize::from(self.count)] = range;
@@ -71,7 +71,7 @@ impl Blocks {
         }
     }
 
-    /// Leaves out the last ones, of more than so many.
+    /// Keeps at most this many ranges.
     pub(super) fn truncate(&mut self, most: usize) {
         self.count = self.count.min(most.min(MAX_BLOCKS) as u8);
     }
@@ -82,7 +82,7 @@ impl Blocks {
 }
 
 impl Segment {
-    /// The frame, addressed to an end.
+    /// Returns the frame, addressed to an end.
     pub(super) fn frame(&self, to: EndId) -> Vec<u8> {
         let blocks = self.blocks.as_slice();
         let mut frame = vec![0; header_bytes(self.is_syn, blocks.len()) + self.bytes as usize];
@@ -92,7 +92,7 @@ impl Segment {
         frame[2] = blocks.len() as u8;
         frame[3] = self.attempt << 4 | (self.echo & 15);
         frame[4..8].copy_from_slice(&to.number.to_le_bytes());
-        frame[8..12].copy_from_slice(&to.life.to_le_bytes());
+        frame[8..12].copy_from_slice(&to.generation.to_le_bytes());
         frame[12..16].copy_from_slice(&self.window.to_le_bytes());
         let numbers = [self.seq, self.ack.unwrap_or_default()];
         let numbers = numbers.into_iter().chain(blocks.iter().flat_map(|(start, end)| [*start, *end]));
@@ -102,7 +102,7 @@ impl Segment {
         frame
     }
 
-    /// The segment of a frame; `None` where it is none.
+    /// Parses a frame; `None` if it is not a segment.
     pub(super) fn read(frame: &[u8]) -> Option<Segment> {
         address(frame)?;
         let (flags, count) = (frame[1], usize::from(frame[2]));
@@ -127,12 +127,13 @@ impl Segment {
     }
 }
 
-/// Whom a frame is for; `None` where it is no segment.
+/// Returns the end to which a frame is addressed; `None` if it is not a segment.
 pub(super) fn address(frame: &[u8]) -> Option<EndId> {
     let [SEGMENT_FIRST_BYTE, _, _, _, number @ ..] = frame.first_chunk::<8>()? else { return None };
-    let life = frame.get(8..12)?.try_into().ok()?;
-    // The least header: what is shorter was never sent.
-    (frame.len() >= HEADER_BYTES).then(|| EndId { number: u32::from_le_bytes(*number), life: u32::from_le_bytes(life) })
+    let generation = frame.get(8..12)?.try_into().ok()?;
+    // A frame below the least header length is not a segment.
+    (frame.len() >= HEADER_BYTES)
+        .then(|| EndId { number: u32::from_le_bytes(*number), generation: u32::from_le_bytes(generation) })
 }
 
 fn header_bytes(is_syn: bool, blocks: usize) -> usize {
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_frame_says_something_else_than_its_segment() {
-        let to = EndId { number: 7, life: 3 };
+        let to = EndId { number: 7, generation: 3 };
         let mut blocks = Blocks::default();
         for block in [(3000, 4448), (9000, 9001), (3000, 4448), (20_000, 30_000), (5, 6)] {
             blocks.push(block);

@@ -1,8 +1,8 @@
-//! Topologies from files: ndnSIM's annotated ones, Rocketfuel's maps and weights, GraphML of the
+//! Topologies from files: ndnSIM's annotated files, Rocketfuel's maps and weights, GraphML of the
 //! Internet Topology Zoo.
 //!
-//! What a file does not say of a link, the scenario says. Nodes keep the file's order. Each reader
-//! takes any bytes: what it cannot read is refused with the line, in one line of text.
+//! The scenario gives the properties of links that a file leaves out. Nodes keep the order of the
+//! file. Each reader accepts any bytes: an error names the line in one line of text.
 
 use super::{Topology, graphml, lines};
 use crate::limits;
@@ -10,34 +10,34 @@ use crate::link::LinkConfig;
 use serde::Deserialize;
 use std::fmt;
 
-/// How a topology file is written.
+/// The format of a topology file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileFormat {
     /// ndnSIM's `AnnotatedTopologyReader`: sections `router` and `link`.
     Annotated,
     /// Rocketfuel's router-level maps (Spring, Mahajan and Wetherall, SIGCOMM 2002), `.cch`:
-    /// `uid @place … -> <uid> …`. Links to other networks' routers are left out.
+    /// `uid @place … -> <uid> …`. Links to routers of other networks are left out.
     Rocketfuel,
-    /// Rocketfuel's inferred weights: `node node weight` a line, either direction or both.
+    /// Rocketfuel's inferred weights: lines `node node weight`, for one direction or both.
     Weights,
-    /// Rocketfuel's link latencies: `node node milliseconds` a line.
+    /// Rocketfuel's link latencies: lines `node node milliseconds`.
     Latencies,
-    /// GraphML, as the Internet Topology Zoo has it (Knight et al., JSAC 29, 2011).
+    /// GraphML of the Internet Topology Zoo (Knight et al., JSAC 29, 2011).
     Graphml,
 }
 
-/// A file that is no topology: the line, from 1, and what is wrong there.
+/// A topology file that cannot be read, with the line and the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
-    /// From 1; 0 where the file as a whole is meant.
+    /// The line from 1, or 0 for the whole file.
     pub line: usize,
     /// One line of text.
     pub problem: String,
 }
 
 impl TopologyError {
-    /// What the problem quotes of the file may hold line breaks; they are escaped.
+    /// Escapes line breaks, which quoted text of the file may contain.
     pub(super) fn new(line: usize, problem: impl Into<String>) -> Self {
         let problem: String = problem.into();
         let problem = problem.chars().flat_map(|c| {
@@ -61,7 +61,7 @@ impl fmt::Display for TopologyError {
 impl std::error::Error for TopologyError {}
 
 impl FileFormat {
-    /// By the file's name, or else by how it begins.
+    /// Guesses the format from the file's name, or else from its beginning.
     pub fn of(name: &str, text: &str) -> FileFormat {
         let mut words = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let first = words.next().unwrap_or_default();
@@ -77,7 +77,7 @@ impl FileFormat {
 }
 
 impl Topology {
-    /// Reads a file; `link` is what its links are like where it does not say.
+    /// Reads a file; `link` has the properties of links that the file leaves out.
     ///
     /// # Errors
     /// [`TopologyError`] with the line.

@@ -1,11 +1,12 @@
-//! GraphML, as the Internet Topology Zoo writes it (Knight, Nguyen, Falkner, Bowden and Roughan,
-//! IEEE JSAC 29, 2011).
+//! GraphML as in the Internet Topology Zoo (Knight, Nguyen, Falkner, Bowden and Roughan, IEEE JSAC
+//! 29, 2011).
 //!
-//! Of a node its `label` is its name, with `-` for blanks, and its id behind it, as often as it
-//! takes, where another node has the name already; `Latitude` and `Longitude` are where it is
-//! drawn. Of an edge `LinkSpeedRaw` is the rate, bits a second. Where the scenario gives links no
-//! delay and both ends have a place, the delay is what light in fibre takes along the great circle
-//! (200 000 km/s). Several edges between two nodes become one link, the fastest.
+//! The `label` of a node is its name, with `-` for blanks. If another node has this name, the
+//! node's id is appended until the name is unique. `Latitude` and `Longitude` give the node's
+//! position in drawings. The `LinkSpeedRaw` of an edge is its rate in bits per second. If the
+//! scenario gives links no delay and both ends have a position, the delay is that of light in fibre
+//! along the great circle (200 000 km/s). Several edges between two nodes become one link with the
+//! highest rate.
 
 use super::Topology;
 use super::files::TopologyError;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 /// Kilometres.
 const EARTH_RADIUS: f64 = 6371.0;
-/// Kilometres a second.
+/// Kilometres per second.
 const LIGHT_IN_FIBRE: f64 = 200_000.0;
 
 pub(super) fn read(text: &str, link: &LinkConfig) -> Result<Topology, TopologyError> {
@@ -37,14 +38,14 @@ pub(super) fn read(text: &str, link: &LinkConfig) -> Result<Topology, TopologyEr
     Ok(topology)
 }
 
-/// In any namespace: the Zoo's files have GraphML's, others have none.
+/// Compares names in any namespace: the Zoo's files use GraphML's, other files use none.
 fn is(node: &Node<'_, '_>, name: &str) -> bool {
     node.is_element() && node.tag_name().name() == name
 }
 
 struct File<'a> {
     document: &'a Document<'a>,
-    /// What each key means.
+    /// The attribute name of each key.
     keys: HashMap<&'a str, &'a str, FixedState>,
 }
 
@@ -53,7 +54,7 @@ impl<'a> File<'a> {
         self.document.descendants().filter(move |node| is(node, name))
     }
 
-    /// An element's datum of this meaning.
+    /// Returns an element's datum for this attribute name.
     fn datum(&self, of: Node<'a, 'a>, meaning: &str) -> Option<&'a str> {
         let means = |data: &Node<'_, '_>| data.attribute("key").and_then(|key| self.keys.get(key)) == Some(&meaning);
         of.children().filter(|child| is(child, "data")).find(means)?.text().map(str::trim)
@@ -120,7 +121,8 @@ impl<'a> File<'a> {
     }
 }
 
-/// Kilometres between two places (longitude, −latitude) in degrees: haversines.
+/// The distance in kilometres between two positions (longitude, −latitude) in degrees, by
+/// haversines.
 fn great_circle(a: (f64, f64), b: (f64, f64)) -> f64 {
     let [(x1, y1), (x2, y2)] = [a, b].map(|(x, y)| (x.to_radians(), y.to_radians()));
     let half = |angle: f64| (angle / 2.0).sin().powi(2);

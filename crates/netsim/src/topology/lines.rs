@@ -1,4 +1,4 @@
-//! Topology files of lines: ndnSIM's and Rocketfuel's.
+//! Topology files with one line per node or link: ndnSIM's and Rocketfuel's.
 
 use super::Topology;
 use super::files::TopologyError;
@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use larder_units::{BitRate, parse_duration};
 use std::time::Duration;
 
-/// Nodes by name, while a file is read.
+/// Nodes and links by name, while a file is read.
 #[derive(Default)]
 pub(super) struct Places {
     by_name: HashMap<String, usize, FixedState>,
@@ -16,7 +16,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The node of this name, a new one where there is none.
+    /// Returns the node of this name, and adds it if it is new.
     pub(super) fn of(&mut self, topology: &mut Topology, name: &str) -> usize {
         match self.by_name.get(name) {
             Some(place) => *place,
@@ -32,8 +32,8 @@ impl Places {
         self.by_name.get(name).copied()
     }
 
-    /// The link that these two have already, many files have each twice, once from each end; else
-    /// it is to be `link` from now on.
+    /// Returns the link between these two nodes. If there is none, records `link` as their link.
+    /// Many files have each link twice, once from each end.
     pub(super) fn linked(&mut self, a: usize, b: usize, link: usize) -> Option<usize> {
         let ends = [a.min(b), a.max(b)];
         let known = self.linked.get(&ends).copied();
@@ -44,15 +44,15 @@ impl Places {
     }
 }
 
-/// The lines with something in them, with their numbers from 1.
+/// The lines that are not empty and not comments, with their numbers from 1.
 fn with_numbers(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// ndnSIM: `router`, then `name comment y x` lines; `link`, then
-/// `node node rate metric delay queue` lines, of which the last three may be left out. The queue is
-/// a number of packets.
+/// Reads ndnSIM's format: `router`, then lines `name comment y x`; `link`, then lines
+/// `node node rate metric delay queue`, of which the last three may be left out. The queue is a
+/// number of packets.
 pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, TopologyError> {
     let mut topology = Topology::default();
     let mut places = Places::default();
@@ -70,7 +70,7 @@ pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, Topol
                     return Err(fault(format!("a second router {}", words[0])));
                 }
                 let place = places.of(&mut topology, words[0]);
-                // ndnSIM draws y downwards.
+                // In ndnSIM, y grows downwards.
                 let [y, x] = [2, 3].map(|at| words.get(at).and_then(|word| word.parse::<f64>().ok()));
                 topology.positions[place] = x.zip(y).filter(|(x, y)| x.is_finite() && y.is_finite());
             }
@@ -79,7 +79,7 @@ pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, Topol
                 let config = annotated_link(&words, link).map_err(fault)?;
                 topology.link(a, b, &config);
             }
-            _ => return Err(fault(format!("{line:?} stands before the first section: expected `router`"))),
+            _ => return Err(fault(format!("{line:?} is before the first section: expected `router`"))),
         }
     }
     Ok(topology)
@@ -113,15 +113,15 @@ fn annotated_link(words: &[&str], link: &LinkConfig) -> Result<LinkConfig, Strin
     Ok(config)
 }
 
-/// A rate as ns-3 writes it, which takes Kbps and Kb/s too; not zero.
+/// Parses a rate in ns-3's notation, which also allows Kbps and Kb/s. A rate of zero is refused.
 fn ns3_rate(text: &str) -> Option<BitRate> {
     let text = text.replace("b/s", "bps").replace("Kbps", "kbps");
     text.parse::<BitRate>().ok().filter(|rate| rate.bits_per_second() > 0)
 }
 
-/// Rocketfuel's `.cch`:
-/// `uid @place [+] [bb] (neighbours) [&outside] -> <uid> … {-euid} … =name[!] rN`. A link that only
-/// one end's line has is a link; lines that begin with `-` are other networks' routers.
+/// Reads Rocketfuel's `.cch`:
+/// `uid @place [+] [bb] (neighbours) [&outside] -> <uid> … {-euid} … =name[!] rN`. One end's line
+/// suffices for a link. Lines that begin with `-` are routers of other networks and are skipped.
 pub(super) fn rocketfuel(text: &str, link: &LinkConfig) -> Result<Topology, TopologyError> {
     let mut topology = Topology::default();
     let mut places = Places::default();
@@ -150,8 +150,8 @@ pub(super) fn rocketfuel(text: &str, link: &LinkConfig) -> Result<Topology, Topo
     Ok(topology)
 }
 
-/// Rocketfuel's weights and latencies: `node node number`. Metrics are whole numbers: a weight
-/// counts in tenths.
+/// Reads Rocketfuel's weights and latencies: `node node number`. Metrics are whole numbers, so a
+/// weight counts in tenths.
 pub(super) fn triples(text: &str, link: &LinkConfig, are_latencies: bool) -> Result<Topology, TopologyError> {
     let mut topology = Topology::default();
     let mut places = Places::default();

@@ -1,4 +1,4 @@
-//! Shapes of networks, by name: which nodes there are and how they are linked.
+//! Topologies: named nodes and the links between them, generated or from files.
 
 mod files;
 mod graphml;
@@ -16,38 +16,38 @@ use hashbrown::HashSet;
 use larder_units::Stream;
 use std::time::Duration;
 
-/// From Lisbon to Bucharest, and from Athens to Stockholm.
+/// The size of Europe: from Lisbon to Bucharest, and from Athens to Stockholm.
 const EUROPE_KM: [f64; 2] = [3000.0, 2400.0];
 
-/// Of Waxman's rule: the distance at which the chance of a link falls by e, over the greatest
-/// distance.
+/// The reach of Waxman's rule: the distance at which the probability of a link falls by e, as a
+/// share of the greatest distance.
 const WAXMAN_REACH: f64 = 0.15;
 
-/// Two thirds of the speed of light, on a way half as long again as the straight line.
+/// Two thirds of the speed of light, on a path that is half as long again as the straight line.
 const FIBRE_NANOS_A_KM: f64 = 7500.0;
 
 /// One link of a topology.
 #[derive(Clone, Debug)]
 pub struct Edge {
-    /// The nodes, by their place in [`Topology::nodes`].
+    /// The two nodes, as indexes into [`Topology::nodes`].
     pub ends: [usize; 2],
-    /// What it is like.
+    /// The configuration of the link.
     pub config: LinkConfig,
 }
 
-/// Nodes by name and the links between them, before they are a [`Simulation`].
+/// Nodes by name and the links between them, before they are built in a [`Simulation`].
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     /// The nodes' names.
     pub nodes: Vec<String>,
     /// The links.
     pub edges: Vec<Edge>,
-    /// Where a node is drawn, if that is known: to the right, and downwards, in any unit.
+    /// The positions of nodes in drawings, if known: to the right, and downwards, in any unit.
     pub positions: Vec<Option<(f64, f64)>>,
 }
 
 impl Topology {
-    /// `n0 – n1 – … `: `nodes` nodes in a row.
+    /// `nodes` nodes in a row: `n0 – n1 – … `.
     pub fn line(nodes: usize, link: &LinkConfig) -> Self {
         let mut line = Topology::default();
         for node in 0..nodes {
@@ -76,8 +76,8 @@ impl Topology {
         dumbbell
     }
 
-    /// A tree with its root `t`, and `levels` levels of `children` below each node: `t.0`, `t.0.1`,
-    /// …
+    /// A tree with the root `t`, and `levels` levels of `children` nodes below each node: `t.0`,
+    /// `t.0.1`, …
     pub fn tree(children: usize, levels: usize, link: &LinkConfig) -> Self {
         let mut tree = Topology::default();
         let root = tree.node("t");
@@ -99,8 +99,8 @@ impl Topology {
         tree
     }
 
-    /// A grid of `height` rows of `width` nodes, each linked with those beside it: `g0.0` is the
-    /// corner, `g1.0` the one below it.
+    /// A grid of `height` rows of `width` nodes, each linked to its neighbours: `g0.0` is the
+    /// corner, and `g1.0` is below it.
     pub fn grid(width: usize, height: usize, link: &LinkConfig) -> Self {
         let mut grid = Topology::default();
         for row in 0..height {
@@ -120,12 +120,13 @@ impl Topology {
         grid
     }
 
-    /// A scale-free network (Barabási and Albert, Science 286, 1999): node after node is linked to
-    /// `links` different earlier ones, each with a chance that grows with its links; the first
-    /// `links` + 1 are all linked.
+    /// A scale-free network (Barabási and Albert, Science 286, 1999). Each new node is linked to
+    /// `links` different earlier nodes, with a probability that grows with their degree. The first
+    /// `links` + 1 nodes are all linked to each other.
     pub fn scale_free(nodes: usize, links: usize, link: &LinkConfig, mut stream: Stream) -> Self {
         let mut network = Topology::default();
-        // Each node once for each of its links: a uniform draw is a draw by degree.
+        // Contains each node once for each of its links, so that a uniform draw is a draw by
+        // degree.
         let mut ends: Vec<usize> = Vec::new();
         for number in 0..nodes {
             let node = network.node(format!("n{number}"));
@@ -147,12 +148,12 @@ impl Topology {
         network
     }
 
-    /// A backbone in the manner of GÉANT: `nodes` places at random in a rectangle of Europe's size,
-    /// and three links for two of them (GÉANT of 2012 has 61 for 40). Each place is linked to the
-    /// nearest one before it, so that all are reached; the other links are drawn by Waxman's rule
-    /// (Routing of multipoint connections, IEEE JSAC 6(9), 1988): near places before far ones. To
-    /// the delay of `link` comes what light in fibre takes for the distance. Nodes `n0`, `n1`, …,
-    /// with their places in kilometres; O(nodes²).
+    /// A backbone similar to GÉANT: `nodes` random positions in a rectangle of Europe's size, and
+    /// three links for two nodes (GÉANT of 2012 has 61 for 40). Each node is linked to the nearest
+    /// earlier node, so that all are connected. The other links are drawn by Waxman's rule (Routing
+    /// of multipoint connections, IEEE JSAC 6(9), 1988), which prefers near nodes. The delay of
+    /// light in fibre over the distance is added to the delay of `link`. The nodes are `n0`, `n1`,
+    /// …, with positions in kilometres. O(nodes²).
     pub fn geant_like(nodes: usize, link: &LinkConfig, mut stream: Stream) -> Self {
         let mut backbone = Topology::default();
         for number in 0..nodes {
@@ -184,13 +185,13 @@ impl Topology {
         self.link(a, b, &LinkConfig { delay, ..*link });
     }
 
-    /// How far apart two places are.
+    /// The distance between two nodes.
     fn kilometres(&self, a: usize, b: usize) -> f64 {
         let [a, b] = [a, b].map(|node| self.positions[node].unwrap_or_default());
         length([a.0 - b.0, a.1 - b.1])
     }
 
-    /// Adds a node; returns its place.
+    /// Adds a node, and returns its index.
     pub fn node(&mut self, name: impl Into<String>) -> usize {
         self.nodes.push(name.into());
         self.positions.push(None);
@@ -202,11 +203,11 @@ impl Topology {
         self.edges.push(Edge { ends: [a, b], config: *config });
     }
 
-    /// Makes the nodes and links in a simulation; `config` says what each node is like. Nodes and
-    /// links keep their order.
+    /// Adds the nodes and links to a simulation, in their order; `config` returns the configuration
+    /// of a node.
     ///
     /// # Errors
-    /// [`ConfigError`] where the simulation refuses a node or a link.
+    /// [`ConfigError`] if the simulation refuses a node or a link.
     pub fn build(
         &self,
         simulation: &mut Simulation,

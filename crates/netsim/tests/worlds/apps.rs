@@ -1,4 +1,4 @@
-//! Applications that misbehave as applications do, and know what they may hear.
+//! Applications that behave randomly, as real ones do, and check every packet that they receive.
 
 use larder_netsim::apps::Unsigned;
 use larder_netsim::{App, Received, Sends};
@@ -7,7 +7,7 @@ use larder_units::{Stream, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// FNV-1a: a print of what was seen, in order.
+/// FNV-1a: a fingerprint of the packets, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Print(u64);
 
@@ -37,90 +37,93 @@ fn print_of(name: NameRef<'_>) -> u64 {
     print.value()
 }
 
-/// What Data of this name holds, whoever makes it: so that any Data can be told from a wrong one.
+/// The content of Data with this name, from any producer. It makes every wrong Data detectable.
 fn content_of(name: NameRef<'_>) -> Vec<u8> {
     let print = print_of(name);
     let length = (print >> 32) % 3000;
     print.to_be_bytes().into_iter().cycle().take(length as usize).collect()
 }
 
-/// What an Interest selects Data by.
+/// The selectors of an Interest.
 #[derive(Debug)]
-struct Asked {
+struct Request {
     name: Name,
     can_be_prefix: bool,
 }
 
-/// An Interest, until it expires: several may be answered by one Data, and a Content Store answers
-/// each of them. That there are no more answers than Interests, the face's counters tell.
+/// A pending Interest, until it expires. One Data may answer several of them, and a Content Store
+/// answers each of them. The counters of the face show that there are no more answers than
+/// Interests.
 #[derive(Debug)]
 struct Pending {
-    asked: Asked,
+    request: Request,
     nonce: u32,
     expires: Time,
 }
 
-/// How an [`Asker`] asks.
+/// The configuration of a [`RandomConsumer`].
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct ConsumerConfig {
     pub prefixes: Vec<Name>,
-    /// Names under each prefix.
+    /// The number of names under each prefix.
     pub names: u64,
-    /// Mean time between bursts.
+    /// The mean time between bursts.
     pub pause: Duration,
     pub until: Time,
-    /// Each name once, plainly, with 4 s to live: all of it must be answered.
+    /// Whether to request each name once, without selectors and with a lifetime of 4 s, so that
+    /// every Interest must be answered.
     pub gentle: bool,
 }
 
-/// What an [`Asker`] has sent and heard.
+/// The counters of a [`RandomConsumer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TcpEvent {
+pub struct ConsumerStats {
     pub interests: u64,
     pub data: u64,
     pub nacks: u64,
     pub print: Print,
 }
 
-/// Asks for random names in bursts, and panics at what it did not ask for.
-pub struct Asker {
-    asking: Asking,
+/// Sends Interests for random names in bursts, and panics at a packet that it did not request.
+pub struct RandomConsumer {
+    config: ConsumerConfig,
     stream: Stream,
     next: Option<Time>,
     pending: Vec<Pending>,
-    pub heard: TcpEvent,
+    pub stats: ConsumerStats,
 }
 
-impl Asker {
-    pub fn new(asking: Asking, stream: Stream) -> Self {
-        Asker { asking, stream, next: Some(Time::ZERO), pending: Vec::new(), heard: TcpEvent::default() }
+impl RandomConsumer {
+    pub fn new(config: ConsumerConfig, stream: Stream) -> Self {
+        RandomConsumer { config, stream, next: Some(Time::ZERO), pending: Vec::new(), stats: ConsumerStats::default() }
     }
 
     fn ask(&mut self, now: Time, sends: &mut Sends) {
-        let gentle = self.asking.gentle;
+        let gentle = self.config.gentle;
         let number = match gentle {
-            true => self.heard.interests,
-            false => self.stream.below(self.asking.names),
+            true => self.stats.interests,
+            false => self.stream.below(self.config.names),
         };
-        let prefix = self.stream.below(self.asking.prefixes.len() as u64) as usize;
-        let mut name = self.asking.prefixes[prefix].clone();
+        let prefix = self.stream.below(self.config.prefixes.len() as u64) as usize;
+        let mut name = self.config.prefixes[prefix].clone();
         name.push_sequence(number);
         if !gentle && self.stream.chance(0.2) {
             name.push_version(self.stream.below(2));
         }
         let mut often = |p: f64| !gentle && self.stream.chance(p);
-        let (asked, must_be_fresh) = (Asked { name, can_be_prefix: often(0.3) }, often(0.3));
+        let (request, must_be_fresh) = (Request { name, can_be_prefix: often(0.3) }, often(0.3));
         let (hurried, default, limited) = (often(0.5), often(0.1), often(0.1));
         let nonce = self.stream.bits() as u32;
-        let mut interest = InterestBuilder::new(asked.name.clone())
-            .can_be_prefix(asked.can_be_prefix)
+        let mut interest = InterestBuilder::new(request.name.clone())
+            .can_be_prefix(request.can_be_prefix)
             .must_be_fresh(must_be_fresh)
             .nonce(nonce);
         let lifetime = match hurried {
             true => Duration::from_millis(self.stream.below(1000)),
             false => Duration::from_secs(4),
         };
-        // Left out, it is 4 s too (packet specification 0.3, "InterestLifetime").
+        // Without the element the lifetime is also 4 s (packet specification 0.3,
+        // "InterestLifetime").
         if hurried || !default {
             interest = interest.lifetime(lifetime);
         }
@@ -128,13 +131,13 @@ impl Asker {
             interest = interest.hop_limit(1 + self.stream.below(4) as u8);
         }
         sends.push(interest.build());
-        self.heard.interests += 1;
-        self.pending.push(Pending { nonce, expires: now + lifetime, asked });
+        self.stats.interests += 1;
+        self.pending.push(Pending { nonce, expires: now + lifetime, request });
     }
 
     fn on_data(&mut self, now: Time, data: &Data<'_>) {
         let waits = |pending: &Pending| {
-            let Asked { name, can_be_prefix, .. } = &pending.asked;
+            let Request { name, can_be_prefix, .. } = &pending.request;
             let fits = match can_be_prefix {
                 true => data.name.starts_with(name.as_name()),
                 false => data.name == name.as_name(),
@@ -143,30 +146,30 @@ impl Asker {
         };
         assert!(
             self.pending.iter().any(waits),
-            "at {now} a consumer got Data {:?}, which it does not wait for",
+            "at {now} a consumer got Data {:?}, which it did not request",
             data.name
         );
-        assert!(data.content == content_of(data.name), "Data {:?} with another's content", data.name);
-        self.heard.data += 1;
+        assert!(data.content == content_of(data.name), "Data {:?} with wrong content", data.name);
+        self.stats.data += 1;
     }
 
     fn on_nack(&mut self, now: Time, interest: &Interest<'_>) {
         let nonce = interest.nonce;
         let refused = |pending: &Pending| {
-            pending.asked.name.as_name() == interest.name
+            pending.request.name.as_name() == interest.name
                 && Some(pending.nonce) == nonce
                 && !pending.expires.has_passed(now)
         };
         assert!(
             self.pending.iter().any(refused),
-            "at {now} a consumer got a Nack of {:?}, and has not asked",
+            "at {now} a consumer got a Nack of {:?}, and has not request",
             interest.name
         );
-        self.heard.nacks += 1;
+        self.stats.nacks += 1;
     }
 }
 
-impl App for Asker {
+impl App for RandomConsumer {
     fn next_timer(&self) -> Option<Time> {
         self.next
     }
@@ -176,50 +179,50 @@ impl App for Asker {
         for _ in 0..=self.stream.below(4) {
             self.ask(now, sends);
         }
-        let pause = self.asking.pause.mul_f64(2.0 * self.stream.unit()).max(Duration::from_nanos(1));
-        self.next = Some(now + pause).filter(|at| *at < self.asking.until);
+        let pause = self.config.pause.mul_f64(2.0 * self.stream.unit()).max(Duration::from_nanos(1));
+        self.next = Some(now + pause).filter(|at| *at < self.config.until);
     }
 
     fn on_packet(&mut self, now: Time, packet: &Received<'_>, _: &mut Sends) {
-        self.heard.print.number(now.nanos());
-        self.heard.print.bytes(packet.packet);
+        self.stats.print.number(now.nanos());
+        self.stats.print.bytes(packet.packet);
         match (packet.header.nack, Interest::decode(packet.packet), Data::decode(packet.packet)) {
             (Some(_), Ok(interest), _) => self.on_nack(now, &interest),
             (None, _, Ok(data)) => self.on_data(now, &data),
-            _ => panic!("a consumer got what is neither Data nor a Nack"),
+            _ => panic!("a consumer got a packet that is neither Data nor a Nack"),
         }
     }
 }
 
-/// How an [`Answerer`] answers: shares of its Interests.
+/// The configuration of a [`RandomProducer`]: shares of its Interests.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Answering {
+pub struct AnswerConfig {
     pub ignored: f64,
     pub refused: f64,
     pub late: f64,
-    /// Answered twice, and with Data that nobody asked for beside it.
+    /// Answered twice, together with an unsolicited Data.
     pub rubbish: f64,
     pub freshness: Option<Duration>,
 }
 
-/// Answers as it likes, but never with wrong content.
-pub struct Answerer {
-    answering: Answering,
+/// Answers at random, but never with wrong content.
+pub struct RandomProducer {
+    config: AnswerConfig,
     stream: Stream,
-    /// Answers for later, in order.
+    /// Delayed answers, in order.
     later: BTreeMap<(Time, u64), Vec<u8>>,
     pub interests: u64,
 }
 
-impl Answerer {
-    pub fn new(answering: Answering, stream: Stream) -> Self {
-        Answerer { answering, stream, later: BTreeMap::new(), interests: 0 }
+impl RandomProducer {
+    pub fn new(config: AnswerConfig, stream: Stream) -> Self {
+        RandomProducer { config, stream, later: BTreeMap::new(), interests: 0 }
     }
 
     fn data(&self, name: &Name) -> Vec<u8> {
         let content = content_of(name.as_name());
         let data = DataBuilder::new(name).content(&content);
-        let data = match self.answering.freshness {
+        let data = match self.config.freshness {
             Some(freshness) => data.freshness(freshness),
             None => data,
         };
@@ -227,7 +230,7 @@ impl Answerer {
     }
 }
 
-impl App for Answerer {
+impl App for RandomProducer {
     fn next_timer(&self) -> Option<Time> {
         self.later.keys().next().map(|(at, _)| *at)
     }
@@ -239,7 +242,7 @@ impl App for Answerer {
     }
 
     fn on_packet(&mut self, now: Time, packet: &Received<'_>, sends: &mut Sends) {
-        // A Nack to a producer, or Data, would be a packet that it has not asked for.
+        // A Nack or a Data at a producer would be an unsolicited packet.
         assert_eq!(packet.header.nack, None, "a producer got a Nack");
         let interest =
             Interest::decode(packet.packet).unwrap_or_else(|error| panic!("a producer got no Interest: {error}"));
@@ -249,7 +252,7 @@ impl App for Answerer {
             name.push_version(self.stream.below(2));
         }
         let data = self.data(&name);
-        let Answering { ignored, refused, late, rubbish, .. } = self.answering;
+        let AnswerConfig { ignored, refused, late, rubbish, .. } = self.config;
         let lot = self.stream.unit();
         if lot < ignored {
         } else if lot < ignored + refused {

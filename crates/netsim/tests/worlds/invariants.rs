@@ -1,15 +1,15 @@
-//! What must hold of every network, whatever it is made of.
+//! Invariants that hold in every network.
 
-use crate::apps::{Answerer, Asker, Print};
+use crate::apps::{Print, RandomConsumer, RandomProducer};
 use crate::world::World;
 use larder_forwarder::DropReason;
 use larder_netsim::{ChannelId, NodeId, Simulation};
 use larder_units::Time;
 
-/// What a world did.
+/// The results of a world.
 #[derive(Default)]
 pub struct Run {
-    /// Of everything that was heard and counted.
+    /// The fingerprint of all packets and counters.
     pub print: u64,
     pub interests: u64,
     pub data: u64,
@@ -23,21 +23,21 @@ pub struct Run {
 /// Runs the world of this seed to its end.
 ///
 /// # Panics
-/// Where something does not hold.
+/// If an invariant does not hold.
 pub fn run(seed: u64) -> Run {
     let mut world = World::new(seed);
     let words = std::mem::take(&mut world.words);
-    let _tell = Tell(&words);
+    let _tell = Describe(&words);
     for tenth in 1..=80 {
         world.network.run_until(Time::from_millis(100 * tenth)).unwrap();
         tables_are_within_their_bounds(&world);
     }
-    // A queue of 50 packets at 100 kb/s is empty after 20 s, an Interest gone after 4, half a
-    // packet after 1.
+    // A queue of 50 packets at 100 kb/s is empty after 20 s, an Interest expires after 4, and half
+    // a packet after 1.
     world.network.run_until(Time::from_secs(1000)).unwrap();
     nothing_is_left(&world);
-    answers_are_no_more_than_questions(&world);
-    questions_are_accounted_for(&world);
+    no_more_answers_than_interests(&world);
+    interests_are_accounted_for(&world);
     frames_are_conserved(&world);
     if world.is_gentle {
         everything_is_answered(&world);
@@ -45,10 +45,10 @@ pub fn run(seed: u64) -> Run {
     what_it_did(&world)
 }
 
-/// Says in words what the world was that failed.
-struct Tell<'a>(&'a str);
+/// Describes a world that failed.
+struct Describe<'a>(&'a str);
 
-impl Drop for Tell<'_> {
+impl Drop for Describe<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprint!("{}", self.0);
@@ -70,7 +70,7 @@ fn up(world: &World) -> impl Iterator<Item = NodeId> {
     world.network.nodes().filter(|node| !world.down.contains(node))
 }
 
-/// Every Interest has been answered, refused or has expired; no frame waits, no timer runs.
+/// Every Interest has been answered or refused, or has expired; no frame waits, and no timer runs.
 fn nothing_is_left(world: &World) {
     for node in up(world) {
         let forwarder = world.network.forwarder(node);
@@ -83,8 +83,8 @@ fn nothing_is_left(world: &World) {
     }
 }
 
-/// On no face does an Interest bring more than one answer.
-fn answers_are_no_more_than_questions(world: &World) {
+/// On every face, an Interest brings at most one answer.
+fn no_more_answers_than_interests(world: &World) {
     for node in world.network.nodes() {
         for face in world.network.forwarder(node).face_stats() {
             let counters = face.counters;
@@ -94,10 +94,10 @@ fn answers_are_no_more_than_questions(world: &World) {
     }
 }
 
-/// What came in was answered, expired, or dropped for a reason. Less may come out: a face that asks
-/// again replaces what it asked, and a strategy asks again for another consumer when the
-/// suppression interval is over.
-fn questions_are_accounted_for(world: &World) {
+/// Every Interest was answered, expired, or was dropped for a reason. There may be fewer: a
+/// retransmission on a face replaces the pending Interest, and a strategy forwards again for
+/// another consumer when the suppression interval is over.
+fn interests_are_accounted_for(world: &World) {
     for node in up(world) {
         let stats = world.network.forwarder(node).stats();
         let dropped: u64 = [DropReason::Scope, DropReason::DuplicateNonce, DropReason::NameTooDeep]
@@ -108,7 +108,7 @@ fn questions_are_accounted_for(world: &World) {
         let came = stats.packets.in_interests;
         assert!(ended <= came, "{node:?}: {ended} Interests ended, {came} came: {stats:?}");
         for reason in [DropReason::Malformed, DropReason::Oversized, DropReason::NoFace, DropReason::ParametersDigest] {
-            assert_eq!(stats.drops.get(reason), 0, "{node:?}: {reason}, and nobody sends such a packet");
+            assert_eq!(stats.drops.get(reason), 0, "{node:?}: {reason}, but no application sends such a packet");
         }
         if world.is_gentle {
             assert_eq!(stats.unsatisfied, 0, "{node:?}: {stats:?}");
@@ -116,11 +116,11 @@ fn questions_are_accounted_for(world: &World) {
     }
 }
 
-/// What was sent over a channel has arrived, or was dropped or lost and counted. Where all counters
-/// are of one life, and frames are packets.
+/// Every frame on a channel arrived, or was dropped or lost and counted. It applies if no node
+/// restarted and every frame is one packet.
 fn frames_are_conserved(world: &World) {
     for (id, channel) in world.network.channels() {
-        assert_eq!(channel.counters().uncut, 0, "{id:?}");
+        assert_eq!(channel.counters().oversized, 0, "{id:?}");
         if world.restarts || world.crashes || world.fragments {
             continue;
         }
@@ -133,31 +133,31 @@ fn frames_are_conserved(world: &World) {
     }
 }
 
-/// Of the face of `node` from which a channel leaves.
+/// The counters of the face of `node` from which a channel starts.
 fn counters(network: &Simulation, node: NodeId, leaving: ChannelId) -> larder_forwarder::FaceCounters {
     let stats = network.forwarder(node).face_stats();
     stats.iter().find(|face| face.id == network.face_of(leaving)).unwrap().counters
 }
 
 fn everything_is_answered(world: &World) {
-    for asker in &world.askers {
-        let heard = world.network.app::<Asker>(*asker).unwrap().heard;
-        assert_eq!(heard.data, heard.interests, "{asker:?} in a world without faults: {heard:?}");
+    for consumer in &world.consumers {
+        let stats = world.network.app::<RandomConsumer>(*consumer).unwrap().stats;
+        assert_eq!(stats.data, stats.interests, "{consumer:?} in a world without faults: {stats:?}");
     }
 }
 
 fn what_it_did(world: &World) -> Run {
     let mut run = Run { gentle: u64::from(world.is_gentle), ..Run::default() };
     let mut print = Print::default();
-    for asker in &world.askers {
-        let heard = world.network.app::<Asker>(*asker).unwrap().heard;
-        run.interests += heard.interests;
-        run.data += heard.data;
-        run.nacks += heard.nacks;
-        print.number(heard.print.value());
+    for consumer in &world.consumers {
+        let stats = world.network.app::<RandomConsumer>(*consumer).unwrap().stats;
+        run.interests += stats.interests;
+        run.data += stats.data;
+        run.nacks += stats.nacks;
+        print.number(stats.print.value());
     }
-    for answerer in &world.answerers {
-        print.number(world.network.app::<Answerer>(*answerer).unwrap().interests);
+    for answerer in &world.producers {
+        print.number(world.network.app::<RandomProducer>(*answerer).unwrap().interests);
     }
     for (_, channel) in world.network.channels() {
         let counters = channel.counters();
@@ -175,7 +175,7 @@ fn what_it_did(world: &World) -> Run {
     run
 }
 
-/// What all worlds together did: a search that meets nothing finds nothing.
+/// The sum over all worlds. A search that reaches no interesting state finds nothing.
 #[derive(Default)]
 pub struct Seen {
     worlds: u64,
@@ -208,7 +208,7 @@ impl Seen {
     }
 
     /// # Panics
-    /// Where the worlds of `cargo test` did not come across what they are there for.
+    /// If the worlds of `cargo test` did not reach the states that they are for.
     pub fn check(&self) {
         let Run { interests, data, nacks, hits, lost, gentle, drops, .. } = &self.sum;
         let least = [*interests, *data, *nacks, *hits, *lost, *gentle].into_iter().min();

@@ -1,14 +1,14 @@
-//! A seeded search over random worlds: what nobody thought of, on networks that nobody would build.
+//! A seeded search over random worlds, for failures that no written test covers.
 //!
-//! Each seed makes a network (topology, links, policies, strategies, applications, faults), lets it
-//! run until nothing happens any more, and checks what must hold of every network
-//! (`invariants.rs`). `cargo test` looks at 200 seeds; for hours:
+//! Each seed builds a network (topology, links, policies, strategies, applications, faults), runs
+//! it until no event is left, and checks the invariants of every network (`invariants.rs`).
+//! `cargo test` runs 200 seeds. For longer searches:
 //!
 //! ```text
 //! LARDER_SEEDS=0..1000000 cargo test --release -p larder-netsim --test worlds
 //! ```
 //!
-//! A seed that fails prints the command that runs it alone.
+//! A failing seed prints the command that runs it alone.
 
 #![allow(
     clippy::print_stdout,
@@ -22,10 +22,10 @@ mod world;
 
 use std::ops::Range;
 
-/// Seeds of a run of `cargo test`: seconds without optimisation.
+/// The seeds of `cargo test`, which take seconds without optimisation.
 const SEEDS: Range<u64> = 0..200;
 
-/// Prints the way back to a seed when it panics.
+/// Prints the command for a seed when it panics.
 struct Replay(u64);
 
 impl Drop for Replay {
@@ -41,7 +41,7 @@ impl Drop for Replay {
 }
 
 fn seeds() -> Range<u64> {
-    #[allow(clippy::disallowed_methods, reason = "which worlds are looked at is for who runs the search")]
+    #[allow(clippy::disallowed_methods, reason = "the environment selects the seeds of the search")]
     let asked = std::env::var("LARDER_SEEDS");
     let Ok(asked) = asked else { return SEEDS };
     let range = asked.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
@@ -50,7 +50,7 @@ fn seeds() -> Range<u64> {
         .unwrap_or_else(|| panic!("LARDER_SEEDS={asked}: it reads FROM..TO, as 0..1000"))
 }
 
-/// Seeds that once failed, with what failed there.
+/// Seeds that failed before, with the failure.
 const FAILED_ONCE: [(u64, &str); 1] =
     [(513, "a Content Store answers an Interest with an InterestLifetime of 0, at the instant at which it expires")];
 
@@ -69,7 +69,7 @@ fn no_world_breaks_what_holds_of_every_network() {
     for seed in seeds() {
         let _replay = Replay(seed);
         let run = invariants::run(seed);
-        // Worlds are many and short: every 16th is run again.
+        // Worlds are many and short, so only every 16th is run a second time.
         if seed % 16 == 0 {
             assert_eq!(run.print, invariants::run(seed).print, "the same seed gave another run");
         }

@@ -1,6 +1,6 @@
 //! A random world from a seed.
 
-use crate::apps::{Answerer, Answering, Asker, Asking};
+use crate::apps::{AnswerConfig, ConsumerConfig, RandomConsumer, RandomProducer};
 use larder_forwarder::strategy::strategy_by_name;
 use larder_netsim::{
     AppId, Capacity, CoDel, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Red, Simulation,
@@ -10,26 +10,27 @@ use larder_policy::{Kind, Spec, registry};
 use larder_units::{BitRate, ByteSize, Stream, Streams, Time};
 use std::time::Duration;
 
-/// A network that is ready to run, and what is known of it.
+/// A network that is ready to run, with its expected properties.
 pub struct World {
     pub network: Simulation,
-    pub askers: Vec<AppId>,
-    pub answerers: Vec<AppId>,
-    /// The PIT entries of each node.
+    pub consumers: Vec<AppId>,
+    pub producers: Vec<AppId>,
+    /// The PIT capacity of each node.
     pub pit_entries: Vec<usize>,
     /// Nodes that are down at the end.
     pub down: Vec<NodeId>,
-    /// Nothing is lost, nobody fails, everybody answers: every Interest must be.
+    /// Whether there are no losses and failures and every producer answers, so that every Interest
+    /// must be answered.
     pub is_gentle: bool,
-    /// Some node starts afresh: its counters too.
+    /// Whether some node restarts, with its counters at zero.
     pub restarts: bool,
     pub crashes: bool,
     pub fragments: bool,
-    /// In words, for the message of a failure.
+    /// A description for failure messages.
     pub words: String,
 }
 
-/// Applications ask, and faults happen, up to here.
+/// Applications send, and faults happen, until this time.
 const BUSY: Duration = Duration::from_secs(6);
 
 impl World {
@@ -39,8 +40,8 @@ impl World {
         let fragments = draw.0.chance(0.2);
         let mut world = World {
             network: Simulation::new(seed),
-            askers: Vec::new(),
-            answerers: Vec::new(),
+            consumers: Vec::new(),
+            producers: Vec::new(),
             pit_entries: Vec::new(),
             down: Vec::new(),
             is_gentle,
@@ -72,7 +73,7 @@ impl World {
         nodes
     }
 
-    /// A random tree, and some links more.
+    /// Adds a random tree, and some additional links.
     fn links(&mut self, draw: &mut Draw, nodes: &[NodeId]) -> Vec<LinkId> {
         let mut ends: Vec<(NodeId, NodeId)> =
             (1..nodes.len()).map(|node| (nodes[draw.below(node)], nodes[node])).collect();
@@ -95,14 +96,14 @@ impl World {
         let mut prefixes: Vec<Name> = Vec::new();
         for number in 0..draw.upto(1, 3) {
             let prefix: Name = format!("/p{number}").parse().unwrap();
-            let answering = draw.answering(self.is_gentle);
-            self.words += &format!("{prefix}: {answering:?}\n");
-            let answerer = Answerer::new(answering, streams.stream(&format!("answerer {number}")));
+            let config = draw.config(self.is_gentle);
+            self.words += &format!("{prefix}: {config:?}\n");
+            let answerer = RandomProducer::new(config, streams.stream(&format!("answerer {number}")));
             let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(answerer)).unwrap();
-            assert!(self.network.serve(&prefix, app).unwrap().is_empty(), "the tree reaches everybody");
-            self.answerers.push(app);
+            assert!(self.network.serve(&prefix, app).unwrap().is_empty(), "the tree reaches every node");
+            self.producers.push(app);
             if !self.is_gentle {
-                // Routes beside the shortest ones, loops among them.
+                // Routes beside the shortest ones; some form loops.
                 let channels: Vec<_> = self.network.channels().map(|(id, channel)| (id, channel.ends().0)).collect();
                 for _ in 0..draw.below(2 * channels.len()) {
                     let (channel, from) = channels[draw.below(channels.len())];
@@ -115,15 +116,15 @@ impl World {
             prefixes.push("/nowhere".parse().unwrap());
         }
         for number in 0..draw.upto(1, 4) {
-            let asking = Asking {
+            let config = ConsumerConfig {
                 prefixes: prefixes.clone(),
                 names: draw.upto(1, 40) as u64,
                 pause: Duration::from_millis(draw.upto(20, 400) as u64),
                 until: Time::ZERO + BUSY,
                 gentle: self.is_gentle,
             };
-            let asker = Asker::new(asking, streams.stream(&format!("asker {number}")));
-            self.askers.push(self.network.add_app(nodes[draw.below(nodes.len())], Box::new(asker)).unwrap());
+            let consumer = RandomConsumer::new(config, streams.stream(&format!("asker {number}")));
+            self.consumers.push(self.network.add_app(nodes[draw.below(nodes.len())], Box::new(consumer)).unwrap());
         }
     }
 
@@ -165,7 +166,7 @@ impl World {
     }
 }
 
-/// The draws of which a world is made.
+/// The random draws for a world.
 struct Draw(Stream);
 
 impl Draw {
@@ -173,7 +174,7 @@ impl Draw {
         self.0.below(bound as u64) as usize
     }
 
-    /// `least` to `most`, both included.
+    /// Draws from `least` to `most`, both included.
     fn upto(&mut self, least: usize, most: usize) -> usize {
         least + self.below(most - least + 1)
     }
@@ -189,8 +190,8 @@ impl Draw {
             "stateful/v=1/rate~50/depth~5/fib~each/report~fair",
             "hobhis/v=1/rate~50/target~3/queue~5/report~share",
         ];
-        // `random` asks again for each consumer, as NFD's does: its Interests do not add up one by
-        // one.
+        // The strategy `random` forwards again for each consumer, as NFD's does, so its Interests
+        // do not add up.
         let strategy = match !gentle && self.0.chance(0.4) {
             true => self.one(&rough),
             false => self.one(&strategies),
@@ -210,7 +211,7 @@ impl Draw {
     fn policy(&mut self) -> Spec {
         let of = |kind: Kind| registry().iter().filter(move |entry| entry.kind() == kind && !entry.is_offline());
         let (admit, evict): (Vec<_>, Vec<_>) = (of(Kind::Admission).collect(), of(Kind::Eviction).collect());
-        // A few have to be told something: others are drawn then.
+        // A few policies need parameters. Others are drawn in their place.
         loop {
             let evict = evict[self.below(evict.len())].name;
             let admit = admit[self.below(admit.len())].name;
@@ -252,12 +253,12 @@ impl Draw {
         LinkConfig { rate, queue, loss, jitter, reorders: self.0.chance(0.5), ..link }
     }
 
-    fn answering(&mut self, gentle: bool) -> Answering {
+    fn config(&mut self, gentle: bool) -> AnswerConfig {
         let freshness = self.0.chance(0.7).then(|| Duration::from_millis(self.0.below(3000)));
         if gentle {
-            return Answering { freshness, ..Answering::default() };
+            return AnswerConfig { freshness, ..AnswerConfig::default() };
         }
         let mut share = || 0.2 * self.0.unit();
-        Answering { ignored: share(), refused: share(), late: share(), rubbish: share(), freshness }
+        AnswerConfig { ignored: share(), refused: share(), late: share(), rubbish: share(), freshness }
     }
 }

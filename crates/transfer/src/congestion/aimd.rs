@@ -1,12 +1,13 @@
-//! aimd: additive increase, multiplicative decrease, as TCP Reno.
+//! aimd: additive increase, multiplicative decrease, as in TCP Reno.
 //!
 //! Source: `ndncatchunks`' AIMD pipeline and RFC 5681 section 3.1, in segments. Slow start adds one
-//! segment a Data until the first sign of congestion; after it, `increase` segments a round trip: W
-//! ← W + increase / W a Data. A sign of congestion, time-out, mark or Nack alike, multiplies W by
-//! `decrease`, once a round trip (ndncatchunks: conservative window adaptation).
+//! segment per Data until the first sign of congestion. After it, the window grows by `increase`
+//! segments per round trip: W ← W + increase / W per Data. A sign of congestion (timeout, mark or
+//! Nack) multiplies W by `decrease`, at most once per round trip (ndncatchunks: conservative window
+//! adaptation).
 //!
-//! Deviation: a time-out does not go back to slow start, since NDN has no other sign of loss. Sizes
-//! do not count: a segment is a segment. O(1).
+//! Deviation: a timeout does not return to slow start, since NDN has no other sign of loss. The
+//! window counts segments, not bytes. O(1).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
@@ -16,7 +17,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "aimd",
     says: "additive increase, multiplicative decrease, as TCP Reno and ndncatchunks",
     parameters: &[
-        Parameter::number("increase", 1.0, 0.01, 100.0, "segments a round trip"),
+        Parameter::number("increase", 1.0, 0.01, 100.0, "segments per round trip"),
         Parameter::number("decrease", 0.5, 0.01, 0.99, "the window's factor at congestion"),
     ],
     build: |given| Box::new(Aimd::new(given.number("increase"), given.number("decrease"))),
@@ -33,8 +34,8 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// Grows by `increase` segments a round trip; shrinks to `decrease` of the window, which is
-    /// below 1.
+    /// Creates a control that grows by `increase` segments per round trip and shrinks to the share
+    /// `decrease` (below 1) of the window.
     pub fn new(increase: f64, decrease: f64) -> Self {
         let event = OncePerRoundTrip::default();
         Aimd { increase, decrease, window: INITIAL_WINDOW as f64, slow_start_threshold: f64::INFINITY, event }

@@ -1,18 +1,18 @@
-//! bbr: a model of the path, not its losses: bottleneck rate × least round trip.
+//! bbr: a model of the path and not of its losses: bottleneck rate × least round trip.
 //!
 //! Source: Cardwell et al., "BBR: Congestion-based congestion control", ACM Queue 14(5), 2016,
-//! version 1. The bottleneck's rate is the greatest of the last ten round trips, the path's delay
-//! the least round trip of the last ten seconds; Interests are paced at the rate, and at most two
-//! products of both are in flight. Startup sends 2.89 times the rate until that grows no more, then
-//! the queue is drained; after it, one round trip in eight at 1.25 probes for more and the next at
-//! 0.75 drains; every ten seconds without a new least round trip, four segments are in flight for a
-//! while to find it again.
+//! version 1. The bottleneck rate is the greatest rate of the last ten round trips, and the path's
+//! delay is the least round trip of the last ten seconds. Interests are paced at the rate, and at
+//! most two products of both are in flight. Startup sends 2.89 times the rate until the rate stops
+//! growing; then the queue is drained. After that, one round trip in eight at 1.25 probes for a
+//! higher rate, and the next one at 0.75 drains the queue. After ten seconds without a new least
+//! round trip, only four segments are in flight for a while, to measure it again.
 //!
-//! Deviations ("BBR-like"): a round's rate is the Data that came in it over its time, as NDN's Data
-//! come in any order; loss counts only as a Nack or time-out in startup, which ends it. A cache on
-//! the way shortens round trips of some Data: the least of them is then of the cache, and the
-//! window may be too small for the rest (BBR-CD, MILCOM 2021, is about that, and not here). Sizes
-//! do not count. O(1) a Data.
+//! Deviations ("BBR-like"): the rate of a round is its Data over its time, since Data arrive in any
+//! order. Losses only matter in startup, where a Nack or timeout ends it. A cache on the path
+//! shortens the round trips of some Data. The least round trip is then that of the cache, and the
+//! window may be too small for the other Data (BBR-CD, MILCOM 2021, solves this; it is missing
+//! here). The window counts segments, not bytes. O(1) per Data.
 
 use super::spec::Entry;
 use super::{Answer, Congestion, CongestionControl};
@@ -25,15 +25,16 @@ use std::time::Duration;
 const STARTUP_GAIN: f64 = 2.885;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const WINDOW_GAIN: f64 = 2.0;
-/// Round trips that the rate is the greatest of.
+/// The number of round trips over which the maximum of the rate is taken.
 const RATE_ROUNDS: usize = 10;
-/// Startup ends after so many rounds in which the rate grew by less than a quarter.
+/// Startup ends after this many rounds in which the rate grew by less than a quarter.
 const FULL_ROUNDS: u32 = 3;
 const LEAST_RTT_AGE: Duration = Duration::from_secs(10);
 const PROBE_RTT: Duration = Duration::from_millis(200);
-/// Segments in flight while the least round trip is looked for.
+/// Segments in flight during the measurement of the least round trip.
 const PROBE_WINDOW: f64 = 4.0;
-/// A round is this long at least: the rates of shorter ones are of the machine, not of the path.
+/// The least length of a round. The rate of a shorter one would depend on the machine, not on the
+/// path.
 const LEAST_ROUND: Duration = Duration::from_millis(1);
 
 pub(super) const ENTRY: Entry = Entry {
@@ -47,13 +48,13 @@ pub(super) const ENTRY: Entry = Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Bbr {
     phase: Phase,
-    /// Data a second of the last rounds, newest last.
+    /// Data per second of the last rounds, newest last.
     rates: VecDeque<f64>,
-    /// When the round began, and the Data since.
+    /// The start of the round, and the number of Data since.
     round: Option<(Time, u64)>,
-    /// The least round trip, and when it was seen.
+    /// The least round trip, and the time of its measurement.
     least_rtt: Option<(Duration, Time)>,
-    /// The rate at which startup was last seen to grow, and the rounds since.
+    /// The last rate that showed growth in startup, and the rounds since.
     full: (f64, u32),
 }
 
@@ -62,24 +63,24 @@ enum Phase {
     #[default]
     Startup,
     Drain,
-    /// The place in [`CYCLE`].
+    /// The index into [`CYCLE`].
     Probe(usize),
-    /// Until when few are in flight.
+    /// The end of the time with few segments in flight.
     LeastRtt(Time),
 }
 
 impl Bbr {
-    /// Starts with what it knows: nothing.
+    /// Creates a control without a model of the path.
     pub fn new() -> Self {
         Bbr::default()
     }
 
-    /// The bottleneck's rate, Data a second; 0 before the first round has ended.
+    /// The rate of the bottleneck in Data per second; 0 before the end of the first round.
     fn bottleneck(&self) -> f64 {
         self.rates.iter().copied().fold(0.0, f64::max)
     }
 
-    /// The bandwidth-delay product, segments.
+    /// The bandwidth-delay product in segments.
     fn product(&self) -> f64 {
         self.least_rtt.map_or(0.0, |(rtt, _)| rtt.as_secs_f64() * self.bottleneck())
     }
@@ -137,7 +138,7 @@ impl CongestionControl for Bbr {
             Phase::Probe(at) => CYCLE[at],
             Phase::LeastRtt(_) => 1.0,
         };
-        // Before the first round has ended, its window is all that limits.
+        // Before the end of the first round, only its window limits the transfer.
         Some(gain * self.bottleneck()).filter(|rate| *rate >= 1.0)
     }
 
@@ -147,7 +148,7 @@ impl CongestionControl for Bbr {
         }
         let least = self.least_rtt.map_or(LEAST_ROUND, |(rtt, _)| rtt.max(LEAST_ROUND));
         let (began, count) = self.round.unwrap_or((answer.now, 0));
-        // The first answer begins the first round, and is not of it.
+        // The first answer begins the first round and does not count in it.
         self.round = Some((began, if self.round.is_some() { count + 1 } else { 0 }));
         if self.round.is_some_and(|(began, count)| count > 0 && answer.now.since(began) >= least) {
             self.end_round(answer.now, began, count + 1);
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
     use crate::congestion::testing::{answer, congestion};
 
-    /// Answers every `every` ms, each after `rtt` ms, for `millis`.
+    /// Simulates answers every `every` ms, each after `rtt` ms, for `millis`.
     fn feed(bbr: &mut Bbr, now: &mut Time, millis: u64, every: u64, rtt: u64) {
         for _ in 0..millis / every {
             *now += Duration::from_millis(every);
@@ -187,7 +188,7 @@ mod tests {
         feed(&mut bbr, &mut now, 300, 2, 100);
         assert!(matches!(bbr.phase, Phase::Drain | Phase::Probe(_)), "{:?}", bbr.phase);
         feed(&mut bbr, &mut now, 300, 2, 100);
-        // Two products: 500 a second × 100 ms × 2.
+        // Two products: 500 per second × 100 ms × 2.
         assert!((95..=105).contains(&bbr.window()), "{}", bbr.window());
     }
 

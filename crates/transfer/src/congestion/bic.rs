@@ -1,30 +1,30 @@
 //! bic: binary increase congestion control.
 //!
 //! Source: Xu, Harfoush, Rhee, "Binary increase congestion control (BIC) for fast long-distance
-//! networks", INFOCOM 2004, section III. The window that was too large, W_max, is searched for:
-//! each round trip W goes half the way to W_max, but no more than S_max segments (additive
-//! increase) and no less than S_min; beyond W_max it probes, by twice as much each round trip, up
-//! to S_max. A sign of congestion takes β of the window, and lets go of more of W_max where it came
-//! below the last one (fast convergence). Small windows grow and shrink as Reno's.
+//! networks", INFOCOM 2004, section III. The algorithm searches for W_max, the window that was too
+//! large. Each round trip moves W half the way to W_max, but by at most S_max segments (additive
+//! increase) and at least S_min. Beyond W_max the steps double each round trip, up to S_max. A sign
+//! of congestion takes β of the window. If it came below the last W_max, W_max is lowered further
+//! (fast convergence). Small windows grow and shrink as Reno's.
 //!
-//! Deviations: the increase a round trip is spread over its Data (as Linux has it), and slow start
-//! lasts until the first sign, without limit. Sizes do not count. O(1).
+//! Deviations: the increase of a round trip is spread over its Data (as in Linux), and slow start
+//! lasts until the first sign, without a limit. The window counts segments, not bytes. O(1).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 
-/// Most segments a round trip (section III.F; the paper's evaluation).
+/// The most segments per round trip (section III.F; the paper's evaluation).
 const S_MAX: f64 = 32.0;
-/// Least segments a round trip (the same).
+/// The least segments per round trip (the same).
 const S_MIN: f64 = 0.01;
-/// Below this window BIC is Reno (the same: low window).
+/// The window below which BIC is Reno (the same: low window).
 const LOW_WINDOW: f64 = 14.0;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "bic",
     says: "binary search for the window (Xu et al. 2004)",
-    parameters: &[Parameter::number("beta", 0.125, 0.01, 0.99, "what congestion takes of the window")],
+    parameters: &[Parameter::number("beta", 0.125, 0.01, 0.99, "share of the window that congestion takes")],
     build: |given| Box::new(Bic::new(given.number("beta"))),
 };
 
@@ -39,13 +39,13 @@ pub struct Bic {
 }
 
 impl Bic {
-    /// Starts in slow start; a sign of congestion takes `beta` of the window.
+    /// Creates a control in slow start; a sign of congestion takes the share `beta` of the window.
     pub fn new(beta: f64) -> Self {
         let event = OncePerRoundTrip::default();
         Bic { beta, window: INITIAL_WINDOW as f64, too_large: f64::INFINITY, event }
     }
 
-    /// Segments to add in this round trip.
+    /// The segments to add in this round trip.
     fn increase(&self) -> f64 {
         match () {
             () if self.too_large.is_infinite() => self.window,
@@ -55,7 +55,7 @@ impl Bic {
         }
     }
 
-    /// Takes `beta` of the window, whatever was before.
+    /// Takes the share `beta` of the window, whatever the earlier reactions.
     pub(super) fn reduce(&mut self, beta: f64) {
         let beta = if self.window < LOW_WINDOW { 0.5 } else { beta };
         let was_lower = self.window < self.too_large && self.too_large.is_finite();
@@ -97,7 +97,7 @@ mod tests {
         bic.window = 400.0;
         assert!(bic.on_congestion(&congestion(now, 0)));
         assert_eq!((bic.window, bic.too_large), (350.0, 400.0));
-        // Half the way of 50, spread over the round: W' = (400 - W) / 2 a round trip.
+        // Half the way of 50, spread over the round: W' = (400 - W) / 2 per round trip.
         round(&mut bic, &mut now, 100);
         assert!((368.0..372.0).contains(&bic.window), "{}", bic.window);
         for _ in 0..8 {

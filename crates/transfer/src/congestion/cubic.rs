@@ -1,21 +1,21 @@
 //! CUBIC (RFC 9438) with HyStart++ slow start (RFC 9406), counted in segments.
 //!
 //! * After a reduction the window follows W(t) = C·(t − K)³ + W_max: quickly back towards the
-//!   window that was too large, slowly around it, then quickly on. In a short-RTT network the
-//!   Reno-friendly estimate grows faster and is used instead.
-//! * A sign of congestion multiplies the window by 0.7, at most once a round trip; fast convergence
-//!   lets go of W_max when flows arrive.
-//! * Slow start ends when the round trip of a round grows (HyStart++), not only on loss: a
-//!   producer's or a forwarder's queue is filled by milliseconds, not by seconds.
+//!   window that was too large, slowly around it, then quickly beyond it. In a network with short
+//!   round trips the Reno-friendly estimate grows faster and is used.
+//! * A sign of congestion multiplies the window by 0.7, at most once per round trip. Fast
+//!   convergence lowers W_max when new flows arrive.
+//! * Slow start ends when the round trip grows within a round (HyStart++), and not only on loss,
+//!   because milliseconds suffice to fill the queue of a producer or a forwarder.
 //!
-//! Deviations. Every loss is found by a time-out here (NDN has no duplicate acknowledgements), so a
-//! time-out reduces by 0.7 like a mark, and falls to the smallest window only where a second one
-//! follows without any answer between them (RFC 9438 section 4.7 has one segment at the first).
-//! HyStart++'s smallest delay threshold is 1 ms instead of 4 ms, because round trips between
+//! Deviations. Every loss is found by a timeout (NDN has no duplicate acknowledgements). A timeout
+//! therefore reduces by 0.7 like a mark, and falls to the smallest window only if a second one
+//! follows without any answer in between (RFC 9438 section 4.7 has one segment at the first).
+//! HyStart++'s smallest delay threshold is 1 ms and not 4 ms, because round trips between
 //! applications of one machine are a tenth of a millisecond. Rounds end by time (one smoothed RTT
-//! after their start), since answers of NDN need not come in the order of sending.
+//! after their start), since answers in NDN may come in any order.
 //!
-//! Complexity: a few multiplications an answer; one cube root a reduction.
+//! Complexity: a few multiplications per answer, and one cube root per reduction.
 
 use super::spec::Entry;
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
@@ -25,13 +25,13 @@ use std::time::Duration;
 
 /// RFC 9438 section 4.6: multiplicative decrease.
 const BETA: f64 = 0.7;
-/// RFC 9438 section 5: how aggressively the cubic grows, segments per cubic second.
+/// RFC 9438 section 5: the aggressiveness of the cubic, in segments per cubic second.
 const C: f64 = 0.4;
-/// RFC 9438 section 4.3: additive increase of the Reno-friendly estimate that is as fair as Reno's
-/// 1 with a decrease by 0.5.
+/// RFC 9438 section 4.3: the additive increase of the Reno-friendly estimate. It is as fair as
+/// Reno's 1 with a decrease by 0.5.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// RFC 9406 section 4.3: delay thresholds (the smaller is 4 ms there; see the deviations above),
-/// samples a round, growth and rounds of the conservative phase.
+/// RFC 9406 section 4.3: delay thresholds (the smaller one is 4 ms there; see the deviations
+/// above), samples per round, growth and rounds of the conservative phase.
 const MIN_RTT_THRESHOLD: Duration = Duration::from_millis(1);
 const MAX_RTT_THRESHOLD: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u32 = 8;
@@ -56,12 +56,12 @@ pub struct Cubic {
     /// W_max of RFC 9438.
     window_before_reduction: f64,
     event: OncePerRoundTrip,
-    /// False where nothing arrived since the last reduction: a further time-out then falls to the
+    /// Whether anything arrived since the last reduction. If not, a further timeout falls to the
     /// smallest window.
     answered_since: bool,
 }
 
-/// One congestion avoidance epoch: from a reduction (or the end of slow start) to the next.
+/// An epoch of congestion avoidance: from a reduction (or the end of slow start) to the next.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Time,
@@ -79,7 +79,7 @@ impl Default for Cubic {
 }
 
 impl Cubic {
-    /// Starts in slow start with [`INITIAL_WINDOW`] segments.
+    /// Creates a control in slow start with [`INITIAL_WINDOW`] segments.
     pub fn new() -> Self {
         Cubic {
             window: INITIAL_WINDOW as f64,
@@ -98,15 +98,15 @@ impl Cubic {
         let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(answer.now, window, last_plateau));
         let rtt = answer.smoothed_rtt.unwrap_or_default().as_secs_f64();
         let elapsed = answer.now.since(epoch.start).as_secs_f64();
-        // Section 4.3: once the estimate is where the last reduction happened, it grows like Reno,
-        // by one segment a round trip.
+        // Section 4.3: above the window of the last reduction, the estimate grows as Reno does, by
+        // one segment per round trip.
         let alpha = if epoch.reno >= last_plateau { 1.0 } else { ALPHA };
         epoch.reno += alpha / window;
         if epoch.cubic(elapsed) < epoch.reno {
             self.window = window.max(epoch.reno);
         } else {
-            // Sections 4.4 and 4.5: towards where the cubic will be in one round trip, by at most
-            // half a window a round trip.
+            // Sections 4.4 and 4.5: the target is the cubic's value in one round trip, at most half
+            // a window away per round trip.
             let target = epoch.cubic(elapsed + rtt).clamp(window, 1.5 * window);
             self.window += (target - window) / window;
         }
@@ -120,7 +120,7 @@ impl Epoch {
         Epoch { start: now, to_plateau: ((plateau - window) / C).cbrt(), plateau, reno: window }
     }
 
-    /// W_cubic at `elapsed` seconds after the epoch's start (RFC 9438, figure 1).
+    /// W_cubic at `elapsed` seconds after the start of the epoch (RFC 9438, figure 1).
     fn cubic(&self, elapsed: f64) -> f64 {
         C * (elapsed - self.to_plateau).powi(3) + self.plateau
     }
@@ -150,7 +150,8 @@ impl CongestionControl for Cubic {
         if !self.event.is_new(congestion) {
             return false;
         }
-        // Section 4.7 (fast convergence): below the last plateau, someone else needs room.
+        // Section 4.7 (fast convergence): a loss below the last plateau means that another flow
+        // needs room.
         self.window_before_reduction =
             if self.window < self.window_before_reduction { self.window * (1.0 + BETA) / 2.0 } else { self.window };
         let persistent = congestion.signal == Signal::TimeOut && !self.answered_since;
@@ -202,7 +203,7 @@ impl SlowStart {
         self.phase == Phase::Over
     }
 
-    /// Segments to add to the window for this answer.
+    /// Returns the segments to add to the window for this answer.
     fn growth(&mut self, answer: &Answer) -> f64 {
         if self.round_ends.is_none_or(|end| answer.now >= end) {
             self.next_round(answer);
@@ -265,7 +266,7 @@ mod tests {
         Congestion { now, sent_at, signal }
     }
 
-    /// One round trip: a window of answers, spread over `rtt`.
+    /// Simulates one round trip: a window of answers, spread over `rtt`.
     fn round(cubic: &mut Cubic, now: &mut Time, rtt: Duration) {
         let answers = cubic.window();
         for _ in 0..answers {
@@ -286,7 +287,7 @@ mod tests {
     #[test]
     fn growing_delay_ends_slow_start_without_loss() {
         let (mut cubic, mut now) = (Cubic::new(), Time::ZERO);
-        // A queue that serves 100 segments a 10 ms round trip, and delays what is beyond.
+        // A queue that serves 100 segments per round trip of 10 ms and delays the rest.
         for _ in 0..20 {
             let rtt = 10 * MS * (cubic.window().max(100) as u32) / 100;
             round(&mut cubic, &mut now, rtt);
@@ -328,8 +329,8 @@ mod tests {
 
     #[test]
     fn window_returns_to_its_plateau_after_k_seconds() {
-        // RTT 100 ms and W_max 1000: K = cbrt(1000 × 0.3 / 0.4) = 9.09 s, and the Reno estimate is
-        // far below the plateau then.
+        // RTT 100 ms and W_max 1000: K = cbrt(1000 × 0.3 / 0.4) = 9.09 s, when the Reno estimate is
+        // far below the plateau.
         let (mut cubic, mut now) = (Cubic::new(), Time::from_secs(10));
         cubic.window = 1000.0;
         cubic.on_congestion(&congestion(now, Time::from_secs(9), Signal::Mark));

@@ -2,27 +2,27 @@
 //!
 //! Source: the consumers of Mahdian et al., "MIRCC: Multipath-aware ICN rate-based congestion
 //! control", ICN 2016, and of Rozhnova and Fdida, "An extended hop-by-hop Interest shaping
-//! mechanism for content-centric networking", GLOBECOM 2014 (both recalled): each router says what
-//! it can take, the least of them comes with the Data, and the consumer sends so fast, and no
-//! faster. How routers find it is theirs (here: the forwarder's strategies `stateful` with
-//! `report~fair`, and `hobhis` with `report~share`).
+//! mechanism for content-centric networking", GLOBECOM 2014 (both recalled). Each router states a
+//! rate, and the least of them arrives with the Data. The consumer sends at this rate. The routers
+//! choose how to compute it (here: the forwarder's strategies `stateful` with `report~fair`, and
+//! `hobhis` with `report~share`).
 //!
-//! Deviations: the rate halves, once a round trip, at a sign of congestion, until the next Data
-//! says what is granted; a path that grants nothing leaves it so, and Data then raise it by one
-//! Interest a second each, as `rate`. Sizes do not count: the rate is of Interests. O(1).
+//! Deviations: at a sign of congestion the rate halves, at most once per round trip, until the next
+//! Data states a rate. A path that states none leaves it so, and each Data then raises it by one
+//! Interest per second, as `rate` does. The rate counts Interests, not bytes. O(1).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
 
-/// The least rate, Interests a second: of a consumer that asks nothing, nobody would hear.
+/// The least rate in Interests per second. A consumer that sends nothing would receive no new rate.
 const LEAST: f64 = 1.0;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "explicit",
     says: "the rate that the path grants (as MIRCC and extended HoBHIS)",
     parameters: &[
-        Parameter::number("start", 200.0, LEAST, 1e9, "Interests a second until the path has said"),
-        Parameter::number("most", 1e6, LEAST, 1e9, "Interests a second at the most"),
+        Parameter::number("start", 200.0, LEAST, 1e9, "initial Interests per second, until the path states a rate"),
+        Parameter::number("most", 1e6, LEAST, 1e9, "maximum of Interests per second"),
     ],
     build: |given| Box::new(Explicit::new(given.number("start"), given.number("most"))),
 };
@@ -36,8 +36,8 @@ pub struct Explicit {
 }
 
 impl Explicit {
-    /// Sends `start` Interests a second until the path has said; never more than `most`, which is
-    /// at least one.
+    /// Creates a control with `start` Interests per second until the path states a rate, and never
+    /// more than `most`, which is at least one.
     pub fn new(start: f64, most: f64) -> Self {
         let most = most.max(LEAST);
         Explicit { rate: start.min(most), most, event: OncePerRoundTrip::default() }

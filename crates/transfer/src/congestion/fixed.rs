@@ -1,5 +1,5 @@
-//! fixed: a window that never changes. For links whose capacity is known, and for measurements
-//! without a control loop (as `ndnd cat`).
+//! fixed: a constant window, for links of known capacity and for measurements without a control
+//! loop (as `ndnd cat`).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl};
@@ -7,17 +7,17 @@ use crate::limits::MAX_WINDOW;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "fixed",
-    says: "a window that never changes",
+    says: "a constant window",
     parameters: &[Parameter::number("window", 64.0, 1.0, MAX_WINDOW as f64, "segments in flight")],
     build: |given| Box::new(FixedWindow::new(given.number("window") as usize)),
 };
 
-/// A window that never changes.
+/// A constant window.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedWindow(usize);
 
 impl FixedWindow {
-    /// A window of `segments` Interests; 0 counts as 1.
+    /// Creates a window of `segments` Interests; 0 counts as 1.
     pub fn new(segments: usize) -> Self {
         FixedWindow(segments.max(1))
     }
@@ -28,7 +28,7 @@ impl CongestionControl for FixedWindow {
         self.0
     }
 
-    /// Who states a window wants it full.
+    /// A configured window is kept full, so Interests do not wait for a burst.
     fn burst(&self) -> usize {
         1
     }

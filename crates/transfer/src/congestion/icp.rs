@@ -2,15 +2,15 @@
 //!
 //! Source: Carofiglio, Gallo, Muscariello, "ICP: Design and evaluation of an Interest control
 //! protocol for content-centric networking", INFOCOM 2012 workshops, section III (recalled, not
-//! read again). W ← W + η/W a Data; where an Interest is not answered within τ, W ← β W, at most
-//! once in τ. τ = R_min + δ (R_max − R_min) over the recent round trips: delay is the sign, before
-//! queues drop.
+//! read again). W ← W + η/W per Data. If an Interest is not answered within τ, W ← β W, at most
+//! once per τ. τ = R_min + δ (R_max − R_min) over the recent round trips: delay is a sign of
+//! congestion before queues drop.
 //!
-//! Deviations: an answer that took longer than τ is found when it comes, not when its timer would
-//! end, and one that never comes by the fetcher's time-out; marks and Nacks are signs too. R_min
-//! and R_max are of the last 20 round trips (20 samples in the paper: less than a window, in which
-//! a queue hardly moves). τ is 2 ms above R_min at least, which no queue makes. Sizes do not count.
-//! O(1); 20 pairs.
+//! Deviations: an answer after more than τ is noticed when it arrives, not when a timer would
+//! expire, and a missing answer is noticed by the fetcher's timeout. Marks and Nacks are signs too.
+//! R_min and R_max are those of the last 20 round trips (20 samples in the paper: less than a
+//! window, in which a queue hardly moves). τ is at least 2 ms above R_min, a delay that a host can
+//! cause without a queue. The window counts segments, not bytes. O(1), 20 pairs.
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
@@ -19,23 +19,24 @@ use larder_units::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Round trips that R_min and R_max are of.
+/// The number of round trips for R_min and R_max.
 const HISTORY: usize = 20;
-/// The least margin of τ over R_min: what a host's scheduler does to a round trip is no queue.
+/// The least margin of τ over R_min. A host's scheduler can delay a round trip by this much without
+/// a queue.
 const LEAST_MARGIN: Duration = Duration::from_millis(2);
 
 pub(super) const ENTRY: Entry = Entry {
     name: "icp",
     says: "delay-based additive increase, multiplicative decrease (Carofiglio et al. 2012)",
     parameters: &[
-        Parameter::number("eta", 1.0, 0.01, 100.0, "segments a round trip"),
+        Parameter::number("eta", 1.0, 0.01, 100.0, "segments per round trip"),
         Parameter::number("beta", 0.5, 0.01, 0.99, "the window's factor at congestion"),
         Parameter::number(
             "delta",
             0.5,
             0.01,
             1.0,
-            "where the time-out stands between the least and the greatest round trip",
+            "position of the timeout between the least and the greatest round trip",
         ),
     ],
     build: |given| Box::new(Icp::new(given.number("eta"), given.number("beta"), given.number("delta"))),
@@ -49,15 +50,15 @@ pub struct Icp {
     delta: f64,
     window: f64,
     in_slow_start: bool,
-    /// Least and greatest round trip of each recent round.
+    /// The least and the greatest round trip of each recent round.
     rounds: VecDeque<(Duration, Duration)>,
     round_ends: Time,
     event: OncePerRoundTrip,
 }
 
 impl Icp {
-    /// Grows by `eta` segments a round trip, shrinks to `beta` of the window; `delta` places τ
-    /// between the least and the greatest round trip.
+    /// Creates a control that grows by `eta` segments per round trip and shrinks to the share
+    /// `beta` of the window; `delta` places τ between the least and the greatest round trip.
     pub fn new(eta: f64, beta: f64, delta: f64) -> Self {
         Icp {
             eta,
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(icp.tau(), Some(Duration::from_millis(102)));
         round(&mut icp, &mut now, 100);
         let before = icp.window;
-        // The queue adds 40 ms: late, once; τ then stands half-way, and 115 ms is early enough.
+        // The queue adds 40 ms, which is late once. τ is then half-way, and 115 ms is early enough.
         now += Duration::from_millis(1);
         icp.on_answer(&answer(now, 140));
         icp.on_answer(&answer(now, 140));

@@ -1,12 +1,11 @@
-//! How many Interests may be in flight, and how fast they may follow each other: one small trait,
-//! one file an algorithm, each by a name.
+//! Congestion control: how many Interests may be in flight, and at which rate they may leave. There
+//! is one small trait, and one file per algorithm, each with a name.
 //!
-//! The [`Fetcher`](crate::Fetcher) counts what is in flight, measures round trips and tells the
-//! algorithm about answers and about signs of congestion; the algorithm answers with a window, a
-//! rate or both. A sign carries the time at which the Interest in question was sent, so that an
-//! algorithm reacts at most once a round trip: what was sent before the last reaction says nothing
-//! new. When an Interest leaves by a rate is the business of the pacer ([`crate::Clock`]), not of
-//! the algorithm.
+//! The [`Fetcher`](crate::Fetcher) counts Interests in flight, measures round trips, and reports
+//! answers and signs of congestion to the algorithm. The algorithm responds with a window, a rate
+//! or both. A sign carries the time at which its Interest was sent, so that an algorithm reacts at
+//! most once per round trip: an Interest sent before the last reaction gives no new information.
+//! The pacer ([`crate::Clock`]) decides when an Interest leaves by a rate.
 //!
 //! ```
 //! use larder_transfer::CongestionSpec;
@@ -44,10 +43,10 @@ use larder_packet::LpHeader;
 use larder_units::Time;
 use std::time::Duration;
 
-/// A copy of an algorithm with its state: to go back to where a sign of congestion proves to have
-/// been none.
+/// A copy of an algorithm with its state, for a return to it when a sign of congestion proves
+/// wrong.
 pub trait Snapshot {
-    /// The copy.
+    /// Returns the copy.
     fn snapshot(&self) -> Box<dyn CongestionControl>;
 }
 
@@ -59,59 +58,59 @@ impl<T: CongestionControl + Clone + 'static> Snapshot for T {
 
 /// A congestion control algorithm of a consumer.
 pub trait CongestionControl: Snapshot + Send {
-    /// Interests that may be in flight now, at least 1; `usize::MAX` where the rate alone limits
-    /// them.
+    /// The number of Interests that may be in flight now, at least 1; `usize::MAX` if only the rate
+    /// limits them.
     fn window(&self) -> usize;
 
-    /// Interests a second that may be sent now; `None` where the window alone limits them.
+    /// Interests per second that may be sent now; `None` if only the window limits them.
     fn rate(&self) -> Option<f64> {
         None
     }
 
-    /// Interests that wait for each other to leave as one.
+    /// The number of Interests that wait for each other to leave together.
     fn burst(&self) -> usize {
         match self.rate() {
-            // They are spread.
+            // A rate spreads them.
             Some(_) => 1,
             None => (self.window() / limits::BURST_SHARE).clamp(1, limits::BURST),
         }
     }
 
-    /// A segment arrived.
+    /// Handles a segment that arrived.
     fn on_answer(&mut self, answer: &Answer);
 
-    /// A sign of congestion; true where the algorithm reacted to it (and not to an earlier one of
-    /// the same round trip).
+    /// Handles a sign of congestion. Returns true if the algorithm reacted to it, and false if it
+    /// had reacted in the same round trip.
     fn on_congestion(&mut self, congestion: &Congestion) -> bool;
 }
 
 /// One segment that arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// Now.
+    /// The present time.
     pub now: Time,
-    /// The measured round trip; `None` where the Interest was sent more than once (Karn).
+    /// The measured round trip; `None` if the Interest was sent more than once (Karn).
     pub rtt: Option<Duration>,
     /// The smoothed round trip, once there is one.
     pub smoothed_rtt: Option<Duration>,
-    /// True where the window, and not the end of the object or the reorder memory, held Interests
-    /// back: only then may it grow.
+    /// Whether the window held Interests back, and not the end of the object or the reorder memory.
+    /// The window may grow only then.
     pub window_limited: bool,
-    /// What the path grants, Interests a second, where it says.
+    /// The rate that the path grants in Interests per second, if it states one.
     pub granted_rate: Option<u64>,
 }
 
-/// What the path says along with a Data.
+/// The state of the path as a Data reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathFeedback {
-    /// A queue is long (NDNLPv2 CongestionMark).
+    /// Whether a queue is long (NDNLPv2 CongestionMark).
     pub marked: bool,
-    /// What it grants, Interests a second (Larder's InterestRate).
+    /// The granted rate in Interests per second (Larder's InterestRate).
     pub granted_rate: Option<u64>,
 }
 
 impl From<bool> for PathFeedback {
-    /// A path that says no more than whether a queue is long.
+    /// A path that reports only congestion marks.
     fn from(marked: bool) -> Self {
         PathFeedback { marked, granted_rate: None }
     }
@@ -124,10 +123,10 @@ impl From<&LpHeader> for PathFeedback {
     }
 }
 
-/// What hints at congestion.
+/// The kind of a sign of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// The retransmission time-out of an Interest passed.
+    /// The retransmission timeout of an Interest expired.
     TimeOut,
     /// A Data carried a congestion mark (NDNLPv2 CongestionMark).
     Mark,
@@ -138,24 +137,24 @@ pub enum Signal {
 /// A sign of congestion.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
-    /// Now.
+    /// The present time.
     pub now: Time,
-    /// When the Interest concerned was sent.
+    /// The time at which the Interest was sent.
     pub sent_at: Time,
-    /// What was seen.
+    /// The kind of the sign.
     pub signal: Signal,
 }
 
-/// Tells the first sign of a congestion event from those of the same round trip.
+/// Distinguishes the first sign of a congestion event from the others of the same round trip.
 #[derive(Clone, Debug, Default)]
 struct OncePerRoundTrip {
     reacted_at: Option<Time>,
 }
 
 impl OncePerRoundTrip {
-    /// Whether the Interest was sent after the last reaction; that becomes the time of this sign
-    /// then. A burst that this host's own forwarder refuses is sent and refused at one time: it is
-    /// one event.
+    /// Returns true if the Interest was sent after the last reaction, and records this sign as the
+    /// last reaction. A burst that this host's own forwarder refuses is sent and refused at one
+    /// time, and counts as one event.
     fn is_new(&mut self, congestion: &Congestion) -> bool {
         let is_new = self.reacted_at.is_none_or(|at| congestion.sent_at > at);
         if is_new {
@@ -175,17 +174,17 @@ mod testing {
         Answer { now, rtt, smoothed_rtt: rtt, window_limited: true, granted_rate: None }
     }
 
-    /// A Nack at `now` for what was sent `sent_millis` after the start.
+    /// A Nack at `now` for an Interest that was sent `sent_millis` after the start.
     pub(super) fn congestion(now: Time, sent_millis: u64) -> Congestion {
         sign(now, sent_millis, Signal::Nack)
     }
 
-    /// As [`congestion`], another sign.
+    /// Another sign at `now` for an Interest that was sent `sent_millis` after the start.
     pub(super) fn sign(now: Time, sent_millis: u64, signal: Signal) -> Congestion {
         Congestion { now, sent_at: Time::from_millis(sent_millis), signal }
     }
 
-    /// One round trip: a window of answers, spread over `rtt` milliseconds.
+    /// Simulates one round trip: a window of answers, spread over `rtt` milliseconds.
     pub(super) fn round(control: &mut dyn CongestionControl, now: &mut Time, rtt: u64) {
         let answers = control.window();
         for _ in 0..answers {

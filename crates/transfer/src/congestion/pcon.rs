@@ -1,14 +1,14 @@
 //! pcon: the consumer of Practical Congestion Control.
 //!
 //! Source: Schneider, Yi, Zhang, Zhang, "A practical congestion control scheme for named data
-//! networking", ICN 2016, section 3.4, and ndnSIM's `ndn-consumer-pcon`. Routers find a queue that
-//! stays long (CoDel) and mark Data; a consumer adapts a BIC window, once a round trip for all
-//! marks and Nacks. As in ndnSIM, the reaction is followed by half a round trip more in which signs
-//! say nothing: those Data passed the queue while it drained.
+//! networking", ICN 2016, section 3.4, and ndnSIM's `ndn-consumer-pcon`. Routers detect a queue
+//! that stays long (CoDel) and mark Data. A consumer adapts a BIC window, once per round trip for
+//! all marks and Nacks. As in ndnSIM, signs are ignored for half a round trip more after a
+//! reaction, because those Data passed the queue while it drained.
 //!
-//! Deviations: a mark takes BIC's β (0.125) where ndnSIM takes half, which would be Reno's; a
-//! time-out takes half. What routers do with marks on the way (other next hops) is theirs. Sizes do
-//! not count. O(1).
+//! Deviations: a mark takes BIC's β (0.125), while ndnSIM takes half, as Reno does. A timeout takes
+//! half. The routers' own reaction to marks (other next hops) is not part of this. The window
+//! counts segments, not bytes. O(1).
 
 use super::bic::Bic;
 use super::spec::{Entry, Parameter};
@@ -20,8 +20,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "pcon",
     says: "BIC on congestion marks and Nacks (Schneider et al. 2016)",
     parameters: &[
-        Parameter::number("beta", 0.125, 0.01, 0.99, "what a mark takes of the window"),
-        Parameter::number("suppress", 0.5, 0.0, 10.0, "round trips after a reaction's in which signs say nothing"),
+        Parameter::number("beta", 0.125, 0.01, 0.99, "share of the window that a mark takes"),
+        Parameter::number(
+            "suppress",
+            0.5,
+            0.0,
+            10.0,
+            "further round trips after a reaction in which signs are ignored",
+        ),
     ],
     build: |given| Box::new(Pcon::new(given.number("beta"), given.number("suppress"))),
 };
@@ -33,13 +39,13 @@ pub struct Pcon {
     beta: f64,
     suppress: f64,
     smoothed_rtt: f64,
-    /// Interests sent before this say nothing.
+    /// Signs for Interests sent before this time are ignored.
     deaf_until: Option<Time>,
 }
 
 impl Pcon {
-    /// A mark takes `beta` of the window; then signs say nothing for one round trip and `suppress`
-    /// more.
+    /// Creates a control. A mark takes the share `beta` of the window; then signs are ignored for
+    /// one round trip plus the share `suppress` of one.
     pub fn new(beta: f64, suppress: f64) -> Self {
         Pcon { window: Bic::new(beta), beta, suppress, smoothed_rtt: 0.0, deaf_until: None }
     }

@@ -2,32 +2,32 @@
 //!
 //! Source: the consumer of Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on
 //! performance of NDN rate-based congestion control", Int. J. Advances in Telecommunications
-//! 11(3&4), 2018, section III.A: one Interest a second more for each Data, up to `most`; half for
-//! each Nack, down to one a second. Three reactions to Nacks:
+//! 11(3&4), 2018, section III.A. Each Data adds one Interest per second, up to `most`. Each Nack
+//! halves the rate, down to one per second. There are three reactions to Nacks:
 //!
-//! * `halve`: the paper's. Ten Nacks of one burst are a thousandth.
-//! * `step`: one Interest a second less (the form of stateful forwarding's own author in ndnSIM).
-//! * `once`: half, once a congestion event: Nacks of Interests that were sent before the last
-//!   reaction are of the same event (the paper's reference \[12\], Kato and Bandai, CCNC 2017;
-//!   recalled). Marks and time-outs are events too.
+//! * `halve`: the paper's. Ten Nacks of one burst leave a thousandth of the rate.
+//! * `step`: one Interest per second less (the form of stateful forwarding's own author in ndnSIM).
+//! * `once`: half, once per congestion event. Nacks for Interests that were sent before the last
+//!   reaction belong to the same event (the paper's reference \[12\], Kato and Bandai, CCNC 2017;
+//!   recalled). Marks and timeouts are events too.
 //!
-//! With the first two, only Nacks count, as in the paper; a path that loses without a Nack needs
-//! `once`. There is no window: what is in flight is bounded by the fetcher's window. Sizes do not
-//! count. O(1).
+//! With the first two, only Nacks count, as in the paper; a path that loses packets without a Nack
+//! needs `once`. There is no window: the fetcher's window limits what is in flight. The rate counts
+//! Interests, not bytes. O(1).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
 
-/// The least rate, Interests a second (section III.A).
+/// The least rate in Interests per second (section III.A).
 const LEAST: f64 = 1.0;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "rate",
     says: "a rate that Data raise and Nacks lower (Kato et al. 2018)",
     parameters: &[
-        Parameter::number("start", 200.0, LEAST, 1e9, "Interests a second at first"),
-        Parameter::number("most", 1e6, LEAST, 1e9, "Interests a second at the most: the link's"),
-        Parameter::number("increase", 1.0, 0.0, 1e6, "Interests a second for each Data"),
+        Parameter::number("start", 200.0, LEAST, 1e9, "initial Interests per second"),
+        Parameter::number("most", 1e6, LEAST, 1e9, "maximum of Interests per second: the link's"),
+        Parameter::number("increase", 1.0, 0.0, 1e6, "Interests per second that each Data adds"),
         Parameter::choice("nack", &["once", "halve", "step"], "what a Nack does"),
     ],
     build: |given| {
@@ -36,14 +36,14 @@ pub(super) const ENTRY: Entry = Entry {
     },
 };
 
-/// What a Nack does to the rate.
+/// The effect of a Nack on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NackReaction {
-    /// Halves it.
+    /// Halves the rate.
     Halve,
-    /// Takes one Interest a second.
+    /// Subtracts one Interest per second.
     Step,
-    /// Halves it once a congestion event; so do marks and time-outs.
+    /// Halves the rate once per congestion event. Marks and timeouts are such events too.
     Once,
 }
 
@@ -58,7 +58,8 @@ pub struct RateControl {
 }
 
 impl RateControl {
-    /// Starts with `start` Interests a second; each Data adds `increase`, up to `most`.
+    /// Creates a control with `start` Interests per second; each Data adds `increase`, up to
+    /// `most`.
     pub fn new(start: f64, most: f64, increase: f64, on_nack: NackReaction) -> Self {
         RateControl { rate: start.min(most), most, increase, on_nack, event: OncePerRoundTrip::default() }
     }

@@ -5,14 +5,14 @@
 //! argument = parameter "=" value
 //! ```
 //!
-//! The table below is the only list of them: the parser, its errors, and what the command line
-//! lists come from it.
+//! The table below is the only list of them. The parser, its errors and the list of the command
+//! line come from it.
 
 use super::{CongestionControl, aimd, bbr, bic, cubic, explicit, fixed, icp, pcon, rate};
 use std::fmt;
 use std::str::FromStr;
 
-/// Every algorithm; the first is the default.
+/// Every algorithm; the first one is the default.
 static ALGORITHMS: &[Entry] = &[
     cubic::ENTRY,
     aimd::ENTRY,
@@ -30,7 +30,7 @@ pub(super) struct Entry {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
     pub(super) parameters: &'static [Parameter],
-    /// Makes one; the values are in their ranges.
+    /// Creates a control; the values are within their ranges.
     pub(super) build: fn(&Given<'_>) -> Box<dyn CongestionControl>,
 }
 
@@ -47,7 +47,7 @@ enum Kind {
         least: f64,
         most: f64,
     },
-    /// The first is the default.
+    /// A choice of words; the first one is the default.
     Choice(&'static [&'static str]),
 }
 
@@ -60,7 +60,7 @@ impl Parameter {
         Parameter { name, says, kind: Kind::Choice(words) }
     }
 
-    /// The value of this text: a number, or the place of a word.
+    /// Parses a value: a number, or the index of a word.
     fn read(&self, text: &str) -> Option<f64> {
         match self.kind {
             Kind::Number { least, most, .. } => text.parse().ok().filter(|value| (least..=most).contains(value)),
@@ -83,7 +83,7 @@ impl Parameter {
     }
 }
 
-/// The arguments of a spec, with the defaults of what is not given.
+/// The arguments of a spec, with defaults for the others.
 pub(super) struct Given<'a>(&'a CongestionSpec);
 
 impl Given<'_> {
@@ -97,19 +97,18 @@ impl Given<'_> {
     }
 }
 
-/// A congestion control by name, parsed and checked: it can be built as often as there are
-/// transfers.
+/// A congestion control by name, parsed and checked. It can be built for any number of transfers.
 #[derive(Clone)]
 pub struct CongestionSpec {
     entry: &'static Entry,
-    /// In the order of the entry's parameters.
+    /// The values in the order of the entry's parameters.
     values: Vec<f64>,
-    /// As it was given, without blanks.
+    /// The text as given, without blanks.
     text: String,
 }
 
 impl CongestionSpec {
-    /// A new one, for one transfer.
+    /// Creates a control for one transfer.
     pub fn build(&self) -> Box<dyn CongestionControl> {
         (self.entry.build)(&Given(self))
     }
@@ -174,7 +173,7 @@ impl FromStr for CongestionSpec {
     }
 }
 
-/// Every congestion control: its name, and what it is with its parameters, in one line.
+/// Every congestion control: its name, and its description with its parameters, in one line.
 pub fn congestion_controls() -> impl Iterator<Item = (&'static str, String)> {
     ALGORITHMS.iter().map(|entry| {
         let parameters = entry.parameters.iter().map(|parameter| format!("; {}: {}", parameter.name, parameter.says));
@@ -182,7 +181,7 @@ pub fn congestion_controls() -> impl Iterator<Item = (&'static str, String)> {
     })
 }
 
-/// Why a text names no congestion control: one line.
+/// A text that does not name a congestion control, with the reason in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CongestionSpecError(String);
 
@@ -194,12 +193,12 @@ impl fmt::Display for CongestionSpecError {
 
 impl std::error::Error for CongestionSpecError {}
 
-/// What an error repeats of the input: not much, and nothing that a terminal would obey.
+/// Returns the input for an error message: shortened, and without control characters.
 fn shown(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_default).collect()
 }
 
-/// Whether one letter too many, too few or another makes the difference.
+/// Returns true if the words differ by one inserted, deleted or replaced letter.
 fn is_near(known: &str, given: &str) -> bool {
     let same = known.bytes().zip(given.bytes()).take_while(|(a, b)| a == b).count();
     let (known, given) = (&known.as_bytes()[same..], &given.as_bytes()[same..]);

@@ -1,5 +1,4 @@
-//! Fear: where one signature stands for a whole object, somebody gets bytes through that nobody
-//! signed.
+//! Failure: with one signature for a whole object, unsigned bytes are accepted.
 
 use crate::link::{Link, Outcome, Reply, bytes, run, serve};
 use larder_packet::{
@@ -42,7 +41,7 @@ fn publisher(content: Vec<u8>, segment_bytes: usize, key: Key) -> Publisher<Vec<
     Publisher::new("/file".parse().unwrap(), 7, content, Box::new(key), options).unwrap()
 }
 
-/// Trusts the key.
+/// A fetcher that trusts the key.
 fn fetcher(retries: u32) -> Fetcher {
     let options = FetchOptions { retries, ..FetchOptions::default() };
     let verifier = Box::new(HmacVerifier::new(b"secret"));
@@ -59,7 +58,7 @@ fn fetch(producer: impl FnMut(&Interest<'_>) -> Reply) -> Outcome {
     run(fetcher(2), producer, Link::default())
 }
 
-/// Something else under the same name, with a digest that holds.
+/// Returns other content under the same name, with a valid digest.
 fn forged(genuine: &[u8]) -> Reply {
     let data = Data::decode(genuine).unwrap();
     let content = vec![b'!'; data.content.len()];
@@ -72,7 +71,8 @@ fn forged(genuine: &[u8]) -> Reply {
 
 #[test]
 fn one_signature_proves_every_byte_however_many_segments_there_are() {
-    // With segments of 100 bytes two digests fit a packet of the manifest: a tree of many levels.
+    // With segments of 100 bytes, two digests fit a packet of the manifest, so the tree has many
+    // levels.
     for (size, segment_bytes) in [(0, 100), (1, 100), (100, 100), (101, 100), (30_000, 100), (3_000_000, 8000)] {
         let key = key();
         let signatures = key.1.clone();
@@ -188,7 +188,7 @@ fn whoever_has_no_key_fetches_as_before() {
         Link::default(),
     );
     assert_eq!(outcome.result.unwrap(), bytes(1000));
-    // The metadata's signature, which nobody can check.
+    // Only the metadata is signed, and there is no key to check it.
     assert_eq!((outcome.stats.manifest_packets, outcome.stats.unverified), (0, 1));
 }
 

@@ -1,5 +1,5 @@
-//! Fear: a producer that lies, errs or never ends makes a consumer panic, hang, fill the disk, or
-//! take wrong bytes for right ones.
+//! Failure: a producer that lies, errs or never ends makes a consumer panic, hang, fill the disk,
+//! or accept wrong bytes.
 
 use crate::link::{Link, Outcome, Reply, bytes, fetcher, publisher, run, serve};
 use larder_packet::{
@@ -8,7 +8,7 @@ use larder_packet::{
 use larder_transfer::{EndProblem, FetchError, FetchOptions, Metadata, Naming, Refusal};
 use proptest::prelude::*;
 
-/// A segment of /file/v=7 with this content and FinalBlockId.
+/// Returns a segment of /file/v=7 with this content and FinalBlockId.
 fn segment(interest: &Interest<'_>, content: &[u8], last: Option<u64>) -> Reply {
     let digits = last.unwrap_or_default().to_be_bytes();
     let mut builder = DataBuilder::new(interest.name).content(content);
@@ -31,7 +31,7 @@ fn patience() -> FetchOptions {
     FetchOptions { retries: 3, ..FetchOptions::default() }
 }
 
-/// What a metadata packet with this content leads to.
+/// Returns the result of a metadata packet with this content.
 fn discover(content: &[u8]) -> Result<Vec<u8>, FetchError> {
     let mut serve = serve(publisher(bytes(10), 100));
     let producer = |interest: &Interest<'_>| {
@@ -60,7 +60,7 @@ fn a_producer_that_never_ends_fills_no_disk() {
         assert!(matches!(outcome.result, Err(FetchError::TooLarge { max_bytes: 5000, .. })), "{:?}", outcome.result);
         assert!(outcome.stats.bytes <= 5000);
     }
-    // And where the end moves on for ever.
+    // The end moves on for ever.
     let options = FetchOptions { max_bytes: 5000, ..patience() };
     let outcome = fetch(options, |interest| segment(interest, &[7; 100], Some(number(interest) + 10)));
     assert!(matches!(outcome.result, Err(FetchError::TooLarge { .. })), "{:?}", outcome.result);
@@ -81,7 +81,7 @@ fn an_end_before_what_arrived_is_refused() {
 
 #[test]
 fn the_last_segment_stays_the_last() {
-    // Segment 9 calls itself the last; segment 2, which comes after it, knows better.
+    // Segment 9 names itself as the last. Segment 2, which arrives later, contradicts it.
     let options = FetchOptions { retries: 3, ..FetchOptions::default() };
     let mut first = true;
     let outcome = fetch(options, |interest| match number(interest) {
@@ -139,8 +139,8 @@ fn a_wrong_digest_is_never_delivered() {
         Reply::Data(wire)
     });
     assert!(matches!(outcome.result, Err(FetchError::NoAnswer { sends: 4, last: Refusal::BadSignature, .. })));
-    // The first window had ten Interests; each may be rejected until the first has been often
-    // enough.
+    // The first window has ten Interests. Each may be rejected until the first one has been sent
+    // often enough.
     assert!(outcome.stats.rejected >= 4);
     assert_eq!((outcome.stats.segments, outcome.stats.bytes), (0, 0));
 }
@@ -162,7 +162,7 @@ fn one_corrupt_copy_is_fetched_again() {
     assert_eq!(outcome.stats.rejected, 1);
 }
 
-/// A key of which nobody has the public half.
+/// A key whose public half is unknown.
 struct StrangersKey;
 
 impl Signer for StrangersKey {
@@ -214,7 +214,7 @@ fn data_that_nobody_asked_for_is_dropped() {
         assert!(matches!(outcome.result, Err(FetchError::NoAnswer { last: Refusal::TimeOut, .. })), "{wrong}");
         assert!(outcome.stats.unexpected > 0 && outcome.stats.segments == 0, "{wrong}");
     }
-    // The number 0 in two bytes is another name than the one asked for.
+    // The number 0 in two bytes is another name than the requested one.
     let mut name: Name = "/file/v=7".parse().unwrap();
     name.push(types::SEGMENT, &[0, 0]);
     let outcome = fetch(patience(), |_| Reply::Data(DataBuilder::new(&name).build(&DigestSigner).unwrap()));
@@ -237,7 +237,7 @@ fn no_route_is_said_at_once_and_borne_later() {
     assert_eq!(outcome.result.unwrap_err().to_string(), "no route to /file/32=metadata");
     assert!(outcome.elapsed.as_millis() < 100);
 
-    // The producer goes away for a moment in the middle.
+    // The producer disappears for a moment in the middle.
     let (mut serve, mut refused) = (serve(publisher(bytes(10_000), 100)), 0);
     let producer = |interest: &Interest<'_>| {
         if number(interest) >= 50 && refused < 20 {
@@ -281,7 +281,7 @@ fn an_announced_size_must_come_true() {
     assert!(error.to_string().ends_with("the metadata announced 11 bytes, the segments have 10"), "{error}");
     let huge = discover(&metadata("/file/v=7", Some(u64::MAX), None)).unwrap_err();
     assert!(matches!(huge, FetchError::TooLarge { .. }));
-    // A last segment that is wrong is put right by the segments.
+    // The segments correct a wrong last segment.
     assert_eq!(discover(&metadata("/file/v=7", None, Some(u64::MAX))), Ok(bytes(10)));
 }
 
@@ -311,7 +311,7 @@ proptest! {
                 _ => segment(interest, &[2; 10], None),
             }
         };
-        // What is no Data never reaches the fetcher: the host decodes it first.
+        // The host decodes packets first, so bytes that are not a Data never reach the fetcher.
         let producer = |interest: &Interest<'_>| match producer(interest) {
             Reply::Data(wire) if larder_packet::Data::decode(&wire).is_err() => Reply::Silence,
             reply => reply,

@@ -1,4 +1,4 @@
-//! A consumer and a producer with a link between them, in virtual time: seeded loss, reordering,
+//! A consumer and a producer with a link between them, in virtual time: seeded losses, reordering,
 //! duplicates, and a bottleneck with a queue.
 
 use larder_packet::{Data, DigestSigner, Interest, NackReason, Name};
@@ -11,33 +11,33 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// What the link does to packets, each way.
+/// The effects of the link on packets, in each direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     pub seed: u64,
-    /// Every packet takes at least this long.
+    /// The least delay of every packet.
     pub delay: Duration,
-    /// And up to this much longer, each on its own: packets overtake each other.
+    /// The greatest extra delay, drawn per packet, so that packets overtake each other.
     pub jitter: Duration,
     pub loss: f64,
     pub duplicates: f64,
     pub bottleneck: Option<Bottleneck>,
-    /// What would arrive between these times waits for the second: a TCP connection below that
-    /// recovers from a loss.
+    /// Packets that would arrive between these times wait for the second one, as behind a TCP
+    /// connection that recovers from a loss.
     pub stall: Option<[Time; 2]>,
 }
 
-/// The producer's side sends one packet after the other.
+/// A bottleneck: the producer's side sends one packet after another.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
     pub packets_a_second: u32,
-    /// More are dropped.
+    /// The queue length from which packets are dropped.
     pub queue: usize,
-    /// From this queue length on, Data get a congestion mark.
+    /// The queue length from which Data get a congestion mark.
     pub mark_from: usize,
-    /// From this queue length on, Interests are refused.
+    /// The queue length from which Interests are refused.
     pub nack_from: usize,
-    /// Data say what it can take.
+    /// Whether Data state the rate of the bottleneck.
     pub grants: bool,
 }
 
@@ -54,7 +54,7 @@ impl Default for Link {
     }
 }
 
-/// How a transfer ended.
+/// The result of a transfer.
 pub struct Outcome {
     pub result: Result<Vec<u8>, FetchError>,
     pub stats: FetchStats,
@@ -62,7 +62,7 @@ pub struct Outcome {
     pub mean_rtt: Duration,
 }
 
-/// What a producer says to an Interest.
+/// The producer's answer to an Interest.
 pub enum Reply {
     Data(Vec<u8>),
     Nack(NackReason),
@@ -75,7 +75,7 @@ enum Packet {
     Nack { interest: Vec<u8>, reason: NackReason },
 }
 
-/// One packet that is on its way; ordered by arrival.
+/// A packet on the link, ordered by arrival.
 struct OnItsWay {
     at: Time,
     number: u64,
@@ -133,7 +133,7 @@ impl Wire {
         self.push(leaves, packet);
     }
 
-    /// How many packets wait for the bottleneck.
+    /// The number of packets that wait for the bottleneck.
     fn waiting(&self, now: Time) -> usize {
         let service = self.link.bottleneck.map_or(Duration::MAX, |bottleneck| bottleneck.service());
         (self.bottleneck_free.since(now).as_nanos() / service.as_nanos()) as usize
@@ -147,7 +147,7 @@ impl Wire {
     }
 }
 
-/// Runs a transfer to its end. Panics where it hangs, or lasts longer than a simulated day.
+/// Runs a transfer to its end. Panics if it hangs, or lasts longer than a simulated day.
 pub fn run(mut fetcher: Fetcher, mut producer: impl FnMut(&Interest<'_>) -> Reply, link: Link) -> Outcome {
     let chance = Streams::new(link.seed).stream("link");
     let mut wire = Wire { link, chance, queue: BinaryHeap::new(), sent: 0, bottleneck_free: Time::ZERO };
@@ -202,22 +202,22 @@ pub fn run(mut fetcher: Fetcher, mut producer: impl FnMut(&Interest<'_>) -> Repl
     }
 }
 
-/// A fetcher with CUBIC, digests only.
+/// Creates a fetcher with CUBIC that checks digests only.
 pub fn fetcher(name: &str, options: FetchOptions) -> Fetcher {
     fetcher_with(name, options, Box::new(Cubic::new()))
 }
 
-/// A fetcher with another congestion control.
+/// Creates a fetcher with another congestion control.
 pub fn fetcher_with(name: &str, options: FetchOptions, congestion: Box<dyn CongestionControl>) -> Fetcher {
     Fetcher::new(name.parse::<Name>().unwrap(), options, congestion, None, Streams::new(1).stream("nonces"))
 }
 
-/// Bytes that differ from place to place, so that a swap of segments shows.
+/// Returns bytes that differ between positions, so that a swap of segments is visible.
 pub fn bytes(length: usize) -> Vec<u8> {
     (0..length as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-/// A producer of `content` as `/file` in version 7.
+/// Creates a producer of `content` as `/file` in version 7.
 pub fn publisher(content: Vec<u8>, segment_bytes: usize) -> Publisher<Vec<u8>> {
     let options = PublishOptions { segment_bytes, ..PublishOptions::default() };
     Publisher::new("/file".parse().unwrap(), 7, content, Box::new(DigestSigner), options).unwrap()

@@ -1,5 +1,5 @@
-//! Fear: a last hop that loses a tenth of its frames each way, without any delay, costs a file
-//! time-out after time-out, where link reliability would mend each loss in a few milliseconds.
+//! Failure: on a last hop without delay that loses a tenth of its frames in each direction, a file
+//! costs timeout after timeout. Link reliability repairs each loss in a few milliseconds.
 
 use crate::link::{Reply, bytes, fetcher, publisher, serve};
 use larder_packet::{Data, Interest, LpHeader, LpPacket, Reassembled, Reassembler, Reliability};
@@ -13,7 +13,7 @@ const LOSS: f64 = 0.1;
 /// 100 Mb/s.
 const NANOS_A_BYTE: u64 = 80;
 
-/// One end of the hop: its frames leave one after the other.
+/// One end of the hop. Its frames leave one after another.
 struct End {
     reliability: Reliability,
     reassembler: Reassembler,
@@ -21,7 +21,7 @@ struct End {
     losses: Stream,
 }
 
-/// Frames under way, by arrival: to whom.
+/// Frames on the hop by arrival time, with the receiving end.
 type Flying = BTreeMap<(Time, u64), (usize, Vec<u8>)>;
 
 impl End {
@@ -65,7 +65,7 @@ impl End {
     }
 }
 
-/// How long a file takes over the hop: discovery, all segments, no word lost.
+/// Returns the time of a file over the hop: discovery, and all segments without an error.
 fn fetch(seed: u64, consumer: Reliability, producer: Reliability, length: usize) -> Duration {
     let streams = Streams::new(seed);
     let mut ends = [End::new(consumer, streams.stream("there")), End::new(producer, streams.stream("back"))];
@@ -119,7 +119,7 @@ fn a_lost_frame_costs_a_time_out_of_the_whole_way() {
     assert!(mean < 120 && most < 800, "mean {mean} ms, most {most} ms");
 }
 
-/// As `larder get` has it over UDP: the producer's end does not know who it is.
+/// As in `larder get` over UDP: the producer's end does not know its peer in advance.
 #[test]
 fn a_stranger_waits_for_what_is_lost_before_his_first_ack() {
     let times: Vec<Duration> =

@@ -1,4 +1,4 @@
-//! Fear: what comes out differs from what was put in, or the memory between them grows.
+//! Failure: the output differs from the input, or the memory between them grows.
 
 use crate::link::{Link, Reply, bytes, fetcher, fetcher_with, publisher, run, serve};
 use larder_transfer::{FetchError, FetchOptions, FixedWindow};
@@ -83,8 +83,8 @@ proptest! {
         fixed: bool,
     ) {
         let link = Link { seed, loss, duplicates, jitter: Duration::from_millis(jitter_ms), ..Link::default() };
-        // A pair of packets is lost with 0.51 at the worst: 60 times in a row once in 10^17
-        // segments. (15 retries failed once in a thousand runs.)
+        // A pair of packets is lost with a probability of at most 0.51: 60 times in a row for one
+        // of 10^17 segments. (15 retries failed once in a thousand runs.)
         let options = FetchOptions { max_window, retries: 60, ..FetchOptions::default() };
         let fetcher = if fixed {
             fetcher_with("/file", options, Box::new(FixedWindow::new(50)))

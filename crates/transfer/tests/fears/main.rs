@@ -1,4 +1,4 @@
-//! What could go wrong between a consumer and a producer, one file a fear.
+//! Failures between a consumer and a producer, one per file.
 
 mod forged_segments;
 mod hostile_producer;

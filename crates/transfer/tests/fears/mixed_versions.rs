@@ -1,4 +1,4 @@
-//! Fear: a file changes while it is served, and a consumer gets half of each.
+//! Failure: a file changes while it is served, and a consumer gets parts of both versions.
 
 use larder_packet::{DigestSigner, Interest, InterestBuilder, Name};
 use larder_transfer::{PublishError, PublishOptions, Publisher, Source, Stamp};
@@ -6,10 +6,10 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
-/// A file that somebody else writes to.
+/// A file that another program writes to.
 struct Shared {
     stamp: Rc<Cell<Stamp>>,
-    /// The write comes between the read and the look at the stamp.
+    /// Whether the write happens between the read and the inspection of the stamp.
     written_at_read: Rc<Cell<bool>>,
 }
 
@@ -56,7 +56,7 @@ fn a_file_written_between_two_segments_is_not_served_on() {
     let before = stamp.get();
     stamp.set(Stamp { modified_ns: 6, ..before });
     assert!(matches!(ask(&mut publisher, "/f/v=1/seg=1"), Err(PublishError::Changed)));
-    // Not even where it is put back as it was: what was read meanwhile may be anything.
+    // A stamp that is set back does not help, because the bytes read in between may be anything.
     stamp.set(before);
     assert!(matches!(ask(&mut publisher, "/f/v=1/seg=1"), Err(PublishError::Changed)));
 }

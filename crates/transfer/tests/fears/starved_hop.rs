@@ -1,6 +1,6 @@
-//! Fear: a last hop with link reliability whose ends wait for a processor, as many programs on few
-//! cores do: what is late is taken for lost, goes again and again, is given up in the end, and the
-//! consumer has to ask for it once more.
+//! Failure: the ends of a last hop with link reliability wait for a processor, as many programs on
+//! few cores do. Late frames are taken for lost, sent again and again, and given up in the end, and
+//! the consumer has to request the segment once more.
 
 use crate::link::{Reply, bytes, fetcher, publisher, serve};
 use larder_packet::{Data, Interest, LpHeader, LpPacket, Reassembled, Reassembler, Reliability, ReliabilityCounters};
@@ -13,18 +13,18 @@ const MTU: usize = 1452;
 const LOSS: f64 = 0.1;
 /// 100 Mb/s.
 const BYTES_A_MILLI: usize = 12_500;
-/// Frames that a program handles.
+/// The frames that a program handles.
 const FRAMES_A_MILLI: usize = 30;
-/// What a socket's buffer holds of them, where nobody has raised Linux' limit.
+/// The frames that a socket's buffer holds with Linux' default limit.
 const SOCKET_FRAMES: usize = 184;
-/// The way beyond the hop, and back.
+/// The delay of the path beyond the hop, in both directions together.
 const UPSTREAM: Duration = Duration::from_millis(400);
 
 /// One end of the hop.
 struct End {
     reliability: Reliability,
     reassembler: Reassembler,
-    /// Frames that it has sent, and that have come to it.
+    /// Frames that it has sent, and frames that have arrived at it.
     wire: VecDeque<Vec<u8>>,
     socket: VecDeque<Vec<u8>>,
 }
@@ -69,7 +69,8 @@ impl End {
     }
 }
 
-/// A file over the hop, from beyond it, where an end has a processor in these milliseconds only.
+/// Returns the result of a file over the hop, from beyond it. An end has a processor in these
+/// milliseconds only.
 fn fetch(seed: u64, is_awake: impl Fn(usize, u64) -> bool) -> (FetchStats, ReliabilityCounters) {
     let mut losses = Streams::new(seed).stream("losses");
     let mut ends = [End::new(Reliability::new(seed)), End::new(Reliability::with_stranger(7))];
@@ -124,8 +125,8 @@ fn fetch(seed: u64, is_awake: impl Fn(usize, u64) -> bool) -> (FetchStats, Relia
 #[test]
 fn what_is_late_is_sent_again_and_given_up() {
     const SEEDS: u64 = 10;
-    // Never busy; a turn of 5 ms in 60; the consumer, or both, at the same time or not, without a
-    // turn for 0.4 s in 0.6.
+    // Always a processor; a turn of 5 ms in 60; the consumer, or both at the same time or not,
+    // without a turn for 0.4 s in 0.6.
     let turns: [fn(usize, u64) -> bool; 5] = [
         |_, _| true,
         |end, millis| (millis / 5 + 7 * end as u64).is_multiple_of(12),
@@ -141,7 +142,7 @@ fn what_is_late_is_sent_again_and_given_up() {
             frames_again += link.retransmissions;
             given_up += link.given_up;
         }
-        // Of 125 Interests and 750 frames; the last one's Acks are not waited for.
+        // The totals are 125 Interests and 750 frames. The Acks of the last frame are not awaited.
         let figures = [again, frames_again, given_up].map(|sum| sum as f64 / SEEDS as f64);
         assert!(figures[0] < 2.0 && figures[1] < 450.0 && figures[2] < 2.0, "{case}: {figures:?}");
     }

@@ -1,4 +1,4 @@
-//! Fear: a transfer leaves the link idle, floods it, or sends again what was not lost.
+//! Failure: a transfer leaves the link idle, floods it, or sends again what was not lost.
 
 use crate::link::{Bottleneck, Link, Outcome, Reply, bytes, fetcher, fetcher_with, publisher, run, serve};
 use larder_packet::{Data, Interest};
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 const SEGMENT: usize = 1000;
 
-/// 2000 packets a second, and a queue that never ends.
+/// 2000 packets per second, and an unlimited queue.
 const ROOMY: Bottleneck =
     Bottleneck { packets_a_second: 2000, queue: 100_000, mark_from: 100_000, nack_from: 100_000, grants: false };
 
-/// Fetches `segments` segments over 2000 packets a second and 40 ms of round trip: 80 packets in
-/// flight fill it.
+/// Fetches `segments` segments over 2000 packets per second and a round trip of 40 ms, which 80
+/// packets in flight fill.
 fn fetch(segments: usize, loss: f64, queue: usize, mark_from: usize) -> (Outcome, f64) {
     let bottleneck = Some(Bottleneck { queue, mark_from, ..ROOMY });
     let link = Link { seed: 3, delay: Duration::from_millis(20), loss, bottleneck, ..Link::default() };
@@ -41,7 +41,7 @@ fn marks_keep_the_queue_short() {
     assert!(outcome.mean_rtt < Duration::from_millis(60), "{:?}", outcome.mean_rtt);
 }
 
-/// Of its start, and in full flight; beside it, the same transfer without a stall.
+/// Stalls at the start and in full flight, compared with the same transfer without a stall.
 #[test]
 fn a_way_that_stalls_is_taken_for_one_that_loses() {
     for from in [45, 400, 3000] {
@@ -59,8 +59,8 @@ fn a_way_that_stalls_is_taken_for_one_that_loses() {
     }
 }
 
-/// The fear: where all that was under way is lost, the window that the time-out has cut keeps back
-/// the one Interest that asks what has happened.
+/// Failure: after the loss of everything in flight, the window that the timeout has cut holds back
+/// the one Interest that probes the path.
 #[test]
 fn nobody_asks_whether_a_stall_is_over() {
     for spec in ["cubic", "aimd", "bic", "fixed(window=10)"] {
@@ -78,8 +78,8 @@ fn nobody_asks_whether_a_stall_is_over() {
     }
 }
 
-/// The fears: every segment is a wake-up and two system calls in every node on the way; and
-/// Interests that wait for each other wait for ever.
+/// Failures: every segment causes a wake-up and two system calls in every node of the path;
+/// Interests wait for each other for ever.
 #[test]
 fn interests_leave_one_by_one_or_not_at_all() {
     const SEGMENTS: usize = 400;
@@ -108,8 +108,8 @@ fn a_short_queue_that_drops_is_lived_with() {
     let (outcome, utilisation) = fetch(20_000, 0.0, 40, 1000);
     assert!(utilisation > 0.7, "{utilisation}");
     let again = outcome.stats.retransmissions as f64 / outcome.stats.interests as f64;
-    // A loss is found 200 ms later (no duplicate acknowledgements in NDN), so slow start overshoots
-    // once by what it sends meanwhile.
+    // A loss is found 200 ms later (NDN has no duplicate acknowledgements), so slow start
+    // overshoots once by what it sends in that time.
     assert!(again < 0.03, "{again}");
 }
 
@@ -121,14 +121,14 @@ fn one_loss_in_a_thousand_costs_less_than_half() {
 
 #[test]
 fn one_loss_in_a_hundred_does_not_stop_it() {
-    // RFC 9438's response function: about 0.8 × 1/sqrt(p) segments a round trip at this loss, a
+    // RFC 9438's response function: about 0.8 × 1/sqrt(p) segments per round trip at this loss, a
     // tenth of the link.
     let (_, utilisation) = fetch(5_000, 0.005, 1000, 1000);
     assert!(utilisation > 0.07, "{utilisation}");
 }
 
-/// Fetches over 2000 packets a second and 40 ms with this congestion control; the share of the link
-/// that was used, and the mean round trip.
+/// Fetches over 2000 packets per second and 40 ms with this congestion control. Returns the used
+/// share of the link and the mean round trip.
 fn controlled(spec: &str, bottleneck: Bottleneck, clock: Clock) -> (f64, Duration) {
     let segments = 6000;
     let link = Link { seed: 5, delay: Duration::from_millis(20), bottleneck: Some(bottleneck), ..Link::default() };
@@ -145,10 +145,10 @@ fn a_congestion_control_wastes_the_link_or_fills_its_queue() {
     let refusing = Bottleneck { nack_from: 20, ..ROOMY };
     let granting = Bottleneck { grants: true, ..ROOMY };
     let cases = [
-        // The spec, the link, the least share used, the longest mean round trip in milliseconds (40
+        // The spec, the link, the least used share, the longest mean round trip in milliseconds (40
         // without a queue).
         ("fixed(window=80)", ROOMY, 0.95, 42),
-        // It halves at the first 2 ms of queue: half to all of the link, and a start that ends
+        // It halves at the first 2 ms of queue: it uses half to all of the link, and its start ends
         // early.
         ("icp", ROOMY, 0.55, 45),
         ("bbr", ROOMY, 0.8, 90),
@@ -173,7 +173,7 @@ fn a_coarse_clock_starves_a_window_unless_data_wake_it() {
     let coarse = |smoothing| Clock { tick: Duration::from_millis(100), smoothing };
     let (share, _) = controlled("fixed(window=80)", ROOMY, coarse(true));
     assert!(share > 0.95, "{share}");
-    // 80 segments a tick of 100 ms: 800 of 2000 a second.
+    // 80 segments per tick of 100 ms: 800 of 2000 per second.
     let (share, _) = controlled("fixed(window=80)", ROOMY, coarse(false));
     assert!((0.38..0.41).contains(&share), "{share}");
 }

@@ -1,5 +1,5 @@
-//! Fear: a producer answers what it should not, not what it should, or with packets that no
-//! forwarder passes on.
+//! Failure: a producer answers an Interest that it should not, does not answer one that it should,
+//! or sends packets that no forwarder accepts.
 
 use crate::link::{bytes, publisher};
 use larder_packet::{
@@ -134,8 +134,8 @@ fn the_largest_segment_fits_and_one_byte_more_is_refused() {
     }
 }
 
-/// The fear: a segment for nodes that take more is cut to what all nodes take, or passes what these
-/// take.
+/// Failure: a segment for nodes that accept larger packets is cut to what all nodes accept, or
+/// exceeds what these accept.
 #[test]
 fn larger_packets_are_made_where_they_are_asked_for_and_nowhere_else() {
     let publish = |segment_bytes| {
@@ -144,7 +144,7 @@ fn larger_packets_are_made_where_they_are_asked_for_and_nowhere_else() {
     };
     let Err(PublishError::SegmentSize { largest, .. }) = publish(64 << 10).map(|_| ()) else { panic!("it fits") };
     let (_, wire) = ask(&mut publish(largest).unwrap(), "/file/v=1/seg=1", false);
-    // Less by what lengths beyond 65,535 take more.
+    // Less the larger length fields beyond 65,535 bytes.
     assert!(((64 << 10) - 4..=64 << 10).contains(&wire.len()), "{}", wire.len());
 }
 

@@ -1,10 +1,10 @@
-//! A cache between clients and origins: objects kept by the policy engine, misses fetched from the
-//! next cache or the origin.
+//! A cache between clients and origins: the policy engine decides what it keeps, and misses go to
+//! the next cache or the origin.
 //!
-//! A body goes on to who asked as it comes, and is kept when it is complete; it is asked of the
-//! policy by its size, and free room is filled without asking, as the node's caches do. With
-//! collapsing, requests for what is on its way join it, as in Larder's node (and in Squid where it
-//! is told so); without, each is a miss of its own. Everything is fresh for ever.
+//! A body is forwarded as it arrives, and stored when it is complete. The policy decides on
+//! admission by the object's size; free room is filled without asking it, as in the node's caches.
+//! With collapsing, requests for an object in flight join its fetch, as in Larder's node (and in
+//! Squid if configured). Without it, each of them is a miss. Objects are always fresh.
 
 use super::{HEAD_BYTES, HostId, Message, Net, TcpEvent};
 use crate::error::ConfigError;
@@ -14,40 +14,40 @@ use hashbrown::HashMap;
 use larder_policy::{Engine, Slot, Spec};
 use larder_units::{ByteSize, Streams};
 
-/// What a cache is like.
+/// The configuration of a cache.
 #[derive(Clone, Debug)]
 pub struct CacheConfig {
-    /// The cache or origin that it asks for what it has not got.
+    /// The cache or origin that serves its misses.
     pub upstream: HostId,
-    /// What it keeps.
+    /// The admission and eviction policy.
     pub policy: Spec,
-    /// Bytes of bodies.
+    /// The capacity in bytes of bodies.
     pub capacity: ByteSize,
-    /// Whether requests for what is on its way join it.
+    /// Whether requests for an object in flight join its fetch.
     pub collapse: bool,
-    /// Whether it keeps its connections to the next one.
+    /// Whether it keeps its connections to the upstream.
     pub keep_alive: bool,
 }
 
-/// An object on its way.
-struct Flight {
+/// A fetch of an object from the upstream.
+struct UpstreamFetch {
     object: u64,
     waiting: Vec<EndId>,
-    /// Of the body, once the head has come.
+    /// The length of the body, once the head has arrived.
     body: Option<u64>,
-    /// Bytes that came, the head's among them.
-    come: u64,
+    /// Received bytes, including the head.
+    received: u64,
 }
 
 pub(super) struct Cache {
     config: CacheConfig,
     engine: Engine,
-    /// Slot and body of what is stored.
+    /// The slot and the body length of each stored object.
     index: HashMap<u64, (Slot, u64), FixedState>,
-    /// By the number of the connection's end that brings it.
-    flights: HashMap<u32, Flight, FixedState>,
-    /// Which flight to join.
-    under_way: HashMap<u64, u32, FixedState>,
+    /// The fetches, by the number of this cache's end of the upstream connection.
+    fetches: HashMap<u32, UpstreamFetch, FixedState>,
+    /// The fetch that requests for an object join.
+    by_object: HashMap<u64, u32, FixedState>,
     idle: Vec<EndId>,
     victims: Vec<Slot>,
 }
@@ -56,7 +56,7 @@ impl Cache {
     pub(super) fn new(config: CacheConfig, streams: &Streams) -> Result<Self, ConfigError> {
         if config.policy.needs_path() {
             return Err(ConfigError::new(format!(
-                "the policy {} asks for a cache's place on the path, which HTTP does not tell; it is for nodes' Content Stores",
+                "the policy {} needs a cache's position on the path, which HTTP does not carry; it is for nodes' Content Stores",
                 config.policy
             )));
         }
@@ -65,8 +65,8 @@ impl Cache {
             engine: engine.map_err(|error| ConfigError::new(error.to_string()))?,
             config,
             index: HashMap::default(),
-            flights: HashMap::default(),
-            under_way: HashMap::default(),
+            fetches: HashMap::default(),
+            by_object: HashMap::default(),
             idle: Vec::new(),
             victims: Vec::new(),
         })
@@ -96,12 +96,12 @@ impl Cache {
             self.engine.hit(slot, object, net.now());
             return net.respond(end, object, body, HEAD_BYTES + body);
         }
-        let flight = self.under_way.get(&object).and_then(|number| self.flights.get_mut(number));
-        if let Some(flight) = flight.filter(|_| self.config.collapse) {
+        let fetch = self.by_object.get(&object).and_then(|number| self.fetches.get_mut(number));
+        if let Some(fetch) = fetch.filter(|_| self.config.collapse) {
             net.counters.joined += 1;
-            flight.waiting.push(end);
-            if let Some(body) = flight.body {
-                net.respond(end, object, body, flight.come);
+            fetch.waiting.push(end);
+            if let Some(body) = fetch.body {
+                net.respond(end, object, body, fetch.received);
             }
             return;
         }
@@ -110,24 +110,24 @@ impl Cache {
         let Some(upstream) = self.idle.pop().or_else(|| net.open(self.config.upstream)) else {
             return net.close(end);
         };
-        self.flights.insert(upstream.number, Flight { object, waiting: vec![end], body: None, come: 0 });
-        self.under_way.insert(object, upstream.number);
+        self.fetches.insert(upstream.number, UpstreamFetch { object, waiting: vec![end], body: None, received: 0 });
+        self.by_object.insert(object, upstream.number);
         net.request(upstream, object);
     }
 
     fn on_response(&mut self, net: &mut Net<'_, '_>, upstream: EndId, body: u64, bytes: u64, is_all: bool) {
-        let Some(flight) = self.flights.get_mut(&upstream.number) else { return };
-        flight.come += bytes;
-        let begins = flight.body.replace(body).is_none();
-        for end in &flight.waiting {
+        let Some(fetch) = self.fetches.get_mut(&upstream.number) else { return };
+        fetch.received += bytes;
+        let begins = fetch.body.replace(body).is_none();
+        for end in &fetch.waiting {
             match begins {
-                true => net.respond(*end, flight.object, body, bytes),
+                true => net.respond(*end, fetch.object, body, bytes),
                 false => net.write(*end, bytes),
             }
         }
         if is_all {
-            if let Some(flight) = self.land(upstream.number) {
-                self.store(net, flight.object, body);
+            if let Some(fetch) = self.finish(upstream.number) {
+                self.store(net, fetch.object, body);
             }
             match self.config.keep_alive {
                 true => self.idle.push(upstream),
@@ -136,17 +136,17 @@ impl Cache {
         }
     }
 
-    fn land(&mut self, number: u32) -> Option<Flight> {
-        let flight = self.flights.remove(&number)?;
-        if self.under_way.get(&flight.object) == Some(&number) {
-            self.under_way.remove(&flight.object);
+    fn finish(&mut self, number: u32) -> Option<UpstreamFetch> {
+        let fetch = self.fetches.remove(&number)?;
+        if self.by_object.get(&fetch.object) == Some(&number) {
+            self.by_object.remove(&fetch.object);
         }
-        Some(flight)
+        Some(fetch)
     }
 
     fn store(&mut self, net: &mut Net<'_, '_>, object: u64, body: u64) {
         let now = net.now();
-        // Without collapsing, another may have brought it meanwhile.
+        // Without collapsing, another fetch may have stored it.
         if self.index.contains_key(&object) || !self.engine.admit_or_fill(object, body, now) {
             return;
         }
@@ -163,22 +163,22 @@ impl Cache {
         if let Some(slot) = self.engine.insert(object, body, now, &mut self.victims) {
             self.index.insert(object, (slot, body));
         }
-        // Tuning is done here and now: virtual time does not pass.
+        // Tuning jobs run at once, since they take no virtual time.
         while let Some(job) = self.engine.job() {
             let done = job.run();
             self.engine.complete(done);
         }
     }
 
-    /// A client has done, or whom it asked has gone away: then those who waited are told by the end
-    /// of their connection.
+    /// Handles a closed connection. If the upstream closed it, the waiting clients' connections are
+    /// closed.
     fn on_closed(&mut self, net: &mut Net<'_, '_>, end: EndId) {
         net.close(end);
         self.idle.retain(|idle| *idle != end);
         if end.number.is_multiple_of(2)
-            && let Some(flight) = self.land(end.number)
+            && let Some(fetch) = self.finish(end.number)
         {
-            flight.waiting.iter().for_each(|waiting| net.close(*waiting));
+            fetch.waiting.iter().for_each(|waiting| net.close(*waiting));
         }
     }
 }

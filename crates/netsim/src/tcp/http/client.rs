@@ -1,5 +1,5 @@
-//! A client: asks for objects one after the other, or at a rate, over connections that it keeps or
-//! not.
+//! A client: requests objects one after the other, or at a rate, over new or persistent
+//! connections.
 
 use super::{HEAD_BYTES, HostId, Message, Net, TcpEvent};
 use crate::apps::Names;
@@ -9,29 +9,30 @@ use larder_units::{Stream, Time};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a client does.
+/// The configuration of a client.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The cache or origin that it asks.
+    /// The cache or origin that serves the client.
     pub server: HostId,
-    /// Which objects, by number.
+    /// The numbers of the requested objects.
     pub objects: Names,
-    /// How many requests; `None` has no end but the run's.
+    /// The number of requests; `None` is unlimited.
     pub requests: Option<u64>,
-    /// Requests a second, whatever has come; `None`: the next when the last has come.
+    /// Requests per second, independent of the responses. `None` sends the next request after the
+    /// last response.
     pub frequency: Option<f64>,
     /// Whether the times between requests are exponential.
     pub randomize: bool,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
-    /// Connections at once; who finds none free waits.
+    /// Concurrent connections. Further requests wait.
     pub connections: usize,
-    /// When it begins.
+    /// The time of the first request.
     pub start: Time,
 }
 
 impl ClientConfig {
-    /// One request at time 0 for object 0, as of wget.
+    /// One request at time 0 for object 0, as wget sends it.
     pub fn one_file(server: HostId) -> Self {
         ClientConfig {
             server,
@@ -46,10 +47,10 @@ impl ClientConfig {
     }
 }
 
-struct Asked {
+struct Pending {
     end: EndId,
     at: Time,
-    /// Of its response's head, what has not come.
+    /// Bytes of the response's head that have not arrived.
     head_left: u64,
 }
 
@@ -58,9 +59,9 @@ pub(super) struct Client {
     stream: Stream,
     asked: u64,
     next: Option<Time>,
-    /// When it was to be asked, and what.
+    /// Requests without a connection: the time of the request, and the object.
     waiting: VecDeque<(Time, u64)>,
-    busy: Vec<Asked>,
+    busy: Vec<Pending>,
     idle: Vec<EndId>,
 }
 
@@ -81,12 +82,12 @@ impl Client {
         {
             let mean = 1.0 / frequency;
             let wait = if self.config.randomize { -mean * (1.0 - self.stream.unit()).ln() } else { mean };
-            // A rate of next to nothing is never, and no time that a Duration has not.
+            // The conversion saturates, so a rate near zero gives a very late time.
             self.next = Some(net.now() + Duration::from_nanos((wait * 1e9) as u64));
         }
     }
 
-    /// One request more; whether there was one.
+    /// Makes one request more; returns false if there are no more.
     fn ask(&mut self, net: &mut Net<'_, '_>) -> bool {
         let left = self.config.requests.is_none_or(|requests| self.asked < requests);
         let Some(object) = left.then(|| self.config.objects.next(self.asked, &mut self.stream)).flatten() else {
@@ -111,7 +112,7 @@ impl Client {
                 net.counters.failures += 1;
                 continue;
             };
-            self.busy.push(Asked { end, at, head_left: HEAD_BYTES });
+            self.busy.push(Pending { end, at, head_left: HEAD_BYTES });
             net.request(end, object);
         }
     }
@@ -132,7 +133,7 @@ impl Client {
                         true => self.idle.push(end),
                         false => net.close(end),
                     }
-                    self.go_on(net);
+                    self.request_next(net);
                 }
             }
             TcpEvent::Bytes { .. } => {}
@@ -143,17 +144,18 @@ impl Client {
                 self.busy.retain(|asked| asked.end != end);
                 if self.busy.len() < before {
                     net.counters.failures += 1;
-                    self.go_on(net);
+                    self.request_next(net);
                 }
             }
         }
     }
 
-    /// A connection is free again.
-    fn go_on(&mut self, net: &mut Net<'_, '_>) {
+    /// Uses a connection that became free.
+    fn request_next(&mut self, net: &mut Net<'_, '_>) {
         self.dispatch(net);
         if self.config.frequency.is_none() && self.next.is_none() {
-            // By a timer: a client whose requests all fail at once does not end in a loop.
+            // A timer starts the next request, so that a client whose requests all fail at once
+            // does not loop.
             let left = self.config.requests.is_none_or(|requests| self.asked < requests);
             self.next = left.then(|| net.now());
         }

@@ -1,5 +1,5 @@
-//! HTTP's hosts: clients, caches, origins. They take no time and see no bytes; requests of a
-//! connection go one after the other, as in HTTP/1.1.
+//! HTTP hosts: clients, caches, origins. They take no time and see no bytes. The requests of a
+//! connection follow each other, as in HTTP/1.1.
 
 mod cache;
 mod client;
@@ -25,43 +25,43 @@ const REQUEST_BYTES: u64 = 150;
 /// Bytes of a response's head: lighttpd's.
 const HEAD_BYTES: u64 = 250;
 
-/// An origin.
+/// The configuration of an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OriginConfig {
-    /// Of every object.
+    /// The body size of every object.
     pub body: ByteSize,
 }
 
-/// What a host has counted so far.
+/// The counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HttpCounters {
-    /// Requests made (client), or got (cache, origin).
+    /// Requests sent (client) or received (cache, origin).
     pub requests: u64,
-    /// Responses that came whole (client), or were begun.
+    /// Complete responses (client), or started ones (cache, origin).
     pub responses: u64,
-    /// Of a client: requests whose connection failed, or closed too early.
+    /// For a client: requests whose connection failed or closed too early.
     pub failures: u64,
-    /// Of a client: bytes of bodies.
+    /// For a client: bytes of bodies.
     pub bytes: u64,
-    /// Of a client: seconds from asking to the last byte, of all that came whole. A request that
-    /// waits for a connection waits in it.
+    /// For a client: the sum of the seconds from the request to the last byte, over all complete
+    /// responses. The wait for a connection is included.
     pub seconds: f64,
-    /// Connections opened.
+    /// Opened connections.
     pub connections: u64,
-    /// Of a cache: requests for what it had.
+    /// For a cache: requests for stored objects.
     pub hits: u64,
-    /// Of a cache: requests that joined one which was on its way.
+    /// For a cache: requests that joined a fetch in flight.
     pub joined: u64,
-    /// Of a cache: requests that it sent on.
+    /// For a cache: requests that it sent upstream.
     pub misses: u64,
-    /// Of a cache: objects that made room for others.
+    /// For a cache: evicted objects.
     pub evictions: u64,
-    /// As a sender.
+    /// The counters of its TCP senders.
     pub tcp: TcpCounters,
 }
 
 impl HttpCounters {
-    /// What was counted since.
+    /// What was counted since an earlier reading.
     pub fn since(&self, before: &HttpCounters) -> HttpCounters {
         HttpCounters {
             requests: self.requests - before.requests,
@@ -88,19 +88,19 @@ enum Role {
 struct Host {
     role: Role,
     counters: HttpCounters,
-    /// When its timer event comes that counts.
+    /// The time of the valid timer event. Events at other times are void.
     wake: Option<Time>,
 }
 
 /// All hosts, and their connections.
 pub(crate) struct TcpHosts {
     hosts: Vec<Host>,
-    /// Hosts of each node.
+    /// The number of hosts at each node.
     counts: HashMap<u32, u32, FixedState>,
     connections: Connections,
 }
 
-/// What a host's hands reach during a call.
+/// What a host can use during a call: its connections, its counters, the network.
 struct Net<'a, 'w> {
     connections: &'a mut Connections,
     context: &'a mut NetworkContext<'w>,
@@ -124,7 +124,7 @@ impl Net<'_, '_> {
         self.connections.write(self.context, end, REQUEST_BYTES);
     }
 
-    /// A response begins, of which so many bytes are there, its head among them.
+    /// Begins a response of which this many bytes are available, including the head.
     fn respond(&mut self, end: EndId, object: u64, body: u64, there: u64) {
         self.counters.responses += 1;
         self.connections.begin(end, HEAD_BYTES + body, Message::Response { object, body });
@@ -190,12 +190,12 @@ impl TcpHosts {
         self.connections.held_bytes()
     }
 
-    /// Hosts at a node.
+    /// The number of hosts at a node.
     pub(crate) fn hosts_at(&self, node: NodeId) -> u32 {
         self.counts.get(&node.0).copied().unwrap_or_default()
     }
 
-    /// Whether links lead from one host to another's node, and back.
+    /// Returns true if there are paths between the nodes of two hosts in both directions.
     pub(crate) fn reaches(&mut self, context: &NetworkContext<'_>, from: HostId, to: HostId) -> bool {
         let [here, there] = [from, to].map(|host| self.connections.node_of(host));
         let mut leads = |from, to| self.connections.path_mtu(context, from, to).is_some();
@@ -204,7 +204,7 @@ impl TcpHosts {
 
     // ---- What happens ----
 
-    /// A host's first timer, or its next one.
+    /// Plans the next timer of a host.
     pub(crate) fn plan(&mut self, context: &mut NetworkContext<'_>, host: HostId) {
         let own = &mut self.hosts[host.0 as usize];
         let Role::Client(client) = &own.role else { return };
@@ -232,27 +232,27 @@ impl TcpHosts {
 
     pub(crate) fn on_tcp_timer(&mut self, context: &mut NetworkContext<'_>, end: u32) {
         if let Some(end) = self.connections.on_timer(context.now, end) {
-            self.tell(context, end);
+            self.deliver_events(context, end);
         }
     }
 
-    /// A segment reached a node that is up.
+    /// Handles a segment at a node that is up.
     pub(crate) fn on_segment(&mut self, context: &mut NetworkContext<'_>, at: NodeId, frame: Frame) {
         match self.connections.destination(&frame) {
             Some((end, to)) if to == at => {
                 self.connections.arrive(context, end, &frame);
-                self.tell(context, end);
+                self.deliver_events(context, end);
             }
-            Some((_, to)) => self.connections.pass_on(context, at, to, frame),
-            // Its connection is over: what is left of it is nobody's.
+            Some((_, to)) => self.connections.forward(context, at, to, frame),
+            // The connection is over, so the segment is dropped.
             None => {}
         }
     }
 
-    /// Tells a host what its end has heard, and sends what the end has to send.
-    fn tell(&mut self, context: &mut NetworkContext<'_>, end: EndId) {
+    /// Delivers the events of an end to its host, and sends what the end has to send.
+    fn deliver_events(&mut self, context: &mut NetworkContext<'_>, end: EndId) {
         while let Some(host) = self.connections.host_of(end)
-            && let Some(event) = self.connections.hear(end)
+            && let Some(event) = self.connections.next_event(end)
         {
             let there = EndId { number: end.number ^ 1, ..end };
             let other = self.connections.host_of(there);
@@ -279,7 +279,7 @@ impl TcpHosts {
         HttpCounters { tcp: self.connections.counters(host), ..self.hosts[host.0 as usize].counters }
     }
 
-    /// Objects and bytes that a cache holds.
+    /// The number of objects in a cache, and their bytes.
     pub(crate) fn stored(&self, host: HostId) -> (usize, ByteSize) {
         match &self.hosts[host.0 as usize].role {
             Role::Cache(cache) => cache.stored(),
@@ -287,7 +287,7 @@ impl TcpHosts {
         }
     }
 
-    /// Connections that stand.
+    /// The number of open connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.count()
     }

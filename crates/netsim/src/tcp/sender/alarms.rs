@@ -1,4 +1,5 @@
-//! The one timer of a sender: a timeout, a probe, or RACK's patience; and the pacer's.
+//! The timers of a sender: one for a timeout, a probe or RACK's reordering window, and one for the
+//! pacer.
 
 use super::{Alarm, Control, LONGEST_RTO, Sender, State, TIMER_SLACK};
 use crate::tcp::rate::Sample;
@@ -10,14 +11,14 @@ impl Sender {
         self.rtt.timeout().saturating_mul(1 << self.backoff.min(16)).min(LONGEST_RTO)
     }
 
-    /// A probe, or the timeout, from now on.
+    /// Sets the timer to a probe or the timeout, from now.
     pub(super) fn set_alarm(&mut self, now: Time) {
         let Some(head) = self.sent.front() else {
             self.alarm = None;
             return;
         };
         let expiry = match self.alarm {
-            // What was planned before it does not put the timeout off.
+            // A probe or reordering timer before it does not postpone the timeout.
             Some((_, Alarm::Probe | Alarm::Reordering)) => (head.at + self.timeout()).max(now + TIMER_SLACK),
             _ => now + self.timeout(),
         };
@@ -27,10 +28,10 @@ impl Sender {
         });
     }
 
-    /// TLP's time (RFC 8985, section 7.2): two round trips; with one segment under way, whose
-    /// acknowledgement may be delayed, 200 ms more.
+    /// The time of a tail loss probe (RFC 8985, section 7.2): two round trips, plus 200 ms with one
+    /// segment in flight, whose acknowledgement may be delayed.
     pub(super) fn probe_at(&self, now: Time) -> Option<Time> {
-        if self.state != State::Open || self.told_count > 0 || self.probe.is_some() {
+        if self.state != State::Open || self.sacked_count > 0 || self.probe.is_some() {
             return None;
         }
         let more = if self.sent.len() == 1 { Duration::from_millis(200) } else { TIMER_SLACK };

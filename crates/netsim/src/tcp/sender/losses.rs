@@ -1,12 +1,12 @@
-//! What is lost: by RACK, by a timeout; and the recoveries that follow.
+//! Loss detection by RACK and by timeouts, and the recoveries that follow.
 
 use super::{Alarm, Control, REORDERING, Reduction, Sender, State};
 use larder_units::Time;
 use std::time::Duration;
 
 impl Sender {
-    /// Finds what is lost, and enters or leaves a recovery.
-    pub(super) fn judge(&mut self, now: Time) {
+    /// Detects losses, and enters or leaves a recovery.
+    pub(super) fn detect_losses(&mut self, now: Time) {
         if self.state.is_recovering() && self.una >= self.recovery_end {
             if self.state == State::Recovery {
                 self.finish_reduction();
@@ -22,21 +22,22 @@ impl Sender {
         }
     }
 
-    /// RACK (RFC 8985, section 6.2): what left before the newest that came, and a bit more than a
-    /// round trip ago, is lost. Whether something is that was sent again.
+    /// RACK (RFC 8985, section 6.2): a segment is lost if it was sent before the newest delivered
+    /// one, and more than a round trip plus the reordering window ago. Returns true if a
+    /// retransmission is lost.
     pub(super) fn find_lost(&mut self, now: Time) -> bool {
         let Some(rack) = self.rack else { return false };
         if self.alarm.is_some_and(|(_, alarm)| alarm == Alarm::Reordering) {
             self.alarm = None;
         }
-        let patience = self.patience();
+        let reordering_window = self.reordering_window();
         let mut lost_again = false;
         while let Some(&(order, seq)) = self.by_time.front() {
             let at = self.sent.partition_point(|sent| sent.seq < seq);
             let Some(sent) = self
                 .sent
                 .get_mut(at)
-                .filter(|sent| sent.seq == seq && sent.order == order && !sent.is_told && !sent.is_lost)
+                .filter(|sent| sent.seq == seq && sent.order == order && !sent.is_sacked && !sent.is_lost)
             else {
                 self.by_time.pop_front();
                 continue;
@@ -44,7 +45,7 @@ impl Sender {
             if order >= rack.order {
                 break;
             }
-            let due = sent.at + rack.rtt + patience;
+            let due = sent.at + rack.rtt + reordering_window;
             if due > now {
                 self.alarm = Some((due, Alarm::Reordering));
                 break;
@@ -58,9 +59,10 @@ impl Sender {
         lost_again
     }
 
-    /// How long a segment may be overtaken: not at all once three were, or in a recovery.
-    pub(super) fn patience(&self) -> Duration {
-        if self.state.is_recovering() || self.told_count >= REORDERING {
+    /// The reordering window: how long a segment may be overtaken. It is zero once three segments
+    /// were overtaken, or in a recovery.
+    pub(super) fn reordering_window(&self) -> Duration {
+        if self.state.is_recovering() || self.sacked_count >= REORDERING {
             return Duration::ZERO;
         }
         let quarter = self.rtt.shortest().unwrap_or_default() / 4;
@@ -95,7 +97,7 @@ impl Sender {
         }
     }
 
-    /// A timeout: all that is under way is lost, and the window begins anew at one segment.
+    /// Handles a timeout: all segments in flight are lost, and the window restarts at one segment.
     pub(super) fn on_expiry(&mut self, now: Time) {
         self.counters.timeouts += 1;
         self.tries += 1;
@@ -108,8 +110,8 @@ impl Sender {
             Control::Bbr(bbr) => bbr.on_timeout(),
         }
         let rack = self.rack;
-        for (place, sent) in self.sent.iter_mut().enumerate().filter(|(_, sent)| !sent.is_told && !sent.is_lost) {
-            // What left only now may be on its way still.
+        for (place, sent) in self.sent.iter_mut().enumerate().filter(|(_, sent)| !sent.is_sacked && !sent.is_lost) {
+            // A segment that was sent just now may still arrive.
             if place > 0 && rack.is_some_and(|rack| sent.at + rack.rtt > now) {
                 continue;
             }

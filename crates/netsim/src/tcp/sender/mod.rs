@@ -1,16 +1,16 @@
-//! The sending half: what is under way, what of it is lost, and when it is sent again.
+//! The sending half: segments in flight, which of them are lost, and when they are sent again.
 //!
-//! As Linux does it: a scoreboard of segments (RFC 2018, RFC 6675's account of what is in flight),
-//! losses found by time (RACK, RFC 8985) from each acknowledgement and from a timer, a probe for
-//! losses at the tail (TLP, the same), a timeout with Karn's rule and doubling (RFC 6298), the
-//! window in a recovery by the rate of deliveries (PRR, RFC 6937). Positions count the stream's
-//! bytes from 0; its end takes one more. Windows count segments. A segment that is sent again has
-//! the bytes that it had.
+//! The mechanisms are Linux': a scoreboard of segments (RFC 2018, with RFC 6675's count of segments
+//! in flight), losses found by time (RACK, RFC 8985) at each acknowledgement and by a timer, a
+//! probe for losses at the tail (TLP, RFC 8985), a timeout with Karn's rule and doubling (RFC
+//! 6298), and the window in a recovery by the rate of deliveries (PRR, RFC 6937). Positions count
+//! the stream's bytes from 0; its end takes one more. Windows count segments. A segment that is
+//! sent again has the same bytes.
 //!
-//! Missing: undoing a reduction that was not needed (Eifel, F-RTO), so that reordering beyond a
-//! quarter of a round trip costs more than in the kernel; the growth of RACK's patience with
-//! reordering; and the shrinking of a window that is not used. O(log n) an acknowledgement and
-//! newly told segment, n under way, 90 bytes each.
+//! Missing: undoing an unnecessary reduction (Eifel, F-RTO), so that reordering beyond a quarter of
+//! a round trip costs more than in the kernel; the growth of RACK's reordering window; and the
+//! shrinking of an unused window. O(log n) per acknowledgement and newly acknowledged segment, with
+//! n in flight, 90 bytes each.
 
 mod alarms;
 mod losses;
@@ -34,23 +34,23 @@ use std::time::Duration;
 /// The longest timeout (Linux' TCP_RTO_MAX).
 pub(super) const LONGEST_RTO: Duration = Duration::from_secs(120);
 
-/// Segments told beyond a gap that make it a loss at once (RFC 8985's DupThresh).
+/// Segments acknowledged beyond a gap that make it a loss at once (RFC 8985's DupThresh).
 const REORDERING: usize = 3;
 
-/// Where the kernel's timers cannot be earlier: two ticks of 1000 Hz.
+/// The least time of the kernel's timers: two ticks of 1000 Hz.
 const TIMER_SLACK: Duration = Duration::from_millis(2);
 
-/// Of an entry of a tree: two numbers, and what the tree adds.
+/// Bytes of a tree entry: two numbers, and the overhead of the tree.
 const NODE_BYTES: usize = 32;
 
-/// What the sender is about, in Linux' names: `Disorder` is folded into `Open`, `Cwr` is over at
+/// The state of the sender, with Linux' names. `Disorder` is part of `Open`, and `Cwr` ends at
 /// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Open,
     /// Segments were lost, and are sent again.
     Recovery,
-    /// A timeout.
+    /// After a timeout.
     Loss,
 }
 
@@ -66,18 +66,18 @@ enum Control {
     Bbr(Box<Bbr>),
 }
 
-/// A segment under way, or told to have come.
+/// A segment in flight, or acknowledged beyond a gap.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     seq: u64,
-    /// Of the stream, its end included.
+    /// The length in the stream, including its end.
     length: u32,
-    /// When it last left, and as the how many-th of all.
+    /// The time of its last transmission, and the number of that transmission.
     at: Time,
     order: u64,
     noted: Noted,
-    is_told: bool,
-    /// It is to be sent again.
+    is_sacked: bool,
+    /// Whether it is to be sent again.
     is_lost: bool,
     was_resent: bool,
 }
@@ -95,14 +95,14 @@ enum Alarm {
     Reordering,
 }
 
-/// RACK's newest delivered segment.
+/// The newest delivered segment, for RACK.
 #[derive(Clone, Copy, Debug)]
 struct Rack {
     order: u64,
     rtt: Duration,
 }
 
-/// PRR's account of a recovery.
+/// The state of PRR in a recovery.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reduction {
     from: u32,
@@ -110,12 +110,12 @@ struct Reduction {
     out: u32,
 }
 
-/// What a sender has counted.
+/// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpCounters {
-    /// Segments with bytes, those sent again included.
+    /// Segments with bytes, including those sent again.
     pub segments: u64,
-    /// Of those, sent again.
+    /// Segments sent again.
     pub retransmissions: u64,
     /// Timeouts.
     pub timeouts: u64,
@@ -127,25 +127,26 @@ pub(super) struct Sender {
     initial_window: u32,
     una: u64,
     next: u64,
-    /// What the other end takes.
+    /// The position up to which the other end accepts bytes.
     limit: u64,
-    /// What the application has written, its end included; and of that, what the send buffer has
-    /// taken.
+    /// The position up to which the application has written, including the stream's end, and the
+    /// part of it that the send buffer has taken.
     written: u64,
     buffer: u64,
     buffered: u64,
-    /// Where the stream ends, once it is closed.
+    /// The position of the stream's end, once it is closed.
     end: Option<u64>,
     sent: VecDeque<Sent>,
-    told: Ranges,
-    told_count: usize,
+    sacked: Ranges,
+    sacked_count: usize,
     lost: BTreeSet<u64>,
-    /// What left, in that order: order and position. What was sent again since stands there twice.
+    /// Transmissions in their order: number and position. A segment that was sent again occurs
+    /// twice.
     by_time: VecDeque<(u64, u64)>,
     orders: u64,
     rack: Option<Rack>,
     state: State,
-    /// Recovery and loss end where all up to here is acknowledged.
+    /// Recovery and loss end when all up to here is acknowledged.
     recovery_end: u64,
     reduction: Reduction,
     window: Window,
@@ -154,7 +155,7 @@ pub(super) struct Sender {
     backoff: u32,
     tries: u32,
     alarm: Option<(Time, Alarm)>,
-    /// What was sent up to when a probe left, and whether that was sent before.
+    /// The last position sent when a probe left, and whether the probe was a retransmission.
     probe: Option<(u64, bool)>,
     probe_due: bool,
     delivery: Delivery,
@@ -186,8 +187,8 @@ impl Sender {
             buffered: u64::from(config.send_buffer),
             end: None,
             sent: VecDeque::new(),
-            told: Ranges::default(),
-            told_count: 0,
+            sacked: Ranges::default(),
+            sacked_count: 0,
             lost: BTreeSet::new(),
             by_time: VecDeque::new(),
             orders: 0,
@@ -231,17 +232,17 @@ impl Sender {
         }
     }
 
-    /// Bytes written so far.
+    /// The number of written bytes.
     pub(super) fn written(&self) -> u64 {
         self.end.unwrap_or(self.written)
     }
 
-    /// Whether all that was written is acknowledged, the stream's end too.
+    /// Returns true if all written bytes and the stream's end are acknowledged.
     pub(super) fn is_over(&self) -> bool {
         self.end.is_some_and(|end| self.una > end)
     }
 
-    /// Whether the other end has not answered for too long.
+    /// Returns true if the other end has not answered for too long.
     pub(super) fn has_failed(&self) -> bool {
         self.tries > limits::TCP_TRIES
     }
@@ -259,19 +260,19 @@ impl Sender {
         self.rtt.shortest()
     }
 
-    /// Bytes of what it knows of segments under way.
+    /// The bytes of its records of segments.
     pub(super) fn held_bytes(&self) -> usize {
         let of_each = size_of::<Sent>() * self.sent.len() + size_of::<(u64, u64)>() * self.by_time.len();
-        of_each + NODE_BYTES * (self.lost.len() + self.told.len())
+        of_each + NODE_BYTES * (self.lost.len() + self.sacked.len())
     }
 
-    /// The other end takes bytes up to this place.
+    /// Records that the other end accepts bytes up to this position.
     pub(super) fn allow(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
     fn in_flight(&self) -> usize {
-        self.sent.len() - self.told_count - self.lost.len()
+        self.sent.len() - self.sacked_count - self.lost.len()
     }
 
     fn in_flight_segments(&self) -> u32 {
@@ -284,28 +285,28 @@ impl Sender {
         let Some(ack) = segment.ack.filter(|ack| *ack <= self.next) else { return };
         self.allow(ack + u64::from(segment.window));
         let prior = (self.in_flight_segments(), self.delivery.delivered, self.lost_count);
-        let mut news = News::default();
+        let mut summary = AckSummary::default();
         for block in segment.blocks.as_slice() {
             match block.1 <= ack {
-                true => news.twice = true,
-                false => self.tell(*block, &mut news),
+                true => summary.twice = true,
+                false => self.mark_sacked(*block, &mut summary),
             }
         }
         let advanced = ack > self.una;
-        self.take_acknowledged(ack, &mut news);
-        let rtt = self.measure(now, &mut news);
+        self.take_acknowledged(ack, &mut summary);
+        let rtt = self.measure(now, &mut summary);
         let shortest = self.rtt.shortest();
-        self.advance_rack(now, &news, shortest);
-        self.end_probe(ack, news.twice);
-        if news.delivered > 0 || self.state.is_recovering() {
-            self.judge(now);
+        self.advance_rack(now, &summary, shortest);
+        self.end_probe(ack, summary.twice);
+        if summary.delivered > 0 || self.state.is_recovering() {
+            self.detect_losses(now);
         }
-        let mut sample = self.delivery.sample(now, news.newest, shortest);
+        let mut sample = self.delivery.sample(now, summary.newest, shortest);
         sample.delivered = (self.delivery.delivered - prior.1) as u32;
         sample.lost = (self.lost_count - prior.2) as u32;
         (sample.prior_in_flight, sample.rtt) = (prior.0, rtt);
         self.control(now, &sample, advanced);
-        if (advanced || news.rearms) && self.alarm.is_none_or(|(_, alarm)| alarm != Alarm::Reordering) {
+        if (advanced || summary.rearms) && self.alarm.is_none_or(|(_, alarm)| alarm != Alarm::Reordering) {
             self.set_alarm(now);
         }
         if self.alarm.is_none() {
@@ -313,11 +314,11 @@ impl Sender {
         }
     }
 
-    /// The other end tells of bytes beyond a gap.
-    fn tell(&mut self, (start, end): (u64, u64), news: &mut News) {
+    /// Handles a block of bytes that the other end has beyond a gap.
+    fn mark_sacked(&mut self, (start, end): (u64, u64), summary: &mut AckSummary) {
         let (start, end) = (start.max(self.una), end.min(self.next));
         let mut fresh = Vec::new();
-        self.told.insert(start, end, |from, to| fresh.push((from, to)));
+        self.sacked.insert(start, end, |from, to| fresh.push((from, to)));
         for (from, to) in fresh {
             let first = self.sent.partition_point(|sent| sent.seq < from);
             for at in first..self.sent.len() {
@@ -325,39 +326,39 @@ impl Sender {
                 if sent.end() > to {
                     break;
                 }
-                if !sent.is_told {
-                    sent.is_told = true;
-                    self.told_count += 1;
+                if !sent.is_sacked {
+                    sent.is_sacked = true;
+                    self.sacked_count += 1;
                     if std::mem::take(&mut sent.is_lost) {
                         self.lost.remove(&sent.seq);
                     }
-                    news.see(sent, true);
+                    summary.add(sent, true);
                     self.delivery.delivered += 1;
                 }
             }
         }
     }
 
-    fn take_acknowledged(&mut self, ack: u64, news: &mut News) {
+    fn take_acknowledged(&mut self, ack: u64, summary: &mut AckSummary) {
         if ack <= self.una {
             return;
         }
         while let Some(sent) = self.sent.front().filter(|sent| sent.end() <= ack).copied() {
             self.sent.pop_front();
-            match sent.is_told {
-                true => self.told_count -= 1,
+            match sent.is_sacked {
+                true => self.sacked_count -= 1,
                 false => {
                     if sent.is_lost {
                         self.lost.remove(&sent.seq);
                     }
-                    news.see(&sent, false);
+                    summary.add(&sent, false);
                     self.delivery.delivered += 1;
                 }
             }
         }
         self.una = ack;
         self.fill_buffer();
-        self.told.remove_below(ack);
+        self.sacked.remove_below(ack);
         (self.backoff, self.tries) = (0, 0);
     }
 
@@ -367,37 +368,37 @@ impl Sender {
         if 3 * self.buffered.saturating_sub(self.una) > 2 * self.buffer {
             return;
         }
-        // Meanwhile all was sent: what is delivered tells nothing of the path's rate.
+        // All was sent before that, so the deliveries do not measure the path's rate.
         if self.next == self.buffered && self.in_flight() < self.window.segments as usize {
             self.delivery.on_app_limited(self.in_flight_segments());
         }
         self.buffered = self.una + self.buffer;
     }
 
-    /// Whether there is something new that the other end takes.
+    /// Returns true if there is new data that the other end accepts.
     fn has_new(&self) -> bool {
         self.next < self.written.min(self.limit).min(self.buffered)
     }
 
-    /// The round trip that an acknowledgement tells, if any: the kernel's `ca_rtt`, of its last
-    /// segment. The estimate takes the first one's.
-    fn measure(&mut self, now: Time, news: &mut News) -> Option<Duration> {
+    /// Returns the round trip of an acknowledgement, if it gives one: the kernel's `ca_rtt`, of its
+    /// last segment. The estimate uses the first segment.
+    fn measure(&mut self, now: Time, summary: &mut AckSummary) -> Option<Duration> {
         let head = self.sent.front().map(|sent| sent.at);
-        let estimate = news.first_acked.or(news.first_told).or(news.resent);
+        let estimate = summary.first_acked.or(summary.first_sacked).or(summary.resent);
         if let Some(at) = estimate {
             self.rtt.sample(now.since(at), self.una, self.next);
         }
-        // What left after the first that is missing was told: that one's timeout runs from its own
-        // time.
-        news.rearms =
-            news.first_acked.is_none() && news.first_told.is_some_and(|at| head.is_some_and(|head| at < head));
-        news.last_acked.or(news.last_told).map(|at| now.since(at))
+        // A segment that was sent after the first missing one is acknowledged, so the timeout of
+        // the missing one runs from its own time.
+        summary.rearms =
+            summary.first_acked.is_none() && summary.first_sacked.is_some_and(|at| head.is_some_and(|head| at < head));
+        summary.last_acked.or(summary.last_sacked).map(|at| now.since(at))
     }
 
-    fn advance_rack(&mut self, now: Time, news: &News, shortest: Option<Duration>) {
-        for (order, at, was_resent) in news.seen.iter().copied() {
+    fn advance_rack(&mut self, now: Time, summary: &AckSummary, shortest: Option<Duration>) {
+        for (order, at, was_resent) in summary.seen.iter().copied() {
             let rtt = now.since(at);
-            // Sooner than any round trip: it was the first sending that came.
+            // A span below any round trip means that the first transmission arrived.
             if was_resent && shortest.is_some_and(|shortest| rtt < shortest) {
                 continue;
             }
@@ -407,8 +408,8 @@ impl Sender {
         }
     }
 
-    /// TLP: whether the probe mended a loss that nobody else would have noticed (RFC 8985, section
-    /// 7.4).
+    /// TLP: checks whether the probe repaired a loss that nothing else would have shown (RFC 8985,
+    /// section 7.4).
     fn end_probe(&mut self, ack: u64, twice: bool) {
         let Some((until, was_resent)) = self.probe.filter(|(until, _)| ack >= *until) else { return };
         if was_resent && !twice && ack > until {
@@ -421,31 +422,33 @@ impl Sender {
     }
 }
 
-/// What an acknowledgement brought.
+/// The changes of an acknowledgement.
 #[derive(Default)]
-struct News {
+struct AckSummary {
     delivered: u32,
     newest: Newest,
-    /// Order, when it left, whether it had been sent again.
+    /// For each delivered segment: its transmission number, its time, and whether it was sent
+    /// again.
     seen: Vec<(u64, Time, bool)>,
     first_acked: Option<Time>,
     last_acked: Option<Time>,
-    first_told: Option<Time>,
-    last_told: Option<Time>,
+    first_sacked: Option<Time>,
+    last_sacked: Option<Time>,
     resent: Option<Time>,
     twice: bool,
     rearms: bool,
 }
 
-impl News {
-    fn see(&mut self, sent: &Sent, is_told: bool) {
+impl AckSummary {
+    fn add(&mut self, sent: &Sent, is_sacked: bool) {
         self.delivered += 1;
-        self.newest.see(sent.order, sent.at, sent.noted);
+        self.newest.update(sent.order, sent.at, sent.noted);
         self.seen.push((sent.order, sent.at, sent.was_resent));
-        // Karn: of what was sent twice, nobody knows which one came.
-        let (first, last) = match (sent.was_resent, is_told) {
+        // Karn: the acknowledgement of a segment that was sent twice may belong to either
+        // transmission.
+        let (first, last) = match (sent.was_resent, is_sacked) {
             (true, _) => return self.resent = Some(sent.at),
-            (false, true) => (&mut self.first_told, &mut self.last_told),
+            (false, true) => (&mut self.first_sacked, &mut self.last_sacked),
             (false, false) => (&mut self.first_acked, &mut self.last_acked),
         };
         first.get_or_insert(sent.at);

@@ -1,4 +1,4 @@
-//! What leaves: new segments, those that are sent again, probes; as window and pacer let them.
+//! Transmission: new segments, retransmissions and probes, as window and pacer allow.
 
 use super::{Alarm, Control, Sender, Sent, State, TIMER_SLACK};
 use crate::tcp::segment::Segment;
@@ -6,8 +6,7 @@ use larder_units::Time;
 use std::time::Duration;
 
 impl Sender {
-    /// The next segment that may leave now: its place, its length with the stream's end, and
-    /// whether that end is in it.
+    /// Returns the next segment that may leave now.
     pub(in crate::tcp) fn next_segment(&mut self, now: Time) -> Option<Segment> {
         if std::mem::take(&mut self.probe_due) && !self.sent.is_empty() {
             return self.send_probe(now);
@@ -22,7 +21,7 @@ impl Sender {
             self.note_usage(true);
             return None;
         }
-        if !self.may_leave(now) {
+        if !self.pacer_allows(now) {
             return None;
         }
         match self.lost.pop_first() {
@@ -37,11 +36,11 @@ impl Sender {
         }
         let room = (self.written - self.next).min(self.limit - self.next);
         let is_last = self.end.is_some() && room == self.written - self.next;
-        // The stream's end stands in a segment with bytes, where there are any.
+        // The end of the stream is sent in a segment with bytes, if there are any.
         let bytes = (room - u64::from(is_last)).min(u64::from(self.segment_bytes));
         let is_fin = is_last && self.next + bytes + 1 == self.written;
         let seq = self.next;
-        let sent = self.leave(now, seq, bytes as u32 + u32::from(is_fin), false);
+        let sent = self.record_transmission(now, seq, bytes as u32 + u32::from(is_fin), false);
         self.next = sent.end();
         let begins = self.sent.is_empty();
         self.sent.push_back(sent);
@@ -55,7 +54,8 @@ impl Sender {
         self.segment(&sent)
     }
 
-    /// A probe waits for the last that was sent; the timeout for the first.
+    /// Sets the timer after a transmission. A probe counts from the last transmission, the timeout
+    /// from the first.
     pub(super) fn set_alarm_after_sending(&mut self, now: Time, begins: bool) {
         let expiry = match self.alarm {
             Some((at, Alarm::Timeout)) if !begins => at,
@@ -70,7 +70,7 @@ impl Sender {
     pub(super) fn send_again(&mut self, now: Time, seq: u64) -> Segment {
         let at = self.sent.partition_point(|sent| sent.seq < seq);
         let length = self.sent[at].length;
-        let sent = self.leave(now, seq, length, true);
+        let sent = self.record_transmission(now, seq, length, true);
         self.sent[at] = sent;
         if self.state == State::Recovery {
             self.reduction.out += 1;
@@ -81,14 +81,15 @@ impl Sender {
         self.segment(&sent)
     }
 
-    /// TLP: something new where there is, else the last again that is not told to have come.
+    /// Sends a tail loss probe: new data if there is any, else the last segment that is not
+    /// acknowledged.
     pub(super) fn send_probe(&mut self, now: Time) -> Option<Segment> {
         let segment = if self.has_new() {
             let segment = self.send_new(now);
             self.probe = Some((self.next, false));
             segment
         } else {
-            let last = *self.sent.iter().rev().find(|sent| !sent.is_told)?;
+            let last = *self.sent.iter().rev().find(|sent| !sent.is_sacked)?;
             self.probe = Some((self.next, true));
             self.lost.remove(&last.seq);
             self.send_again(now, last.seq)
@@ -97,7 +98,7 @@ impl Sender {
         Some(segment)
     }
 
-    pub(super) fn leave(&mut self, now: Time, seq: u64, length: u32, again: bool) -> Sent {
+    pub(super) fn record_transmission(&mut self, now: Time, seq: u64, length: u32, again: bool) -> Sent {
         self.orders += 1;
         self.by_time.push_back((self.orders, seq));
         self.counters.segments += 1;
@@ -106,7 +107,7 @@ impl Sender {
         let noted = self.delivery.on_send(now, self.sent.is_empty());
         self.pace(now, length);
         let order = self.orders;
-        Sent { seq, length, at: now, order, noted, is_told: false, is_lost: false, was_resent: again }
+        Sent { seq, length, at: now, order, noted, is_sacked: false, is_lost: false, was_resent: again }
     }
 
     pub(super) fn segment(&self, sent: &Sent) -> Segment {
@@ -114,8 +115,8 @@ impl Sender {
         Segment { seq: sent.seq, bytes: sent.length - u32::from(is_fin), is_fin, ..Segment::default() }
     }
 
-    /// After a pause: the window of a path that may have changed is halved for each timeout that
-    /// passed (RFC 2861); BBR keeps it, as in Linux.
+    /// Restarts after an idle time. The path may have changed, so the window is halved for each
+    /// timeout that passed (RFC 2861). BBR keeps its window, as in Linux.
     pub(super) fn restart(&mut self, now: Time) {
         let idle = now.since(self.last_sent_at);
         match &mut self.control {
@@ -143,8 +144,8 @@ impl Sender {
         }
     }
 
-    /// Whether the pacer lets a segment go.
-    pub(super) fn may_leave(&mut self, now: Time) -> bool {
+    /// Returns true if the pacer allows a segment.
+    pub(super) fn pacer_allows(&mut self, now: Time) -> bool {
         let Control::Bbr(bbr) = &self.control else { return true };
         if now >= self.paced_until {
             self.burst_left = bbr.burst();
@@ -182,12 +183,12 @@ mod tests {
         let mut told = Segment { ack: Some(0), window: 1 << 20, ..Segment::default() };
         told.blocks.push((sent[1].seq, 2 * 1448));
         sender.on_ack(Time::from_millis(100), &told);
-        // Its time had come just before.
+        // The probe's timer expired just before.
         sender.probe_due = true;
         assert_eq!(sender.next_segment(Time::from_millis(100)).map(|segment| segment.seq), Some(0));
         let all = Segment { ack: Some(2 * 1448), window: 1 << 20, ..Segment::default() };
         sender.on_ack(Time::from_millis(200), &all);
-        assert_eq!((sender.told_count, sender.in_flight()), (0, 0));
+        assert_eq!((sender.sacked_count, sender.in_flight()), (0, 0));
     }
 
     #[test]
@@ -197,7 +198,7 @@ mod tests {
         sender.write(1 << 30);
         let leave = |sender: &mut Sender| std::iter::from_fn(|| sender.next_segment(Time::ZERO)).count();
         assert_eq!(leave(&mut sender), 2500);
-        // The application sleeps until a third is free.
+        // The application sleeps until a third of the buffer is free.
         for (acked, left) in [(800, 0), (834, 834)] {
             let ack = Segment { ack: Some(acked * 1448), window: u32::MAX, ..Segment::default() };
             sender.on_ack(Time::from_millis(100), &ack);

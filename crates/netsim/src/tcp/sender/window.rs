@@ -1,4 +1,4 @@
-//! The congestion window, and what an acknowledgement makes of it.
+//! The congestion window, and its changes at an acknowledgement.
 
 use super::{Control, Sender, State};
 use crate::limits;
@@ -10,9 +10,9 @@ use larder_units::Time;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Window {
     pub(in crate::tcp) segments: u32,
-    /// Below it the window grows by what is acknowledged.
+    /// Below the threshold, the window grows by the acknowledged segments.
     pub(in crate::tcp) threshold: u32,
-    /// Acknowledged towards the next segment.
+    /// Acknowledged segments that count towards the next growth.
     pub(super) count: f64,
 }
 
@@ -25,14 +25,14 @@ impl Window {
         self.segments < self.threshold
     }
 
-    /// Grows up to the threshold; what is left of `acked`.
+    /// Grows up to the threshold; returns the rest of `acked`.
     pub(in crate::tcp) fn slow_start(&mut self, acked: u32) -> u32 {
         let taken = acked.min(self.threshold.saturating_sub(self.segments));
         self.segments += taken;
         acked - taken
     }
 
-    /// Grows by a segment for each `count` acknowledged.
+    /// Grows by one segment for each `count` acknowledged.
     pub(in crate::tcp) fn grow_by_one_in(&mut self, count: f64, acked: u32) {
         if self.count >= count {
             self.count = 0.0;
@@ -58,7 +58,7 @@ impl Sender {
         match &mut self.control {
             Control::Bbr(bbr) => {
                 bbr.on_ack(now, sample, ack, &mut self.window);
-                // What is delivered at four segments a round trip says nothing of the path's rate.
+                // Deliveries at four segments per round trip do not measure the path's rate.
                 if bbr.is_probing_rtt() {
                     self.delivery.on_app_limited(ack.in_flight);
                 }
@@ -79,7 +79,7 @@ impl Sender {
 
     /// PRR (RFC 6937) with its slow start bound.
     pub(super) fn reduce_by_rate(&mut self, sample: &Sample, advanced: bool) {
-        // What delivers nothing lets nothing go: the window stays.
+        // Without deliveries nothing may be sent, so the window stays.
         if sample.delivered == 0 {
             return;
         }

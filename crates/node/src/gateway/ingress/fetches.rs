@@ -407,7 +407,7 @@ impl Fetches {
             Progress::Running => self.ready.push_back(id),
             Progress::Done => {
                 if reading.fetcher.rtt().smoothed().is_some() {
-                    self.rtt = reading.fetcher.rtt().rested();
+                    self.rtt = reading.fetcher.rtt().without_backoff();
                 }
                 events.push((id, Event::End));
                 self.remove(id);

@@ -1,35 +1,41 @@
 //! The consumer: fetches one object by name, segment by segment, in order.
 //!
-//! First it asks `<name>/32=metadata` for the current version (RDR; skipped where the name ends in
-//! a version), then for `<version>/seg=0`, `seg=1`, … as many at once as congestion control allows,
-//! until FinalBlockId tells the end. Every Data is checked: its name must be one that was asked
-//! for, its digest or signature must hold, and what it says of the end must fit what arrived
-//! before. Where the metadata, signed with a key that is asked for, names a
-//! [manifest](crate::manifest), that is fetched first, and its digests take the place of the
-//! segments' signatures.
+//! The first Interest is for `<name>/32=metadata`, to learn the current version (RDR; skipped if
+//! the name ends in a version). Then follow Interests for `<version>/seg=0`, `seg=1`, …, as many at
+//! once as congestion control allows, until FinalBlockId gives the end. Every Data is checked: its
+//! name must have been requested, its digest or signature must be valid, and its statement about
+//! the end must agree with the earlier segments. If the metadata is signed with a required key and
+//! names a [manifest](crate::manifest), the manifest is fetched first, and its digests take the
+//! place of the segments' signatures.
 //!
-//! With [`Naming::DiscoverOrPlain`], one Data of the name itself will do: it is asked for once the
-//! metadata has timed out, is none, or has no route. The metadata wins if it comes first. Of a name
-//! that ends in a version, such as a certificate's, the first segment takes the place of the
+//! With [`Naming::DiscoverOrPlain`], one Data of the name itself suffices. It is requested once the
+//! metadata has timed out, is missing, or has no route. The metadata wins if it arrives first. For
+//! a name that ends in a version, such as a certificate's, the first segment takes the place of the
 //! metadata.
 //!
-//! The rules for FinalBlockId: it may come with any segment, or only with the last; it may move
-//! while the end is still ahead (a producer that learns its length late), but never before a
-//! segment that arrived, and never once a segment has called itself the last.
+//! FinalBlockId may come with any segment, or only with the last. It may move while the end is
+//! still ahead (a producer that learns its length late), but never before a segment that arrived,
+//! and never after a segment has named itself as the last.
 //!
-//! A way that stalls, behind a TCP connection that recovers from losses of its own, has lost
-//! nothing. So where many Interests are in flight and none that was sent later than the oldest is
-//! answered, its time-out asks for it alone, whatever is left of the window, and begins anew,
-//! doubled, for the others (as RFC 6298, 5.4 to 5.6; what is no answer does not end that). What
-//! comes then tells: an Interest that was sent once, before the time-out, and answered after more
-//! than it allowed, proves it to have been too early, and congestion control goes back to where it
-//! was (RFC 4015, with this proof in the place of time stamps).
+//! A path may stall without a loss, for example behind a TCP connection that recovers from losses
+//! of its own. If many Interests are in flight and none that was sent later than the oldest is
+//! answered, the timeout sends only the oldest again, whatever is left of the window. The timeout
+//! of the others is doubled and starts again (as in RFC 6298, 5.4 to 5.6; only an answer ends
+//! this). If an Interest that was sent once, before the timeout, is answered after more than the
+//! timeout, the timeout was too early, and congestion control returns to its earlier state (RFC
+//! 4015, with this proof in place of time stamps).
 //!
-//! The host owns time and the wire: it calls [`Fetcher::poll`] until it returns false and sends
-//! what was written, hands in Data, Nacks and the passing of [`Fetcher::next_timeout`], and polls
-//! again after each. Content comes out of [`Fetcher::on_data`] in order, through a closure: a
-//! segment that is in order already is not copied; those that came early wait in a window of at
-//! most [`FetchOptions::max_window`] segments.
+//! The host owns the time and the network. It calls [`Fetcher::poll`] until it returns false and
+//! sends what was written. It passes Data, Nacks and the expiry of [`Fetcher::next_timeout`] to the
+//! fetcher, and polls again after each. [`Fetcher::on_data`] returns content in order through a
+//! closure. A segment that arrives in order is not copied; early ones wait in a window of at most
+//! [`FetchOptions::max_window`] segments.
+
+mod options;
+mod progress;
+
+pub use options::{FetchOptions, Naming};
+pub use progress::{FetchStats, Progress};
 
 use crate::congestion::{Answer, Congestion, CongestionControl, PathFeedback, Signal};
 use crate::error::{EndProblem, FetchError, MetadataProblem, Refusal};
@@ -37,102 +43,13 @@ use crate::limits;
 use crate::manifest::Digest;
 use crate::metadata::{METADATA_KEYWORD, Metadata};
 use crate::object::{End, Object, segment_under};
-use crate::pacer::{Clock, Pacer};
+use crate::pacer::Pacer;
 use crate::rtt::RttEstimator;
 use crate::window::{Sent, Window};
 use larder_packet::tlv::{nni_len, tlv_len, write_header, write_nni, write_tlv};
 use larder_packet::{Data, DigestVerifier, NackReason, Name, NameRef, Verifier, types};
 use larder_units::{Stream, Time};
 use std::time::Duration;
-
-/// How a [`Fetcher`] fetches.
-#[derive(Clone, Copy, Debug)]
-pub struct FetchOptions {
-    /// InterestLifetime of every Interest.
-    pub lifetime: Duration,
-    /// How often one Interest is retransmitted before the transfer fails.
-    pub retries: u32,
-    /// Most segments between the next to deliver and the furthest asked for: bounds the Interests
-    /// in flight and the memory.
-    pub max_window: usize,
-    /// Largest object accepted, bytes. Every segment counts as at least one.
-    pub max_bytes: u64,
-    /// Whether to ask for the version first.
-    pub naming: Naming,
-    /// The clock by which Interests leave.
-    pub clock: Clock,
-}
-
-impl Default for FetchOptions {
-    fn default() -> Self {
-        FetchOptions {
-            lifetime: limits::DEFAULT_LIFETIME,
-            retries: limits::DEFAULT_RETRIES,
-            max_window: limits::MAX_WINDOW,
-            max_bytes: limits::MAX_OBJECT_BYTES,
-            naming: Naming::Discover,
-            clock: Clock::default(),
-        }
-    }
-}
-
-/// Where an object's segments are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Naming {
-    /// Under the version that the metadata tells; under the name itself where that ends in a
-    /// version.
-    Discover,
-    /// As [`Naming::Discover`]. Where there is no metadata, the object is the one Data of that
-    /// name.
-    DiscoverOrPlain,
-    /// Under the name itself, whatever it ends in.
-    Exact,
-}
-
-/// How far a transfer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress<'a> {
-    /// There is more to come.
-    Running,
-    /// Every byte was delivered.
-    Done,
-    /// It will not be completed.
-    Failed(&'a FetchError),
-}
-
-/// What a transfer did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FetchStats {
-    /// Interests sent, retransmissions included.
-    pub interests: u64,
-    /// Interests sent again.
-    pub retransmissions: u64,
-    /// Retransmission time-outs.
-    pub time_outs: u64,
-    /// Times that what came after one or more of them proved them to have been too early.
-    pub early_time_outs: u64,
-    /// Packets of the manifest that arrived and were right; 0 where there is none, or no key to
-    /// check it.
-    pub manifest_packets: u64,
-    /// Segments that arrived and were right.
-    pub segments: u64,
-    /// Bytes delivered, in order.
-    pub bytes: u64,
-    /// Data with a congestion mark.
-    pub marks: u64,
-    /// Nacks for Interests in flight.
-    pub nacks: u64,
-    /// Data and Nacks for what was not asked for, or arrived already.
-    pub unexpected: u64,
-    /// Data with a wrong digest or signature.
-    pub rejected: u64,
-    /// Data signed with a key that there was no verifier for, and taken as they are.
-    pub unverified: u64,
-    /// Times that congestion control reduced its window.
-    pub reductions: u64,
-    /// Most bytes that waited for a missing segment.
-    pub peak_buffered_bytes: usize,
-}
 
 /// Fetches one object. See the module's documentation.
 pub struct Fetcher {
@@ -143,40 +60,40 @@ pub struct Fetcher {
     target: Target,
     window: Window,
     pacer: Pacer,
-    /// True where the last poll stopped at the congestion window, so that it may grow.
+    /// Whether the last poll stopped at the congestion window, which may grow then.
     window_limited: bool,
-    /// A burst has begun, and goes on until the window is full.
+    /// Whether a burst has begun. It continues until the window is full.
     in_burst: bool,
     rtt: RttEstimator,
     backed_off_at: Option<Time>,
-    /// In a stall, nothing times out before.
+    /// The end of a stall; nothing times out before it.
     stalled_until: Option<Time>,
-    /// The Interest that asks about the stall is to leave: what else is in flight may be more than
-    /// the reduced window.
+    /// Whether a probe of the stall is due. It may leave even if more is in flight than the reduced
+    /// window allows.
     probe_due: bool,
-    /// The Interest sent last, and its segment, of those that were sent once and answered.
+    /// The latest transmission, with its segment, among answered Interests that were sent once.
     last_answered: Option<(Time, u64)>,
-    doubt: Option<Doubt>,
+    suspect_timeout: Option<SuspectTimeout>,
     stats: FetchStats,
 }
 
-/// A time-out that may have been too early.
-struct Doubt {
+/// The state before a timeout that may have been too early.
+struct SuspectTimeout {
     at: Time,
-    /// What it allowed.
+    /// The timeout's length.
     rto: Duration,
-    /// As it was before.
+    /// The congestion control before it.
     congestion: Box<dyn CongestionControl>,
 }
 
-/// What the Interests in flight ask for.
+/// The target of the Interests in flight.
 enum Target {
     Metadata(Discovery),
     Segments(Object),
     Failed(FetchError),
 }
 
-/// The number of the metadata, or the first segment, in the window of a discovery.
+/// The number of the metadata, or of the first segment, in the window of a discovery.
 const METADATA: u64 = 0;
 /// The number of the Data of the object's own name there.
 const PLAIN: u64 = 1;
@@ -185,20 +102,21 @@ const PLAIN: u64 = 1;
 struct Discovery {
     object: Name,
     metadata: Name,
-    /// Whether the first segment is asked for in place of the metadata: the name has a version.
+    /// Whether the first segment is requested in place of the metadata, because the name has a
+    /// version.
     is_segment: bool,
-    /// Whether Data of the object's name is asked for.
-    asks_plain: bool,
-    /// Why there is no metadata.
+    /// Whether Data of the object's name is requested.
+    requests_plain: bool,
+    /// The reason why there is no metadata.
     failure: Option<Box<FetchError>>,
-    /// A Data of a longer name, which is not what was asked for.
+    /// A Data of a longer name, which was not requested.
     found: Option<Name>,
 }
 
 impl Fetcher {
-    /// A transfer of the object `name`. Without a `verifier`, digests are checked and other
-    /// signatures are counted as unverified; with one, it must accept every Data. `nonces` must
-    /// differ from transfer to transfer.
+    /// Creates a transfer of the object `name`. Without a `verifier`, digests are checked and other
+    /// signatures are counted as unverified. A verifier must accept every Data. `nonces` must
+    /// differ between transfers.
     pub fn new(
         name: Name,
         options: FetchOptions,
@@ -220,7 +138,7 @@ impl Fetcher {
                 object: name,
                 metadata,
                 is_segment,
-                asks_plain: false,
+                requests_plain: false,
                 failure: None,
                 found: None,
             })
@@ -240,25 +158,25 @@ impl Fetcher {
             stalled_until: None,
             probe_due: false,
             last_answered: None,
-            doubt: None,
+            suspect_timeout: None,
             stats: FetchStats::default(),
         }
     }
 
-    /// The same, with round trips that were measured on the way before: the first time-out need not
-    /// be guessed.
+    /// Sets round trips that were measured on the path before, so that the first timeout is not a
+    /// guess.
     #[must_use]
     pub fn with_rtt(mut self, rtt: RttEstimator) -> Self {
         self.rtt = rtt;
         self
     }
 
-    /// Appends the next Interest to `out`; false where none is to be sent now. Call it until then,
-    /// after every event.
+    /// Appends the next Interest to `out`. Returns false if none should be sent now. The host calls
+    /// it until then, after every event.
     pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let last = match &self.target {
-            Target::Metadata(discovery) => Some(if discovery.asks_plain { PLAIN } else { METADATA }),
-            Target::Segments(object) if !object.done => object.last_to_ask_for(),
+            Target::Metadata(discovery) => Some(if discovery.requests_plain { PLAIN } else { METADATA }),
+            Target::Segments(object) if !object.done => object.last_to_request(),
             _ => return false,
         };
         let discovers = matches!(self.target, Target::Metadata(_));
@@ -283,26 +201,26 @@ impl Fetcher {
         true
     }
 
-    /// Whether the congestion window lets another Interest go: with others, once there is room for
-    /// a burst.
+    /// Returns true if the congestion window allows another Interest. A burst begins when there is
+    /// room for all of it.
     fn has_room(&mut self) -> bool {
         let (window, in_flight) = (self.congestion.window().max(1), self.window.in_flight());
         self.in_burst = in_flight < window && (self.in_burst || in_flight + self.congestion.burst() <= window);
         self.in_burst
     }
 
-    /// Takes a Data from the network, with what the path said along with it. What is now in order
+    /// Handles a Data, with the state of the path that came with it. Content that is now in order
     /// goes to `sink`, piece by piece.
     pub fn on_data(&mut self, now: Time, data: &Data<'_>, path: impl Into<PathFeedback>, mut sink: impl FnMut(&[u8])) {
         self.arrived(now);
-        let Some(sent) = self.asked_for(data.name, true) else {
+        let Some(sent) = self.pending_for(data.name, true) else {
             self.stats.unexpected += 1;
-            self.note_other(data.name);
+            self.record_longer_name(data.name);
             return;
         };
         if !self.is_genuine(sent.segment, data) {
             self.stats.rejected += 1;
-            self.give_back(sent, Refusal::BadSignature);
+            self.send_again(sent, Refusal::BadSignature);
             return;
         }
         self.account(now, sent, path.into());
@@ -329,39 +247,40 @@ impl Fetcher {
         match outcome {
             Ok(()) => {}
             Err(error @ FetchError::BadMetadata { problem: MetadataProblem::Manifest, .. }) => self.fail(error),
-            Err(error @ FetchError::BadMetadata { .. }) => self.do_without_metadata(error),
+            Err(error @ FetchError::BadMetadata { .. }) => self.on_missing_metadata(error),
             Err(error) => self.fail(error),
         }
     }
 
-    /// Takes a Nack for the Interest of this name.
+    /// Handles a Nack for the Interest of this name.
     pub fn on_nack(&mut self, now: Time, interest: NameRef<'_>, reason: NackReason) {
         self.arrived(now);
-        let Some(sent) = self.asked_for(interest, false) else {
+        let Some(sent) = self.pending_for(interest, false) else {
             self.stats.unexpected += 1;
             return;
         };
         self.stats.nacks += 1;
         (self.stalled_until, self.probe_due) = (None, false);
         match reason {
-            // Nothing has ever come: there is no use in asking again.
+            // Before the first segment, a retransmission would have no effect.
             NackReason::NoRoute if self.stats.segments == 0 => {
                 let error = FetchError::NoRoute { name: interest.to_name() };
                 match sent.segment {
-                    METADATA => self.do_without_metadata(error),
+                    METADATA => self.on_missing_metadata(error),
                     _ => self.fail(error),
                 }
             }
-            // The route went while we were fetching, and may come back.
+            // The route disappeared during the transfer and may return.
             NackReason::NoRoute => self.window.refuse(sent.segment, Refusal::NoRoute),
-            // Another Interest with this nonce is on its way: a new nonce is all it takes.
-            NackReason::Duplicate => self.give_back(sent, Refusal::Nack),
+            // The network has another Interest with this nonce, so a new nonce suffices.
+            NackReason::Duplicate => self.send_again(sent, Refusal::Nack),
             NackReason::Congestion => {
                 self.on_congestion(now, sent, Signal::Nack);
                 match self.congestion.rate() {
-                    // It has its turn by the rate.
-                    Some(_) => self.give_back(sent, Refusal::Congestion),
-                    // At once, it would only be refused again: a window knows no later.
+                    // The rate determines the time of the retransmission.
+                    Some(_) => self.send_again(sent, Refusal::Congestion),
+                    // An immediate retransmission would be refused again, and a window has no
+                    // notion of a later time.
                     None => self.window.refuse(sent.segment, Refusal::Congestion),
                 }
             }
@@ -369,7 +288,7 @@ impl Fetcher {
         }
     }
 
-    /// When [`Fetcher::on_timeout`] is to be called, if nothing else happens before.
+    /// The time at which [`Fetcher::on_timeout`] should be called if nothing else happens before.
     pub fn next_timeout(&self) -> Option<Time> {
         let running = self.progress() == Progress::Running;
         self.rto_deadline().into_iter().chain(self.pacer.next_timeout()).min().filter(|_| running)
@@ -380,36 +299,37 @@ impl Fetcher {
         Some(self.stalled_until.map_or(deadline, |until| until.max(deadline)))
     }
 
-    /// Takes the passing of time: Interests without an answer are to be sent again, and some may be
-    /// due.
+    /// Handles the passing of time: retransmits unanswered Interests, and lets due Interests leave.
     pub fn on_timeout(&mut self, now: Time) {
         self.pacer.advance(now, self.congestion.rate());
         while self.progress() == Progress::Running {
             let Some(sent) = self.window.oldest().filter(|_| self.rto_deadline() <= Some(now)) else { return };
             if let Some(refusal) = sent.refused {
-                self.give_back(sent, refusal);
+                self.send_again(sent, refusal);
                 continue;
             }
             self.stats.time_outs += 1;
             let overtaken = self.last_answered >= Some((sent.sent_at, sent.segment));
-            let stalls = self.doubt.is_none() && !overtaken && self.window.in_flight() >= limits::STALLED_INTERESTS;
-            if self.doubt.is_none() {
-                self.doubt = Some(Doubt { at: now, rto: self.rtt.rto(), congestion: self.congestion.snapshot() });
+            let stalls =
+                self.suspect_timeout.is_none() && !overtaken && self.window.in_flight() >= limits::STALLED_INTERESTS;
+            if self.suspect_timeout.is_none() {
+                self.suspect_timeout =
+                    Some(SuspectTimeout { at: now, rto: self.rtt.rto(), congestion: self.congestion.snapshot() });
             }
-            // Once a round trip, like congestion control: what was sent before the last backoff
-            // tells nothing new.
+            // Backs off once per round trip, like congestion control. An Interest sent before the
+            // last backoff gives no new information.
             if self.backed_off_at.is_none_or(|at| sent.sent_at >= at) {
                 self.rtt.back_off();
                 self.backed_off_at = Some(now);
             }
             (self.stalled_until, self.probe_due) = (stalls.then(|| now + self.rtt.rto()), stalls);
             self.reduce(now, sent, Signal::TimeOut);
-            self.look_for_plain();
-            self.give_back(sent, Refusal::TimeOut);
+            self.request_plain();
+            self.send_again(sent, Refusal::TimeOut);
         }
     }
 
-    /// How far the transfer is.
+    /// The progress of the transfer.
     pub fn progress(&self) -> Progress<'_> {
         match &self.target {
             Target::Segments(object) if object.done => Progress::Done,
@@ -418,12 +338,12 @@ impl Fetcher {
         }
     }
 
-    /// What happened so far.
+    /// The counters of the transfer.
     pub fn stats(&self) -> &FetchStats {
         &self.stats
     }
 
-    /// What congestion control allows now: Interests in flight, and Interests a second where it has
+    /// The allowance of congestion control: Interests in flight, and Interests per second if it has
     /// a rate.
     pub fn allowance(&self) -> (usize, Option<f64>) {
         (self.congestion.window(), self.congestion.rate())
@@ -439,15 +359,16 @@ impl Fetcher {
         self.object().map(|object| &object.prefix)
     }
 
-    /// Bytes of the whole object, as the metadata announced them or as the number of segments
-    /// suggests; `None` while neither is known.
+    /// The size of the whole object, from the metadata or estimated by the number of segments;
+    /// `None` while neither is known.
     pub fn expected_bytes(&self) -> Option<u64> {
         let object = self.object()?;
         let by_segments = || object.end?.last.checked_add(1)?.checked_mul(object.first_segment_bytes?);
         object.announced_bytes.or_else(by_segments)
     }
 
-    /// A packet woke the host: what was due before it, was due at the rate before it.
+    /// Records the arrival of a packet. Interests that became due before it became due at the
+    /// earlier rate.
     fn arrived(&mut self, now: Time) {
         self.pacer.advance(now, self.congestion.rate());
         self.pacer.arrived(now);
@@ -460,24 +381,25 @@ impl Fetcher {
         }
     }
 
-    /// The pending Interest that this name answers (`data`), or is the name of.
-    fn asked_for(&self, name: NameRef<'_>, data: bool) -> Option<Sent> {
+    /// Returns the pending Interest that this name answers (for Data), or that has this name (for a
+    /// Nack).
+    fn pending_for(&self, name: NameRef<'_>, data: bool) -> Option<Sent> {
         let segment = match &self.target {
             Target::Metadata(Discovery { object, .. }) if name == object.as_name() => PLAIN,
             Target::Metadata(Discovery { metadata, .. }) if data => {
                 name.starts_with(metadata.as_name()).then_some(METADATA)?
             }
             Target::Metadata(Discovery { metadata, .. }) => (name == metadata.as_name()).then_some(METADATA)?,
-            // A Nack's Interest may be one that asked by its digest.
+            // The Interest of a Nack may contain a digest.
             Target::Segments(object) => {
-                segment_under(object.asked_under(), if data { name } else { name.strip_implicit_digest().0 })?
+                segment_under(object.request_prefix(), if data { name } else { name.strip_implicit_digest().0 })?
             }
             Target::Failed(_) => return None,
         };
         self.window.pending(segment)
     }
 
-    /// Whether this is what the producer made, as far as anything tells.
+    /// Returns true if the Data is authentic as far as it can be checked.
     fn is_genuine(&mut self, segment: u64, data: &Data<'_>) -> bool {
         if let Some(digest) = self.digest_of(segment) {
             return data.implicit_digest() == *digest;
@@ -494,23 +416,23 @@ impl Fetcher {
         }
     }
 
-    /// The implicit digest of what the Interest for this segment asks for, where a manifest tells
-    /// it.
+    /// Returns the implicit digest of this segment's Data, if a manifest names it.
     fn digest_of(&self, segment: u64) -> Option<&Digest> {
         self.object()?.digest_of(segment)
     }
 
-    /// Round trip and congestion control for an answer.
+    /// Updates the round trip and congestion control for an answer.
     fn account(&mut self, now: Time, sent: Sent, path: PathFeedback) {
         let rtt = (sent.sends == 1).then(|| now.since(sent.sent_at));
-        // The answer to the probe, or to what it repeats: it does not tell which, but the others
-        // come next if they come at all.
-        self.stalled_until = self.stalled_until.filter(|_| rtt.is_none()).map(|_| now + self.rtt.rested().rto());
+        // This answers the probe or the Interest that it repeats. The other answers follow next if
+        // they come at all.
+        self.stalled_until =
+            self.stalled_until.filter(|_| rtt.is_none()).map(|_| now + self.rtt.without_backoff().rto());
         self.probe_due = false;
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
             self.last_answered = self.last_answered.max(Some((sent.sent_at, sent.segment)));
-            self.settle_doubt(sent, rtt);
+            self.settle_suspect_timeout(sent, rtt);
         }
         let smoothed_rtt = self.rtt.smoothed();
         let PathFeedback { marked, granted_rate } = path;
@@ -522,19 +444,20 @@ impl Fetcher {
         }
     }
 
-    /// The first answer to an Interest that was sent once tells whether the time-outs before it
+    /// Decides by the first answer to an Interest that was sent once whether the timeouts before it
     /// were too early.
-    fn settle_doubt(&mut self, sent: Sent, rtt: Duration) {
-        let Some(doubt) = self.doubt.take() else { return };
-        if sent.sent_at <= doubt.at && rtt > doubt.rto {
+    fn settle_suspect_timeout(&mut self, sent: Sent, rtt: Duration) {
+        let Some(suspect_timeout) = self.suspect_timeout.take() else { return };
+        if sent.sent_at <= suspect_timeout.at && rtt > suspect_timeout.rto {
             self.stats.early_time_outs += 1;
-            self.congestion = doubt.congestion;
+            self.congestion = suspect_timeout.congestion;
         }
     }
 
-    /// The network says that it is congested: whatever the time-outs were, this is no doubt.
+    /// Handles a report of congestion. It confirms the timeouts, so there is no return to the
+    /// earlier state.
     fn on_congestion(&mut self, now: Time, sent: Sent, signal: Signal) {
-        self.doubt = None;
+        self.suspect_timeout = None;
         self.reduce(now, sent, signal);
     }
 
@@ -563,7 +486,7 @@ impl Fetcher {
         let mut object = Object::new(metadata.name, metadata.size_bytes);
         object.end = metadata.last_segment.map(|last| End { last, firm: false });
         // Without a key to check the metadata, its manifest proves no more than the segments' own
-        // digests do.
+        // digests.
         if let Some(root) = metadata.manifest.filter(|_| self.verifier.is_some()) {
             object.expect_manifest(root).ok_or_else(|| bad(MetadataProblem::Manifest))?;
         }
@@ -572,7 +495,7 @@ impl Fetcher {
         Ok(())
     }
 
-    /// The Data of the object's own name is the object.
+    /// Completes the transfer with the Data of the object's own name.
     fn on_plain(&mut self, data: &Data<'_>, sink: &mut impl FnMut(&[u8])) -> Result<(), FetchError> {
         let bytes = data.content.len() as u64;
         if bytes.max(1) > self.options.max_bytes {
@@ -587,40 +510,40 @@ impl Fetcher {
         Ok(())
     }
 
-    /// The metadata did not come in time: asks for Data of the object's name too, where that will
-    /// do.
-    fn look_for_plain(&mut self) {
+    /// Requests Data of the object's name too, if allowed, because the metadata did not come in
+    /// time.
+    fn request_plain(&mut self) {
         let Target::Metadata(discovery) = &mut self.target else { return };
-        discovery.asks_plain |= self.options.naming == Naming::DiscoverOrPlain;
+        discovery.requests_plain |= self.options.naming == Naming::DiscoverOrPlain;
     }
 
-    /// There is no metadata: asks for Data of the object's name, where that will do.
-    fn do_without_metadata(&mut self, error: FetchError) {
+    /// Requests Data of the object's name, if allowed, because there is no metadata.
+    fn on_missing_metadata(&mut self, error: FetchError) {
         match &mut self.target {
             Target::Metadata(discovery) if self.options.naming == Naming::DiscoverOrPlain => {
-                discovery.asks_plain = true;
+                discovery.requests_plain = true;
                 discovery.failure = Some(Box::new(error));
                 self.window.deliver(METADATA, &[], &mut |_| ());
-                self.give_up_for_found();
+                self.fail_with_longer_name();
             }
             _ => self.fail(error),
         }
     }
 
-    /// Notes a Data that a look for the object's name brought, and that has a longer name.
-    fn note_other(&mut self, name: NameRef<'_>) {
+    /// Records a Data with a longer name, in answer to an Interest for the object's name.
+    fn record_longer_name(&mut self, name: NameRef<'_>) {
         let Target::Metadata(discovery) = &mut self.target else { return };
-        if discovery.asks_plain && name.starts_with(discovery.object.as_name()) {
+        if discovery.requests_plain && name.starts_with(discovery.object.as_name()) {
             discovery.found = Some(name.to_name());
-            let asked_often = |sent: Sent| sent.sends >= limits::METADATA_SENDS_WHERE_OTHERS_ANSWER;
-            if discovery.failure.is_some() || self.window.pending(METADATA).is_some_and(asked_often) {
-                self.give_up_for_found();
+            let sent_often = |sent: Sent| sent.sends >= limits::METADATA_SENDS_WHERE_OTHERS_ANSWER;
+            if discovery.failure.is_some() || self.window.pending(METADATA).is_some_and(sent_often) {
+                self.fail_with_longer_name();
             }
         }
     }
 
-    /// Fails where only Data of a longer name is there.
-    fn give_up_for_found(&mut self) {
+    /// Fails if there is only Data of a longer name.
+    fn fail_with_longer_name(&mut self) {
         let Target::Metadata(Discovery { object, found: Some(found), .. }) = &self.target else { return };
         self.target = Target::Failed(FetchError::OnlyLonger { name: object.clone(), found: found.clone() });
     }
@@ -655,7 +578,7 @@ impl Fetcher {
             _ => None,
         };
         let error = match (metadata, error) {
-            // The object's own name has none either, and is what the user knows.
+            // Reports the error of the object's own name, which the user knows.
             (None, error) | (Some(_), error @ FetchError::NotFound { .. }) => error,
             (Some(metadata), error) if matches!(*metadata, FetchError::NoRoute { .. }) => error,
             (Some(metadata), error) => FetchError::NoObject { metadata, plain: Box::new(error) },
@@ -663,12 +586,12 @@ impl Fetcher {
         self.target = Target::Failed(error);
     }
 
-    /// Has a segment sent again, unless that was done often enough.
-    fn give_back(&mut self, sent: Sent, last: Refusal) {
+    /// Schedules the retransmission of a segment, or fails if it was sent too often.
+    fn send_again(&mut self, sent: Sent, last: Refusal) {
         if sent.sends > self.options.retries {
             let error = FetchError::NoAnswer { name: self.interest_name(sent.segment), sends: sent.sends, last };
             match self.target {
-                Target::Metadata(_) if sent.segment == METADATA => self.do_without_metadata(error),
+                Target::Metadata(_) if sent.segment == METADATA => self.on_missing_metadata(error),
                 _ => self.fail(error),
             }
         } else {
@@ -681,7 +604,7 @@ impl Fetcher {
             Target::Metadata(discovery) if segment == PLAIN => discovery.object.clone(),
             Target::Metadata(discovery) => discovery.metadata.clone(),
             Target::Segments(object) => {
-                let mut name = object.asked_under().clone();
+                let mut name = object.request_prefix().clone();
                 name.push_segment(segment);
                 name
             }
@@ -689,15 +612,14 @@ impl Fetcher {
         }
     }
 
-    /// Written by hand in one pass: this and the check of the digest are all the work that a
-    /// segment is.
+    /// Encodes by hand in one pass. This and the check of the digest are all the work per segment.
     fn encode_interest(&mut self, segment: u64, out: &mut Vec<u8>) {
-        // Asked for again, it is asked for by its digest, where that is known: a cache that holds
-        // something else under the name is passed by.
+        // A retransmission contains the digest, if it is known, so that a cache with other Data
+        // under the name does not answer.
         let again = self.window.pending(segment).is_some();
         let digest = self.digest_of(segment).filter(|_| again).copied();
         let (prefix, selectors, segment): (_, &[u8], _) = match &self.target {
-            // Asked for again, Data of a longer name will tell what is there.
+            // A retransmission also accepts Data of a longer name, to learn what exists.
             Target::Metadata(discovery) if segment == PLAIN && again => {
                 (&discovery.object, &[types::CAN_BE_PREFIX as u8, 0], None)
             }
@@ -706,7 +628,7 @@ impl Fetcher {
             Target::Metadata(discovery) => {
                 (&discovery.metadata, &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0], None)
             }
-            Target::Segments(object) => (object.asked_under(), &[], Some(segment)),
+            Target::Segments(object) => (object.request_prefix(), &[], Some(segment)),
             Target::Failed(_) => return,
         };
         let prefix = prefix.as_name().as_bytes();
