@@ -1,12 +1,11 @@
-//! In which form a request is asked: shared, so that others who ask the same get the same, or in
-//! full.
+//! The form of a request: shared, so that equal requests get the same answer, or in full.
 //!
-//! Shared are GET and HEAD without a body, credentials, cookies and wishes about the response's
-//! age. Of these the fields pass that select a representation ([`SELECTING`]); the others tell of
-//! one client (`User-Agent`, `Referer`, `X-Forwarded-For`), and would make of one page as many
-//! names as there are clients. Nothing is decided by that: a response whose `Vary` names a field
-//! that did not pass is not given in this form ([`is_enough`]), nor one that a shared cache might
-//! not reuse.
+//! The shared form is for GET and HEAD without a body, credentials, cookies, or directives about
+//! the response's age. The fields that select a representation pass ([`SELECTING`]). The other
+//! fields identify one client (`User-Agent`, `Referer`, `X-Forwarded-For`), and would give one page
+//! as many names as there are clients. This loses nothing: a response whose `Vary` names a field
+//! that did not pass is not given in this form ([`is_enough`]), nor one that a shared cache may not
+//! reuse.
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, COOKIE, IF_MATCH, IF_MODIFIED_SINCE,
@@ -26,16 +25,16 @@ pub static SELECTING: [HeaderName; 11] = [
     IF_UNMODIFIED_SINCE,
     ORIGIN,
     RANGE,
-    // Pages tell clients to come by https; the name of an object does not say how they came.
+    // Pages redirect clients to https, and the name of an object does not have the scheme.
     HeaderName::from_static("x-forwarded-proto"),
 ];
 
-/// The fields of the shared form; `None` where it is to be asked in full. `headers` are those for
-/// the origin.
+/// Returns the fields of the shared form; `None` if the request has to be sent in full. `headers`
+/// are those for the origin.
 pub fn shared(method: &Method, has_body: bool, headers: &HeaderMap) -> Option<HeaderMap> {
     let plain = matches!(*method, Method::GET | Method::HEAD) && !has_body;
     let own = ABSENT.iter().any(|name| headers.contains_key(name));
-    // A request that comes round again must be seen to.
+    // A request in a loop has to be detected.
     if !plain || own || larder_http::cdn_loop_count(headers) > 1 {
         return None;
     }
@@ -48,11 +47,11 @@ pub fn shared(method: &Method, has_body: bool, headers: &HeaderMap) -> Option<He
     Some(fields)
 }
 
-/// Requests in the shared form have none of these: a response that varies by them is decided on,
-/// too.
+/// Fields that no request in the shared form has: a response that varies by them is decided too.
 static ABSENT: [HeaderName; 4] = [AUTHORIZATION, COOKIE, CACHE_CONTROL, PRAGMA];
 
-/// Whether the fields of the shared form decide on this response: its `Vary` names no other.
+/// Returns true if the fields of the shared form decide on this response: its `Vary` names no
+/// other.
 pub fn is_enough(response: &HeaderMap) -> bool {
     let lines = response.get_all(VARY).into_iter().map(HeaderValue::as_bytes);
     let mut names = lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
@@ -70,7 +69,8 @@ mod tests {
         headers
     }
 
-    /// The fear: two clients, two names for one page; or one client's page for another.
+    /// Failure: two names for one page because there are two clients; or one client's page for
+    /// another.
     #[test]
     fn clients_differ_and_pages_do_not() {
         let form = |fields: &[_]| shared(&Method::GET, false, &map(fields));

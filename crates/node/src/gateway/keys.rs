@@ -1,4 +1,4 @@
-//! The keys of both ends, from files that the configuration names.
+//! The keys of both ends, from the files that the configuration names.
 
 use super::limits;
 use crate::system_message::system_message;
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A key pair's file, or a shared secret's; nothing for digests, by which anybody may have made
-/// what comes.
+/// The file of a key pair, or of a shared secret. Without either, digests protect against damage
+/// only, and anyone could have made the Data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyFiles {
-    /// The far node's private key, or the edge's copy of its public one: PEM, or at the edge a
+    /// The egress's private key, or the ingress's copy of the public one: PEM, or at the ingress a
     /// certificate.
     pub key: Option<PathBuf>,
-    /// The same bytes at both ends.
+    /// A secret, the same bytes at both ends.
     pub secret: Option<PathBuf>,
 }
 
 impl KeyFiles {
-    /// The far node's signer; the key is called `PREFIX/KEY/far`.
+    /// Returns the egress's signer; the name of the key is `PREFIX/KEY/far`.
     ///
     /// # Errors
-    /// One line that names the setting under `table` and what is wrong with its file.
+    /// One line that names the setting under `table` and the problem of its file.
     pub(super) fn signer(&self, table: &str, prefix: &Name) -> Result<Box<dyn Signer>, String> {
         let mut name = prefix.clone();
         name.push_generic(b"KEY").push_generic(b"far");
@@ -42,8 +42,8 @@ impl KeyFiles {
         }
     }
 
-    /// What the edge signs requests in full by, where the two share a secret: of a key pair it has
-    /// the public half alone.
+    /// Returns the ingress's signer of requests in full, if the two share a secret. Of a key pair,
+    /// the ingress has only the public half.
     ///
     /// # Errors
     /// As [`KeyFiles::signer`].
@@ -53,7 +53,7 @@ impl KeyFiles {
         self.shared(table, |secret| Arc::new(HmacSigner::new(secret, name)) as _)
     }
 
-    /// What the far node believes such requests by.
+    /// Returns the egress's verifier of such requests.
     ///
     /// # Errors
     /// As [`KeyFiles::signer`].
@@ -65,10 +65,10 @@ impl KeyFiles {
         self.secret.as_deref().map(|path| secret(table, path).map(|secret| with(&secret))).transpose()
     }
 
-    /// What the edge believes; `None` where it takes whatever comes.
+    /// Returns the ingress's verifier; `None` if it accepts all Data.
     ///
     /// # Errors
-    /// As [`KeyFiles::signer`]; a certificate that does not hold now is refused.
+    /// As [`KeyFiles::signer`]. A certificate that is not valid now is refused.
     pub(super) fn verifier(&self, table: &str) -> Result<Option<Trust>, String> {
         let trust: Arc<dyn Verifier> = match (&self.key, &self.secret) {
             (Some(_), Some(_)) => return Err(both(table, "trust")),
@@ -93,12 +93,12 @@ impl KeyFiles {
     }
 }
 
-/// One key for every fetch.
+/// A key that verifies every fetch.
 #[derive(Clone)]
 pub struct Trust(Arc<dyn Verifier>);
 
 impl Trust {
-    /// Trust in this key.
+    /// Trusts this key.
     pub fn new(verifier: impl Verifier + 'static) -> Trust {
         Trust(Arc::new(verifier))
     }

@@ -1,10 +1,10 @@
 //! A request in an Interest's parameters, and the head of a response in a Data's content.
 //!
-//! Both are TLV. A request: Method, then FieldName and FieldValue by turns, Body, Unique. A
-//! response: Status, the fields, and Inline (the whole body) or Version and perhaps Length (where
-//! the body is), Unframed; or InFull alone: not to be answered in the shared form. Elements come in
-//! this order, each at most once but the fields; a reader refuses what it does not know, since it
-//! cannot tell whether it may be left out.
+//! Both are TLV. A request: Method, then alternating FieldName and FieldValue, Body, Unique. A
+//! response: Status, the fields, and Inline (the whole body) or Version and perhaps Length (of the
+//! segments), Unframed; or InFull alone, if it may not be given in the shared form. Elements come
+//! in this order, each at most once except the fields. A reader refuses unknown elements, because
+//! it cannot know whether it may ignore them.
 
 use super::limits;
 use bytes::Bytes;
@@ -26,7 +26,7 @@ const LENGTH: u32 = 145;
 const UNFRAMED: u32 = 147;
 const IN_FULL: u32 = 149;
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The method.
@@ -35,16 +35,16 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
-    /// Of a request in full: a number that no other has.
+    /// For a request in full: a unique number.
     pub unique: Option<u64>,
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The head of the origin's response.
     Head(Head),
-    /// This page is not for everybody who asks so: to be asked for in full.
+    /// This page is not shared, and has to be requested in full.
     InFull,
 }
 
@@ -53,37 +53,37 @@ pub enum Answer {
 pub struct Head {
     /// The final status.
     pub status: StatusCode,
-    /// Its fields, without those of a connection but for `Content-Length`.
+    /// Its fields, without those of a connection except `Content-Length`.
     pub headers: HeaderMap,
-    /// Where the body is.
+    /// The body, or its place.
     pub body: Content,
-    /// The origin marks the end of the body by closing the connection alone: what was cut looks
-    /// whole.
+    /// True if the origin marks the end of the body only by closing the connection: a cut body
+    /// looks complete.
     pub unframed: bool,
 }
 
 /// The body of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Here; empty where there is none.
+    /// In this message; empty if there is none.
     Inline(Bytes),
     /// In segments under this version.
     Segments {
         /// The version.
         version: u64,
-        /// Bytes, where that is known.
+        /// Bytes, if that is known.
         length: Option<u64>,
     },
 }
 
-/// Bytes that are no message.
+/// The reason why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
-    /// No TLV.
+    /// Invalid TLV.
     Malformed(DecodeError),
-    /// An element is missing, of an unknown type, or not in its place.
+    /// An element is missing, of an unknown type, or in the wrong place.
     Structure,
-    /// The method, the status or a field is none of HTTP's.
+    /// The method, the status or a field is not valid in HTTP.
     NotHttp,
     /// More fields than [`limits::FIELDS`] and [`limits::FIELDS_ADDED`].
     TooManyFields,
@@ -111,8 +111,8 @@ impl From<DecodeError> for MessageError {
 }
 
 impl Request {
-    /// As parameters of an Interest. The same request gives the same bytes: fields are written in
-    /// the order of their names.
+    /// Encodes it as parameters of an Interest. Equal requests give equal bytes: fields are sorted
+    /// by name.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         write_tlv(&mut out, METHOD, self.method.as_str().as_bytes());
@@ -126,8 +126,10 @@ impl Request {
         out
     }
 
+    /// Decodes parameters of an Interest.
+    ///
     /// # Errors
-    /// Where it is none; [`MessageError`] says why.
+    /// [`MessageError`] if they are no request.
     pub fn decode(bytes: &[u8]) -> Result<Request, MessageError> {
         let mut elements = Elements::new(bytes)?;
         let method = elements.take(METHOD)?.ok_or(MessageError::Structure)?;
@@ -141,7 +143,7 @@ impl Request {
 }
 
 impl Answer {
-    /// As content of a Data.
+    /// Encodes it as content of a Data.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let Answer::Head(head) = self else {
@@ -163,8 +165,10 @@ impl Answer {
         out
     }
 
+    /// Decodes content of a Data.
+    ///
     /// # Errors
-    /// Where it is none; [`MessageError`] says why.
+    /// [`MessageError`] if it is no answer.
     pub fn decode(bytes: &[u8]) -> Result<Answer, MessageError> {
         let mut elements = Elements::new(bytes)?;
         if elements.take(IN_FULL)?.is_some() {
@@ -172,7 +176,7 @@ impl Answer {
             return Ok(Answer::InFull);
         }
         let status = elements.take(STATUS)?.ok_or(MessageError::Structure)?.number()?;
-        // Interim responses are no answers.
+        // Informational responses are no answers.
         let status = u16::try_from(status).ok().filter(|status| *status >= 200);
         let status = status.and_then(|status| StatusCode::from_u16(status).ok()).ok_or(MessageError::NotHttp)?;
         let headers = elements.fields()?;
@@ -190,8 +194,8 @@ impl Answer {
     }
 }
 
-/// Removes from a request what belongs to a connection, and what whoever makes up a message must
-/// not decide for another's: a length or coding of its own would be read as another request.
+/// Removes the fields of a connection from a request, and those with which a forged message could
+/// change another request: with its own length or coding, it would be read as another request.
 pub fn strip_connection(headers: &mut HeaderMap) {
     larder_http::strip_hop_by_hop(headers);
     for name in [CONTENT_LENGTH, EXPECT, HOST] {
@@ -228,7 +232,7 @@ impl<'a> Elements<'a> {
         Ok(())
     }
 
-    /// The next element, where it is of this type.
+    /// Returns the next element if it is of this type.
     fn take(&mut self, typ: u32) -> Result<Option<Tlv<'a>>, MessageError> {
         if self.next.as_ref().is_none_or(|next| next.typ != typ) {
             return Ok(None);
@@ -291,7 +295,7 @@ mod tests {
             }
         }
 
-        /// The fear: a stranger's Interest ends the far node, or a stranger's Data the edge.
+        /// Failure: a foreign Interest ends the egress, or a foreign Data the ingress.
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), mut start in Just(vec![129, 3, b'G', b'E', b'T'])) {
             start.extend_from_slice(&bytes);
@@ -301,7 +305,7 @@ mod tests {
             }
         }
 
-        /// The fear: the same request by two names, so that nobody shares it.
+        /// Failure: the same request has two names, so that it is not shared.
         #[test]
         fn the_order_of_fields_makes_no_other_request(mut fields in proptest::collection::vec(("[a-z]{1,10}", "[ -~]{0,20}"), 0..8)) {
             fields.sort_by(|a, b| a.0.cmp(&b.0));
@@ -337,7 +341,7 @@ mod tests {
         assert_eq!(Request::decode(&many), Err(MessageError::TooManyFields));
     }
 
-    /// The fear: a request within a request.
+    /// Failure: a request within a request.
     #[test]
     fn nothing_of_a_connection_comes_from_the_network() {
         let text = [

@@ -1,4 +1,4 @@
-//! Names of objects, and what is asked about them.
+//! Names of objects and of their Data.
 
 use larder_packet::{Component, Name, NameRef, types};
 use larder_transfer::METADATA_KEYWORD;
@@ -6,40 +6,40 @@ use larder_transfer::METADATA_KEYWORD;
 /// The keyword of questions.
 pub const QUESTION: &[u8] = b"http";
 
-/// What an HTTP request is for.
+/// The target of an HTTP request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     /// `PREFIX/AUTHORITY/PATH…`.
     pub name: Name,
-    /// Host, and port where it is not the scheme's.
+    /// Host, and port if it is not the scheme's default.
     pub authority: String,
     /// Path and query.
     pub target: String,
 }
 
-/// What is asked about an object.
+/// The kind of Data that an Interest asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The response to the request in the Interest's parameters.
     Response,
-    /// Which version a plain GET has.
+    /// The version of the response to a plain GET.
     Metadata,
     /// Bytes of a body.
     Segment {
-        /// Whose.
+        /// The version of the body.
         version: u64,
-        /// Which.
+        /// The number of the segment.
         segment: u64,
     },
 }
 
 impl Object {
-    /// The object that a request under this prefix is for; `None` where its target is no path
+    /// Returns the object of a request under this prefix; `None` if its target is no path
     /// (`OPTIONS *`).
     pub fn new(prefix: NameRef<'_>, authority: &str, target: &str) -> Option<Object> {
         let mut name = prefix.to_name();
         name.push_generic(authority.as_bytes());
-        // The query belongs to the last part, slashes in it too: it is no path.
+        // The query belongs to the last part, with its slashes: it is no path.
         let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let mut parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let last = parts.pop().unwrap_or_default();
@@ -51,14 +51,14 @@ impl Object {
         Some(Object { name, authority: authority.to_owned(), target: target.to_owned() })
     }
 
-    /// The name of a question about it, without the digest.
+    /// Returns the name of a question about it, without the digest.
     pub fn question(&self) -> Name {
         let mut name = self.name.clone();
         name.push_keyword(QUESTION);
         name
     }
 
-    /// The name under which the segments of a version are.
+    /// Returns the name of the segments of a version.
     pub fn versioned(&self, version: u64) -> Name {
         let mut name = self.name.clone();
         name.push_version(version);
@@ -66,7 +66,7 @@ impl Object {
     }
 }
 
-/// What an Interest under `prefix` is about; `None` where it is none of ours.
+/// Returns object and kind of an Interest under `prefix`; `None` for an unknown name.
 pub fn read(prefix: NameRef<'_>, name: NameRef<'_>) -> Option<(Object, Subject)> {
     if !name.starts_with(prefix) {
         return None;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// The fear: a name that the far node reads as another page than the edge meant.
+        /// Failure: the egress reads a name as another page than the ingress meant.
         #[test]
         fn what_the_edge_means_is_what_the_far_node_reads(target in "/[a-z/?.%=]{0,30}", version: u64, segment: u64) {
             let object = Object::new(prefix().as_name(), "example.com", &target).unwrap();

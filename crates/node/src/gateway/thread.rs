@@ -1,5 +1,5 @@
-//! What both ends run on: a thread with a connection to this node's forwarder, as any application
-//! has one, and figures that others read.
+//! The thread of either end, with a connection to this node's forwarder as any application has, and
+//! the figures that it publishes.
 
 use crate::client::{Client, ClientError, Transport};
 use std::path::Path;
@@ -7,27 +7,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// What a thread does.
+/// The work of a thread.
 pub(super) trait Work: Send + 'static {
-    /// Takes what came from other threads and from the forwarder, waits where there is nothing, and
+    /// Processes messages of other threads and of the forwarder, waits if there are none, and
     /// sends.
     ///
     /// # Errors
-    /// Where the connection to the forwarder is gone.
+    /// The connection to the forwarder is gone.
     fn turn(&mut self) -> Result<(), ClientError>;
 
-    /// The last thing that it does.
+    /// The last action of the thread.
     fn end(self);
 }
 
-/// A thread at work.
+/// A running thread.
 pub(super) struct Running {
     stop: Arc<AtomicBool>,
     waker: Arc<mio::Waker>,
     thread: JoinHandle<()>,
 }
 
-/// A connection to the forwarder, and what ends its waiting.
+/// Returns a connection to the forwarder, and its waker.
 ///
 /// # Errors
 /// One line that names the table of the configuration.
@@ -39,10 +39,10 @@ pub(super) fn connect(table: &str, forwarder: &Path) -> Result<(Client, Arc<mio:
 }
 
 impl Running {
-    /// Works until it is stopped or the forwarder is gone, then calls `on_end`.
+    /// Runs until it is stopped or the forwarder is gone, then calls `on_end`.
     ///
     /// # Errors
-    /// One line where there is no thread.
+    /// One line if the thread cannot be started.
     pub(super) fn start(
         name: &str,
         table: &'static str,
@@ -69,7 +69,7 @@ impl Running {
         Ok(Running { stop, waker, thread })
     }
 
-    /// Ends the thread; what is under way breaks off.
+    /// Ends the thread. Transfers in progress break off.
     pub(super) fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.waker.wake();
@@ -77,7 +77,7 @@ impl Running {
     }
 }
 
-/// Figures that one thread shows to others.
+/// Figures that one thread publishes for others.
 #[derive(Default)]
 pub(super) struct Shown<T>(Arc<Mutex<T>>);
 

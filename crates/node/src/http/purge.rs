@@ -39,7 +39,7 @@ pub(super) const NOBODY: &str = "nobody may purge: set [admin] token, and serve 
 /// The body of a purge request.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct OriginRequest {
+struct PurgeRequest {
     url: Option<String>,
     prefix: Option<String>,
     tag: Option<String>,
@@ -108,16 +108,16 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, String> {
 }
 
 fn parse(text: &[u8]) -> Result<Purge, String> {
-    let order: OriginRequest = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let request: PurgeRequest = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let url = |text: String| text.parse::<larder_http::Url>().map_err(|error| error.to_string());
-    let scope = match (order.url, order.prefix, order.tag, order.everything) {
+    let scope = match (request.url, request.prefix, request.tag, request.everything) {
         (Some(text), None, None, false) => Scope::Exact(url(text)?),
         (None, Some(text), None, false) => Scope::Prefix(url(text)?),
         (None, None, Some(tag), false) if !tag.is_empty() => Scope::Tag(tag),
         (None, None, None, true) => Scope::Everything,
         _ => return Err("name one of url, prefix, tag or everything: {\"url\": \"http://host/path\"}".to_owned()),
     };
-    Ok(Purge { scope, soft: order.soft })
+    Ok(Purge { scope, soft: request.soft })
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! A body at the far node: cut into segments as it comes, kept whole or as a window, and who waits
-//! for what.
+//! A body at the egress: cut into segments as it arrives, kept whole or as a window, with the
+//! Interests that wait for segments.
 //!
-//! Where the length is known, every segment but the last is full and FinalBlockId is in each. Where
-//! it is not, what has come is a segment after [`limits::FLUSH`] even if it is a short one, and the
-//! last segment alone says that it is, perhaps an empty one.
+//! If the length is known, every segment except the last is full, and each has FinalBlockId. If it
+//! is not, bytes become a segment after [`limits::FLUSH`], even a short one, and only the last
+//! segment says that it is the last; it may be empty.
 
 use crate::gateway::limits;
 use bytes::Bytes;
@@ -16,39 +16,39 @@ use std::time::Duration;
 pub(super) struct Body {
     id: u64,
     name: Name,
-    /// Which answer names it.
+    /// The question whose answer names it.
     question: Vec<u8>,
     segment_bytes: usize,
     segments: VecDeque<Bytes>,
-    /// Number of the first segment that is here.
+    /// The number of the first segment that is kept.
     base: u64,
     partial: Vec<u8>,
     partial_since: Time,
     length: Option<u64>,
     received: u64,
-    /// Whether it has ended, and whole.
+    /// Whether it has ended, and completely.
     ended: Option<bool>,
-    /// Nothing is let go before the end of all.
+    /// True if nothing is dropped before the end.
     whole: bool,
-    /// Who waits for segments that have not come.
+    /// The Interests for segments that have not arrived.
     waiting: BTreeMap<u64, (Option<PitToken>, Time)>,
-    /// One behind the furthest segment that was asked for.
+    /// One above the number of the furthest segment that was requested.
     asked_to: u64,
     granted: u64,
     reserved: usize,
-    /// Caches may name it until then.
+    /// The time until which caches may name it.
     pinned_until: Time,
     is_shared: bool,
     last_asked: Time,
 }
 
-/// What there is of a segment.
+/// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Here,
     NotYet,
     PastEnd,
-    /// It is let go, or will not come.
+    /// It was dropped, or will not come.
     Gone,
 }
 
@@ -88,8 +88,8 @@ impl Body {
         }
     }
 
-    /// Bytes of a body that is kept as a window: what may be asked for again, what is read ahead,
-    /// and a piece on top.
+    /// Returns the bytes of a body that is kept as a window: what may be requested again, what is
+    /// read ahead, and one piece.
     pub(super) fn window_bytes() -> usize {
         limits::WINDOW_SEGMENTS * limits::SEGMENT_BYTES + limits::AHEAD_BYTES + crate::http::limits::BUFFER_BYTES
     }
@@ -102,7 +102,7 @@ impl Body {
         &self.name
     }
 
-    /// The name of the question whose answer names it.
+    /// Returns the name of the question whose answer names it.
     pub(super) fn question(&self) -> &[u8] {
         &self.question
     }
@@ -111,17 +111,17 @@ impl Body {
         self.reserved
     }
 
-    /// What was asked in full shall be in no cache.
+    /// Returns true for the answer to a request in full: no cache may keep it.
     pub(super) fn no_cache(&self) -> bool {
         !self.is_shared
     }
 
-    /// Its beginning is gone: who asks from now on shall not be told of it.
+    /// Returns true if its beginning is gone: later requests must not get its version.
     pub(super) fn is_shared_no_more(&self) -> bool {
         self.is_shared && self.base > 0
     }
 
-    /// Takes what has come. Where it is to be looked at again if nothing more comes, when.
+    /// Adds bytes. Returns the time at which to flush if nothing more arrives.
     pub(super) fn push(&mut self, now: Time, mut bytes: &[u8]) -> Option<Time> {
         self.received += bytes.len() as u64;
         let segments = self.segments.len();
@@ -141,7 +141,7 @@ impl Body {
         (begun && self.length.is_none()).then_some(now + limits::FLUSH)
     }
 
-    /// A short segment of what has come, where it has waited long enough.
+    /// Makes a short segment of bytes that have waited long enough.
     pub(super) fn flush(&mut self, now: Time) {
         let has_waited = now.since(self.partial_since) >= limits::FLUSH;
         if !self.partial.is_empty() && self.ended.is_none() && has_waited {
@@ -153,12 +153,11 @@ impl Body {
         self.segments.push_back(Bytes::from(std::mem::take(&mut self.partial)));
     }
 
-    /// It has ended; false where it broke off, which it also has where it is not as long as it
-    /// said.
+    /// Ends it. Returns false if it broke off, also if it is shorter than declared.
     pub(super) fn end(&mut self, is_whole: bool) -> bool {
         let is_whole = is_whole && self.length.is_none_or(|length| length == self.received);
-        // Of unknown length, the last segment says so itself, and the one before has gone out
-        // without.
+        // With unknown length, the last segment marks the end, and the one before has left without
+        // a mark.
         if is_whole && (self.length.is_none() || !self.partial.is_empty()) {
             self.cut();
         }
@@ -166,19 +165,19 @@ impl Body {
         is_whole
     }
 
-    /// It is kept whole, and what may come until it is looked at again does not fit its room. Only
-    /// one of unknown length can be.
+    /// Returns true if it is kept whole and the bytes until the next check may exceed its room.
+    /// Only a body of unknown length can.
     pub(super) fn is_full(&self) -> bool {
         let may_come = (limits::AHEAD_BYTES + crate::http::limits::BUFFER_BYTES) as u64;
         self.whole && self.length.is_none() && self.received + may_come > self.reserved as u64
     }
 
-    /// It may have so many bytes more.
+    /// Grants it so many more bytes.
     pub(super) fn widen(&mut self, bytes: usize) {
         self.reserved += bytes;
     }
 
-    /// From now on it is kept as a window; returns how much room that gives back.
+    /// Turns it into a window. Returns the room that this frees.
     pub(super) fn become_window(&mut self) -> usize {
         self.whole = false;
         self.trim();
@@ -187,7 +186,7 @@ impl Body {
         more
     }
 
-    /// Gives back the room that it does not need; returns how much.
+    /// Frees the room that it does not need. Returns the bytes.
     pub(super) fn shrink(&mut self) -> usize {
         let held: usize = self.segments.iter().map(Bytes::len).sum();
         let more = self.reserved.saturating_sub(held);
@@ -195,7 +194,7 @@ impl Body {
         more
     }
 
-    /// A segment is asked for.
+    /// Records a request for a segment.
     pub(super) fn ask(&mut self, now: Time, segment: u64) -> Found {
         self.last_asked = now;
         let found = self.find(segment);
@@ -219,12 +218,12 @@ impl Body {
         }
     }
 
-    /// Somebody waits for a segment that has not come.
+    /// Records an Interest for a segment that has not arrived.
     pub(super) fn wait(&mut self, segment: u64, token: Option<PitToken>, until: Time) {
         self.waiting.insert(segment, (token, until));
     }
 
-    /// The next one who waits for what has come since, or will not come.
+    /// Returns the next waiting Interest whose segment has arrived, or will not come.
     pub(super) fn next_waiting(&mut self) -> Option<(u64, Option<PitToken>, Found)> {
         let (&segment, &(token, _)) = self.waiting.first_key_value()?;
         let found = self.find(segment);
@@ -235,7 +234,7 @@ impl Body {
         Some((segment, token, found))
     }
 
-    /// The Data of a segment that is here.
+    /// Returns the Data of a segment that is kept.
     pub(super) fn data(&self, segment: u64, signer: &dyn Signer) -> Option<Bytes> {
         let content = self.segments.get(usize::try_from(segment.checked_sub(self.base)?).ok()?)?;
         let mut name = self.name.clone();
@@ -260,7 +259,7 @@ impl Body {
         }
     }
 
-    /// How many more bytes may come, if any.
+    /// Returns how many more bytes may come, if any.
     pub(super) fn grant(&mut self) -> Option<u64> {
         let asked = self.asked_to.saturating_mul(self.segment_bytes as u64) + limits::AHEAD_BYTES as u64;
         let wanted = if self.whole { self.length.unwrap_or(asked).max(asked) } else { asked };
@@ -269,7 +268,7 @@ impl Body {
         Some(more)
     }
 
-    /// Lets go what no reader may ask for again.
+    /// Drops segments that no reader may request again.
     pub(super) fn trim(&mut self) {
         if self.whole {
             return;
@@ -280,12 +279,12 @@ impl Body {
         }
     }
 
-    /// Nobody is promised it, and nobody has asked for a while.
+    /// Returns true if no answer names it any more, and no request has come for a while.
     pub(super) fn is_past(&self, now: Time) -> bool {
         now >= self.pinned_until && now.since(self.last_asked) >= limits::BODY_KEPT
     }
 
-    /// Since when it could make room for others.
+    /// Returns the time since when it could make room for others.
     pub(super) fn idle_since(&self, now: Time) -> Option<Time> {
         let is_done = self.ended.is_some() && now >= self.pinned_until;
         let is_idle = now.since(self.last_asked) >= limits::BODY_PINNED;

@@ -1,5 +1,5 @@
-//! The Data that a far node makes but for segments, which their [`super::body::Body`] makes: heads
-//! and errors, metadata, and word of what is gone.
+//! The Data that an egress makes besides segments, which [`super::body::Body`] makes: heads and
+//! errors, metadata, and messages that something is gone.
 
 use crate::gateway::limits;
 use crate::gateway::message::{Answer, Content, Head};
@@ -11,7 +11,7 @@ use larder_packet::{DataBuilder, Name, NameRef, Signer, types};
 use larder_transfer::Metadata;
 use std::time::Duration;
 
-/// An error of the far node's own: the status, and a line for who reads it.
+/// An error of the egress itself: the status, and a line for its reader.
 pub(super) type OwnError = (StatusCode, &'static str);
 
 pub(super) const NO_ROOM: OwnError =
@@ -22,7 +22,7 @@ pub(super) const UNREACHABLE: OwnError = (StatusCode::BAD_GATEWAY, "larder: the 
 pub(super) const HEAD_TOO_LARGE: OwnError =
     (StatusCode::BAD_GATEWAY, "larder: the fields of the origin's response do not fit a Data\n");
 
-/// Makes Data in the far node's name.
+/// Signs Data in the egress's name.
 pub(super) struct DataSigner {
     signer: Box<dyn Signer>,
 }
@@ -36,7 +36,7 @@ impl DataSigner {
         self.signer.as_ref()
     }
 
-    /// The answer to the question of this name.
+    /// Returns the answer to the question of this name.
     pub(super) fn answer(&self, key: &[u8], content: &[u8], fresh: Duration) -> Option<Bytes> {
         let name = NameRef::from_value(key).ok()?;
         let mut data = DataBuilder::new(name).content(content);
@@ -46,7 +46,7 @@ impl DataSigner {
         data.build(self.signer.as_ref()).ok().map(Bytes::from)
     }
 
-    /// There is nothing that this name may fetch.
+    /// Returns the message that this name fetches nothing.
     pub(super) fn nothing(&self, key: &[u8], fresh: Duration) -> Option<Bytes> {
         let data = DataBuilder::new(NameRef::from_value(key).ok()?).freshness(fresh).content_type(types::CONTENT_NACK);
         data.build(self.signer.as_ref()).ok().map(Bytes::from)
@@ -65,7 +65,7 @@ impl DataSigner {
         self.answer(key, &Answer::Head(head).encode(), Duration::ZERO)
     }
 
-    /// Where the object's body is.
+    /// Returns the metadata with the version of the object's body.
     pub(super) fn metadata(&self, object: &Object, content: &Content) -> Option<Bytes> {
         let Content::Segments { version, length } = content else { return None };
         let versioned = object.versioned(*version);
@@ -85,7 +85,7 @@ impl DataSigner {
         data.build(self.signer.as_ref()).ok().map(Bytes::from)
     }
 
-    /// Who hears that a segment will not come need not wait for it.
+    /// Returns the message that a segment will not come, so that its reader does not wait.
     pub(super) fn gone(&self, mut name: Name, segment: u64) -> Option<Bytes> {
         name.push_segment(segment);
         let data = DataBuilder::new(&name).content_type(types::CONTENT_NACK).build(self.signer.as_ref());
@@ -93,15 +93,15 @@ impl DataSigner {
     }
 }
 
-/// Bytes of body for which an answer has room.
+/// Returns the bytes of body for which an answer has room.
 pub(super) fn inline_room(key: &[u8], headers: &HeaderMap) -> usize {
-    // A field takes four bytes beside its name and value, or eight where it is long.
+    // A field takes four bytes besides its name and value, or eight if it is long.
     let fields: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 8).sum();
     limits::MAX_PACKET_BYTES.saturating_sub(limits::OVERHEAD_BYTES + key.len() * 2 + fields).min(limits::SEGMENT_BYTES)
 }
 
-/// Bytes of a segment under this name: the key's name, which stands in every packet, is shorter
-/// than the object's and 16 bytes.
+/// Returns the bytes of a segment under this name. The key's name, which is in every packet, is
+/// shorter than the object's name and 16 bytes.
 pub(super) fn segment_bytes(name: &Name) -> usize {
     let names = 2 * name.as_bytes().len() + 32;
     (limits::MAX_PACKET_BYTES - limits::OVERHEAD_BYTES).saturating_sub(names).clamp(1, limits::SEGMENT_BYTES)

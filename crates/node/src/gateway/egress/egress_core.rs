@@ -1,20 +1,19 @@
-//! The far node without IO: what is asked, what the origin says, what is sent.
+//! The egress without IO: takes Interests and the origin's responses, returns Data and requests.
 //!
-//! A question is answered once and the answer kept, so that who has lost it gets it again and the
-//! origin is not asked twice; what waits for the origin waits here. What answers may be given to
-//! others is decided in [`EgressCore::on_head`].
+//! Each question is answered once, and the answer is kept, so that a lost answer can be repeated
+//! without a second request to the origin. Interests for a pending answer wait here.
+//! [`EgressCore::on_head`] decides which answers may be shared.
 //!
-//! Memory is reserved before the origin is asked for a body: all of it up to an eighth of the room,
-//! else a window that ends [`limits::WINDOW_SEGMENTS`] behind the furthest segment that was asked
-//! for. One of unknown length is kept whole as long as it is no longer than that eighth. Where room
-//! is short, what is kept goes in the order of [`super::reply_cache`]; without room, the answer is
-//! 503.
+//! Memory is reserved before the origin gets a request for a body: all of it for a body of up to an
+//! eighth of the room, otherwise a window that ends [`limits::WINDOW_SEGMENTS`] behind the furthest
+//! segment that was requested. A body of unknown length is kept whole up to that eighth. When room
+//! is short, entries leave in the order of [`super::reply_cache`]; without room, the answer is 503.
 
 use super::body::{Body, Found};
 use super::data::{DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNREACHABLE, inline_room, segment_bytes};
 use super::exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};
 use super::replay_filter::ReplayFilter;
-use super::reply_cache::{Form, ReplyCache, ShardQuery, State};
+use super::reply_cache::{Form, Question, ReplyCache, State};
 use crate::gateway::message::{self, Answer, Content, Head, Request};
 use crate::gateway::naming::{self, Object, Subject};
 use crate::gateway::{Trust, form, limits};
@@ -29,22 +28,22 @@ use std::collections::VecDeque;
 use std::hash::Hasher;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How a far node answers.
+/// The options of an egress.
 #[derive(Clone, Debug)]
 pub struct EgressOptions {
     /// Bytes of answers and bodies at once.
     pub memory: usize,
-    /// The longest freshness of an answer for caches on the way.
+    /// The longest freshness of an answer for caches on the path.
     pub shared_for: Duration,
-    /// Response fields that speak to shared caches (RFC 9213).
+    /// Targeted response fields for shared caches (RFC 9213).
     pub targets: Vec<HeaderName>,
 }
 
-/// What is asked and answered. See the module's documentation.
+/// The state of an egress. See the module's documentation.
 pub struct EgressCore {
     prefix: Name,
     signer: DataSigner,
-    /// Whose requests in full count; anybody's where nothing is here.
+    /// The verifier of requests in full; all are accepted without one.
     asked_by: Option<Trust>,
     options: EgressOptions,
     reply_cache: ReplyCache,
@@ -59,9 +58,9 @@ pub struct EgressCore {
 }
 
 impl EgressCore {
-    /// Answers for everything under `prefix`. Versions begin behind `version`: the microseconds
-    /// since 1970, so that no start repeats another's. `version_key` is random: from it come the
-    /// versions that nobody shall guess.
+    /// Creates an egress for everything under `prefix`. Versions begin after `version`: the
+    /// microseconds since 1970, so that no start repeats those of another. Unguessable versions
+    /// come from `version_key`, which is random.
     pub fn new(
         prefix: Name,
         signer: Box<dyn Signer>,
@@ -86,18 +85,18 @@ impl EgressCore {
         }
     }
 
-    /// Requests in full count where they are signed so: one that was made up or altered on the way
-    /// does not reach the origin.
+    /// Accepts only requests in full that are signed so: a request that was made up or altered on
+    /// the path does not reach the origin.
     pub fn asked_by(self, trust: Option<Trust>) -> EgressCore {
         EgressCore { asked_by: trust, ..self }
     }
 
-    /// What has happened so far.
+    /// Returns the counters.
     pub fn figures(&self) -> Figures {
         Figures { reserved_bytes: self.reply_cache.reserved, ..self.figures }
     }
 
-    /// Takes an Interest from the network.
+    /// Processes an Interest from the network.
     pub fn on_interest(&mut self, now: Time, interest: &Interest<'_>, token: Option<PitToken>, out: &mut Outcome) {
         let found = naming::read(self.prefix.as_name(), interest.name);
         let Some((object, subject)) = found.filter(|(object, _)| object.name.as_bytes().len() <= limits::NAME_BYTES)
@@ -154,7 +153,7 @@ impl EgressCore {
         let form = match (subject, unique) {
             (Subject::Metadata, _) => Form::Metadata,
             (_, Some(_)) => Form::InFull,
-            // Whoever leaves out the number may ask for what is everybody's alone.
+            // A request without the number gets only what is shared.
             _ => Form::Shared,
         };
         let is_theirs = |trust: &Trust| interest.verify(trust).is_ok();
@@ -169,15 +168,15 @@ impl EgressCore {
             return;
         }
         if is_unsafe && self.replay_filter.holds(key) {
-            // Its answer is gone, and nobody waits for it so long: somebody repeats what he has
-            // read on the way.
+            // Its answer is gone, and no client waits that long: a node repeats a request that it
+            // has read on the path.
             self.figures.not_ours += 1;
             return;
         }
         let is_head = method == Method::HEAD;
         if !self.reply_cache.make_room(now, limits::ANSWER_BYTES) {
             self.figures.no_room += 1;
-            // Said once, and not kept.
+            // Sent once, and not kept.
             let wire = self.signer.error(key, NO_ROOM, is_head).filter(|_| form != Form::Metadata);
             out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: true }));
             return;
@@ -192,13 +191,13 @@ impl EgressCore {
         let id = self.last_id;
         let state = State::Waiting { token, until };
         let (authority, target) = (object.authority.clone(), object.target.clone());
-        self.reply_cache.questions.insert(key.to_vec(), ShardQuery { object, form, is_head, is_unsafe, state });
+        self.reply_cache.questions.insert(key.to_vec(), Question { object, form, is_head, is_unsafe, state });
         self.reply_cache.orders.insert(id, key.to_vec());
         self.figures.requests += 1;
         out.orders.push(OriginRequest { id, method, authority, target, headers, body });
     }
 
-    /// The origin has answered; what is to come of the body comes by [`EgressCore::on_piece`], as
+    /// Processes the head of the origin's response. The body comes by [`EgressCore::on_piece`], as
     /// far as it is granted.
     pub fn on_head(&mut self, now: Time, unix_seconds: u64, id: u64, mut head: OriginHead, out: &mut Outcome) {
         let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
@@ -213,17 +212,18 @@ impl EgressCore {
         let fresh_for = match (form, sharing) {
             (Form::InFull, _) => None,
             (Form::Metadata, Sharing::Never) => return self.refuse_metadata(now, id, &key, out),
-            // The name alone is all that is asked by: there is nothing to vary by.
+            // The request has only a name: there is nothing to vary by.
             (Form::Metadata, Sharing::WhenValidated) => Some(Duration::ZERO),
             (Form::Metadata, _) if !form::is_enough(&head.headers) => Some(Duration::ZERO),
             (_, Sharing::For(fresh)) if form::is_enough(&head.headers) => {
-                // What caches may name has to stay: where room is short, nothing is promised.
+                // A body that caches may name has to stay: when room is short, none is promised.
                 let crowded = self.reply_cache.reserved > self.options.memory / 2;
                 Some(if crowded { Duration::ZERO } else { fresh.min(self.options.shared_for) })
             }
             _ => return self.ask_in_full(now, id, &key, out),
         };
-        // Of unknown length, it is kept as a window: what a cache on the way named might be gone.
+        // With unknown length, it is kept as a window: the part that a cache on the path names
+        // might be gone.
         let is_window = head.body.is_none() && head.length.is_none() && !is_head;
         let fresh_for = fresh_for.map(|fresh| if is_window { Duration::ZERO } else { fresh });
         if form == Form::Metadata && head.status != StatusCode::OK {
@@ -250,14 +250,14 @@ impl EgressCore {
         self.answer(now, id, &key, Head { status, headers, body: content, unframed }, fresh_for, out);
     }
 
-    /// The origin has not answered, or not in HTTP.
+    /// Records that the origin has not answered, or not in HTTP.
     pub fn on_failure(&mut self, now: Time, id: u64, timed_out: bool, out: &mut Outcome) {
         let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
         let error = if timed_out { TIMED_OUT } else { UNREACHABLE };
         self.answer_error(now, id, &key, error, out);
     }
 
-    /// Bytes of a body.
+    /// Adds bytes of a body.
     pub fn on_piece(&mut self, now: Time, id: u64, bytes: &[u8], out: &mut Outcome) {
         let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
         let Some(body) = self.reply_cache.bodies.get_mut(&key) else { return };
@@ -270,7 +270,7 @@ impl EgressCore {
         self.serve_waiting(&key, out);
     }
 
-    /// A body has ended, or broken off.
+    /// Ends a body, completely or broken off.
     pub fn on_end(&mut self, id: u64, is_whole: bool, out: &mut Outcome) {
         let Some(key) = self.reply_cache.orders.remove(&id) else { return };
         let Some(body) = self.reply_cache.bodies.get_mut(&key) else { return };
@@ -279,7 +279,8 @@ impl EgressCore {
         let question = body.question().to_vec();
         if !is_whole {
             self.figures.broken += 1;
-            // Who asks next asks the origin again; but an order is not made twice for that.
+            // The next request asks the origin again; but an unsafe request is not repeated for
+            // that.
             if self.reply_cache.questions.get(&question).is_some_and(|question| !question.is_unsafe) {
                 self.reply_cache.forget_question(&question);
             }
@@ -287,14 +288,14 @@ impl EgressCore {
         self.serve_waiting(&key, out);
     }
 
-    /// When [`EgressCore::on_timeout`] is to be called, if nothing else happens before.
+    /// Returns the time at which [`EgressCore::on_timeout`] has to be called.
     pub fn next_timeout(&self) -> Option<Time> {
         let flush = self.flushes.front().map(|(at, _)| *at);
         let idle = self.reply_cache.questions.is_empty() && self.reply_cache.bodies.is_empty();
         flush.into_iter().chain((!idle).then_some(self.housekeeping)).min()
     }
 
-    /// Takes the passing of time.
+    /// Processes the passing of time.
     pub fn on_timeout(&mut self, now: Time, out: &mut Outcome) {
         while let Some((_, key)) = self.flushes.pop_front_if(|(at, _)| *at <= now) {
             if let Some(body) = self.reply_cache.bodies.get_mut(&key) {
@@ -311,7 +312,7 @@ impl EgressCore {
 
     // ---- Answers ----
 
-    /// Makes place for the segments of a body; the order is the body's from now on.
+    /// Adds a body, and moves the request of the origin to it.
     fn open_body(
         &mut self,
         now: Time,
@@ -336,7 +337,7 @@ impl EgressCore {
             return Opened::NoRoom;
         }
         self.reply_cache.reserved += needed;
-        // Of unknown length, it may turn out to be short.
+        // With unknown length, it may turn out to be short.
         let is_whole = whole.is_some() || length.is_none();
         let version = self.next_version(fresh_for.is_some());
         let name = object.versioned(version);
@@ -356,8 +357,8 @@ impl EgressCore {
         Opened::Body(Content::Segments { version, length })
     }
 
-    /// Whoever knows a body's name may fetch it: that of one client's response is told in its head
-    /// alone, whose own name nobody guesses.
+    /// Returns a new version. A client that knows a body's name may fetch it, so the version of one
+    /// client's response is unguessable: only its head, whose name is unguessable too, has it.
     fn next_version(&mut self, is_shared: bool) -> u64 {
         self.last_version += 1;
         if is_shared {
@@ -380,12 +381,12 @@ impl EgressCore {
         match built {
             Some(wire) if wire.len() <= limits::MAX_PACKET_BYTES => {
                 self.figures.answers[usize::from(fresh_for.is_none())] += 1;
-                let reply_cache = fresh_for.unwrap_or_default().max(limits::ANSWER_KEPT_SHARED);
-                let reply_cache = if fresh_for.is_some() { reply_cache } else { limits::ANSWER_KEPT };
-                self.settle(now, key, wire, fresh_for.is_none(), reply_cache, out);
+                let kept_for = fresh_for.unwrap_or_default().max(limits::ANSWER_KEPT_SHARED);
+                let kept_for = if fresh_for.is_some() { kept_for } else { limits::ANSWER_KEPT };
+                self.settle(now, key, wire, fresh_for.is_none(), kept_for, out);
             }
             _ => {
-                // The body, where one was begun, is nobody's.
+                // A body that was begun belongs to no answer.
                 if let Some(versioned) = self.reply_cache.orders.get(&id).cloned() {
                     self.reply_cache.forget_body(&versioned, out);
                 }
@@ -394,7 +395,7 @@ impl EgressCore {
         }
     }
 
-    /// An error of our own.
+    /// Answers with an error of the egress itself.
     fn answer_error(&mut self, now: Time, id: u64, key: &[u8], error: OwnError, out: &mut Outcome) {
         out.stops.push(id);
         self.reply_cache.orders.remove(&id);
@@ -417,7 +418,7 @@ impl EgressCore {
         }
     }
 
-    /// There is nothing that a name alone may fetch.
+    /// Answers that the name alone fetches nothing.
     fn refuse_metadata(&mut self, now: Time, id: u64, key: &[u8], out: &mut Outcome) {
         out.stops.push(id);
         self.reply_cache.orders.remove(&id);
@@ -426,16 +427,16 @@ impl EgressCore {
         }
     }
 
-    /// Sends an answer to who waits, and keeps it.
-    fn settle(&mut self, now: Time, key: &[u8], wire: Bytes, no_cache: bool, reply_cache: Duration, out: &mut Outcome) {
+    /// Sends an answer to the Interests that wait, and keeps it.
+    fn settle(&mut self, now: Time, key: &[u8], wire: Bytes, no_cache: bool, kept_for: Duration, out: &mut Outcome) {
         let Some(question) = self.reply_cache.questions.get_mut(key) else { return };
-        let reply_cache = if question.is_unsafe { limits::ANSWER_TO_UNSAFE_KEPT } else { reply_cache };
+        let kept_for = if question.is_unsafe { limits::ANSWER_TO_UNSAFE_KEPT } else { kept_for };
         if let State::Waiting { token, until } = question.state
             && until > now
         {
             out.replies.push(Reply { token, wire: wire.clone(), no_cache });
         }
-        let until = now + reply_cache;
+        let until = now + kept_for;
         question.state = State::Answered { wire, no_cache, until };
         let answers =
             if question.is_unsafe { &mut self.reply_cache.answered_once } else { &mut self.reply_cache.answered };
@@ -511,7 +512,7 @@ impl EgressCore {
     }
 }
 
-/// What became of the wish for a body's place.
+/// The result of a request for a body's place.
 enum Opened {
     Body(Content),
     TooLargeToShare,
@@ -536,7 +537,7 @@ mod tests {
         InterestBuilder::new(object.question()).nonce(1).application_parameters(&request.encode()).build()
     }
 
-    /// Whether the origin is asked, and answers.
+    /// Returns true if the origin gets the request, and answers it.
     fn is_made(core: &mut EgressCore, now: Time, wire: &[u8]) -> bool {
         let mut out = Outcome::default();
         core.on_interest(now, &Interest::decode(wire).unwrap(), None, &mut out);
@@ -553,8 +554,7 @@ mod tests {
         true
     }
 
-    /// The fear: each time that a page is asked again when its answer is past, one more entry stays
-    /// behind.
+    /// Failure: each request for a page after its answer has expired leaves one more entry behind.
     #[test]
     fn a_page_that_is_asked_for_ever_fills_the_memory() {
         let (mut core, page) = (core(), question(Method::GET, 7));
@@ -566,8 +566,8 @@ mod tests {
         assert_eq!((core.reply_cache.answered.len(), core.reply_cache.reserved), (1, limits::ANSWER_BYTES));
     }
 
-    /// The fear: whoever posts without end leaves no room for anybody else's request until his
-    /// answers are past.
+    /// Failure: a client that posts without end leaves no room for other requests until its answers
+    /// expire.
     #[test]
     fn orders_without_end_keep_everybody_out() {
         let mut core = core();
@@ -580,16 +580,16 @@ mod tests {
         assert!(!is_made(&mut core, Time::ZERO, &question(Method::POST, 0)), "though its answer has gone");
     }
 
-    /// The fear: who has read an order on the way has it carried out again when its answer is
-    /// forgotten.
+    /// Failure: a node that has read an unsafe request on the path has it executed again after its
+    /// answer was dropped.
     #[test]
     fn an_order_is_repeated_a_day_later() {
         let mut core = core();
-        let (origin_request, page) = (question(Method::POST, 7), question(Method::GET, 7));
-        assert!(is_made(&mut core, Time::ZERO, &origin_request) && is_made(&mut core, Time::ZERO, &page));
+        let (posted, page) = (question(Method::POST, 7), question(Method::GET, 7));
+        assert!(is_made(&mut core, Time::ZERO, &posted) && is_made(&mut core, Time::ZERO, &page));
         let later = Time::from_secs(86_400);
         core.on_timeout(later, &mut Outcome::default());
-        assert!(!is_made(&mut core, later, &origin_request));
+        assert!(!is_made(&mut core, later, &posted));
         assert!(is_made(&mut core, later, &page), "nothing happens twice by that");
         assert!(is_made(&mut core, later, &question(Method::POST, 8)));
     }

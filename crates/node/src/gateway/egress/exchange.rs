@@ -1,4 +1,4 @@
-//! What a [`super::EgressCore`] is told, what it wants done, and what it counts.
+//! The inputs, actions and counters of an [`super::EgressCore`].
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -7,15 +7,15 @@ use larder_packet::PitToken;
 /// A request for the origin.
 #[derive(Debug)]
 pub struct OriginRequest {
-    /// By what it is called in [`super::EgressCore`]'s methods.
+    /// Its number in [`super::EgressCore`]'s methods.
     pub id: u64,
     /// The method.
     pub method: Method,
-    /// Whom it is for.
+    /// The authority.
     pub authority: String,
     /// Path and query.
     pub target: String,
-    /// Its fields; `Host` is to be added.
+    /// Its fields. `Host` has to be added.
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
@@ -26,57 +26,56 @@ pub struct OriginRequest {
 pub struct OriginHead {
     /// The final status.
     pub status: StatusCode,
-    /// Its fields, without those of the connection but for `Content-Length`.
+    /// Its fields, without those of the connection except `Content-Length`.
     pub headers: HeaderMap,
     /// See [`crate::gateway::message::Head::unframed`].
     pub unframed: bool,
-    /// The whole body, where it is here already.
+    /// The whole body, if it has arrived.
     pub body: Option<Bytes>,
-    /// Bytes of the body to come, where that is known.
+    /// Bytes of the body to come, if that is known.
     pub length: Option<u64>,
 }
 
-/// A Data to be sent.
+/// A Data to send.
 #[derive(Debug)]
 pub struct Reply {
-    /// Of the Interest.
+    /// The PIT token of the Interest.
     pub token: Option<PitToken>,
     /// The packet.
     pub wire: Bytes,
-    /// No cache on the way shall keep it (NDNLPv2 CachePolicy).
+    /// True if no cache on the path may keep it (NDNLPv2 CachePolicy).
     pub no_cache: bool,
 }
 
-/// What is to be done after an event.
+/// The actions after an event.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// To be sent.
+    /// Data to send.
     pub replies: Vec<Reply>,
-    /// The origin is to be asked.
+    /// Requests for the origin.
     pub orders: Vec<OriginRequest>,
     /// So many more bytes of this body may come.
     pub grants: Vec<(u64, u64)>,
-    /// Nobody wants more of this.
+    /// Bodies that are no longer needed.
     pub stops: Vec<u64>,
 }
 
-/// What a far node has done.
+/// The counters of an egress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     /// Interests with a question.
     pub questions: u64,
     /// Requests to the origin.
     pub requests: u64,
-    /// Answers by what they were: for everybody, for one, and the word that it be asked for in
-    /// full.
+    /// Answers by kind: shared, for one client, and requests to ask in full.
     pub answers: [u64; 3],
     /// Segments sent.
     pub segments: u64,
-    /// Interests for bodies that are not here (any more).
+    /// Interests for bodies that are not here, or not any more.
     pub gone: u64,
     /// Bodies that the origin broke off.
     pub broken: u64,
-    /// Requests refused for want of room.
+    /// Requests that were refused for want of room.
     pub no_room: u64,
     /// Interests for other names, or whose parameters are no request.
     pub not_ours: u64,

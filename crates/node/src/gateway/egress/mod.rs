@@ -1,6 +1,6 @@
-//! The far node: answers questions under its prefix with what an HTTP origin says. One thread owns
-//! a connection to this node's forwarder and the [`EgressCore`], another runs the requests to the
-//! origin.
+//! The egress: answers questions under its prefix with the responses of an HTTP origin. One thread
+//! owns a connection to this node's forwarder and the [`EgressCore`]; another one runs the requests
+//! to the origin.
 
 mod body;
 mod data;
@@ -30,39 +30,39 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// `[ndn.gateway]`
 #[derive(Clone, Debug)]
 pub struct EgressConfig {
-    /// What it answers for.
+    /// The prefix.
     pub prefix: Name,
     /// `http://HOST:PORT` or `https://HOST:PORT`.
     pub origin: Uri,
-    /// Whose certificates an origin by https is believed by; nothing for the system's.
+    /// The certificates that verify an https origin; the system's without a file.
     pub origin_ca: Option<PathBuf>,
-    /// What it signs with.
+    /// The keys that sign.
     pub key: KeyFiles,
     /// Bytes of answers and bodies at once.
     pub memory: ByteSize,
-    /// The longest freshness of an answer for caches on the way.
+    /// The longest freshness of an answer for caches on the path.
     pub shared_for: Duration,
     /// This node's forwarder.
     pub forwarder: PathBuf,
 }
 
-/// A running far node.
+/// A running egress.
 pub struct Egress {
     running: Running,
     figures: Shown<Figures>,
     prefix: Name,
 }
 
-/// The room of two bodies of unknown length, and some answers.
+/// Room for two bodies of unknown length, and some answers.
 pub const LEAST_MEMORY: ByteSize = ByteSize::from_mib(20);
 
 /// The table of its configuration.
 const TABLE: &str = "[ndn.gateway]";
 
-/// Reads its keys, and the certificates by which it believes its origin.
+/// Reads its keys, and the certificates that verify its origin.
 ///
 /// # Errors
-/// One line that names the setting and what is wrong.
+/// One line that names the setting and the problem.
 pub(super) fn check(table: &GatewayTable, origin_ca: Option<&Path>) -> Result<(), String> {
     table.key().signer(TABLE, &table.prefix)?;
     table.key().request_verifier(TABLE)?;
@@ -70,10 +70,10 @@ pub(super) fn check(table: &GatewayTable, origin_ca: Option<&Path>) -> Result<()
 }
 
 impl Egress {
-    /// Registers the prefix and starts the threads; `on_end` is called when they have ended.
+    /// Registers the prefix and starts the threads. `on_end` is called when they have ended.
     ///
     /// # Errors
-    /// One line that names the setting and what is wrong.
+    /// One line that names the setting and the problem.
     pub fn start(config: &EgressConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Egress, String> {
         let prefix = &config.prefix;
         let signer = config.key.signer(TABLE, prefix)?;
@@ -100,17 +100,17 @@ impl Egress {
         Ok(Egress { running, figures, prefix: prefix.clone() })
     }
 
-    /// What it answers for.
+    /// Returns the prefix.
     pub fn prefix(&self) -> &Name {
         &self.prefix
     }
 
-    /// Its figures, for the admin server.
+    /// Returns its figures, for the admin server.
     pub fn source(&self) -> Arc<dyn crate::http::StatusSource> {
         Arc::new(status::FarSource(self.figures.clone()))
     }
 
-    /// Ends the threads; what is under way breaks off.
+    /// Ends the threads. Transfers in progress break off.
     pub fn stop(self) {
         self.running.stop();
     }
@@ -120,7 +120,7 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// What the thread owns.
+/// The resources of the thread.
 struct Worker {
     client: Client,
     core: EgressCore,

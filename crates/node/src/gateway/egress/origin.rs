@@ -1,5 +1,5 @@
-//! Requests to the origin: a task each, on a thread of their own. What comes goes to the far node's
-//! thread, as much as was granted.
+//! Requests to the origin: one task each, on their own thread. Responses go to the egress's thread,
+//! as far as it has granted them.
 
 use super::{OriginHead, OriginRequest, Outcome};
 use crate::gateway::limits;
@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-/// What the origin has said.
+/// A message from the origin.
 pub(super) enum FromOrigin {
     Head(Box<OriginHead>),
     Piece(Bytes),
@@ -29,7 +29,7 @@ pub(super) enum FromOrigin {
     Failed { timed_out: bool },
 }
 
-/// The thread of the requests, and what is under way on it.
+/// The thread of the requests, and those in progress on it.
 pub(super) struct Requests {
     runtime: tokio::runtime::Handle,
     stop: oneshot::Sender<()>,
@@ -47,7 +47,7 @@ struct Asker {
     places: Semaphore,
 }
 
-/// The certificates by which this origin is believed; nothing where it does not speak TLS.
+/// Returns the certificates that verify this origin; `None` without TLS.
 ///
 /// # Errors
 /// As [`Trust::read`].
@@ -57,11 +57,12 @@ pub(super) fn trust_of(origin: &Uri, ca: Option<&Path>) -> Result<Option<Trust>,
 }
 
 impl Requests {
-    /// A server by https is believed by the certificates of the PEM file `ca`, or by the system's.
+    /// Starts the thread. An https server is verified by the certificates of the PEM file `ca`, or
+    /// by the system's.
     ///
     /// # Errors
-    /// One line where the origin is no `http://HOST:PORT` or `https://HOST:PORT`, no certificate to
-    /// believe can be read, or there is no thread.
+    /// One line if the origin is no `http://HOST:PORT` or `https://HOST:PORT`, the certificates
+    /// cannot be read, or the thread cannot be started.
     pub(super) fn start(
         origin: &Uri,
         ca: Option<&Path>,
@@ -103,7 +104,7 @@ impl Requests {
         Ok(Requests { runtime: handle, stop, thread, asker, under_way: HashMap::new() })
     }
 
-    /// Makes requests, lets bodies come, and ends what nobody wants.
+    /// Starts requests, grants bodies, and cancels those that are no longer needed.
     pub(super) fn obey(&mut self, out: &mut Outcome) {
         for origin_request in out.orders.drain(..) {
             let room = Arc::new(Semaphore::new(0));
@@ -121,7 +122,7 @@ impl Requests {
         }
     }
 
-    /// A request is over, or to be.
+    /// Forgets a request that has ended, or is cancelled.
     pub(super) fn forget(&mut self, id: u64) {
         if let Some(room) = self.under_way.remove(&id) {
             room.close();
@@ -136,7 +137,7 @@ impl Requests {
 
 impl Asker {
     fn say(&self, id: u64, event: FromOrigin) {
-        // It fails only where the far node has ended.
+        // Fails only if the egress has ended.
         if self.events.send((id, event)).is_ok() {
             let _ = self.waker.wake();
         }
@@ -145,7 +146,7 @@ impl Asker {
     async fn fetch(self: Arc<Self>, origin_request: OriginRequest, room: Arc<Semaphore>) {
         let (id, is_head) = (origin_request.id, origin_request.method == Method::HEAD);
         let Some(request) = Asker::request(origin_request) else {
-            // Names hold what no URL does; such a page is not there.
+            // Names may contain what no URL does: such a page does not exist.
             let head = OriginHead {
                 status: StatusCode::BAD_REQUEST,
                 headers: HeaderMap::new(),
@@ -179,7 +180,7 @@ impl Asker {
         let is_short = length.is_none_or(|length| length <= limits::SEGMENT_BYTES as u64);
         let begin = async { if is_short && !is_head { short(&mut body, &mut begun).await } else { Ok(is_head) } };
         let Ok(came_whole) = timeout(limits::INLINE_WAIT, begin).await.unwrap_or(Ok(false)) else {
-            // Nobody has seen anything of it yet: an error says more than half a page.
+            // The client has seen nothing yet: an error is better than half a page.
             return self.say(id, FromOrigin::Failed { timed_out: false });
         };
         let mut headers = head.headers;
@@ -206,13 +207,13 @@ impl Asker {
         Some(request)
     }
 
-    /// Hands on a body, as much as there is room for.
+    /// Forwards a body, as far as there is room.
     async fn relay(&self, id: u64, begun: Bytes, mut body: OriginBody, room: &Semaphore) {
         let mut piece = begun;
         loop {
             while !piece.is_empty() {
                 let now = piece.split_to(piece.len().min(BUFFER_BYTES));
-                // Closed: nobody wants it any more, and the connection goes.
+                // Closed: the body is no longer needed, and the connection ends.
                 let Ok(permit) = room.acquire_many(u32::try_from(now.len()).unwrap_or(u32::MAX)).await else { return };
                 permit.forget();
                 self.say(id, FromOrigin::Piece(now));
@@ -226,11 +227,11 @@ impl Asker {
     }
 }
 
-/// A body ended before its time.
+/// The error of a body that ended early.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct BrokeOff;
 
-/// Reads a body of at most a segment; false where there is more.
+/// Reads a body of at most a segment. Returns false if there is more.
 async fn short(body: &mut OriginBody, begun: &mut BytesMut) -> Result<bool, BrokeOff> {
     while begun.len() <= limits::SEGMENT_BYTES {
         match next(body).await {
@@ -242,7 +243,7 @@ async fn short(body: &mut OriginBody, begun: &mut BytesMut) -> Result<bool, Brok
     Ok(false)
 }
 
-/// The next bytes; trailers are left out.
+/// Returns the next bytes, without trailers.
 async fn next(body: &mut OriginBody) -> Option<Result<Bytes, BrokeOff>> {
     loop {
         match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await? {

@@ -1,18 +1,17 @@
-//! Orders that were carried out: who has read one on the way shall not have it carried out again,
-//! word for word, when its answer is no longer kept. With another number it is another order, and
-//! orders are not signed: that is not kept out here.
+//! Unsafe requests that were executed. A node on the path that has read one cannot have it executed
+//! again word for word after its answer was dropped. The same request with another number is
+//! another request; without signatures, this filter does not detect it.
 
 use crate::gateway::limits;
 use siphasher::sip::SipHasher13;
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hasher;
 
-/// Requests that must not be made twice and were made, the last [`limits::UNSAFE_REMEMBERED`] of
-/// them.
+/// The last [`limits::UNSAFE_REMEMBERED`] unsafe requests.
 pub(super) struct ReplayFilter {
     key: [u64; 2],
     hashes: HashSet<u64>,
-    /// The oldest first.
+    /// Hashes, the oldest first.
     order: VecDeque<u64>,
 }
 
@@ -37,7 +36,7 @@ impl ReplayFilter {
         }
     }
 
-    /// Keyed: nobody makes another's request look like one that was made.
+    /// The hash is keyed, so that no one can make another request look like an executed one.
     fn hash(&self, question: &[u8]) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
         hasher.write(question);

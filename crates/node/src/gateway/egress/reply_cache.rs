@@ -1,10 +1,10 @@
-//! What a far node keeps: questions with their answers, bodies, whom the origin's responses are
-//! for, and the memory that they share.
+//! The memory of an egress: questions with their answers, bodies, the requests of the origin, and
+//! the room that they share.
 //!
-//! Memory is reserved, not counted: an answer takes [`limits::ANSWER_BYTES`], a body what it may
-//! grow to. Where room is short, bodies that nobody is promised go first, then the oldest answers
-//! to what may be asked twice, then those to what may not: who has lost such a one asks in vain,
-//! since it is not made again.
+//! Memory is reserved, not counted: an answer takes [`limits::ANSWER_BYTES`], a body the size that
+//! it may reach. When room is short, bodies that no answer names leave first, then the oldest
+//! answers to safe requests, then those to unsafe ones. A client that has lost such an answer does
+//! not get it again, because the request is not repeated.
 
 use super::body::Body;
 use super::exchange::Outcome;
@@ -18,31 +18,30 @@ use std::collections::{HashMap, VecDeque};
 pub(super) struct ReplyCache {
     memory: usize,
     pub(super) reserved: usize,
-    /// By the question's name.
-    pub(super) questions: HashMap<Vec<u8>, ShardQuery>,
+    /// By the name of the question.
+    pub(super) questions: HashMap<Vec<u8>, Question>,
     /// By their versioned names.
     pub(super) bodies: HashMap<Vec<u8>, Body>,
-    /// The question or the body that an order is for.
+    /// The question or the body of each request to the origin.
     pub(super) orders: HashMap<u64, Vec<u8>>,
-    /// Answers that may be let go for others, the oldest first, and until when each is kept; some
-    /// have gone already.
+    /// Answers that may leave for others, the oldest first, with the end of their time. Some have
+    /// already left.
     pub(super) answered: VecDeque<(Time, Vec<u8>)>,
-    /// The same of requests that must not be made twice: these go last.
+    /// The same for unsafe requests, which leave last.
     pub(super) answered_once: VecDeque<(Time, Vec<u8>)>,
 }
 
-pub(super) struct ShardQuery {
+pub(super) struct Question {
     pub(super) object: Object,
     pub(super) form: Form,
     pub(super) is_head: bool,
-    /// It must not be made twice.
+    /// True if it must not be executed twice.
     pub(super) is_unsafe: bool,
     pub(super) state: State,
 }
 
 pub(super) enum State {
-    /// The origin has not answered. Who asks is one neighbour, this node's forwarder: the last
-    /// Interest counts.
+    /// The origin has not answered. Only this node's forwarder asks, so the last Interest counts.
     Waiting {
         token: Option<PitToken>,
         until: Time,
@@ -62,7 +61,7 @@ pub(super) enum Form {
 }
 
 impl ReplyCache {
-    /// Nothing yet, in so many bytes.
+    /// Creates an empty cache of so many bytes.
     pub(super) fn new(memory: usize) -> ReplyCache {
         ReplyCache {
             memory,
@@ -75,9 +74,9 @@ impl ReplyCache {
         }
     }
 
-    /// Lets go what is past.
+    /// Removes what has expired.
     pub(super) fn sweep(&mut self, now: Time, out: &mut Outcome) {
-        let past = |question: &ShardQuery| matches!(question.state, State::Answered { until, .. } if until <= now);
+        let past = |question: &Question| matches!(question.state, State::Answered { until, .. } if until <= now);
         let old: Vec<_> =
             self.questions.iter().filter(|(_, question)| past(question)).map(|(key, _)| key.clone()).collect();
         old.iter().for_each(|key| self.forget_question(key));
@@ -89,8 +88,8 @@ impl ReplyCache {
         old.iter().for_each(|key| self.forget_body(key, out));
     }
 
-    /// Lets go what nobody is promised any more, and then answers, until there is room for so many
-    /// bytes; false where there is not.
+    /// Removes bodies that no answer names, and then answers, until so many bytes are free. Returns
+    /// false if that is impossible.
     pub(super) fn make_room(&mut self, now: Time, needed: usize) -> bool {
         if self.has_room(needed) {
             return true;
@@ -121,7 +120,8 @@ impl ReplyCache {
         self.reserved + needed <= self.memory
     }
 
-    /// A body of unknown length has come to the end of its room: it gets more, or becomes a window.
+    /// Gives more room to a body of unknown length that has used its own, or turns it into a
+    /// window.
     pub(super) fn widen(&mut self, now: Time, key: &[u8]) {
         let Some(reserved) = self.bodies.get(key).map(Body::reserved) else { return };
         let more = Body::window_bytes();
@@ -150,8 +150,8 @@ impl ReplyCache {
     }
 }
 
-/// Whether the answer that is kept so long is there still: the question may have been asked anew
-/// since.
-fn is_answered(questions: &HashMap<Vec<u8>, ShardQuery>, key: &[u8], reply_cache: Time) -> bool {
-    matches!(questions.get(key), Some(ShardQuery { state: State::Answered { until, .. }, .. }) if *until == reply_cache)
+/// Returns true if the answer with this end of its time still exists: the question may have been
+/// answered again since.
+fn is_answered(questions: &HashMap<Vec<u8>, Question>, key: &[u8], kept_until: Time) -> bool {
+    matches!(questions.get(key), Some(Question { state: State::Answered { until, .. }, .. }) if *until == kept_until)
 }

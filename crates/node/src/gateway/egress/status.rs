@@ -1,4 +1,4 @@
-//! The far node's figures for the admin server.
+//! The egress's figures for the admin server.
 
 use super::Figures;
 use crate::gateway::thread::Shown;

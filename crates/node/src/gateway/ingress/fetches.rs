@@ -1,12 +1,12 @@
-//! The edge without IO: what is being fetched, which Interests leave, what the Data bring.
+//! The ingress without IO: the fetches, their Interests, and the effect of Data.
 //!
-//! A fetch is a question first, sent again by the RTO until it is answered; then, where the body
-//! did not come with the head, a [`larder_transfer::Fetcher`] of its segments. Round trips that one
-//! fetch has measured are where the next one begins. A fetch whose reader is
-//! [`limits::UNREAD_BYTES`] behind asks for nothing more, and the more fetches there are, the less
-//! each may have under way.
+//! A fetch begins with a question, which is repeated by the RTO until it is answered. If the body
+//! did not come with the head, a [`larder_transfer::Fetcher`] fetches its segments. A fetch begins
+//! with the round trips that earlier ones have measured. A fetch whose reader is
+//! [`limits::UNREAD_BYTES`] behind stops asking, and the more fetches there are, the fewer segments
+//! each may have in flight.
 //!
-//! Cost: a packet is one look-up of its name. Memory: what fetches hold, 700 MB at most
+//! Cost: one lookup of its name per packet. Memory: at most 700 MB for all fetches
 //! (`window_segments`).
 
 use crate::gateway::keys::Trust;
@@ -32,24 +32,24 @@ use std::fmt;
 use std::hash::Hasher;
 use std::sync::Arc;
 
-/// A request for the far node.
+/// A request for the egress.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// What it is for.
+    /// The object.
     pub object: Object,
     /// The method.
     pub method: Method,
-    /// Its fields in the shared form, where it has one.
+    /// Its fields in the shared form, if it has one.
     pub shared: Option<HeaderMap>,
     /// All its fields.
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
-    /// A number that no other request has, and nobody guesses.
+    /// A unique number that cannot be guessed.
     pub unique: u64,
 }
 
-/// What comes of a fetch: a head, then pieces and an end; or a failure, at any time.
+/// The events of a fetch: a head, then pieces and an end; or a failure at any time.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the sentence above says it")]
 pub enum Event {
@@ -59,16 +59,16 @@ pub enum Event {
     Failed(Failure),
 }
 
-/// Why a fetch has failed.
+/// The reason why a fetch has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// There is no way to the far node.
+    /// There is no route to the egress.
     NoRoute,
     /// It does not answer within [`limits::ANSWER`].
     NoAnswer,
-    /// What came was not signed by the key that is trusted.
+    /// The trusted key has not signed the Data.
     Forged,
-    /// What it answered is no message.
+    /// The answer is no message.
     Malformed(MessageError),
     /// The body broke off.
     Body(FetchError),
@@ -86,23 +86,23 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What an edge has done.
+/// The counters of an ingress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     /// Requests.
     pub requests: u64,
-    /// Of these, asked in the shared form.
+    /// Requests in the shared form.
     pub shared: u64,
-    /// Of these, asked again in full, since the far node wanted it.
+    /// Requests that the egress wanted in full.
     pub asked_again: u64,
     /// Answers.
     pub answers: u64,
-    /// Fetches that failed without a way to the far node, without an answer, for a wrong signature,
-    /// for an answer that is none, and in the body.
+    /// Failed fetches: no route to the egress, no answer, a wrong signature, an invalid answer, and
+    /// errors in the body.
     pub failures: [u64; 5],
     /// Interests sent.
     pub interests: u64,
-    /// Of these, again.
+    /// Retransmitted Interests.
     pub retransmissions: u64,
     /// Segments of bodies.
     pub segments: u64,
@@ -110,26 +110,26 @@ pub struct Figures {
     pub bytes: u64,
     /// Data with a wrong digest or signature.
     pub rejected: u64,
-    /// Fetches under way.
+    /// Fetches in progress.
     pub under_way: usize,
     /// The smoothed round trip, s.
     pub rtt_seconds: Option<f64>,
 }
 
-/// What is being fetched.
+/// The fetches in progress.
 pub struct Fetches {
     fetches: HashMap<u64, Fetch, RandomState>,
-    /// Who waits for Data of this name, or for segments under it. From the network, but looked up
-    /// only: what stands here is our own.
+    /// The fetches that wait for Data of this name, or for segments under it. Names from the
+    /// network are only looked up; those in the table are our own.
     waiting: HashMap<Vec<u8>, Vec<u64>, RandomState>,
-    /// When fetches are to be looked at.
+    /// The times at which fetches have to be checked.
     due: BTreeSet<(Time, u64)>,
     /// Fetches that may have an Interest to send.
     ready: VecDeque<u64>,
     rtt: RttEstimator,
     private: PrivatePages,
     trust: Option<Trust>,
-    /// Of requests in full.
+    /// The signer of requests in full.
     signer: Option<Arc<dyn Signer>>,
     nonces: Stream,
     streams: Streams,
@@ -150,31 +150,31 @@ enum Phase {
 
 struct Reading {
     fetcher: Fetcher,
-    /// What its segments are under.
+    /// The name of its segments.
     name: Name,
-    /// In [`PrivatePages`].
+    /// Its number in [`PrivatePages`].
     page: u64,
 }
 
 struct Asking {
     ask: Ask,
     in_full: bool,
-    /// The question, with the digest of its parameters.
+    /// The name of the question, with the digest of its parameters.
     name: Name,
     parameters: Vec<u8>,
     signer: Option<Arc<dyn Signer>>,
     sends: u32,
     begun: Time,
     sent: Time,
-    /// To be sent when it is polled.
+    /// True if it has to be sent at the next poll.
     to_send: bool,
     rtt: RttEstimator,
     forgeries: u32,
 }
 
 impl Fetches {
-    /// No fetches. Whatever comes is believed where there is no `trust`; `streams` must differ from
-    /// start to start.
+    /// Creates an ingress without fetches. Without `trust`, all Data is accepted. `streams` must
+    /// differ from start to start.
     pub fn new(trust: Option<Trust>, streams: Streams) -> Fetches {
         let mut nonces = streams.stream("questions");
         let keys = [nonces.bits(), nonces.bits()];
@@ -193,18 +193,18 @@ impl Fetches {
         }
     }
 
-    /// Requests in full are signed so.
+    /// Signs requests in full.
     pub fn signing(self, signer: Option<Arc<dyn Signer>>) -> Fetches {
         Fetches { signer, ..self }
     }
 
-    /// What has happened so far.
+    /// Returns the counters.
     pub fn figures(&self) -> Figures {
         let rtt_seconds = self.rtt.smoothed().map(|rtt| rtt.as_secs_f64());
         Figures { under_way: self.fetches.len(), rtt_seconds, ..self.figures }
     }
 
-    /// Begins a fetch; `id` must be new.
+    /// Begins a fetch. `id` must be new.
     pub fn begin(&mut self, now: Time, id: u64, ask: Ask) {
         self.figures.requests += 1;
         let in_full = ask.shared.is_none() || self.private.holds(now, self.private.page(&ask));
@@ -216,12 +216,12 @@ impl Fetches {
         self.ready.push_back(id);
     }
 
-    /// Nobody wants it any more.
+    /// Cancels a fetch.
     pub fn cancel(&mut self, id: u64) {
         self.remove(id);
     }
 
-    /// Its reader has taken so many bytes.
+    /// Records that its reader has taken so many bytes.
     pub fn taken(&mut self, id: u64, bytes: usize) {
         if let Some(fetch) = self.fetches.get_mut(&id) {
             fetch.unread = fetch.unread.saturating_sub(bytes);
@@ -229,8 +229,8 @@ impl Fetches {
         }
     }
 
-    /// Appends the next Interest to `out`; false where none is to be sent now. Call it until then,
-    /// after every event.
+    /// Appends the next Interest to `out`. Returns false if none has to be sent now. Call it until
+    /// then after every event.
     pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         while let Some(&id) = self.ready.front() {
             if self.poll_one(now, id, out) {
@@ -256,7 +256,7 @@ impl Fetches {
         }
     }
 
-    /// Takes a Data from the network, with what the path said along with it.
+    /// Processes a Data from the network, with the feedback of its path.
     pub fn on_data(&mut self, now: Time, data: &Data<'_>, path: PathFeedback, events: &mut Vec<(u64, Event)>) {
         for name in [data.name, data.name.without_last()] {
             for id in self.waiting.get(name.as_bytes()).cloned().unwrap_or_default() {
@@ -294,8 +294,8 @@ impl Fetches {
 
     fn on_answer(&mut self, now: Time, id: u64, data: &Data<'_>, events: &mut Vec<(u64, Event)>) {
         let Some(Fetch { phase: Phase::Asking(asking), .. }) = self.fetches.get_mut(&id) else { return };
-        // The origin's time is in it: good enough to begin with, and no more, and never worse than
-        // to know nothing, which is three times this.
+        // It includes the origin's time: good enough as a first estimate only, and never worse than
+        // none, which is three times this.
         if self.rtt.smoothed().is_none() && asking.sends == 1 {
             self.rtt.sample(now.since(asking.sent).min(INITIAL_RTO / 3));
         }
@@ -347,7 +347,7 @@ impl Fetches {
         self.ready.push_back(id);
     }
 
-    /// Takes a Nack for the Interest of this name.
+    /// Processes a Nack for the Interest of this name.
     pub fn on_nack(&mut self, now: Time, name: NameRef<'_>, reason: NackReason, events: &mut Vec<(u64, Event)>) {
         for waited in [name, name.without_last()] {
             for id in self.waiting.get(waited.as_bytes()).cloned().unwrap_or_default() {
@@ -358,7 +358,7 @@ impl Fetches {
                         asking.to_send = true;
                         self.ready.push_back(id);
                     }
-                    // Congestion, and what nobody knows: again at the time-out.
+                    // Congestion, and unknown reasons: again at the time-out.
                     (Phase::Asking(_), _) => {}
                     (Phase::Reading(reading), reason) => {
                         reading.fetcher.on_nack(now, name, reason);
@@ -369,12 +369,12 @@ impl Fetches {
         }
     }
 
-    /// When [`Fetches::on_timeout`] is to be called, if nothing else happens before.
+    /// Returns the time at which [`Fetches::on_timeout`] has to be called.
     pub fn next_timeout(&self) -> Option<Time> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the passing of time.
+    /// Processes the passing of time.
     pub fn on_timeout(&mut self, now: Time, events: &mut Vec<(u64, Event)>) {
         while let Some(&(at, id)) = self.due.first() {
             if at > now {
@@ -400,7 +400,7 @@ impl Fetches {
         }
     }
 
-    /// Sees whether a transfer is over.
+    /// Checks whether a transfer is complete.
     fn settle(&mut self, now: Time, id: u64, events: &mut Vec<(u64, Event)>) {
         let Some(Fetch { phase: Phase::Reading(reading), .. }) = self.fetches.get(&id) else { return };
         match reading.fetcher.progress() {
@@ -414,7 +414,8 @@ impl Fetches {
             }
             Progress::Failed(error) => {
                 let failure = Failure::Body(error.clone());
-                // Caches on the way may name this body for a while: who asks next asks past them.
+                // Caches on the path may name this body for a while: the next request has to bypass
+                // them.
                 self.private.note(now, reading.page);
                 self.fail(id, failure, events);
             }
@@ -479,8 +480,8 @@ impl Fetches {
 }
 
 impl Asking {
-    /// A `signer` is for requests in full alone: what is asked in the shared form, all ask by the
-    /// same name.
+    /// Creates the question. `signer` is for requests in full only: those in the shared form have
+    /// equal names for all.
     fn new(now: Time, ask: Ask, in_full: bool, signer: Option<Arc<dyn Signer>>, rtt: RttEstimator) -> Asking {
         let shared = ask.shared.clone().filter(|_| !in_full);
         let headers = shared.unwrap_or_else(|| ask.headers.clone());
@@ -501,7 +502,7 @@ impl Asking {
             rtt,
             forgeries: 0,
         };
-        // The same at every sending, but for the nonce: an HMAC of the same is the same.
+        // Equal at every transmission except for the nonce: the HMAC of equal bytes is equal.
         if let Ok(interest) = Interest::decode(&asking.packet(0)) {
             asking.name = interest.name.to_name();
         }
@@ -519,21 +520,22 @@ impl Asking {
         let interest = InterestBuilder::new(&self.name).must_be_fresh(true).nonce(nonce).lifetime(limits::LIFETIME);
         let interest = interest.application_parameters(&self.parameters);
         match &self.signer {
-            // What cannot be signed is not sent.
+            // A request that cannot be signed is not sent.
             Some(signer) => interest.sign(signer.as_ref(), SignatureFreshness::default()).unwrap_or_default(),
             None => interest.build(),
         }
     }
 }
 
-/// Segments that a fetch may have under way which is the nth of those under way when it begins. The
-/// nth oldest always began with n or more, so that all together have at most
+/// Returns the segments that a fetch may have in flight if it is the nth of those in progress when
+/// it begins. The nth oldest always began with n or more, so that all together have at most
 /// `FLIGHT_SEGMENTS · (1 + ln(FETCHES · WINDOW_SEGMENTS / FLIGHT_SEGMENTS))`.
 fn window_segments(nth: usize) -> usize {
     (limits::FLIGHT_SEGMENTS / nth.max(1)).min(limits::WINDOW_SEGMENTS)
 }
 
-/// As [`Fetcher`] does: without a key, digests count, and other signatures are taken as they are.
+/// Verifies as [`Fetcher`] does: without a key, digests are checked, and other signatures are
+/// accepted.
 fn verify(data: &Data<'_>, trust: Option<&Trust>) -> bool {
     match trust {
         Some(trust) => data.verify(trust).is_ok(),
@@ -542,9 +544,9 @@ fn verify(data: &Data<'_>, trust: Option<&Trust>) -> bool {
     }
 }
 
-/// Pages that the far node did not give in the shared form: their hashes, each at its place, where
-/// the next one of that place puts it out. A page that is forgotten, or taken for another, costs a
-/// round trip more or is not shared, and nothing else.
+/// The pages that the egress refused in the shared form: their hashes, each in its place, where
+/// another page of that place replaces it. A page that is forgotten, or mistaken for another, costs
+/// one more round trip or is not shared, and nothing else.
 struct PrivatePages {
     keys: [u64; 2],
     /// Each with the end of its time.
@@ -566,8 +568,8 @@ impl PrivatePages {
         page as usize % self.pages.len()
     }
 
-    /// The hash of the page without its query: what one search is, all are. Validations are pages
-    /// of their own: a 304 says less of how long it holds.
+    /// Returns the hash of the page without its query: all searches of a page are alike.
+    /// Validations are pages of their own, because a 304 says less about its freshness.
     fn page(&self, ask: &Ask) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(self.keys[0], self.keys[1]);
         let path = ask.object.target.split('?').next().unwrap_or_default();
@@ -608,7 +610,7 @@ mod tests {
         let content = Answer::Head(head).encode();
         let data = larder_packet::DataBuilder::new(&asked).content(&content);
         let data = data.build(&larder_packet::DigestSigner).unwrap();
-        // Before its time-out: what was asked again would tell nothing.
+        // Before its time-out: a round trip of a retransmission would mean nothing.
         now += Duration::from_millis(990);
         fetches.on_data(now, &Data::decode(&data).unwrap(), false.into(), &mut events);
         assert!(matches!(events[..], [(1, Event::Head(_)), (1, Event::End)]), "{events:?}");

@@ -1,5 +1,5 @@
-//! The edge: a thread that fetches over NDN for the HTTP side. The thread owns a connection to this
-//! node's forwarder and the [`Fetches`]; HTTP's tasks hand in requests and get what comes through
+//! The ingress: a thread that fetches over NDN for the HTTP side. It owns a connection to this
+//! node's forwarder and the [`Fetches`]. HTTP's tasks pass requests to it and get responses through
 //! channels.
 
 mod fetches;
@@ -32,21 +32,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc as pieces};
 /// `[http.upstream]`
 #[derive(Clone, Debug)]
 pub struct IngressConfig {
-    /// The far node's prefix.
+    /// The egress's prefix.
     pub prefix: Name,
-    /// What the far node's signatures are checked with.
+    /// The keys that verify the egress's signatures.
     pub trust: KeyFiles,
     /// This node's forwarder.
     pub forwarder: PathBuf,
 }
 
-/// The running edge.
+/// The running ingress.
 pub struct Ingress {
     handle: Arc<Handle>,
     running: Running,
 }
 
-/// The way to the edge's thread.
+/// A handle on the ingress's thread.
 pub struct Handle {
     prefix: Name,
     commands: Mutex<Sender<Command>>,
@@ -63,14 +63,14 @@ enum Command {
     Cancel(u64),
 }
 
-/// Why a request has no response.
+/// The reason why a request has no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AskError {
-    /// It does not fit an Interest: the status that says so to the client, and a line.
+    /// It does not fit an Interest: the status for the client, and a line.
     Refused(StatusCode, &'static str),
-    /// Nothing came, or nothing that counts.
+    /// No valid answer came.
     Failed(Failure),
-    /// The edge's thread is gone.
+    /// The ingress's thread is gone.
     Stopped,
 }
 
@@ -80,7 +80,7 @@ const TABLE: &str = "[http.upstream]";
 /// Reads its keys.
 ///
 /// # Errors
-/// One line that names the setting and what is wrong.
+/// One line that names the setting and the problem.
 pub(super) fn check(table: &UpstreamTable) -> Result<(), String> {
     table.trust().verifier(TABLE)?;
     table.trust().request_signer(TABLE).map(drop)
@@ -90,7 +90,7 @@ impl Ingress {
     /// Connects to the forwarder and starts the thread, which calls `on_end` when it ends.
     ///
     /// # Errors
-    /// One line that names the setting and what is wrong.
+    /// One line that names the setting and the problem.
     pub fn start(config: &IngressConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Ingress, String> {
         let trust = config.trust.verifier(TABLE)?;
         if trust.is_none() {
@@ -115,17 +115,17 @@ impl Ingress {
         Ok(Ingress { handle, running })
     }
 
-    /// The way to it.
+    /// Returns a handle on it.
     pub fn handle(&self) -> Arc<Handle> {
         Arc::clone(&self.handle)
     }
 
-    /// Its figures, for the admin server.
+    /// Returns its figures, for the admin server.
     pub fn source(&self) -> Arc<dyn crate::http::StatusSource> {
         Arc::new(status::EdgeSource(Arc::clone(&self.handle)))
     }
 
-    /// Ends the thread; what is under way breaks off.
+    /// Ends the thread. Transfers in progress break off.
     pub fn stop(self) {
         self.running.stop();
     }
@@ -146,15 +146,15 @@ impl PartialEq for Handle {
 impl Eq for Handle {}
 
 impl Handle {
-    /// The far node's prefix.
+    /// Returns the egress's prefix.
     pub fn prefix(&self) -> &Name {
         &self.prefix
     }
 
-    /// Asks the far node; what comes is the head and a body to be read.
+    /// Sends a request to the egress. Returns the head, and a body to read.
     ///
     /// # Errors
-    /// [`AskError`] where there is no response.
+    /// [`AskError`] if there is no response.
     pub async fn ask(
         self: &Arc<Self>,
         method: Method,
@@ -220,16 +220,16 @@ impl Handle {
     }
 
     fn command(&self, command: Command) {
-        // It fails where the thread is gone; then the channels of its fetches have ended, too.
+        // Fails if the thread is gone; then the channels of its fetches have ended, too.
         let _ = self.commands.lock().unwrap_or_else(PoisonError::into_inner).send(command);
         let _ = self.waker.wake();
     }
 }
 
-/// What the client hears of a body that is too large to be asked with.
+/// The message to a client whose body is too large for an Interest.
 pub const TOO_LARGE: &str = "larder: the request's body is too large to pass over NDN\n";
 
-/// The body of a response, as it comes.
+/// The body of a response, while it arrives.
 pub struct Body {
     handle: Arc<Handle>,
     id: u64,
@@ -240,7 +240,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         if self.ended {
             return Poll::Ready(None);
@@ -268,12 +268,12 @@ impl Body {
         })
     }
 
-    /// Bytes still to come, where that is known.
+    /// Returns the bytes still to come, if that is known.
     pub fn left(&self) -> Option<u64> {
         if self.ended { Some(0) } else { self.left }
     }
 
-    /// Whether it has been read to its end.
+    /// Returns true if it has been read to its end.
     pub fn is_at_end(&self) -> bool {
         self.ended
     }
@@ -287,7 +287,7 @@ impl Drop for Body {
     }
 }
 
-/// What the thread owns.
+/// The resources of the thread.
 struct Worker {
     client: Client,
     fetches: Fetches,
@@ -331,7 +331,7 @@ impl Worker {
         }
     }
 
-    /// Hands out what has happened; the figures first, so that who has an answer finds it counted.
+    /// Delivers events. Figures come first, so that an answer is counted before its reader has it.
     fn deliver(&mut self, events: &mut Vec<(u64, Event)>) {
         self.figures.set(self.fetches.figures());
         for (id, event) in events.drain(..) {
@@ -339,7 +339,7 @@ impl Worker {
             if let Event::Failed(failure) = &event {
                 tracing::debug!(%failure, "[http.upstream] a fetch has failed");
             }
-            // A reader that has gone has said so, or is about to.
+            // A reader that has gone has sent that, or is about to.
             let Some(reader) = self.readers.get(&id) else { continue };
             let _ = reader.send(event);
             if is_last {

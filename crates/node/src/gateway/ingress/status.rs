@@ -1,4 +1,4 @@
-//! The edge's figures for the admin server.
+//! The ingress's figures for the admin server.
 
 use super::{Figures, Handle};
 use crate::http::{Metrics, StatusSource};
