@@ -124,8 +124,8 @@ fn shape<T>(name: &'static str, table: &Option<Spanned<T>>, make: impl Fn(&T) ->
     table.as_ref().map(|table| (table.span(), name, make(table.get_ref())))
 }
 
-/// Returns the requested topology, with the nodes and links that are listed one by one.
-fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
+/// Returns the shape that the scenario requests, or an empty topology.
+fn requested_shape(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
     let shape_stream = || network.streams().stream("topology");
     let mut shapes: Vec<Shape> = Vec::new();
@@ -151,7 +151,13 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
             scenario.fault(span, format_args!("[{second}] is a second shape, after [{first}]: keep one of them"))
         );
     }
-    let mut topology = shapes.pop().map(|(.., shape)| shape).unwrap_or_default();
+    Ok(shapes.pop().map(|(.., shape)| shape).unwrap_or_default())
+}
+
+/// Returns the requested topology, with the nodes and links that are listed one by one.
+fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
+    let tables = &scenario.tables;
+    let mut topology = requested_shape(scenario, network)?;
     if topology.nodes.len() > crate::limits::NODES {
         return Err(ScenarioError(format!(
             "{}: {} nodes: the most is {}",
@@ -196,7 +202,7 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
     }
     if topology.nodes.is_empty() {
         return Err(ScenarioError(format!(
-            "{}: no nodes: state a shape, such as [line], or [[node]] and [[link]]",
+            "{}: no nodes: add a shape, such as [line], or [[node]] and [[link]]",
             scenario.source
         )));
     }

@@ -98,8 +98,8 @@ impl World {
             let prefix: Name = format!("/p{number}").parse().unwrap();
             let config = draw.config(self.is_faultless);
             self.words += &format!("{prefix}: {config:?}\n");
-            let answerer = RandomProducer::new(config, streams.stream(&format!("answerer {number}")));
-            let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(answerer)).unwrap();
+            let producer = RandomProducer::new(config, streams.stream(&format!("answerer {number}")));
+            let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(producer)).unwrap();
             assert!(self.network.serve(&prefix, app).unwrap().is_empty(), "the tree reaches every node");
             self.producers.push(app);
             if !self.is_faultless {
