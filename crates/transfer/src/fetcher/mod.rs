@@ -4,9 +4,9 @@
 //! the name ends in a version). Then follow Interests for `<version>/seg=0`, `seg=1`, …, as many at
 //! once as congestion control allows, until FinalBlockId gives the end. Every Data is checked: its
 //! name must have been requested, its digest or signature must be valid, and its statement about
-//! the end must agree with the earlier segments. If the metadata is signed with a required key and
-//! names a [manifest](crate::manifest), the manifest is fetched first, and its digests take the
-//! place of the segments' signatures.
+//! the end must agree with the earlier segments. If a verifier has accepted the metadata and the
+//! metadata names a [manifest](crate::manifest), the manifest is fetched first, and its digests
+//! take the place of the segments' signatures.
 //!
 //! With [`Naming::DiscoverOrPlain`], one Data of the name itself suffices. It is requested once the
 //! metadata has timed out, is missing, or has no route. The metadata wins if it arrives first. For
@@ -20,9 +20,9 @@
 //! A path may stall without a loss, for example behind a TCP connection that recovers from losses
 //! of its own. If many Interests are in flight and none that was sent later than the oldest is
 //! answered, the timeout sends only the oldest again, whatever is left of the window. The timeout
-//! of the others is doubled and starts again (as in RFC 6298, 5.4 to 5.6; only an answer ends
-//! this). If an Interest that was sent once, before the timeout, is answered after more than the
-//! timeout, the timeout was too early, and congestion control returns to its earlier state (RFC
+//! of the others is doubled and starts again (as in RFC 6298, 5.4 to 5.6), until a valid Data or a
+//! Nack arrives. If an Interest that was sent once, before the timeout, is answered after more than
+//! the timeout, the timeout was too early, and congestion control returns to its earlier state (RFC
 //! 4015, with this proof in place of time stamps).
 //!
 //! The host owns the time and the network. It calls [`Fetcher::poll`] until it returns false and
