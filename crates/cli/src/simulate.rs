@@ -106,7 +106,7 @@ struct Watched {
 impl Watched {
     fn run(&self, scenario: &Scenario, seed: u64) -> Result<(Vec<Figure>, Option<Timeline>), ScenarioError> {
         match self.watch.filter(|_| seed == self.seed) {
-            Some(watch) => scenario.watch(seed, watch).map(|(figures, course)| (figures, Some(course))),
+            Some(watch) => scenario.watch(seed, watch).map(|(figures, timeline)| (figures, Some(timeline))),
             None => scenario.run(seed).map(|figures| (figures, None)),
         }
     }
@@ -133,10 +133,10 @@ impl SimulateArgs {
         drop(bar);
         let mut all = Vec::new();
         for run in runs {
-            let (figures, course) = run.map_err(|error| Failure::runtime(error.to_string()))?;
+            let (figures, timeline) = run.map_err(|error| Failure::runtime(error.to_string()))?;
             all.push(figures);
-            if let Some(course) = course {
-                self.write_course(source, &course)?;
+            if let Some(timeline) = timeline {
+                self.write_timeline(source, &timeline)?;
             }
         }
         Ok(all)
@@ -149,18 +149,18 @@ impl SimulateArgs {
         is_wanted.then(|| Watch { step: self.step.unwrap_or(usual), closely })
     }
 
-    fn write_course(&self, source: &str, course: &Timeline) -> Result<(), Failure> {
+    fn write_timeline(&self, source: &str, timeline: &Timeline) -> Result<(), Failure> {
         if let Some(path) = &self.html {
-            replay::write(course, source, path)?;
+            replay::write(timeline, source, path)?;
         }
         if let Some(directory) = &self.svg {
-            pictures::write(course, directory)?;
+            pictures::write(timeline, directory)?;
         }
         if let Some(directory) = &self.ndnsim {
-            ndnsim::write(course, directory)?;
+            ndnsim::write(timeline, directory)?;
         }
         if let Some(path) = &self.trace {
-            trace::write(course, path)?;
+            trace::write(timeline, path)?;
         }
         Ok(())
     }

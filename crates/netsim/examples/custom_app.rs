@@ -53,10 +53,11 @@ impl App for Pinger {
     }
 }
 
-/// Runs the example.
+/// Runs the example, and prints what the application measured.
 ///
 /// # Errors
 /// An error of the simulation.
+#[allow(clippy::print_stdout, reason = "the example prints its result")]
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut network = Simulation::new(1);
     let client = network.add_node("client", NodeConfig::default())?;

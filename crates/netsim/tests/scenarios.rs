@@ -35,74 +35,72 @@ fn the_documented_scenario_runs_and_feels_its_fault() {
     assert!(shown(2) != format!("{healthy:?}"));
 }
 
+/// Mistakes in `DUMBBELL`: the replaced text, the mistake, and the beginning and a part of its
+/// message.
+const MISTAKES: [[&str; 4]; 29] = [
+    ["frequency = 900", "frequncy = 900", "d.toml:27: unknown field `frequncy`", "did you mean `frequency`?"],
+    ["frequency = 900", "frequency = 0", "d.toml:27: 0 Interests per second", "more than 0"],
+    ["rate = \"40Mbps\", delay", "rate = \"0Mbps\", delay", "d.toml:11: a rate of 0", "leave the key out"],
+    ["delay = \"10ms\"", "delay = \"-10ms\"", "d.toml:11: \"-10ms\" is negative", "such as \"10ms\""],
+    ["mtu = 1500", "mtu = 20", "d.toml:11: an MTU of 20", "128"],
+    ["node = \"c0\"", "node = \"q0\"", "d.toml:25: no node `q0`", "did you mean"],
+    [
+        "prefix = \"/p0\"\nfrequency",
+        "prefix = \"/other\"\nfrequency",
+        "d.toml:25: no producer serves /other",
+        "there is /p0, /p1",
+    ],
+    ["policy = \"lru\"", "policy = \"lrux\"", "d.toml:6: ", "did you mean"],
+    ["\"1000 packets\"    #", "\"many packets\"    #", "d.toml:7: \"many packets\" is not a number of packets", ""],
+    ["payload = \"5kB\"", "payload = \"50kB\"", "d.toml:15: a payload of 50000 bytes", "set largest-packet in [nodes]"],
+    ["cut = [\"r1\", \"r2\"]", "cut = [\"c0\", \"r2\"]", "d.toml:36: no link between c0 and r2", ""],
+    ["cut = [\"r1\", \"r2\"]", "", "d.toml:36: a fault is one of", ""],
+    ["at = \"8s\"", "at = \"11s\"", "d.toml:36: a fault at 11s, after the end at 10s", ""],
+    ["policy = \"lru\"", "strategy = \"best-rout\"\npolicy = \"lru\"", "d.toml:6: ", "best-rout"],
+    ["policy = \"lru\"", "largest-packet = \"2MiB\"\npolicy = \"lru\"", "d.toml:6: packets of 2MiB", "the most is"],
+    ["duration = \"10s\"", "duration = \"10s\"\nwarm-up = \"10s\"", "d.toml:4: the warm-up", "10s"],
+    ["duration = \"10s\"", "duration = \"0s\"", "d.toml:3: a run of 0s", "\"10s\""],
+    ["duration = \"10s\"", "duration = 10", "d.toml:3: invalid type: integer `10`", "quotes with their unit"],
+    ["frequency = 900", "frequency = \"900\"", "d.toml:27: invalid type: string", "without quotes"],
+    ["[nodes]  ", "[caching]\nat = [\"q*\"]\n[nodes]  ", "d.toml:5: no node `q*`", ""],
+    ["[dumbbell] ", "[topology]\nfile = \"x.txt\"\nlink = {}\n[dumbbell] ", "d.toml:9: cannot read x.txt", ""],
+    [
+        "[dumbbell] ",
+        "[line]\nnodes = 2\nlink = {}\n[dumbbell] ",
+        "d.toml:12: [dumbbell] is a second shape, after [line]",
+        "",
+    ],
+    [
+        "[[producer]]",
+        "[line]\nnodes = 2\nlink = {}\n[[producer]]",
+        "d.toml:14: [line] is a second shape, after [dumbbell]",
+        "",
+    ],
+    ["pairs = 2", "pairs = 0", "d.toml:10: 0: expected 1", ""],
+    ["queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is not a probability", "\"2%\""],
+    ["queue = \"1000 packets\", mtu", "mark = true, mtu", "d.toml:11: a drop-tail queue does not mark", "codel"],
+    [
+        "queue = \"1000 packets\", mtu",
+        "loss = 0.1, bursts = { to-bad = 0.1, to-good = 0.5 }, mtu",
+        "d.toml:11: loss and bursts",
+        "keep one",
+    ],
+    ["[dumbbell] ", "[[node]]\nname = \"r3\"\n[dumbbell] ", "d.toml:10: no [[link]] leads to node r3", ""],
+    [
+        "[dumbbell] ",
+        "[[node]]\nname = \"r1\"\n[[node]]\nname = \"r1\"\n[dumbbell] ",
+        "d.toml:12: a second [[node]] r1",
+        "",
+    ],
+];
+
 #[test]
 fn a_mistake_is_found_with_its_line() {
     let refusal = |from: &str, to: &str| {
         assert!(DUMBBELL.contains(from), "{from}");
         Scenario::parse(&DUMBBELL.replacen(from, to, 1), "d.toml").expect_err(to).to_string()
     };
-    let cases = [
-        ("frequency = 900", "frequncy = 900", "d.toml:27: unknown field `frequncy`", "did you mean `frequency`?"),
-        ("frequency = 900", "frequency = 0", "d.toml:27: 0 Interests per second", "more than 0"),
-        ("rate = \"40Mbps\", delay", "rate = \"0Mbps\", delay", "d.toml:11: a rate of 0", "leave the key out"),
-        ("delay = \"10ms\"", "delay = \"-10ms\"", "d.toml:11: \"-10ms\" is negative", "such as \"10ms\""),
-        ("mtu = 1500", "mtu = 20", "d.toml:11: an MTU of 20", "128"),
-        ("node = \"c0\"", "node = \"q0\"", "d.toml:25: no node `q0`", "did you mean"),
-        (
-            "prefix = \"/p0\"\nfrequency",
-            "prefix = \"/other\"\nfrequency",
-            "d.toml:25: no producer serves /other",
-            "there is /p0, /p1",
-        ),
-        ("policy = \"lru\"", "policy = \"lrux\"", "d.toml:6: ", "did you mean"),
-        ("\"1000 packets\"    #", "\"many packets\"    #", "d.toml:7: \"many packets\" is not a number of packets", ""),
-        (
-            "payload = \"5kB\"",
-            "payload = \"50kB\"",
-            "d.toml:15: a payload of 50000 bytes",
-            "set largest-packet in [nodes]",
-        ),
-        ("cut = [\"r1\", \"r2\"]", "cut = [\"c0\", \"r2\"]", "d.toml:36: no link between c0 and r2", ""),
-        ("cut = [\"r1\", \"r2\"]", "", "d.toml:36: a fault is one of", ""),
-        ("at = \"8s\"", "at = \"11s\"", "d.toml:36: a fault at 11s, after the end at 10s", ""),
-        ("policy = \"lru\"", "strategy = \"best-rout\"\npolicy = \"lru\"", "d.toml:6: ", "best-rout"),
-        ("policy = \"lru\"", "largest-packet = \"2MiB\"\npolicy = \"lru\"", "d.toml:6: packets of 2MiB", "the most is"),
-        ("duration = \"10s\"", "duration = \"10s\"\nwarm-up = \"10s\"", "d.toml:4: the warm-up", "10s"),
-        ("duration = \"10s\"", "duration = \"0s\"", "d.toml:3: a run of 0s", "\"10s\""),
-        ("duration = \"10s\"", "duration = 10", "d.toml:3: invalid type: integer `10`", "quotes with their unit"),
-        ("frequency = 900", "frequency = \"900\"", "d.toml:27: invalid type: string", "without quotes"),
-        ("[nodes]  ", "[caching]\nat = [\"q*\"]\n[nodes]  ", "d.toml:5: no node `q*`", ""),
-        ("[dumbbell] ", "[topology]\nfile = \"x.txt\"\nlink = {}\n[dumbbell] ", "d.toml:9: cannot read x.txt", ""),
-        (
-            "[dumbbell] ",
-            "[line]\nnodes = 2\nlink = {}\n[dumbbell] ",
-            "d.toml:12: [dumbbell] is a second shape, after [line]",
-            "",
-        ),
-        (
-            "[[producer]]",
-            "[line]\nnodes = 2\nlink = {}\n[[producer]]",
-            "d.toml:14: [line] is a second shape, after [dumbbell]",
-            "",
-        ),
-        ("pairs = 2", "pairs = 0", "d.toml:10: 0: expected 1", ""),
-        ("queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is not a probability", "\"2%\""),
-        ("queue = \"1000 packets\", mtu", "mark = true, mtu", "d.toml:11: a drop-tail queue does not mark", "codel"),
-        (
-            "queue = \"1000 packets\", mtu",
-            "loss = 0.1, bursts = { to-bad = 0.1, to-good = 0.5 }, mtu",
-            "d.toml:11: loss and bursts",
-            "keep one",
-        ),
-        ("[dumbbell] ", "[[node]]\nname = \"r3\"\n[dumbbell] ", "d.toml:10: no [[link]] leads to node r3", ""),
-        (
-            "[dumbbell] ",
-            "[[node]]\nname = \"r1\"\n[[node]]\nname = \"r1\"\n[dumbbell] ",
-            "d.toml:12: a second [[node]] r1",
-            "",
-        ),
-    ];
-    for (from, to, starts, contains) in cases {
+    for [from, to, starts, contains] in MISTAKES {
         let refusal = refusal(from, to);
         assert!(refusal.starts_with(starts) && refusal.contains(contains), "{to}: {refusal}");
         assert!(!refusal.contains('\n'), "{refusal}");

@@ -99,16 +99,16 @@ impl Manifest {
     }
 
     /// Records the digest of a segment's packet.
-    pub(crate) fn note_segment(&mut self, segment: u64, packet: &Data<'_>) {
-        self.note(self.tree.packets() + segment, packet);
+    pub(crate) fn record_segment(&mut self, segment: u64, packet: &Data<'_>) {
+        self.record(self.tree.packets() + segment, packet);
     }
 
     /// Records the digest of a packet of the manifest; the last packet comes first.
-    pub(crate) fn note_packet(&mut self, number: u64, packet: &Data<'_>) {
-        self.note(number, packet);
+    pub(crate) fn record_packet(&mut self, number: u64, packet: &Data<'_>) {
+        self.record(number, packet);
     }
 
-    fn note(&mut self, node: u64, packet: &Data<'_>) {
+    fn record(&mut self, node: u64, packet: &Data<'_>) {
         self.digests[node as usize] = packet.implicit_digest();
     }
 

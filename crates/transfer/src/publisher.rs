@@ -235,14 +235,14 @@ impl<S: Source> Publisher<S> {
             packet.clear();
             self.write_segment(segment, &mut packet)?;
             if let Ok(data) = Data::decode(&packet) {
-                manifest.note_segment(segment, &data);
+                manifest.record_segment(segment, &data);
             }
         }
         for number in (0..manifest.tree().packets()).rev() {
             packet.clear();
             self.encode_manifest(&manifest, number, &mut packet)?;
             if let Ok(data) = Data::decode(&packet) {
-                manifest.note_packet(number, &data);
+                manifest.record_packet(number, &data);
             }
         }
         self.manifest = Some(manifest);

@@ -24,21 +24,21 @@ const LAST: f64 = 0.8;
 ///
 /// # Errors
 /// Where they cannot be written.
-pub fn write(course: &Timeline, directory: &Path) -> Result<(), Failure> {
+pub fn write(timeline: &Timeline, directory: &Path) -> Result<(), Failure> {
     super::pictures::make(directory)?;
-    write_whole(&directory.join("rate-trace.txt"), &rates(course))?;
-    write_whole(&directory.join("cs-trace.txt"), &content_stores(course))?;
-    write_whole(&directory.join("app-delays-trace.txt"), &delays(course))
+    write_whole(&directory.join("rate-trace.txt"), &rates(timeline))?;
+    write_whole(&directory.join("cs-trace.txt"), &content_stores(timeline))?;
+    write_whole(&directory.join("app-delays-trace.txt"), &delays(timeline))
 }
 
 /// By node, face and type: the counts so far, and the averages of packets and kilobytes a second.
 type Averages = HashMap<(usize, i64, &'static str), ([u64; 2], [f64; 2])>;
 
-fn rates(course: &Timeline) -> String {
+fn rates(timeline: &Timeline) -> String {
     let mut out = "Time\tNode\tFaceId\tFaceDescr\tType\tPackets\tKilobytes\tPacketRaw\tKilobytesRaw\n".to_owned();
     let mut averages = Averages::new();
     let mut before = 0.0;
-    for step in &course.steps {
+    for step in &timeline.steps {
         let at = step.at.as_secs_f64();
         for (node, faces) in step.faces.iter().enumerate() {
             let mut rows: Vec<(i64, &str, &str, [u64; 2])> = faces.iter().flat_map(face_rows).collect();
@@ -55,7 +55,7 @@ fn rates(course: &Timeline) -> String {
                     *average = LAST * raw / (at - before) + (1.0 - LAST) * *average;
                 }
                 *known = counts;
-                let name = &course.nodes[node].name;
+                let name = &timeline.nodes[node].name;
                 let _ = writeln!(
                     out,
                     "{at}\t{name}\t{face}\t{description}\t{kind}\t{}\t{}\t{}\t{}",
@@ -113,10 +113,10 @@ fn short(value: f64) -> String {
     }
 }
 
-fn content_stores(course: &Timeline) -> String {
+fn content_stores(timeline: &Timeline) -> String {
     let mut out = "Time\tNode\tType\tPackets\t\n".to_owned();
-    for Step { at, nodes, .. } in &course.steps {
-        for (node, step) in course.nodes.iter().zip(nodes) {
+    for Step { at, nodes, .. } in &timeline.steps {
+        for (node, step) in timeline.nodes.iter().zip(nodes) {
             let at = at.as_secs_f64();
             let _ = writeln!(out, "{at}\t{}\tCacheHits\t{}", node.name, step.hits);
             let _ = writeln!(out, "{at}\t{}\tCacheMisses\t{}", node.name, step.misses);
@@ -125,14 +125,14 @@ fn content_stores(course: &Timeline) -> String {
     out
 }
 
-fn delays(course: &Timeline) -> String {
+fn delays(timeline: &Timeline) -> String {
     let mut out = "Time\tNode\tAppId\tSeqNo\tType\tDelayS\tDelayUS\tRetxCount\tHopCount\n".to_owned();
-    let consumers = course.consumers.iter().zip(&course.delays).enumerate();
+    let consumers = timeline.consumers.iter().zip(&timeline.delays).enumerate();
     let mut rows: Vec<_> =
         consumers.flat_map(|(app, ((_, node), rows))| rows.iter().map(move |row| (row.at, app, *node, row))).collect();
     rows.sort_by_key(|(at, app, ..)| (*at, *app));
     for (at, app, node, row) in rows {
-        let (at, node) = (at.as_secs_f64(), &course.nodes[node].name);
+        let (at, node) = (at.as_secs_f64(), &timeline.nodes[node].name);
         for (kind, delay, sends) in [("LastDelay", row.last, 1), ("FullDelay", row.full, row.sends)] {
             let (seconds, micros) = (delay.as_secs_f64(), delay.as_nanos() as f64 / 1e3);
             let number = row.number;

@@ -50,30 +50,30 @@ struct Moment {
 ///
 /// # Errors
 /// Where it cannot be written.
-pub fn write(course: &Timeline, title: &str, path: &Path) -> Result<(), Failure> {
+pub fn write(timeline: &Timeline, title: &str, path: &Path) -> Result<(), Failure> {
     // `<` could end the script.
-    let data = serde_json::to_string(&data(course, title)).unwrap_or_default().replace('<', "\\u003c");
+    let data = serde_json::to_string(&data(timeline, title)).unwrap_or_default().replace('<', "\\u003c");
     write_whole(path, &PAGE.replacen("DATA", &data, 1))
 }
 
-fn data<'a>(course: &'a Timeline, title: &'a str) -> Data<'a> {
-    let numbers = 2 * course.nodes.len() + 3 * course.channels.len() + 2 * course.consumers.len();
+fn data<'a>(timeline: &'a Timeline, title: &'a str) -> Data<'a> {
+    let numbers = 2 * timeline.nodes.len() + 3 * timeline.channels.len() + 2 * timeline.consumers.len();
     let most = (NUMBERS / numbers.max(1)).clamp(2, MOMENTS);
-    let every = course.steps.len().div_ceil(most).max(1);
+    let every = timeline.steps.len().div_ceil(most).max(1);
     Data {
         title,
-        nodes: course.nodes.iter().map(|node| node.name.as_str()).collect(),
-        positions: course.nodes.iter().map(|node| node.position).collect(),
-        channels: course.channels.iter().map(|channel| channel.ends).collect(),
-        consumers: course.consumers.iter().map(|(label, _)| label.as_str()).collect(),
-        moments: course.steps.chunks(every).map(|steps| moment(course, steps)).collect(),
+        nodes: timeline.nodes.iter().map(|node| node.name.as_str()).collect(),
+        positions: timeline.nodes.iter().map(|node| node.position).collect(),
+        channels: timeline.channels.iter().map(|channel| channel.ends).collect(),
+        consumers: timeline.consumers.iter().map(|(label, _)| label.as_str()).collect(),
+        moments: timeline.steps.chunks(every).map(|steps| moment(timeline, steps)).collect(),
     }
 }
 
 /// Several steps as one: means of rates, sums of counts, and what was so at the end.
-fn moment(course: &Timeline, steps: &[Step]) -> Moment {
+fn moment(timeline: &Timeline, steps: &[Step]) -> Moment {
     let last = &steps[steps.len() - 1];
-    let nodes = 0..course.nodes.len();
+    let nodes = 0..timeline.nodes.len();
     let hits = |node: usize| {
         let sum = |of: fn(&larder_netsim::scenario::NodeStep) -> u64| -> u64 {
             steps.iter().map(|step| of(&step.nodes[node])).sum()
@@ -87,11 +87,11 @@ fn moment(course: &Timeline, steps: &[Step]) -> Moment {
     };
     let load = |channel: usize| {
         let rate = steps.iter().map(|step| step.channels[channel].rate_mbps).sum::<f64>() / steps.len() as f64;
-        course.channels[channel].rate.map_or(-1, |most| (rate * 1e9 / most as f64).ceil() as i32)
+        timeline.channels[channel].rate.map_or(-1, |most| (rate * 1e9 / most as f64).ceil() as i32)
     };
-    let channels = 0..course.channels.len();
+    let channels = 0..timeline.channels.len();
     let gone = |channel: usize| steps.iter().map(|step| step.channels[channel].gone).sum();
-    let consumers = 0..course.consumers.len();
+    let consumers = 0..timeline.consumers.len();
     let goodput = |consumer: usize| {
         let sum: f64 = steps.iter().map(|step| step.consumers[consumer].goodput_mbps).sum();
         (sum * 1e3 / steps.len() as f64).round() as u64
@@ -138,15 +138,15 @@ mod tests {
             frequency = 100
         "#;
         let watch = Watch { step: Duration::from_millis(1), closely: false };
-        let (_, course) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
-        assert_eq!(course.steps.len(), 2000);
-        let data = data(&course, "two.toml");
+        let (_, timeline) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
+        assert_eq!(timeline.steps.len(), 2000);
+        let data = data(&timeline, "two.toml");
         assert!(data.moments.len() <= MOMENTS);
         // A hundred packets of some 1.1 kB a second on a megabit.
         assert!((800..1000).contains(&data.moments[100].u[1]), "{:?}", data.moments[100].u);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.html");
-        write(&course, "two.toml", &path).unwrap();
+        write(&timeline, "two.toml", &path).unwrap();
         let page = std::fs::read_to_string(path).unwrap();
         assert_eq!(page.matches("</script>").count(), 1);
         assert!(!["http:", "https:", "src=", "url(", "@import"].iter().any(|outside| page.contains(outside)));

@@ -15,19 +15,19 @@ type Value = (&'static str, &'static str, f64);
 ///
 /// # Errors
 /// Where it cannot be written.
-pub fn write(course: &Timeline, path: &Path) -> Result<(), Failure> {
-    write_whole(path, &table(course))
+pub fn write(timeline: &Timeline, path: &Path) -> Result<(), Failure> {
+    write_whole(path, &table(timeline))
 }
 
-fn table(course: &Timeline) -> String {
-    let consumers = course.consumers.iter().map(|(label, _)| label.clone());
-    let nodes = course.nodes.iter().map(|each| format!("node {}", each.name));
-    let channels = course.channels.iter().map(|channel| format!("channel {}", channel.name));
+fn table(timeline: &Timeline) -> String {
+    let consumers = timeline.consumers.iter().map(|(label, _)| label.clone());
+    let nodes = timeline.nodes.iter().map(|each| format!("node {}", each.name));
+    let channels = timeline.channels.iter().map(|channel| format!("channel {}", channel.name));
     // Names of nodes come from a file.
     let components: Vec<String> =
         consumers.chain(nodes).chain(channels).map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
     let mut out = "time_s,component,quantity,unit,value\n".to_owned();
-    for step in &course.steps {
+    for step in &timeline.steps {
         let at = step.at.as_secs_f64();
         for (component, values) in components.iter().zip(values(step)) {
             for (quantity, unit, value) in values.into_iter().filter(|(.., value)| value.is_finite()) {
@@ -38,7 +38,7 @@ fn table(course: &Timeline) -> String {
     out
 }
 
-/// Of each component, in the order of the course: consumers, nodes, channels.
+/// Of each component, in the order of the timeline: consumers, nodes, channels.
 fn values(step: &Step) -> impl Iterator<Item = Vec<Value>> {
     let consumers = step.consumers.iter().map(|consumer| {
         let goodput = ("goodput", "Mbps", consumer.goodput_mbps);
@@ -74,8 +74,8 @@ mod tests {
         let text = "duration = \"2s\"\n[line]\nnodes = 2\nlink = { rate = \"10Mbps\", delay = \"5ms\" }\n\
             [[producer]]\nnode = \"n1\"\nprefix = \"/a\"\n[[cbr]]\nnode = \"n0\"\nprefix = \"/a\"\nfrequency = 100\nstop = \"1s\"\n";
         let watch = Watch { step: Duration::from_millis(500), closely: false };
-        let (figures, course) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
-        let table = table(&course);
+        let (figures, timeline) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
+        let table = table(&timeline);
         let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split(',').collect()).collect();
         assert!(rows.iter().all(|row| row.len() == 5 && row[4].parse::<f64>().is_ok_and(f64::is_finite)));
         let sum = |component: &str, quantity: &str| -> f64 {

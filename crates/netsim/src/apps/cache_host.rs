@@ -107,12 +107,12 @@ impl CacheHost {
         let id = self.id(&content);
         let size = if self.counts_packets { 1 } else { answer.len() as u64 };
         if !self.index.contains_key(&content) && self.engine.admit(id, size, now) {
-            self.keep(now, id, size, content, answer.clone());
+            self.store(now, id, size, content, answer.clone());
         }
         sends.push(answer);
     }
 
-    fn keep(&mut self, now: Time, id: u64, size: u64, content: Name, answer: Vec<u8>) {
+    fn store(&mut self, now: Time, id: u64, size: u64, content: Name, answer: Vec<u8>) {
         let slot = self.engine.insert(id, size, now, &mut self.victims);
         for victim in self.victims.drain(..) {
             self.counters.evictions += 1;

@@ -146,7 +146,7 @@ impl Cbr {
     }
 
     /// Records the delays of the next `most` Data.
-    pub fn note_delays(&mut self, most: usize) {
+    pub fn record_delays(&mut self, most: usize) {
         self.delays = Some((Vec::new(), most));
     }
 

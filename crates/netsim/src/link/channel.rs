@@ -202,7 +202,7 @@ impl Channel {
             let emit = |frame: &[u8]| self.send_frame(now, frame.to_vec().into(), events, frames);
             let cut = reliability.send(now, &send.header, send.packet(input), mtu, emit);
             self.counters.oversized += u64::from(cut.is_err());
-            return self.keep(now, reliability, events);
+            return self.restore(now, reliability, events);
         }
         let mut fragmenter = std::mem::take(&mut self.fragmenter);
         let cut = send.write_frames(input, mtu, &mut fragmenter, |frame| {
@@ -222,7 +222,7 @@ impl Channel {
     pub(crate) fn receive_reliability(&mut self, now: Time, frame: &[u8], events: &mut EventQueue) -> bool {
         let Some(mut reliability) = self.reliability.take() else { return true };
         let is_new = reliability.receive(now, frame);
-        self.keep(now, reliability, events);
+        self.restore(now, reliability, events);
         is_new
     }
 
@@ -232,12 +232,12 @@ impl Channel {
         self.reliability_timer = None;
         if let Some(mut reliability) = self.reliability.take() {
             reliability.on_timeout(now, mtu, |frame| self.send_frame(now, frame.to_vec().into(), events, frames));
-            self.keep(now, reliability, events);
+            self.restore(now, reliability, events);
         }
     }
 
     /// Puts the link reliability back and plans its next timer; an overdue timer runs now.
-    fn keep(&mut self, now: Time, reliability: Box<Reliability>, events: &mut EventQueue) {
+    fn restore(&mut self, now: Time, reliability: Box<Reliability>, events: &mut EventQueue) {
         let next = reliability.next_timeout().map(|at| at.max(now));
         self.reliability = Some(reliability);
         if let Some(at) = next.filter(|_| next != self.reliability_timer) {

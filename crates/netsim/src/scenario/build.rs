@@ -29,11 +29,11 @@ pub(super) struct Built {
 
 impl Built {
     /// Lets consumers at a rate record the delay of each Data from now on.
-    pub(super) fn note_delays(&mut self) {
+    pub(super) fn record_delays(&mut self) {
         let each = crate::limits::DELAY_ROWS / self.consumers.len().max(1);
         for (_, app) in &self.consumers {
             if let Some(cbr) = self.network.app_mut::<Cbr>(*app) {
-                cbr.note_delays(each);
+                cbr.record_delays(each);
             }
         }
     }
@@ -79,7 +79,7 @@ fn make_nodes(
     };
     topology.build(network, config).map_err(|error| ScenarioError(format!("{}: {error}", scenario.source)))?;
     if any_path {
-        network.tell_paths();
+        network.share_path_positions();
     }
     Ok(())
 }
@@ -124,8 +124,8 @@ fn shape<T>(name: &'static str, table: &Option<Spanned<T>>, make: impl Fn(&T) ->
     table.as_ref().map(|table| (table.span(), name, make(table.get_ref())))
 }
 
-/// Returns the requested topology, with the nodes and links that are listed one by one.
-fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
+/// Returns the shape that the scenario requests, or an empty topology.
+fn requested_shape(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
     let shape_stream = || network.streams().stream("topology");
     let mut shapes: Vec<Shape> = Vec::new();
@@ -151,7 +151,13 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
             scenario.fault(span, format_args!("[{second}] is a second shape, after [{first}]: keep one of them"))
         );
     }
-    let mut topology = shapes.pop().map(|(.., shape)| shape).unwrap_or_default();
+    Ok(shapes.pop().map(|(.., shape)| shape).unwrap_or_default())
+}
+
+/// Returns the requested topology, with the nodes and links that are listed one by one.
+fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
+    let tables = &scenario.tables;
+    let mut topology = requested_shape(scenario, network)?;
     if topology.nodes.len() > crate::limits::NODES {
         return Err(ScenarioError(format!(
             "{}: {} nodes: the most is {}",
@@ -196,7 +202,7 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
     }
     if topology.nodes.is_empty() {
         return Err(ScenarioError(format!(
-            "{}: no nodes: state a shape, such as [line], or [[node]] and [[link]]",
+            "{}: no nodes: add a shape, such as [line], or [[node]] and [[link]]",
             scenario.source
         )));
     }

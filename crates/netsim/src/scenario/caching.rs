@@ -92,11 +92,11 @@ fn with_apps(scenario: &Scenario, topology: &Topology, consumers: bool, producer
     let serving = tables.producer.iter().map(|table| &table.node).chain(tables.file.iter().map(|table| &table.node));
     let patterns: HashSet<&str> =
         asking.chain(serving.filter(|_| producers)).map(|node| node.get_ref().as_str()).collect();
-    let is_meant = |name: &&String| {
+    let matches_pattern = |name: &&String| {
         patterns.contains(name.as_str())
             || patterns.iter().any(|pattern| pattern.contains('*') && matches(pattern, name))
     };
-    topology.nodes.iter().filter(is_meant).cloned().collect()
+    topology.nodes.iter().filter(matches_pattern).cloned().collect()
 }
 
 /// With hash routing, adds a cache host at each cache.

@@ -114,11 +114,11 @@ fn of_fetch(fetch: &FetchRecord, seconds: f64) -> Vec<Value> {
 }
 
 fn of_cache_host(counters: &CacheHostCounters) -> Vec<Value> {
-    let asked = counters.hits + counters.misses;
+    let lookups = counters.hits + counters.misses;
     vec![
-        ("interests", "", asked as f64),
+        ("interests", "", lookups as f64),
         ("hits", "", counters.hits as f64),
-        ("hit ratio", "", counters.hits as f64 / asked as f64),
+        ("hit ratio", "", counters.hits as f64 / lookups as f64),
         ("evictions", "", counters.evictions as f64),
     ]
 }

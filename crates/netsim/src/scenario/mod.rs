@@ -178,7 +178,7 @@ impl Scenario {
     pub fn watch(&self, seed: u64, watch: Watch) -> Result<(Vec<Figure>, Timeline), ScenarioError> {
         let mut built = build::build(self, seed)?;
         if watch.closely {
-            built.note_delays();
+            built.record_delays();
         }
         let mut timeline = Timeline::new(&built);
         let step = timeline.step(watch.step, self.tables.duration);

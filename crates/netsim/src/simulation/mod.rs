@@ -142,7 +142,7 @@ impl Simulation {
     pub fn serve(&mut self, prefix: &Name, app: AppId) -> Result<Vec<NodeId>, ConfigError> {
         let (node, face) = self.place_of(app);
         self.network.nodes[node.0 as usize].add_route(prefix, face, 0)?;
-        self.lead(prefix, node)
+        self.route_to(prefix, node)
     }
 
     /// Routes the prefix from all other nodes to this node along the shortest paths. Returns the
@@ -150,7 +150,7 @@ impl Simulation {
     ///
     /// # Errors
     /// [`ConfigError`] if a forwarder refuses the prefix.
-    pub fn lead(&mut self, prefix: &Name, to: NodeId) -> Result<Vec<NodeId>, ConfigError> {
+    pub fn route_to(&mut self, prefix: &Name, to: NodeId) -> Result<Vec<NodeId>, ConfigError> {
         let hops = routes::towards(to, self.network.nodes.len(), &self.network.channels);
         let mut unreachable = Vec::new();
         for (node, hop) in hops.into_iter().enumerate() {
@@ -180,7 +180,7 @@ impl Simulation {
     /// Gives each node its betweenness, and lets caches exchange their positions on paths from now
     /// on, for the policies `lcd`, `probcache` and `betweenness`. Call it after all links are
     /// added. It takes time that grows with nodes times links.
-    pub fn tell_paths(&mut self) {
+    pub fn share_path_positions(&mut self) {
         let Network { nodes, channels, .. } = &mut self.network;
         let centralities = centrality::betweenness(nodes.len(), channels);
         for (node, centrality) in nodes.iter_mut().zip(centralities) {

@@ -52,7 +52,7 @@ pub(super) struct Cubic {
     /// The window of Reno.
     reno: f64,
     acked: f64,
-    looked: (u32, Time),
+    last_evaluated: (u32, Time),
     /// Acknowledged segments per growth of one segment.
     count: f64,
     shortest: Option<Duration>,
@@ -112,17 +112,17 @@ impl Cubic {
     pub(super) fn grow(&mut self, now: Time, acked: u32, window: &mut Window) {
         let rest = window.slow_start(acked);
         if rest > 0 {
-            self.look(now, rest, window.segments);
+            self.evaluate_curve(now, rest, window.segments);
             window.grow_by_one_in(self.count, rest);
         }
     }
 
-    fn look(&mut self, now: Time, acked: u32, window: u32) {
+    fn evaluate_curve(&mut self, now: Time, acked: u32, window: u32) {
         self.acked += f64::from(acked);
-        if self.looked.0 == window && now.since(self.looked.1) <= Duration::from_secs(1) / 32 {
+        if self.last_evaluated.0 == window && now.since(self.last_evaluated.1) <= Duration::from_secs(1) / 32 {
             return;
         }
-        self.looked = (window, now);
+        self.last_evaluated = (window, now);
         let segments = f64::from(window);
         let epoch = match self.epoch {
             Some(epoch) => epoch,

@@ -195,11 +195,11 @@ mod tests {
         for (bytes, blocks) in [(1448, 0), (1437, 0), (1436, 1), (1400, 3), (0, 3)] {
             let mut segment = data(0, bytes);
             receiver.acknowledge(&mut segment);
-            let told = segment.blocks.as_slice();
-            assert_eq!(told.len(), blocks, "{bytes} bytes");
+            let reported = segment.blocks.as_slice();
+            assert_eq!(reported.len(), blocks, "{bytes} bytes");
             assert!(segment.frame(crate::tcp::segment::EndId { number: 0, generation: 0 }).len() <= 1500);
             // A duplicate is reported once, as soon as there is room.
-            assert_eq!(told.first() == Some(&(0, 1000)), bytes == 1436);
+            assert_eq!(reported.first() == Some(&(0, 1000)), bytes == 1436);
         }
     }
 

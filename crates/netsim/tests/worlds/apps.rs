@@ -72,7 +72,7 @@ pub struct ConsumerConfig {
     pub until: Time,
     /// Whether to request each name once, without selectors and with a lifetime of 4 s, so that
     /// every Interest must be answered.
-    pub gentle: bool,
+    pub faultless: bool,
 }
 
 /// The counters of a [`RandomConsumer`].
@@ -99,32 +99,32 @@ impl RandomConsumer {
     }
 
     fn ask(&mut self, now: Time, sends: &mut Sends) {
-        let gentle = self.config.gentle;
-        let number = match gentle {
+        let faultless = self.config.faultless;
+        let number = match faultless {
             true => self.stats.interests,
             false => self.stream.below(self.config.names),
         };
         let prefix = self.stream.below(self.config.prefixes.len() as u64) as usize;
         let mut name = self.config.prefixes[prefix].clone();
         name.push_sequence(number);
-        if !gentle && self.stream.chance(0.2) {
+        if !faultless && self.stream.chance(0.2) {
             name.push_version(self.stream.below(2));
         }
-        let mut often = |p: f64| !gentle && self.stream.chance(p);
+        let mut often = |p: f64| !faultless && self.stream.chance(p);
         let (request, must_be_fresh) = (Request { name, can_be_prefix: often(0.3) }, often(0.3));
-        let (hurried, default, limited) = (often(0.5), often(0.1), often(0.1));
+        let (short_lived, default, limited) = (often(0.5), often(0.1), often(0.1));
         let nonce = self.stream.bits() as u32;
         let mut interest = InterestBuilder::new(request.name.clone())
             .can_be_prefix(request.can_be_prefix)
             .must_be_fresh(must_be_fresh)
             .nonce(nonce);
-        let lifetime = match hurried {
+        let lifetime = match short_lived {
             true => Duration::from_millis(self.stream.below(1000)),
             false => Duration::from_secs(4),
         };
         // Without the element the lifetime is also 4 s (packet specification 0.3,
         // "InterestLifetime").
-        if hurried || !default {
+        if short_lived || !default {
             interest = interest.lifetime(lifetime);
         }
         if limited {
@@ -201,7 +201,7 @@ pub struct AnswerConfig {
     pub refused: f64,
     pub late: f64,
     /// Answered twice, together with an unsolicited Data.
-    pub rubbish: f64,
+    pub unsolicited: f64,
     pub freshness: Option<Duration>,
 }
 
@@ -252,7 +252,7 @@ impl App for RandomProducer {
             name.push_version(self.stream.below(2));
         }
         let data = self.data(&name);
-        let AnswerConfig { ignored, refused, late, rubbish, .. } = self.config;
+        let AnswerConfig { ignored, refused, late, unsolicited, .. } = self.config;
         let lot = self.stream.unit();
         if lot < ignored {
         } else if lot < ignored + refused {
@@ -264,7 +264,7 @@ impl App for RandomProducer {
         } else if lot < ignored + refused + late {
             let at = now + Duration::from_millis(self.stream.below(3000));
             self.later.insert((at, self.interests), data);
-        } else if lot < ignored + refused + late + rubbish {
+        } else if lot < ignored + refused + late + unsolicited {
             name.push_generic(b"unasked");
             sends.push(self.data(&name));
             sends.push(data.clone());

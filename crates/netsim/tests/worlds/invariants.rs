@@ -17,7 +17,7 @@ pub struct Run {
     pub hits: u64,
     pub lost: u64,
     pub drops: Vec<(DropReason, u64)>,
-    pub gentle: u64,
+    pub faultless: u64,
 }
 
 /// Runs the world of this seed to its end.
@@ -39,7 +39,7 @@ pub fn run(seed: u64) -> Run {
     no_more_answers_than_interests(&world);
     interests_are_accounted_for(&world);
     frames_are_conserved(&world);
-    if world.is_gentle {
+    if world.is_faultless {
         everything_is_answered(&world);
     }
     what_it_did(&world)
@@ -110,7 +110,7 @@ fn interests_are_accounted_for(world: &World) {
         for reason in [DropReason::Malformed, DropReason::Oversized, DropReason::NoFace, DropReason::ParametersDigest] {
             assert_eq!(stats.drops.get(reason), 0, "{node:?}: {reason}, but no application sends such a packet");
         }
-        if world.is_gentle {
+        if world.is_faultless {
             assert_eq!(stats.unsatisfied, 0, "{node:?}: {stats:?}");
         }
     }
@@ -147,7 +147,7 @@ fn everything_is_answered(world: &World) {
 }
 
 fn what_it_did(world: &World) -> Run {
-    let mut run = Run { gentle: u64::from(world.is_gentle), ..Run::default() };
+    let mut run = Run { faultless: u64::from(world.is_faultless), ..Run::default() };
     let mut print = Print::default();
     for consumer in &world.consumers {
         let stats = world.network.app::<RandomConsumer>(*consumer).unwrap().stats;
@@ -191,7 +191,7 @@ impl Seen {
         sum.nacks += run.nacks;
         sum.hits += run.hits;
         sum.lost += run.lost;
-        sum.gentle += run.gentle;
+        sum.faultless += run.faultless;
         for (reason, count) in &run.drops {
             match sum.drops.iter_mut().find(|(known, _)| known == reason) {
                 Some((_, known)) => *known += count,
@@ -201,8 +201,11 @@ impl Seen {
     }
 
     pub fn report(&self) {
-        let Run { interests, data, nacks, hits, lost, gentle, drops, .. } = &self.sum;
-        println!("{} worlds, {gentle} of them gentle: {interests} Interests, {data} Data, {nacks} Nacks", self.worlds);
+        let Run { interests, data, nacks, hits, lost, faultless, drops, .. } = &self.sum;
+        println!(
+            "{} worlds, {faultless} of them faultless: {interests} Interests, {data} Data, {nacks} Nacks",
+            self.worlds
+        );
         println!("{hits} hits in Content Stores, {lost} frames lost or dropped");
         drops.iter().filter(|(_, count)| *count > 0).for_each(|(reason, count)| println!("{reason}: {count}"));
     }
@@ -210,8 +213,8 @@ impl Seen {
     /// # Panics
     /// If the worlds of `cargo test` did not reach the states that they are for.
     pub fn check(&self) {
-        let Run { interests, data, nacks, hits, lost, gentle, drops, .. } = &self.sum;
-        let least = [*interests, *data, *nacks, *hits, *lost, *gentle].into_iter().min();
+        let Run { interests, data, nacks, hits, lost, faultless, drops, .. } = &self.sum;
+        let least = [*interests, *data, *nacks, *hits, *lost, *faultless].into_iter().min();
         assert!(least > Some(0), "a search that meets too little");
         let met = |reason: DropReason| drops.iter().any(|(known, count)| *known == reason && *count > 0);
         for reason in [

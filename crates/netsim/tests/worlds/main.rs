@@ -13,7 +13,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a search tells what it met, and the way back to what fails"
+    reason = "a search prints its coverage, and the command for a failing seed"
 )]
 
 mod apps;
@@ -42,12 +42,12 @@ impl Drop for Replay {
 
 fn seeds() -> Range<u64> {
     #[allow(clippy::disallowed_methods, reason = "the environment selects the seeds of the search")]
-    let asked = std::env::var("LARDER_SEEDS");
-    let Ok(asked) = asked else { return SEEDS };
-    let range = asked.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    let range_text = std::env::var("LARDER_SEEDS");
+    let Ok(range_text) = range_text else { return SEEDS };
+    let range = range_text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
     range
         .filter(|seeds| !seeds.is_empty())
-        .unwrap_or_else(|| panic!("LARDER_SEEDS={asked}: it reads FROM..TO, as 0..1000"))
+        .unwrap_or_else(|| panic!("LARDER_SEEDS={range_text}: it reads FROM..TO, as 0..1000"))
 }
 
 /// Seeds that failed before, with the failure.

@@ -21,7 +21,7 @@ pub struct World {
     pub down: Vec<NodeId>,
     /// Whether there are no losses and failures and every producer answers, so that every Interest
     /// must be answered.
-    pub is_gentle: bool,
+    pub is_faultless: bool,
     /// Whether some node restarts, with its counters at zero.
     pub restarts: bool,
     pub crashes: bool,
@@ -36,7 +36,7 @@ const BUSY: Duration = Duration::from_secs(6);
 impl World {
     pub fn new(seed: u64) -> World {
         let mut draw = Draw(Streams::new(seed).stream("world"));
-        let is_gentle = draw.0.chance(0.25);
+        let is_faultless = draw.0.chance(0.25);
         let fragments = draw.0.chance(0.2);
         let mut world = World {
             network: Simulation::new(seed),
@@ -44,7 +44,7 @@ impl World {
             producers: Vec::new(),
             pit_entries: Vec::new(),
             down: Vec::new(),
-            is_gentle,
+            is_faultless,
             restarts: false,
             crashes: false,
             fragments,
@@ -53,7 +53,7 @@ impl World {
         let nodes = world.nodes(&mut draw);
         let links = world.links(&mut draw, &nodes);
         world.apps(&mut draw, &nodes);
-        if !is_gentle {
+        if !is_faultless {
             world.faults(&mut draw, &nodes, &links);
         }
         world
@@ -63,7 +63,7 @@ impl World {
         let count = draw.upto(2, 9);
         let mut nodes = Vec::new();
         for number in 0..count {
-            let config = draw.node(self.is_gentle);
+            let config = draw.node(self.is_faultless);
             let strategy = config.strategy.as_ref().map_or("default".to_owned(), Name::to_string);
             let NodeConfig { policy, capacity, pit_entries, .. } = &config;
             self.words += &format!("node n{number}: {policy}, {capacity:?}, {pit_entries} pending, {strategy}\n");
@@ -84,7 +84,7 @@ impl World {
         ends.retain(|(a, b)| a != b);
         let mut links = Vec::new();
         for (a, b) in ends {
-            let [there, back] = [(); 2].map(|()| draw.link(self.is_gentle, self.fragments));
+            let [there, back] = [(); 2].map(|()| draw.link(self.is_faultless, self.fragments));
             self.words += &format!("link {a:?} {b:?}: {there:?}, back {back:?}\n");
             links.push(self.network.connect_asymmetric(a, b, &there, &back).unwrap());
         }
@@ -96,13 +96,13 @@ impl World {
         let mut prefixes: Vec<Name> = Vec::new();
         for number in 0..draw.upto(1, 3) {
             let prefix: Name = format!("/p{number}").parse().unwrap();
-            let config = draw.config(self.is_gentle);
+            let config = draw.config(self.is_faultless);
             self.words += &format!("{prefix}: {config:?}\n");
-            let answerer = RandomProducer::new(config, streams.stream(&format!("answerer {number}")));
-            let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(answerer)).unwrap();
+            let producer = RandomProducer::new(config, streams.stream(&format!("answerer {number}")));
+            let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(producer)).unwrap();
             assert!(self.network.serve(&prefix, app).unwrap().is_empty(), "the tree reaches every node");
             self.producers.push(app);
-            if !self.is_gentle {
+            if !self.is_faultless {
                 // Routes beside the shortest ones; some form loops.
                 let channels: Vec<_> = self.network.channels().map(|(id, channel)| (id, channel.ends().0)).collect();
                 for _ in 0..draw.below(2 * channels.len()) {
@@ -112,7 +112,7 @@ impl World {
             }
             prefixes.push(prefix);
         }
-        if !self.is_gentle && draw.0.chance(0.3) {
+        if !self.is_faultless && draw.0.chance(0.3) {
             prefixes.push("/nowhere".parse().unwrap());
         }
         for number in 0..draw.upto(1, 4) {
@@ -121,7 +121,7 @@ impl World {
                 names: draw.upto(1, 40) as u64,
                 pause: Duration::from_millis(draw.upto(20, 400) as u64),
                 until: Time::ZERO + BUSY,
-                gentle: self.is_gentle,
+                faultless: self.is_faultless,
             };
             let consumer = RandomConsumer::new(config, streams.stream(&format!("asker {number}")));
             self.consumers.push(self.network.add_app(nodes[draw.below(nodes.len())], Box::new(consumer)).unwrap());
@@ -183,7 +183,7 @@ impl Draw {
         of[self.below(of.len())]
     }
 
-    fn node(&mut self, gentle: bool) -> NodeConfig {
+    fn node(&mut self, faultless: bool) -> NodeConfig {
         let strategies = ["best-route", "multicast", "asf", "random"];
         let rough = [
             "stateful/v=1/rate~50/depth~5/mark~2/aimd~halve",
@@ -192,7 +192,7 @@ impl Draw {
         ];
         // The strategy `random` forwards again for each consumer, as NFD's does, so its Interests
         // do not add up.
-        let strategy = match !gentle && self.0.chance(0.4) {
+        let strategy = match !faultless && self.0.chance(0.4) {
             true => self.one(&rough),
             false => self.one(&strategies),
         };
@@ -200,7 +200,7 @@ impl Draw {
             true => Capacity::Bytes(ByteSize::from_bytes(self.0.below(40_000))),
             false => Capacity::Packets(self.0.below(30)),
         };
-        let pit_entries = match !gentle && self.0.chance(0.3) {
+        let pit_entries = match !faultless && self.0.chance(0.3) {
             true => self.upto(1, 10),
             false => larder_forwarder::limits::PIT_ENTRIES,
         };
@@ -222,15 +222,15 @@ impl Draw {
         }
     }
 
-    fn link(&mut self, gentle: bool, fragments: bool) -> LinkConfig {
-        let rate = BitRate::from_bits_per_second(match gentle {
+    fn link(&mut self, faultless: bool, fragments: bool) -> LinkConfig {
+        let rate = BitRate::from_bits_per_second(match faultless {
             true => 100_000_000,
             false => self.one(&[100_000, 1_000_000, 10_000_000, 1_000_000_000]),
         });
         let delay = Duration::from_micros(self.0.below(20_000));
         let mtu = fragments.then(|| self.upto(150, 3000));
         let link = LinkConfig { mtu, metric: self.0.below(3), ..LinkConfig::new(rate, delay) };
-        if gentle {
+        if faultless {
             return LinkConfig { queue: Queueing::DropTail(Depth::Packets(100_000)), ..link };
         }
         let depth = match self.0.chance(0.5) {
@@ -253,12 +253,12 @@ impl Draw {
         LinkConfig { rate, queue, loss, jitter, reorders: self.0.chance(0.5), ..link }
     }
 
-    fn config(&mut self, gentle: bool) -> AnswerConfig {
+    fn config(&mut self, faultless: bool) -> AnswerConfig {
         let freshness = self.0.chance(0.7).then(|| Duration::from_millis(self.0.below(3000)));
-        if gentle {
+        if faultless {
             return AnswerConfig { freshness, ..AnswerConfig::default() };
         }
         let mut share = || 0.2 * self.0.unit();
-        AnswerConfig { ignored: share(), refused: share(), late: share(), rubbish: share(), freshness }
+        AnswerConfig { ignored: share(), refused: share(), late: share(), unsolicited: share(), freshness }
     }
 }

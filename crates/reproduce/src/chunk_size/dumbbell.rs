@@ -175,7 +175,7 @@ fn build(cell: &Cell<'_>) -> Result<(Simulation, Vec<AppId>), Error> {
     let topology = Topology::dumbbell(2, &link(EDGE_MBPS), &link(cell.backbone_mbps));
     topology.build(&mut network, |_| config.clone()).map_err(refused)?;
     if config.policy.needs_path() {
-        network.tell_paths();
+        network.share_path_positions();
     }
 
     let prefix = |pair: usize| -> Name {

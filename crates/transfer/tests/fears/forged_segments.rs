@@ -126,8 +126,8 @@ fn forged_segments_and_forged_manifests_are_never_taken() {
 
 #[test]
 fn metadata_of_somebody_else_is_not_believed() {
-    let stranger = Key(HmacSigner::new(b"other", Name::root()), Arc::default());
-    let outcome = fetch(serve(publisher(bytes(1000), 100, stranger)));
+    let other_signer = Key(HmacSigner::new(b"other", Name::root()), Arc::default());
+    let outcome = fetch(serve(publisher(bytes(1000), 100, other_signer)));
     assert!(matches!(outcome.result, Err(FetchError::NoAnswer { last: Refusal::BadSignature, .. })));
     assert_eq!((outcome.stats.segments, outcome.stats.manifest_packets), (0, 0));
 }

@@ -27,7 +27,7 @@ fn fetch(options: FetchOptions, producer: impl FnMut(&Interest<'_>) -> Reply) ->
     run(fetcher("/file/v=7", options), producer, Link::default())
 }
 
-fn patience() -> FetchOptions {
+fn few_retries() -> FetchOptions {
     FetchOptions { retries: 3, ..FetchOptions::default() }
 }
 
@@ -42,7 +42,7 @@ fn discover(content: &[u8]) -> Result<Vec<u8>, FetchError> {
         name.push_version(7).push_segment(0);
         Reply::Data(DataBuilder::new(&name).content(content).build(&DigestSigner).unwrap())
     };
-    run(fetcher("/file", patience()), producer, Link::default()).result
+    run(fetcher("/file", few_retries()), producer, Link::default()).result
 }
 
 fn metadata(name: &str, size_bytes: Option<u64>, last_segment: Option<u64>) -> Vec<u8> {
@@ -55,20 +55,20 @@ fn metadata(name: &str, size_bytes: Option<u64>, last_segment: Option<u64>) -> V
 #[test]
 fn a_producer_that_never_ends_fills_no_disk() {
     for content in [&[7; 100][..], b""] {
-        let options = FetchOptions { max_bytes: 5000, ..patience() };
+        let options = FetchOptions { max_bytes: 5000, ..few_retries() };
         let outcome = fetch(options, |interest| segment(interest, content, None));
         assert!(matches!(outcome.result, Err(FetchError::TooLarge { max_bytes: 5000, .. })), "{:?}", outcome.result);
         assert!(outcome.stats.bytes <= 5000);
     }
     // The end moves on for ever.
-    let options = FetchOptions { max_bytes: 5000, ..patience() };
+    let options = FetchOptions { max_bytes: 5000, ..few_retries() };
     let outcome = fetch(options, |interest| segment(interest, &[7; 100], Some(number(interest) + 10)));
     assert!(matches!(outcome.result, Err(FetchError::TooLarge { .. })), "{:?}", outcome.result);
 }
 
 #[test]
 fn an_end_before_what_arrived_is_refused() {
-    let outcome = fetch(patience(), |interest| {
+    let outcome = fetch(few_retries(), |interest| {
         let last = if number(interest) < 8 { 20 } else { 3 };
         segment(interest, b"x", Some(last))
     });
@@ -96,7 +96,7 @@ fn the_last_segment_stays_the_last() {
 
 #[test]
 fn a_late_end_is_found() {
-    let outcome = fetch(patience(), |interest| match number(interest) {
+    let outcome = fetch(few_retries(), |interest| match number(interest) {
         n if n < 99 => segment(interest, b"ab", None),
         99 => segment(interest, b"c", Some(99)),
         _ => Reply::Silence,
@@ -106,7 +106,7 @@ fn a_late_end_is_found() {
 
 #[test]
 fn an_end_that_moves_while_it_is_ahead_is_followed() {
-    let outcome = fetch(patience(), |interest| match number(interest) {
+    let outcome = fetch(few_retries(), |interest| match number(interest) {
         n if n < 10 => segment(interest, b"x", Some(15)),
         n if n < 20 => segment(interest, b"x", Some(30)),
         n if n <= 25 => segment(interest, b"x", Some(25)),
@@ -117,14 +117,14 @@ fn an_end_that_moves_while_it_is_ahead_is_followed() {
 
 #[test]
 fn an_end_beyond_all_numbers_is_only_far_away() {
-    let options = FetchOptions { max_bytes: 1000, ..patience() };
+    let options = FetchOptions { max_bytes: 1000, ..few_retries() };
     let outcome = fetch(options, |interest| segment(interest, &[7; 100], Some(u64::MAX)));
     assert!(matches!(outcome.result, Err(FetchError::TooLarge { .. })), "{:?}", outcome.result);
 }
 
 #[test]
 fn an_end_that_is_no_segment_is_refused() {
-    let outcome = fetch(patience(), |interest| {
+    let outcome = fetch(few_retries(), |interest| {
         let end = Component { typ: types::VERSION, value: &[1] };
         Reply::Data(DataBuilder::new(interest.name).final_block_id(end).build(&DigestSigner).unwrap())
     });
@@ -133,7 +133,7 @@ fn an_end_that_is_no_segment_is_refused() {
 
 #[test]
 fn a_wrong_digest_is_never_delivered() {
-    let outcome = fetch(patience(), |interest| {
+    let outcome = fetch(few_retries(), |interest| {
         let Reply::Data(mut wire) = segment(interest, b"forged", Some(0)) else { unreachable!() };
         *wire.last_mut().unwrap() ^= 1;
         Reply::Data(wire)
@@ -148,7 +148,7 @@ fn a_wrong_digest_is_never_delivered() {
 #[test]
 fn one_corrupt_copy_is_fetched_again() {
     let mut first = true;
-    let outcome = fetch(patience(), |interest| {
+    let outcome = fetch(few_retries(), |interest| {
         if number(interest) > 0 {
             return Reply::Silence;
         }
@@ -163,9 +163,9 @@ fn one_corrupt_copy_is_fetched_again() {
 }
 
 /// A key whose public half is unknown.
-struct StrangersKey;
+struct UnknownKey;
 
-impl Signer for StrangersKey {
+impl Signer for UnknownKey {
     fn signature_type(&self) -> u64 {
         types::ED25519
     }
@@ -187,21 +187,21 @@ impl Verifier for TrustNobody {
 
 #[test]
 fn a_strangers_signature_counts_as_unverified_and_fails_with_a_key() {
-    let stranger = |interest: &Interest<'_>| {
+    let other_signer = |interest: &Interest<'_>| {
         let end = Component { typ: types::SEGMENT, value: &[0] };
-        Reply::Data(DataBuilder::new(interest.name).final_block_id(end).content(b"?").build(&StrangersKey).unwrap())
+        Reply::Data(DataBuilder::new(interest.name).final_block_id(end).content(b"?").build(&UnknownKey).unwrap())
     };
-    let outcome = fetch(patience(), stranger);
+    let outcome = fetch(few_retries(), other_signer);
     assert_eq!((outcome.result.as_deref(), outcome.stats.unverified), (Ok(&b"?"[..]), 1));
 
     let fetcher = larder_transfer::Fetcher::new(
         "/file/v=7".parse().unwrap(),
-        patience(),
+        few_retries(),
         Box::new(larder_transfer::Cubic::new()),
         Some(Box::new(TrustNobody)),
         larder_units::Streams::new(1).stream("nonces"),
     );
-    let outcome = run(fetcher, stranger, Link::default());
+    let outcome = run(fetcher, other_signer, Link::default());
     assert!(matches!(outcome.result, Err(FetchError::NoAnswer { last: Refusal::BadSignature, .. })));
 }
 
@@ -210,20 +210,20 @@ fn data_that_nobody_asked_for_is_dropped() {
     for wrong in ["/file/v=8/seg=0", "/file/v=7/seg=999", "/file/v=7", "/file/v=7/seg=0/x", "/file/v=7/v=0", "/"] {
         let name: Name = wrong.parse().unwrap();
         let outcome =
-            fetch(patience(), |_| Reply::Data(DataBuilder::new(&name).content(b"x").build(&DigestSigner).unwrap()));
+            fetch(few_retries(), |_| Reply::Data(DataBuilder::new(&name).content(b"x").build(&DigestSigner).unwrap()));
         assert!(matches!(outcome.result, Err(FetchError::NoAnswer { last: Refusal::TimeOut, .. })), "{wrong}");
         assert!(outcome.stats.unexpected > 0 && outcome.stats.segments == 0, "{wrong}");
     }
     // The number 0 in two bytes is another name than the requested one.
     let mut name: Name = "/file/v=7".parse().unwrap();
     name.push(types::SEGMENT, &[0, 0]);
-    let outcome = fetch(patience(), |_| Reply::Data(DataBuilder::new(&name).build(&DigestSigner).unwrap()));
+    let outcome = fetch(few_retries(), |_| Reply::Data(DataBuilder::new(&name).build(&DigestSigner).unwrap()));
     assert_eq!(outcome.stats.segments, 0);
 }
 
 #[test]
 fn an_application_nack_ends_the_transfer_at_once() {
-    let outcome = fetch(patience(), |interest| {
+    let outcome = fetch(few_retries(), |interest| {
         let builder = DataBuilder::new(interest.name).content_type(types::CONTENT_NACK);
         Reply::Data(builder.build(&DigestSigner).unwrap())
     });
@@ -233,7 +233,7 @@ fn an_application_nack_ends_the_transfer_at_once() {
 
 #[test]
 fn no_route_is_said_at_once_and_borne_later() {
-    let outcome = run(fetcher("/file", patience()), |_| Reply::Nack(NackReason::NoRoute), Link::default());
+    let outcome = run(fetcher("/file", few_retries()), |_| Reply::Nack(NackReason::NoRoute), Link::default());
     assert_eq!(outcome.result.unwrap_err().to_string(), "no route to /file/32=metadata");
     assert!(outcome.elapsed.as_millis() < 100);
 
@@ -246,7 +246,7 @@ fn no_route_is_said_at_once_and_borne_later() {
         }
         serve(interest)
     };
-    let outcome = run(fetcher("/file/v=7", patience()), producer, Link::default());
+    let outcome = run(fetcher("/file/v=7", few_retries()), producer, Link::default());
     assert_eq!(outcome.result.unwrap(), bytes(10_000));
     assert_eq!((outcome.stats.nacks, outcome.stats.time_outs, outcome.stats.reductions), (20, 0, 0));
 }
@@ -258,7 +258,7 @@ fn a_duplicate_nack_is_answered_with_a_new_nonce() {
         nonces.push(interest.nonce.unwrap());
         if nonces.len() == 1 { Reply::Nack(NackReason::Duplicate) } else { serve(interest) }
     };
-    let outcome = run(fetcher("/file/v=7", FetchOptions { max_window: 1, ..patience() }), producer, Link::default());
+    let outcome = run(fetcher("/file/v=7", FetchOptions { max_window: 1, ..few_retries() }), producer, Link::default());
     assert!(outcome.result.is_ok() && outcome.elapsed.as_millis() < 100);
     assert_ne!(nonces[0], nonces[1]);
 }
@@ -287,7 +287,7 @@ fn an_announced_size_must_come_true() {
 
 #[test]
 fn an_exact_name_is_fetched_as_it_is() {
-    let options = FetchOptions { naming: Naming::Exact, ..patience() };
+    let options = FetchOptions { naming: Naming::Exact, ..few_retries() };
     let producer = |interest: &Interest<'_>| {
         assert!(interest.name.to_string().starts_with("/plain/seg="));
         segment(interest, b"x", Some(2))

@@ -76,24 +76,24 @@ enum Packet {
 }
 
 /// A packet on the link, ordered by arrival.
-struct OnItsWay {
+struct InTransit {
     at: Time,
     number: u64,
     packet: Packet,
 }
 
-impl PartialEq for OnItsWay {
+impl PartialEq for InTransit {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
     }
 }
-impl Eq for OnItsWay {}
-impl PartialOrd for OnItsWay {
+impl Eq for InTransit {}
+impl PartialOrd for InTransit {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for OnItsWay {
+impl Ord for InTransit {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.number).cmp(&(other.at, other.number))
     }
@@ -102,7 +102,7 @@ impl Ord for OnItsWay {
 struct Wire {
     link: Link,
     chance: Stream,
-    queue: BinaryHeap<Reverse<OnItsWay>>,
+    queue: BinaryHeap<Reverse<InTransit>>,
     sent: u64,
     bottleneck_free: Time,
 }
@@ -143,7 +143,7 @@ impl Wire {
         let at = leaves + self.link.delay + self.link.jitter.mul_f64(self.chance.unit());
         let at = self.link.stall.filter(|[from, to]| (*from..*to).contains(&at)).map_or(at, |[_, to]| to);
         self.sent += 1;
-        self.queue.push(Reverse(OnItsWay { at, number: self.sent, packet }));
+        self.queue.push(Reverse(InTransit { at, number: self.sent, packet }));
     }
 }
 

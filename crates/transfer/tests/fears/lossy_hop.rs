@@ -22,33 +22,33 @@ struct End {
 }
 
 /// Frames on the hop by arrival time, with the receiving end.
-type Flying = BTreeMap<(Time, u64), (usize, Vec<u8>)>;
+type FramesInFlight = BTreeMap<(Time, u64), (usize, Vec<u8>)>;
 
 impl End {
     fn new(reliability: Reliability, losses: Stream) -> End {
         End { reliability, reassembler: Reassembler::new(), free: Time::ZERO, losses }
     }
 
-    fn emit(free: &mut Time, losses: &mut Stream, now: Time, to: usize, frame: &[u8], flying: &mut Flying) {
+    fn emit(free: &mut Time, losses: &mut Stream, now: Time, to: usize, frame: &[u8], frames: &mut FramesInFlight) {
         *free = (*free).max(now) + Duration::from_nanos(NANOS_A_BYTE * (frame.len() + 48) as u64);
         if !losses.chance(LOSS) {
-            flying.insert(
-                (*free, flying.last_key_value().map_or(0, |((_, number), _)| number + 1)),
+            frames.insert(
+                (*free, frames.last_key_value().map_or(0, |((_, number), _)| number + 1)),
                 (to, frame.to_vec()),
             );
         }
     }
 
-    fn send(&mut self, now: Time, to: usize, packet: &[u8], flying: &mut Flying) {
+    fn send(&mut self, now: Time, to: usize, packet: &[u8], frames: &mut FramesInFlight) {
         let End { reliability, free, losses, .. } = self;
-        let frame = |frame: &[u8]| End::emit(free, losses, now, to, frame, flying);
+        let frame = |frame: &[u8]| End::emit(free, losses, now, to, frame, frames);
         reliability.send(now, &LpHeader::default(), packet, MTU, frame).unwrap();
     }
 
-    fn keep(&mut self, now: Time, to: usize, flying: &mut Flying) {
+    fn plan_frames(&mut self, now: Time, to: usize, frames: &mut FramesInFlight) {
         let End { reliability, free, losses, .. } = self;
         if reliability.next_timeout().is_some_and(|at| at <= now) {
-            reliability.on_timeout(now, MTU, |frame| End::emit(free, losses, now, to, frame, flying));
+            reliability.on_timeout(now, MTU, |frame| End::emit(free, losses, now, to, frame, frames));
         }
     }
 
@@ -71,14 +71,14 @@ fn fetch(seed: u64, consumer: Reliability, producer: Reliability, length: usize)
     let mut ends = [End::new(consumer, streams.stream("there")), End::new(producer, streams.stream("back"))];
     let mut fetcher = fetcher("/file", FetchOptions::default());
     let mut serve = serve(publisher(bytes(length), 8000));
-    let (mut flying, mut content, mut now) = (Flying::new(), Vec::new(), Time::ZERO);
+    let (mut frames, mut content, mut now) = (FramesInFlight::new(), Vec::new(), Time::ZERO);
     loop {
         if fetcher.next_timeout().is_some_and(|at| at <= now) {
             fetcher.on_timeout(now);
         }
         let mut interest = Vec::new();
         while fetcher.poll(now, &mut interest) {
-            ends[0].send(now, 1, &std::mem::take(&mut interest), &mut flying);
+            ends[0].send(now, 1, &std::mem::take(&mut interest), &mut frames);
         }
         match fetcher.progress() {
             Progress::Running => {}
@@ -86,18 +86,18 @@ fn fetch(seed: u64, consumer: Reliability, producer: Reliability, length: usize)
             Progress::Failed(error) => panic!("seed {seed}: {error}"),
         }
         for (at, end) in ends.iter_mut().enumerate() {
-            end.keep(now, 1 - at, &mut flying);
+            end.plan_frames(now, 1 - at, &mut frames);
         }
         let timers = ends.iter().filter_map(|end| end.reliability.next_timeout()).chain(fetcher.next_timeout());
-        now = flying.keys().map(|(at, _)| *at).take(1).chain(timers).min().unwrap().max(now);
-        while let Some(entry) = flying.first_entry().filter(|entry| entry.key().0 <= now) {
+        now = frames.keys().map(|(at, _)| *at).take(1).chain(timers).min().unwrap().max(now);
+        while let Some(entry) = frames.first_entry().filter(|entry| entry.key().0 <= now) {
             let (to, frame) = entry.remove();
             let Some(packet) = ends[to].receive(now, &frame) else { continue };
             match to {
                 0 => fetcher
                     .on_data(now, &Data::decode(&packet).unwrap(), false, |piece| content.extend_from_slice(piece)),
                 _ => match serve(&Interest::decode(&packet).unwrap()) {
-                    Reply::Data(data) => ends[1].send(now, 0, &data, &mut flying),
+                    Reply::Data(data) => ends[1].send(now, 0, &data, &mut frames),
                     Reply::Nack(_) | Reply::Silence => {}
                 },
             }

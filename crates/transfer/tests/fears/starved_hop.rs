@@ -44,7 +44,7 @@ impl End {
         reliability.send(now, &LpHeader::default(), packet, MTU, |frame| wire.push_back(frame.to_vec())).unwrap();
     }
 
-    fn keep(&mut self, now: Time) {
+    fn drain_frames(&mut self, now: Time) {
         let End { reliability, wire, .. } = self;
         if reliability.next_timeout().is_some_and(|at| at <= now) {
             reliability.on_timeout(now, MTU, |frame| wire.push_back(frame.to_vec()));
@@ -100,7 +100,7 @@ fn fetch(seed: u64, is_awake: impl Fn(usize, u64) -> bool) -> (FetchStats, Relia
             while fetcher.poll(now, &mut interest) {
                 ends[0].send(now, &std::mem::take(&mut interest));
             }
-            ends[0].keep(now);
+            ends[0].drain_frames(now);
         }
         if is_awake(1, millis) {
             for interest in ends[1].receive(now) {
@@ -111,7 +111,7 @@ fn fetch(seed: u64, is_awake: impl Fn(usize, u64) -> bool) -> (FetchStats, Relia
             while let Some((_, data)) = answers.pop_front_if(|(at, _)| *at <= now) {
                 ends[1].send(now, &data);
             }
-            ends[1].keep(now);
+            ends[1].drain_frames(now);
         }
         match fetcher.progress() {
             Progress::Running => {}

@@ -18,7 +18,7 @@ impl Sender {
             return None;
         }
         if self.in_flight() >= self.window.segments as usize {
-            self.note_usage(true);
+            self.record_usage(true);
             return None;
         }
         if !self.pacer_allows(now) {
@@ -47,7 +47,7 @@ impl Sender {
         if self.state == State::Recovery {
             self.reduction.out += 1;
         }
-        self.note_usage(false);
+        self.record_usage(false);
         if begins || self.state == State::Open && self.alarm.is_none_or(|(_, alarm)| alarm != Alarm::Reordering) {
             self.set_alarm_after_sending(now, begins);
         }
@@ -137,7 +137,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn note_usage(&mut self, is_limited: bool) {
+    pub(super) fn record_usage(&mut self, is_limited: bool) {
         let out = self.sent.len();
         if self.una >= self.usage_end || is_limited || (!self.is_window_limited && out > self.most_out) {
             (self.is_window_limited, self.most_out, self.usage_end) = (is_limited, out, self.next);
@@ -180,9 +180,9 @@ mod tests {
         let mut sender = sender(Congestion::Cubic);
         sender.write(2 * 1448);
         let sent = [0, 0].map(|_: u8| sender.next_segment(Time::ZERO).unwrap());
-        let mut told = Segment { ack: Some(0), window: 1 << 20, ..Segment::default() };
-        told.blocks.push((sent[1].seq, 2 * 1448));
-        sender.on_ack(Time::from_millis(100), &told);
+        let mut ack = Segment { ack: Some(0), window: 1 << 20, ..Segment::default() };
+        ack.blocks.push((sent[1].seq, 2 * 1448));
+        sender.on_ack(Time::from_millis(100), &ack);
         // The probe's timer expired just before.
         sender.probe_due = true;
         assert_eq!(sender.next_segment(Time::from_millis(100)).map(|segment| segment.seq), Some(0));
