@@ -1,18 +1,18 @@
-//! The applications' side of a face: connects to a forwarder, sends, receives, registers a prefix.
+//! The application side of a face: connects to a forwarder, sends, receives, registers a prefix.
 //!
-//! For the `larder` command's own applications (put, get, ping, ctl). One thread, one connection:
-//! [`Output::send`] gathers packets, [`Client::receive`] writes them out in large pieces, waits,
-//! and hands over every packet of a large read. Interests to a producer that cannot get its Data
-//! written stay unread, so that what waits is bounded. A signal (SIGINT, SIGTERM) ends the waiting:
-//! see [`Client::interrupted`].
+//! It is for the `larder` command's own applications (put, get, ping, ctl). One thread has one
+//! connection: [`Output::send`] collects packets; [`Client::receive`] writes them in large pieces,
+//! waits, and delivers every packet of a large read. While a producer's Data cannot be written,
+//! further Interests stay unread, so that the waiting bytes are bounded. A signal (SIGINT, SIGTERM)
+//! ends the wait: see [`Client::interrupted`].
 //!
-//! Over UDP to another machine the link is [reliable](Reliability) where the node takes part: what
-//! is lost is sent again at both ends.
+//! Over UDP to another machine, the link is [reliable](Reliability) if the node takes part: both
+//! ends repeat lost frames.
 //!
-//! Where to connect to is in [`transport`]: the rules of ndn-cxx's applications, then Larder's own
-//! default.
+//! [`transport`] decides where to connect: first by the rules of ndn-cxx's applications, then by
+//! Larder's own default.
 //!
-//! Missing: no reconnection, and a prefix is not registered again where the node restarts.
+//! Missing: reconnection, and a new registration after the node has restarted.
 
 mod limits;
 mod management;
@@ -52,65 +52,65 @@ pub struct Client {
 /// A packet from the forwarder.
 #[derive(Clone, Copy, Debug)]
 pub enum Received<'a> {
-    /// An Interest for a prefix that we registered.
+    /// An Interest for a registered prefix.
     Interest {
         /// The Interest.
         interest: Interest<'a>,
-        /// To be handed to [`Output::send`] with the Data.
+        /// The token to pass to [`Output::send`] with the Data.
         token: Option<PitToken>,
     },
     /// A Data.
     Data {
         /// The Data.
         data: Data<'a>,
-        /// Whether a queue on its way was long.
+        /// True if a queue on its path was long.
         marked: bool,
-        /// Interests a second that its way can take, where it says.
+        /// The Interests per second that its path can take, if it reports that.
         granted_rate: Option<u64>,
     },
-    /// The forwarder could not bring an Interest on its way.
+    /// The forwarder could not forward an Interest.
     Nack {
         /// The Interest.
         interest: Interest<'a>,
-        /// Why.
+        /// The reason.
         reason: NackReason,
     },
 }
 
-/// Why a client cannot go on. One line, with what to do about it where that is known.
+/// The reason why a client cannot continue. One line, with the remedy if it is known.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The transport's text is none.
+    /// The text is no transport.
     Transport(transport::TransportError),
     /// There is no forwarder.
     Connect {
-        /// Where it should be.
+        /// The address.
         transport: Transport,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// No socket of a node exists.
     NoNode {
-        /// Where one was looked for.
+        /// The paths that were tried.
         looked_at: Vec<String>,
     },
     /// The forwarder closed the connection.
     Closed(Transport),
-    /// The forwarder sends what is not NDN.
+    /// The forwarder sends invalid NDN.
     Garbage(tlv::FrameError),
     /// The connection broke.
     Io(io::Error),
-    /// The forwarder did not answer a command, or a question about its state.
+    /// The forwarder did not answer a command or a dataset request.
     ManagementUnanswered {
-        /// Which.
+        /// The name of it.
         what: String,
     },
     /// The forwarder refused it.
     ManagementRefused {
-        /// What.
+        /// The name of it.
         what: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -145,10 +145,10 @@ impl From<io::Error> for ClientError {
 }
 
 impl Client {
-    /// Connects as `$NDN_CLIENT_TRANSPORT`, client.conf and Larder's defaults say, in this order.
+    /// Connects as `$NDN_CLIENT_TRANSPORT`, client.conf or Larder's defaults say, in this order.
     ///
     /// # Errors
-    /// Where none is usable.
+    /// None is usable.
     pub fn connect() -> Result<Client, ClientError> {
         match transport::configured().map_err(ClientError::Transport)? {
             Some(transport) => Client::connect_to(transport),
@@ -159,7 +159,7 @@ impl Client {
     /// Connects to this transport.
     ///
     /// # Errors
-    /// Where nobody listens there.
+    /// No forwarder listens there.
     pub fn connect_to(transport: Transport) -> Result<Client, ClientError> {
         match Socket::connect(&transport) {
             Ok(socket) => Ok(Client::over(transport, socket)),
@@ -170,7 +170,7 @@ impl Client {
     /// Connects to the first of the default sockets at which a node listens.
     ///
     /// # Errors
-    /// Where no node listens at any.
+    /// No node listens at any.
     pub fn connect_to_default() -> Result<Client, ClientError> {
         let paths = default_socket_paths();
         let mut first_error = None;
@@ -195,7 +195,7 @@ impl Client {
             start: Instant::now(),
             input: Input { datagram: socket.mtu(), ..Input::default() },
             output,
-            // There is one neighbour only: to wait longer where the link is none of these costs
+            // There is only one neighbour: to wait longer on a link that is not reliable costs
             // little.
             reassembler: Reassembler::for_packets_of(LARGEST_PACKET_BYTES).of_reliable_link(),
             malformed: 0,
@@ -203,64 +203,65 @@ impl Client {
         }
     }
 
-    /// The process at the other end, where it listens at a Unix socket.
+    /// Returns the process at the other end, if it listens at a Unix socket.
     pub fn peer_process(&self) -> Option<u32> {
         self.socket.peer_process()
     }
 
-    /// Where this client is connected to.
+    /// Returns the transport of this connection.
     pub fn transport(&self) -> &Transport {
         &self.transport
     }
 
-    /// Time since the connection was made.
+    /// Returns the time since the connection was made.
     pub fn now(&self) -> Time {
         Time::ZERO + self.start.elapsed()
     }
 
-    /// A random stream that no other run draws again: for nonces, not for secrets.
+    /// Returns a random stream that differs in every run: for nonces, not for secrets.
     pub fn random_stream(&self, name: &str) -> Stream {
         let [seed] = entropy::words();
         Streams::new(seed).stream(name)
     }
 
-    /// Packets from the forwarder that could not be decoded and were dropped.
+    /// Returns the number of dropped packets that could not be decoded.
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Whether a signal asked to stop, since [`Client::stop_on_signals`].
+    /// Returns true after a signal has asked to stop, since [`Client::stop_on_signals`].
     pub fn interrupted(&self) -> bool {
         self.socket.interrupted()
     }
 
-    /// From now on SIGINT and SIGTERM do not end the process, but end [`Client::receive`].
+    /// After this call, SIGINT and SIGTERM do not end the process, but end [`Client::receive`].
     ///
     /// # Errors
-    /// Where the system refuses a signal handler.
+    /// The system refuses a signal handler.
     pub fn stop_on_signals(&mut self) -> Result<(), ClientError> {
         Ok(self.socket.stop_on_signals()?)
     }
 
-    /// What ends the waiting of [`Client::receive`] from another thread; wake-ups before it are
-    /// remembered. There is one.
+    /// Returns a waker that ends the wait of [`Client::receive`] from another thread; earlier
+    /// wake-ups are remembered. There is one.
     ///
     /// # Errors
-    /// Where the system has no descriptor left.
+    /// The system has no descriptor left.
     pub fn waker(&mut self) -> Result<mio::Waker, ClientError> {
         Ok(self.socket.waker()?)
     }
 
-    /// Packets to be sent by the next [`Client::receive`].
+    /// Returns the packets for the next [`Client::receive`].
     pub fn output(&mut self) -> &mut Output {
         self.output.now = self.now();
         &mut self.output
     }
 
-    /// Sends what waits, and gives up what the forwarder does not take within `patience`.
+    /// Sends the waiting packets, and drops those that the forwarder does not take within
+    /// `patience`.
     ///
     /// # Errors
-    /// Where the connection broke.
+    /// The connection broke.
     pub fn flush(&mut self, patience: Duration) -> Result<(), ClientError> {
         let deadline = Instant::now() + patience;
         while !self.write()? && Instant::now() < deadline && !self.interrupted() {
@@ -269,12 +270,12 @@ impl Client {
         Ok(())
     }
 
-    /// Sends what waits, then waits until a packet comes, `deadline` passes, a signal arrives or
-    /// the [`Client::waker`] is called. Hands every packet that came at once to `handle`, with the
-    /// means to answer.
+    /// Sends the waiting packets, then waits until a packet comes, `deadline` passes, a signal
+    /// arrives, or the [`Client::waker`] is called. Passes every packet of a read to `handle`, with
+    /// the means to answer.
     ///
     /// # Errors
-    /// Where the connection broke or was closed.
+    /// The connection broke or was closed.
     pub fn receive(
         &mut self,
         deadline: Option<Time>,
@@ -283,8 +284,7 @@ impl Client {
         self.receive_at_most(usize::MAX, deadline, handle)
     }
 
-    /// As [`Client::receive`], and leaves what comes behind the first `most` packets to the next
-    /// call.
+    /// As [`Client::receive`], but leaves the packets after the first `most` to the next call.
     fn receive_at_most(
         &mut self,
         most: usize,
@@ -299,19 +299,19 @@ impl Client {
                 handed += self.deliver(most - handed, &mut handle)?;
             }
             let now = self.now();
-            // Behind what has come: there may be Acks in it.
+            // After the packets, which may contain Acks.
             self.output.keep_reliable(now);
             self.write()?;
             let late = deadline.is_some_and(|deadline| deadline <= now);
-            // Who has had no processor for a while must not take for late what waits here: he
-            // learns of all of it first.
+            // A process that had no processor for a while must not time out on packets that wait
+            // here: it gets all of them first.
             let more = handed == 0 || (late && handed < most && reads < limits::READS_BEHIND_TIME);
             if room && more && self.input.fill(&mut self.socket).map_err(|error| self.broken(error))? {
                 reads += 1;
                 continue;
             }
-            // Whoever comes with a deadline that has passed already must learn of what came, too:
-            // only a look at the socket tells.
+            // A caller whose deadline has already passed must get waiting packets too: only a look
+            // at the socket tells.
             if handed > 0 || self.socket.take_woken() || (looked && late) || self.interrupted() {
                 return Ok(());
             }
@@ -330,21 +330,20 @@ impl Client {
         let transport = self.transport.clone();
         match error.kind() {
             UnexpectedEof | ConnectionReset | BrokenPipe => ClientError::Closed(transport),
-            // UDP learns only now that nobody is there.
+            // UDP learns only now that no process listens.
             ConnectionRefused => ClientError::Connect { transport, error },
             _ => ClientError::Io(error),
         }
     }
 
-    /// Hands over what was read, as long as there is room for answers; returns how many packets.
+    /// Delivers the packets of a read, as long as there is room for answers. Returns their number.
     fn deliver(
         &mut self,
         most: usize,
         handle: &mut impl FnMut(Time, Received<'_>, &mut Output),
     ) -> Result<usize, ClientError> {
         let mut packets = 0;
-        // The clock is read once for all that was read at once: it came at the same time as far as
-        // anybody here can tell.
+        // The clock is read once per read: the packets cannot be distinguished in time.
         let now = self.now();
         self.output.now = now;
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
@@ -365,11 +364,11 @@ impl Client {
         Ok(packets)
     }
 
-    /// Asks the forwarder to send us Interests under `prefix` (`rib/register`). Packets that arrive
+    /// Asks the forwarder for Interests under `prefix` (`rib/register`). Packets that arrive
     /// meanwhile are dropped: register before anything else.
     ///
     /// # Errors
-    /// Where it refuses, does not answer, or the connection breaks.
+    /// The forwarder refuses, does not answer, or the connection breaks.
     pub fn register(&mut self, prefix: &Name) -> Result<(), ClientError> {
         let parameters = ControlParameters {
             name: Some(prefix.clone()),
@@ -393,7 +392,7 @@ impl Client {
     }
 }
 
-/// Decodes a frame and hands over the packet in it; `None` where it is malformed.
+/// Decodes a frame and delivers its packet; `None` if it is malformed.
 fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl FnOnce(Received<'_>)) -> Option<()> {
     let lp = LpPacket::decode(frame).ok()?;
     let Some(fragment) = lp.fragment else { return Some(()) };
@@ -420,22 +419,22 @@ fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl
     Some(())
 }
 
-/// Bytes read and not yet handed over: part of a stream, or one datagram.
+/// Bytes that were read and not delivered: a part of a stream, or one datagram.
 #[derive(Default)]
 struct Input {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes of each datagram that was read but the last, which may be shorter; nothing for a
+    /// Bytes of each datagram that was read except the last, which may be shorter; `None` for a
     /// stream.
     datagram: Option<usize>,
 }
 
 impl Input {
-    /// Reads as much as there is room for; false where nothing is there.
+    /// Reads as much as there is room for. Returns false if there is nothing.
     fn fill(&mut self, socket: &mut Socket) -> io::Result<bool> {
         self.buffer.resize(limits::READ_BYTES, 0);
-        // What is left is less than a packet: moving it costs nothing beside the read.
+        // The rest is less than a packet: moving it costs little compared with the read.
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -449,7 +448,7 @@ impl Input {
         }
     }
 
-    /// Where the next whole frame is.
+    /// Returns the position of the next whole frame.
     fn next_frame(&mut self) -> Result<Option<std::ops::Range<usize>>, tlv::FrameError> {
         let bytes = &self.buffer[self.start..self.end];
         let length = match self.datagram {
@@ -463,19 +462,19 @@ impl Input {
     }
 }
 
-/// Packets that are to be sent.
+/// Packets to send.
 pub struct Output {
     bytes: Vec<u8>,
     start: usize,
     datagrams: Option<Datagrams>,
     /// The packet that gets a header.
     packet: Vec<u8>,
-    /// When datagrams are sent.
+    /// The time for datagrams.
     now: Time,
 }
 
-/// What datagrams need beyond a stream: where they end, and pieces of at most the MTU, sent again
-/// where they are not acknowledged.
+/// The additions of datagrams to a stream: their boundaries, and pieces of at most the MTU, which
+/// are repeated if they are not acknowledged.
 struct Datagrams {
     lengths: VecDeque<usize>,
     mtu: usize,
@@ -483,7 +482,7 @@ struct Datagrams {
 }
 
 enum Link {
-    /// Within this machine nothing is lost.
+    /// Nothing is lost within this machine.
     Plain(Fragmenter),
     Reliable(Box<Reliability>),
 }
@@ -501,13 +500,13 @@ impl Output {
         Output { datagrams: Some(Datagrams { lengths: VecDeque::new(), mtu, link }), ..Output::stream() }
     }
 
-    /// Takes the packet that `write` appends (none where it appends nothing), to be sent with the
-    /// token of the Interest that it answers. Returns what `write` returns.
+    /// Queues the packet that `write` appends (none if it appends nothing), with the token of the
+    /// Interest that it answers. Returns the result of `write`.
     pub fn send<R>(&mut self, token: Option<PitToken>, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         self.send_with(&LpHeader { pit_token: token, ..LpHeader::default() }, write)
     }
 
-    /// The same with a link header of the caller's.
+    /// As [`Output::send`], with a link header of the caller.
     pub fn send_with<R>(&mut self, header: &LpHeader, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let Output { bytes, packet, now, .. } = self;
         match &mut self.datagrams {
@@ -528,7 +527,7 @@ impl Output {
                     lengths.push_back(wire.len());
                 };
                 if !packet.is_empty() {
-                    // An MTU too small for a header is not one that this module chooses.
+                    // This module never chooses an MTU that is too small for a header.
                     let _ = match link {
                         Link::Plain(fragmenter) => fragmenter.fragment(header, packet, *mtu, frame),
                         Link::Reliable(link) => link.send(*now, header, packet, *mtu, frame),
@@ -539,12 +538,12 @@ impl Output {
         }
     }
 
-    /// Bytes that were not written yet.
+    /// Returns the bytes that were not written yet.
     pub fn waiting_bytes(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Takes in what a frame says of the link; false where it came before.
+    /// Processes the link header of a frame. Returns false for a duplicate.
     fn hears(&mut self, now: Time, frame: &[u8]) -> bool {
         match &mut self.datagrams {
             Some(Datagrams { link: Link::Reliable(link), .. }) => link.receive(now, frame),
@@ -552,7 +551,7 @@ impl Output {
         }
     }
 
-    /// Takes up what is to be sent again, and Acks.
+    /// Queues retransmissions, and Acks.
     fn keep_reliable(&mut self, now: Time) {
         let Output { bytes, datagrams: Some(Datagrams { lengths, mtu, link: Link::Reliable(link) }), .. } = self else {
             return;
@@ -565,7 +564,7 @@ impl Output {
         }
     }
 
-    /// When [`Output::keep_reliable`] is to be called next.
+    /// Returns the time at which [`Output::keep_reliable`] has to be called next.
     fn next_timeout(&self) -> Option<Time> {
         match &self.datagrams {
             Some(Datagrams { link: Link::Reliable(link), .. }) => link.next_timeout(),
@@ -573,7 +572,7 @@ impl Output {
         }
     }
 
-    /// Writes what the socket takes; true where nothing is left.
+    /// Writes what the socket accepts. Returns true if nothing is left.
     fn flush(&mut self, socket: &mut Socket) -> io::Result<bool> {
         while self.waiting_bytes() > 0 {
             let (count, bytes) = match &self.datagrams {

@@ -1,10 +1,10 @@
-//! Which queued datagrams one system call can send (UDP generic segmentation offload): several of
+//! Selects the queued datagrams of one system call (UDP generic segmentation offload): several of
 //! one size, and a shorter last one.
 
 use crate::limits::UDP_MOST_BYTES;
 
-/// How many of the datagrams of these lengths go in one call, and their bytes; `most` is what the
-/// kernel allows. At least one, where there is one.
+/// Returns how many of the datagrams of these lengths one call sends, and their bytes; `most` is
+/// the kernel's limit. At least one, if there is one.
 pub(crate) fn run(lengths: impl IntoIterator<Item = usize>, most: usize) -> (usize, usize) {
     let mut lengths = lengths.into_iter();
     let Some(size) = lengths.next() else { return (0, 0) };

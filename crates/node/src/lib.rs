@@ -1,12 +1,12 @@
 //! The node: the host of the NDN forwarder and of the HTTP cache. It owns the sockets, the clock,
 //! the threads and the entropy.
 //!
-//! It is not: forwarding or caching rules (`larder-forwarder`, `larder-http`), policies
-//! (`larder-policy`). Read [`Node`] first, then [`Config`].
+//! The rules of forwarding and caching are in `larder-forwarder` and `larder-http`, policies in
+//! `larder-policy`. Read [`Node`] first, then [`Config`].
 //!
 //! ```text
 //!                 ┌─ thread "ndn":  epoll ── Forwarder ── Content Store ─┐
-//!  Node ── start ─┼─ thread "http": tokio ── proxy ── http::Cache ───────┼── policy engine, one a cache
+//!  Node ── start ─┼─ threads "http": tokio ── proxy ── http::Cache ──────┼── a policy engine per cache
 //!                 └─ thread "admin": /metrics, /status ◄── snapshots ────┘
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! Starting and stopping the whole node.
+//! Starts and stops the whole node.
 
 use crate::config::{Config, HttpTable, Origin, OriginTable};
 use crate::gateway::egress::{Egress, EgressConfig};
@@ -25,10 +25,10 @@ pub struct Node {
     ends: mpsc::Receiver<End>,
 }
 
-/// Why the node stops.
+/// The reason why the node stops.
 enum End {
     Signal(i32),
-    /// A thread that should run for ever has ended.
+    /// A thread has ended that runs until the node stops.
     Thread(&'static str),
 }
 
@@ -36,8 +36,8 @@ impl Node {
     /// Starts everything that the configuration names.
     ///
     /// # Errors
-    /// One line that names the setting, what is wrong and what to do; nothing is left running, and
-    /// no socket file is left behind.
+    /// One line that names the setting, the problem and the remedy. Nothing keeps running, and no
+    /// socket file is left behind.
     pub fn start(config: &Config) -> Result<Node, String> {
         let (end, ends) = mpsc::channel();
         watch_signals(end.clone())?;
@@ -67,7 +67,7 @@ impl Node {
         }
     }
 
-    /// The ends of HTTP over NDN that this node is.
+    /// Starts the ends of HTTP over NDN that the configuration names.
     fn start_pair(&mut self, config: &Config, end: &mpsc::Sender<End>) -> Result<(), String> {
         let Some(ndn) = &self.ndn else { return Ok(()) };
         let forwarder = || ndn.unix.clone().unwrap_or_default();
@@ -109,7 +109,7 @@ impl Node {
         Ok(())
     }
 
-    /// What is served where, and what to type next.
+    /// Returns the start message: the listeners, and what to type next.
     pub fn greeting(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -152,11 +152,11 @@ impl Node {
         text
     }
 
-    /// Serves until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read `file` again, the
-    /// configuration that it was started with.
+    /// Runs until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read its configuration
+    /// `file` again.
     ///
     /// # Errors
-    /// Where a thread of the node ended by itself.
+    /// A thread of the node has ended by itself.
     pub fn run(self, file: Option<&Path>) -> Result<(), String> {
         let mut file = file.map(ConfigFile::new);
         let result = loop {
@@ -178,14 +178,14 @@ impl Node {
         result
     }
 
-    /// Takes over what has changed in the file and can change while running; says what cannot.
+    /// Applies changes of the file that need no restart, and logs the others.
     fn reload(&self, file: Option<&mut ConfigFile>) {
         let Some(file) = file else {
             return tracing::warn!("not reloaded: the node runs without a configuration file");
         };
         let applied = file.reread(|config| {
             let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, String>((ndn, Reload::new(&config.ndn)?))).transpose()?;
-            // Both are read before either is taken over.
+            // Both are read before either is applied.
             let http = match (&self.http, HttpConfig::of(&config.http, self.ingress.as_ref())) {
                 (Some(http), Some(config)) => Some((http, http.reload(&config)?)),
                 _ => None,
@@ -210,19 +210,19 @@ impl Node {
         }
     }
 
-    /// Where the NDN side listens, as URIs.
+    /// Returns the URIs on which the NDN side listens.
     pub fn ndn_listening(&self) -> &[String] {
         self.ndn.as_ref().map_or(&[], |ndn| &ndn.listening)
     }
 
-    /// Where the admin pages are.
+    /// Returns the address of the admin pages.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Admin::local_addr)
     }
 
-    /// Stops cleanly: requests under way have a short grace, the socket file is removed.
+    /// Stops cleanly: waits for requests in progress, and removes the socket file.
     pub fn stop(self) {
-        // The admin server last: it shows how the others end.
+        // The admin server stops last: it shows how the others end.
         if let Some(http) = self.http {
             http.stop();
         }
@@ -241,8 +241,8 @@ impl Node {
     }
 }
 
-/// Lifts the soft limit of open files to the hard one: it is 1,024 on most machines, for programs
-/// of another age; connections need more.
+/// Raises the soft limit of open files to the hard one. The soft limit is 1,024 on most machines;
+/// connections need more.
 pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -251,8 +251,8 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// Other programs' habits: log rotation sends SIGUSR1, some upgrades SIGUSR2. Unwatched, both would
-/// end the process.
+/// Handles the signals of other programs: log rotation sends SIGUSR1, some upgrades SIGUSR2.
+/// Without a handler, both would end the process.
 fn watch_signals(end: mpsc::Sender<End>) -> Result<(), String> {
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2])
         .map_err(|error| format!("cannot listen for signals: {error}"))?;
@@ -277,8 +277,8 @@ impl StatusSource for Identity {
 }
 
 impl HttpConfig {
-    /// What the table says; `None` where nothing is served by HTTP. `ingress` is the way to an
-    /// origin over NDN.
+    /// Returns the HTTP configuration of the table; `None` if nothing is served by HTTP. `ingress`
+    /// is the origin over NDN.
     pub(crate) fn of(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpConfig> {
         let tls = table.tls.as_ref().and_then(|tls| {
             let (certificate, key) = (tls.certificate.clone(), tls.key.clone());

@@ -1,8 +1,8 @@
 //! Finds out whether a node could start with a configuration, without starting it:
 //! `larder run --check`.
 //!
-//! It binds every listener, reads every certificate and key, and looks at the disk tiers' files. It
-//! then closes all again and reports every problem that it found.
+//! It binds every listener, reads every certificate and key, and opens the files of the disk tiers.
+//! Then it closes all of them and reports every problem.
 
 use crate::config::Config;
 use crate::disk;
@@ -15,9 +15,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// What stands in the way of a start with `config`: one line for each problem.
+/// Returns the problems that would prevent a start with `config`, one line each.
 ///
-/// Listeners and files that the running node with the same configuration file has are no problem.
+/// Listeners and files of the running node with the same configuration file are no problem.
 pub fn problems(config: &Config) -> Vec<String> {
     let mut preflight =
         Preflight { is_running: running_node(config).is_some(), held: Vec::new(), problems: Vec::new() };
@@ -37,17 +37,17 @@ pub fn problems(config: &Config) -> Vec<String> {
     preflight.problems
 }
 
-/// The process id of the node that runs by the same file, as its admin server says; `None` where
-/// none answers.
+/// Returns the process id of the node that runs with the same file, as its admin server reports it;
+/// `None` if none answers.
 pub fn running_node(config: &Config) -> Option<u64> {
     let (admin, source) = (config.admin.listen?, config.source.as_deref()?);
     let node = status_of(admin)?.get("node")?.clone();
     (node.get("configuration")?.as_str().map(Path::new) == Some(source)).then(|| node.get("pid")?.as_u64())?
 }
 
-/// `/status` of the admin server there.
+/// Returns `/status` of the admin server at that address.
 fn status_of(admin: SocketAddr) -> Option<Value> {
-    // A node answers at once; anything else at that address may be silent.
+    // A node answers at once. Another program at that address may be silent.
     const PATIENCE: Duration = Duration::from_secs(2);
     const MOST_BYTES: u64 = 16 << 20;
     let mut stream = TcpStream::connect_timeout(&admin, PATIENCE).ok()?;
@@ -61,9 +61,9 @@ fn status_of(admin: SocketAddr) -> Option<Value> {
 
 /// The checks of one configuration.
 pub(crate) struct Preflight {
-    /// A node runs by this file: what it has is no problem.
+    /// True if a node runs with this file: its listeners and files are no problem.
     is_running: bool,
-    /// What was bound: two settings with one address are found only while the first is open.
+    /// The opened resources: a conflict of two settings shows only while the first is open.
     held: Vec<Box<dyn Any>>,
     problems: Vec<String>,
 }
@@ -83,7 +83,7 @@ impl Preflight {
         }
     }
 
-    /// Whether a node runs by the same file.
+    /// Returns true if a node runs with the same file.
     pub(crate) fn is_running(&self) -> bool {
         self.is_running
     }

@@ -1,5 +1,5 @@
-//! Reading the configuration file again while the node runs: what has changed, by its keys, and
-//! what of that can change at once.
+//! Reads the configuration file again while the node runs: the keys that have changed, and those of
+//! them that can change at once.
 
 use crate::config::Config;
 use crate::system_message::system_message;
@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// What changes while the node runs; everything else waits for a restart. The embedded
-/// configuration says the same to its reader.
+/// The keys that change while the node runs; all others need a restart. The embedded configuration
+/// documents this too.
 const AT_ONCE: [&str; 14] = [
     "admin.token",
     "http.origin",
@@ -26,17 +26,17 @@ const AT_ONCE: [&str; 14] = [
     "ndn.verify",
 ];
 
-/// The file that the node was started with, and what it said.
+/// The file that the node was started with, and its content.
 pub(crate) struct ConfigFile {
     path: PathBuf,
-    /// What runs: of the keys that wait for a restart, what stood there at the start.
+    /// The running configuration: for keys that need a restart, the values at the start.
     running: Table,
 }
 
 /// Keys that have changed, such as `http.cache`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// They are as the file says now.
+    /// These were applied.
     pub(crate) applied: Vec<String>,
     /// They need a restart.
     pub(crate) waiting: Vec<String>,
@@ -48,10 +48,10 @@ impl ConfigFile {
         ConfigFile { path: path.to_owned(), running: text.parse().unwrap_or_default() }
     }
 
-    /// Reads the file, and hands what it says to `apply`.
+    /// Reads the file, and passes its configuration to `apply`.
     ///
     /// # Errors
-    /// One line; where the file is wrong, nothing is applied.
+    /// One line. If the file has an error, nothing is applied.
     pub(crate) fn reread(&mut self, apply: impl FnOnce(&Config) -> Result<(), String>) -> Result<Changes, String> {
         let source = self.path.display().to_string();
         let text = std::fs::read_to_string(&self.path)
@@ -71,7 +71,7 @@ impl ConfigFile {
     }
 }
 
-/// The keys whose values differ: those of tables one by one, arrays as a whole.
+/// Returns the keys whose values differ: those of tables one by one, arrays as a whole.
 fn changed(one: &Table, other: &Table, prefix: &str) -> Vec<String> {
     let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     let empty = Table::new();
@@ -92,8 +92,8 @@ fn changed(one: &Table, other: &Table, prefix: &str) -> Vec<String> {
     differing
 }
 
-/// Makes the value of a key in one table what it is in the other; where the key's own table is in
-/// one only, it stays: that itself is a change.
+/// Copies the value of a key from one table to the other. If only one of them has the key's own
+/// table, it stays, because that is a change itself.
 fn copy(from: &Table, to: &mut Table, key: &str) {
     let Some((table, rest)) = key.split_once('.') else {
         match from.get(key) {
@@ -119,7 +119,8 @@ fn copy(from: &Table, to: &mut Table, key: &str) {
 mod tests {
     use super::*;
 
-    /// The fear: a change that waits for a restart is said once and forgotten, or said to be done.
+    /// Failure: a change that needs a restart is reported once and forgotten, or reported as
+    /// applied.
     #[test]
     fn what_waits_is_named_every_time_and_what_was_applied_once() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! What the operating system says of a failure, without Rust's "(os error 2)" and what libraries
-//! append.
+//! The operating system's message about a failure, without Rust's "(os error 2)" and the additions
+//! of libraries.
 
 use std::io;
 
-/// The message of the system's error itself, where there is one.
+/// Returns the message of the system's error, if there is one.
 pub fn system_message(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()

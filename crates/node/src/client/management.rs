@@ -1,7 +1,7 @@
-//! Management from an application's side: commands and datasets of the NFD management protocol, one
-//! at a time.
+//! Management for applications: commands and datasets of the NFD management protocol, one at a
+//! time.
 //!
-//! Packets that arrive meanwhile are dropped: it is for who does nothing else, or has not begun.
+//! Packets that arrive meanwhile are dropped: use it before other traffic, or without any.
 
 use super::{Client, ClientError, Output, Received, limits};
 use crate::entropy;
@@ -12,21 +12,21 @@ use larder_packet::{
 };
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What came back for an Interest.
+/// The answer to an Interest.
 enum Answer {
     /// The Data, as bytes.
     Data(Vec<u8>),
     Nack(NackReason),
-    /// Nothing, or a signal ended the waiting.
+    /// None, or a signal ended the wait.
     Silence,
 }
 
 impl Client {
-    /// Has the forwarder carry out a command, such as `rib/register`. It is signed by a digest.
+    /// Sends a command, such as `rib/register`, signed by a digest.
     ///
     /// # Errors
-    /// Where the forwarder does not answer, has no management, or the connection breaks. A refusal
-    /// is a response with its status code.
+    /// The forwarder does not answer, has no management, or the connection breaks. A refusal is a
+    /// response with its status code.
     pub fn command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlResponse, ClientError> {
         for _ in 0..limits::MANAGEMENT_TRIES {
             let wire = self.signed_command(command, parameters);
@@ -43,11 +43,11 @@ impl Client {
         Err(ClientError::ManagementUnanswered { what: command.to_owned() })
     }
 
-    /// The content of a dataset, such as `faces/list`; `argument` is the last component of its
-    /// name, where it has one.
+    /// Returns the content of a dataset, such as `faces/list`. `argument` is the last component of
+    /// its name, if it has one.
     ///
     /// # Errors
-    /// Where the forwarder does not answer, has no such dataset, or the connection breaks.
+    /// The forwarder does not answer, has no such dataset, or the connection breaks.
     pub fn dataset(&mut self, dataset: &str, argument: Option<&[u8]>) -> Result<Vec<u8>, ClientError> {
         let mut name = self.management_name(dataset);
         argument.into_iter().for_each(|argument| _ = name.push_generic(argument));
@@ -86,14 +86,14 @@ impl Client {
         Err(ClientError::ManagementUnanswered { what: dataset.to_owned() })
     }
 
-    /// Sends an Interest and waits for what answers it.
+    /// Sends an Interest and waits for its answer.
     fn ask(&mut self, wire: &[u8]) -> Result<Answer, ClientError> {
         self.output.send(None, |out| out.extend_from_slice(wire));
         let asked = Interest::decode(wire).map(|interest| interest.name.to_name()).unwrap_or_default();
         let deadline = self.now() + limits::MANAGEMENT_LIFETIME;
         let mut answer = Answer::Silence;
         while matches!(answer, Answer::Silence) && self.now() < deadline && !self.interrupted() {
-            // One at a time: an Interest that comes right behind the answer is the application's.
+            // One at a time: an Interest right after the answer is for the application.
             self.receive_at_most(1, Some(deadline), |_, received, _: &mut Output| match received {
                 Received::Data { data, .. } if data.name.starts_with(asked.as_name()) => {
                     answer = Answer::Data(data.wire.to_vec());

@@ -1,4 +1,4 @@
-//! One non-blocking socket, Unix, TCP or UDP, and the waiting for it and for signals.
+//! One non-blocking socket, Unix, TCP or UDP, and the wait for it and for signals.
 
 use super::limits;
 use super::transport::{Endpoint, Transport};
@@ -14,7 +14,7 @@ const SOCKET: Token = Token(0);
 const SIGNALS: Token = Token(1);
 const WAKER: Token = Token(2);
 
-/// A connected socket. mio tells of changes only, so both readiness flags are kept until a call
+/// A connected socket. mio reports only changes, so both readiness flags are kept until a call
 /// would block.
 pub(super) struct Socket {
     stream: Stream,
@@ -22,9 +22,9 @@ pub(super) struct Socket {
     events: Events,
     readable: bool,
     writable: bool,
-    /// The other end sends no more, or the connection failed: what is left is read to its end.
+    /// True if the other end sends no more, or the connection failed: the rest is read to its end.
     ending: bool,
-    /// The end of a pipe that signal handlers write to.
+    /// The end of a pipe to which signal handlers write.
     signals: Option<UnixStream>,
     interrupted: bool,
     woken: bool,
@@ -36,8 +36,8 @@ enum Stream {
     Udp(Box<Datagrams>),
 }
 
-/// A connected UDP socket, read and written many datagrams at a time where the kernel can (GRO and
-/// GSO, through quinn-udp).
+/// A connected UDP socket, with many datagrams per read and write if the kernel supports it (GRO
+/// and GSO, through quinn-udp).
 struct Datagrams {
     socket: UdpSocket,
     state: UdpSocketState,
@@ -75,8 +75,8 @@ impl Socket {
         })
     }
 
-    /// Whether the other end is on this machine and of the kind that management commands under
-    /// /localhost are taken from.
+    /// Returns true if the other end is on this machine, over a transport from which management
+    /// accepts commands under /localhost.
     pub(super) fn is_local(&self) -> bool {
         match &self.stream {
             Stream::Unix(_) => true,
@@ -85,7 +85,7 @@ impl Socket {
         }
     }
 
-    /// The process that listens there, where the system tells.
+    /// Returns the process that listens there, if the system tells it.
     pub(super) fn peer_process(&self) -> Option<u32> {
         match &self.stream {
             #[cfg(target_os = "linux")]
@@ -97,7 +97,7 @@ impl Socket {
         }
     }
 
-    /// The largest datagram; `None` for streams.
+    /// Returns the largest datagram; `None` for streams.
     pub(super) fn mtu(&self) -> Option<usize> {
         let Stream::Udp(udp) = &self.stream else { return None };
         let loopback = udp.peer.ip().to_canonical().is_loopback();
@@ -109,8 +109,8 @@ impl Socket {
         self.poll.registry().register(&mut reader, SIGNALS, Interest::READABLE)?;
         let writer = std::os::unix::net::UnixStream::from(writer);
         for signal in [SIGINT, SIGTERM] {
-            // The second one ends the process at once: the first waits for a read or write that may
-            // never end (a FIFO without a reader).
+            // The second signal ends the process at once: after the first it waits for a read or
+            // write that may never end (a FIFO without a reader).
             let asked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, asked.clone())?;
             signal_hook::flag::register(signal, asked)?;
@@ -124,7 +124,7 @@ impl Socket {
         Waker::new(self.poll.registry(), WAKER)
     }
 
-    /// Whether the waker was called since this was last asked.
+    /// Returns true if the waker was called since the last call.
     pub(super) fn take_woken(&mut self) -> bool {
         std::mem::take(&mut self.woken)
     }
@@ -133,7 +133,7 @@ impl Socket {
         self.interrupted
     }
 
-    /// Reads; `None` where nothing is there.
+    /// Reads; `None` if there is nothing.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         while self.readable && !buffer.is_empty() {
             let read = match &mut self.stream {
@@ -143,8 +143,9 @@ impl Socket {
             };
             match read {
                 Ok(read) => {
-                    // A stream that gives less than there is room for has no more, and tells when
-                    // it has (epoll(7)). Not so its end, of which was told before.
+                    // A stream that returns less than there is room for has no more, and raises an
+                    // event when it has (epoll(7)). This does not hold for its end, whose event has
+                    // already come.
                     let is_stream = !matches!(self.stream, Stream::Udp(_));
                     self.readable = self.ending || !is_stream || read.bytes == buffer.len();
                     return Ok(Some(read));
@@ -157,8 +158,8 @@ impl Socket {
         Ok(None)
     }
 
-    /// The most datagrams of one size that [`Socket::write`] takes; 1 for streams, where nobody
-    /// asks.
+    /// Returns the number of datagrams of one size that [`Socket::write`] accepts; 1 for streams,
+    /// where it is not used.
     pub(super) fn most_datagrams(&self) -> usize {
         match &self.stream {
             Stream::Udp(udp) => udp.state.max_gso_segments(),
@@ -166,7 +167,7 @@ impl Socket {
         }
     }
 
-    /// Writes; `None` where it would block. To UDP `bytes` are datagrams of `datagram` bytes, of
+    /// Writes; `None` if it would block. For UDP, `bytes` are datagrams of `datagram` bytes, of
     /// which the last may be shorter.
     pub(super) fn write(&mut self, bytes: &[u8], datagram: usize) -> io::Result<Option<usize>> {
         while self.writable {
@@ -185,11 +186,9 @@ impl Socket {
         Ok(None)
     }
 
-    /// Waits until there may be something to read, or room to write, `timeout` passes or a signal
-    /// comes.
+    /// Waits until the socket may be readable or writable, `timeout` passes, or a signal comes.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        // Whole milliseconds are all that epoll knows; mio rounds up, so that a time-out is never
-        // early.
+        // epoll counts whole milliseconds; mio rounds up, so that a time-out is never early.
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
@@ -209,10 +208,10 @@ impl Socket {
     }
 }
 
-/// What one read brought.
+/// The result of one read.
 pub(super) struct Read {
     pub(super) bytes: usize,
-    /// Bytes of each datagram but the last, which may be shorter; all of them for a stream.
+    /// Bytes of each datagram except the last, which may be shorter; all bytes for a stream.
     pub(super) datagram: usize,
 }
 
@@ -241,7 +240,7 @@ impl Datagrams {
     }
 }
 
-/// The first address that accepts.
+/// Connects to the first address that accepts.
 fn first(addresses: &[SocketAddr], connect: impl Fn(SocketAddr) -> io::Result<Stream>) -> io::Result<Stream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for &address in addresses {

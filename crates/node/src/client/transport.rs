@@ -1,7 +1,7 @@
-//! Where an application finds its forwarder.
+//! Finds the forwarder of an application.
 //!
-//! In this order: `$NDN_CLIENT_TRANSPORT`; `transport=` in the first client.conf that exists
-//! (`~/.ndn`, `/usr/local/etc/ndn`, `/etc/ndn`), as ndn-cxx's applications do; then
+//! The order is: `$NDN_CLIENT_TRANSPORT`; `transport=` in the first client.conf that exists
+//! (`~/.ndn`, `/usr/local/etc/ndn`, `/etc/ndn`), as in ndn-cxx's applications; then
 //! [`default_socket_paths`].
 
 use std::fmt;
@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 const PORT: u16 = 6363;
 const VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
 
-/// A forwarder's address, and who said so.
+/// A forwarder's address, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// Where to connect to.
+    /// The address.
     pub endpoint: Endpoint,
     uri: String,
     source: Option<String>,
 }
 
-/// What to connect to.
+/// An address to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A Unix stream socket.
@@ -34,7 +34,7 @@ pub enum Endpoint {
     Udp(Vec<SocketAddr>),
 }
 
-/// A text that is no transport.
+/// The error of a text that is no transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportError {
     uri: String,
@@ -60,16 +60,15 @@ impl fmt::Display for TransportError {
 impl std::error::Error for TransportError {}
 
 impl Transport {
-    /// A Unix socket at this path.
+    /// Returns the transport of a Unix socket at this path.
     pub fn unix(path: PathBuf) -> Self {
         Transport { uri: format!("unix://{}", path.display()), endpoint: Endpoint::Unix(path), source: None }
     }
 
-    /// Reads a URI, resolving a host name where there is one. `source` says in messages where it
-    /// was found.
+    /// Parses a URI, and resolves its host name if there is one. Messages name `source`.
     ///
     /// # Errors
-    /// Where it is none, or the host name has no address.
+    /// The text is no transport, or the host name has no address.
     pub fn parse(uri: &str, source: Option<&str>) -> Result<Self, TransportError> {
         let source = source.map(str::to_owned);
         match endpoint(uri) {
@@ -83,7 +82,7 @@ fn endpoint(uri: &str) -> Result<Endpoint, String> {
     const EXPECTED: &str = "it reads unix:///path, tcp://host:port or udp://host:port (also tcp4, tcp6, udp4, udp6)";
     let (scheme, rest) = uri.split_once("://").ok_or(EXPECTED)?;
     if scheme == "unix" {
-        // ndn-cxx takes unix:/path and unix:///path; the path must be absolute.
+        // ndn-cxx accepts unix:/path and unix:///path; the path must be absolute.
         return if rest.starts_with('/') { Ok(Endpoint::Unix(rest.into())) } else { Err(EXPECTED.to_owned()) };
     }
     let (kind, family) = scheme.split_at_checked(3).ok_or(EXPECTED)?;
@@ -105,7 +104,7 @@ fn endpoint(uri: &str) -> Result<Endpoint, String> {
 
 fn resolve(authority: &str) -> Result<Vec<SocketAddr>, String> {
     let (host, port) = match authority.rsplit_once(':') {
-        // The colons of a bare IPv6 address are no port's.
+        // The colons of a bare IPv6 address separate no port.
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
             (host, port.parse().map_err(|_| format!("{port:?} is no port number"))?)
         }
@@ -119,17 +118,17 @@ fn resolve(authority: &str) -> Result<Vec<SocketAddr>, String> {
     Ok(addresses.collect())
 }
 
-/// What the environment or client.conf says; `None` where neither does.
+/// Returns the transport of the environment or of client.conf; `None` if neither has one.
 ///
 /// # Errors
-/// Where what they say is no transport.
+/// Their text is no transport.
 pub fn configured() -> Result<Option<Transport>, TransportError> {
     if let Some(uri) = std::env::var(VARIABLE).ok().filter(|uri| !uri.trim().is_empty()) {
         return Transport::parse(uri.trim(), Some(VARIABLE)).map(Some);
     }
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".ndn/client.conf"));
     let system = ["/usr/local/etc/ndn/client.conf", "/etc/ndn/client.conf"].map(PathBuf::from);
-    // As ndn-cxx: the first file that exists counts, even where it says nothing.
+    // As in ndn-cxx: the first file that exists counts, even without a transport.
     for path in home.into_iter().chain(system) {
         if let Ok(text) = fs::read_to_string(&path) {
             return match transport_line(&text) {
@@ -141,7 +140,7 @@ pub fn configured() -> Result<Option<Transport>, TransportError> {
     Ok(None)
 }
 
-/// The value of `transport=` in a client.conf, whose comments start with a semicolon.
+/// Returns the value of `transport=` in a client.conf, whose comments start with a semicolon.
 fn transport_line(text: &str) -> Option<&str> {
     let mut values = text.lines().filter_map(|line| {
         let (key, value) = line.split(';').next()?.split_once('=')?;
@@ -150,9 +149,9 @@ fn transport_line(text: &str) -> Option<&str> {
     values.next_back().filter(|value| !value.is_empty())
 }
 
-/// Where Larder's node listens and its applications look, in order of preference: NFD's path, so
-/// that other applications find it too; the user's runtime directory; a directory under /tmp of
-/// which only the user is the owner.
+/// Returns the paths at which Larder's node listens and its applications look, in order of
+/// preference: NFD's path, so that other applications find it too; the user's runtime directory; a
+/// directory under /tmp that only the user owns.
 pub fn default_socket_paths() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|directory| !directory.is_empty());
     let user = rustix::process::geteuid().as_raw();
@@ -162,12 +161,12 @@ pub fn default_socket_paths() -> Vec<PathBuf> {
     paths
 }
 
-/// Whether a socket is there that may be the node's.
+/// Returns true if there is a socket that may be the node's.
 pub(super) fn is_ours(path: &Path) -> bool {
     path.exists() && is_safe(path)
 }
 
-/// Whether nobody else could have put a socket there: under /tmp, where anybody could, its
+/// Returns true if no other user could have put a socket there: under /tmp, where anyone could, its
 /// directory must belong to this user.
 pub(crate) fn is_safe(path: &Path) -> bool {
     let owner = || path.parent().and_then(|directory| fs::symlink_metadata(directory).ok()).map(|found| found.uid());

@@ -1,8 +1,7 @@
-//! Reading a TOML document into a [`Config`] so that one pass reports every mistake in it.
+//! Reads a TOML document into a [`Config`], and reports every error in it in one pass.
 //!
-//! serde stops at the first error. So the document is read again without the key that was wrong,
-//! until nothing is wrong. A required key that is missing only because this removed it is not
-//! reported.
+//! serde stops at the first error. So the document is read again without the wrong key, until
+//! nothing is wrong. A required key that is missing only because of that is not reported.
 
 use super::Config;
 use serde::Deserialize;
@@ -10,10 +9,10 @@ use std::ops::Range;
 use toml::Deserializer;
 use toml::de::{DeTable, DeValue, Error};
 
-/// Reads a document; `source` stands before the line number in errors.
+/// Reads a document. `source` stands before the line number in errors.
 ///
-/// Returns the configuration without the keys that were wrong, and one line for each of them.
-/// `None` where the text is no TOML.
+/// Returns the configuration without the wrong keys, and one line for each of them. `None` if the
+/// text is no TOML.
 pub(super) fn read(text: &str, source: &str) -> (Option<Config>, Vec<String>) {
     let (mut document, syntax) = DeTable::parse_recoverable(text);
     if !syntax.is_empty() {
@@ -44,8 +43,7 @@ fn in_order(mut problems: Vec<(usize, String)>) -> Vec<String> {
     problems.into_iter().map(|(_, problem)| problem).collect()
 }
 
-/// Removes the entry at `span`, the innermost that it is in; returns the span of the table that
-/// held it.
+/// Removes the innermost entry that contains `span`. Returns the span of the table that held it.
 fn remove(table: &mut DeTable<'_>, span: &Range<usize>, own: &Range<usize>) -> Option<Range<usize>> {
     let covers = |outer: &Range<usize>| outer.start <= span.start && span.end <= outer.end;
     let mut wrong = None;
@@ -81,7 +79,7 @@ fn remove(table: &mut DeTable<'_>, span: &Range<usize>, own: &Range<usize>) -> O
     table.remove(&wrong?).map(|_| own.clone())
 }
 
-/// One line out of a TOML error: place, message, and for an unknown key the nearest known one.
+/// Returns one line for a TOML error: place, message, and for an unknown key the nearest known one.
 fn explain(error: &Error, text: &str, source: &str) -> String {
     let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
     let place = line.map_or(source.to_owned(), |line| format!("{source}:{line}"));

@@ -1,4 +1,4 @@
-//! `[http.upstream]` and `[ndn.gateway]`: the two ends of HTTP over NDN (`pair/mod.rs`).
+//! `[http.upstream]` and `[ndn.gateway]`: the two ends of HTTP over NDN (`gateway/mod.rs`).
 
 use super::Config;
 use super::http::{Origin, server};
@@ -15,12 +15,12 @@ use std::time::Duration;
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamTable {
-    /// The far node's prefix.
+    /// The egress's prefix.
     #[serde(deserialize_with = "parsed")]
     pub ndn: Name,
-    /// The far node's public key or certificate.
+    /// The egress's public key or certificate.
     pub trust: Option<PathBuf>,
-    /// What both ends know.
+    /// The file of the shared secret.
     pub secret: Option<PathBuf>,
 }
 
@@ -28,7 +28,7 @@ pub struct UpstreamTable {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayTable {
-    /// What it answers for.
+    /// The prefix that it answers.
     #[serde(deserialize_with = "parsed")]
     pub prefix: Name,
     /// `http://host:port` or `https://host:port`.
@@ -36,31 +36,31 @@ pub struct GatewayTable {
     pub origin: http::Uri,
     /// Its private key.
     pub key: Option<PathBuf>,
-    /// What both ends know.
+    /// The file of the shared secret.
     pub secret: Option<PathBuf>,
     /// Bytes of answers and bodies at once.
     #[serde(deserialize_with = "parsed", default = "memory")]
     pub memory: ByteSize,
-    /// The longest freshness of answers for caches on the way.
+    /// The longest freshness of answers for caches on the path.
     #[serde(deserialize_with = "duration", default = "shared_for")]
     pub shared_for: Duration,
 }
 
 impl UpstreamTable {
-    /// The files of what the edge trusts.
+    /// Returns the files that the ingress trusts.
     pub fn trust(&self) -> KeyFiles {
         KeyFiles { key: self.trust.clone(), secret: self.secret.clone() }
     }
 }
 
 impl GatewayTable {
-    /// The files of what the far node signs with.
+    /// Returns the files that the egress signs with.
     pub fn key(&self) -> KeyFiles {
         KeyFiles { key: self.key.clone(), secret: self.secret.clone() }
     }
 }
 
-/// Settings of these tables that exclude others, or mean nothing without them.
+/// Returns settings of these tables that exclude others, or that need others.
 pub(super) fn contradictions(config: &Config) -> Vec<String> {
     let mut problems = Vec::new();
     let tables = [
@@ -89,7 +89,7 @@ pub(super) fn contradictions(config: &Config) -> Vec<String> {
     problems
 }
 
-/// Bytes of a prefix: every name under it has to carry it.
+/// The longest prefix in bytes: every name under it carries it.
 const LONGEST_PREFIX: usize = 500;
 
 fn memory() -> ByteSize {

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub struct HttpTable {
     /// Whether this node serves HTTP.
     pub enabled: bool,
-    /// Where clients connect; `None` where the HTTP side is off.
+    /// The address for HTTP; `None` if it is off.
     #[serde(deserialize_with = "address")]
     pub listen: Option<SocketAddr>,
     /// `[http.tls]`
@@ -28,19 +28,18 @@ pub struct HttpTable {
     /// `generated`, `http://host:port` or `https://host:port`.
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
-    /// `[http.upstream]`; `None` where the origin is reached by HTTP.
+    /// `[http.upstream]`; `None` if the origin is reached by HTTP.
     pub upstream: Option<UpstreamTable>,
     /// `[[http.origins]]`
     pub origins: Vec<OriginTable>,
-    /// PEM file of the certificates that lead to those of `https://` origins; `None` for the
-    /// system's.
+    /// PEM file of the certificates that verify `https://` origins; `None` for the system's.
     #[serde(deserialize_with = "optional_path")]
     pub origin_ca: Option<PathBuf>,
     /// `[http.timeouts]`
     pub timeouts: Timeouts,
     /// `[http.limits]`
     pub limits: HeaderLimits,
-    /// Request threads; 0: one a core.
+    /// Request threads; 0: one per core.
     #[serde(deserialize_with = "threads")]
     pub threads: usize,
     /// Capacity of the cache.
@@ -49,20 +48,20 @@ pub struct HttpTable {
     /// Policy of the cache.
     #[serde(deserialize_with = "parsed")]
     pub policy: Spec,
-    /// The largest object that is stored.
+    /// The largest object that is stored in one piece.
     #[serde(deserialize_with = "parsed")]
     pub max_object: ByteSize,
-    /// The size of the parts in which what is asked for in ranges is stored; 0 for none.
+    /// The size of slices for ranges; 0 for none.
     #[serde(deserialize_with = "parsed")]
     pub slice: ByteSize,
-    /// Store responses with `Set-Cookie` where their `Cache-Control` allows it.
+    /// Store responses with `Set-Cookie` if their `Cache-Control` allows it.
     pub share_cookies: bool,
-    /// What a client's `no-cache` does.
+    /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,
-    /// Response fields that speak to this cache, the most telling first.
+    /// Targeted response fields, the one with the highest priority first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
-    /// `[http.disk]`; `None` where the cache is in memory alone.
+    /// `[http.disk]`; `None` for a cache in memory only.
     pub disk: Option<DiskTable>,
 }
 
@@ -81,7 +80,7 @@ pub struct DiskTable {
 }
 
 impl DiskTable {
-    /// What it says, for a tier behind a cache in memory of this size.
+    /// Returns the configuration of a tier behind a cache in memory of this size.
     pub fn behind(&self, cache: ByteSize) -> DiskConfig {
         let queue = (cache.bytes() / DISK_QUEUE_SHARE).clamp(DISK_QUEUE_LEAST_BYTES, 1 << 30);
         DiskConfig {
@@ -101,7 +100,7 @@ fn fifo() -> Spec {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct TlsTable {
-    /// Where clients connect; `None` where TLS is off.
+    /// The address for TLS; `None` if it is off.
     #[serde(deserialize_with = "address")]
     pub listen: Option<SocketAddr>,
     /// PEM file of the server's certificate and those between it and a root.
@@ -123,10 +122,10 @@ pub struct OriginTable {
     /// `http://host:port` or `https://host:port`, one or more.
     #[serde(deserialize_with = "servers")]
     pub servers: Vec<http::Uri>,
-    /// What is asked for to see whether a server is well; `None` for no checks.
+    /// The path of health checks; `None` for no checks.
     #[serde(default, deserialize_with = "check")]
     pub check: Option<PathAndQuery>,
-    /// How often; at least a second.
+    /// The interval of checks; at least a second.
     #[serde(default = "check_every", deserialize_with = "period")]
     pub check_every: Duration,
 }
@@ -139,10 +138,10 @@ fn check_every() -> Duration {
     Duration::from_secs(5)
 }
 
-/// Where the HTTP cache fetches.
+/// The origin of the HTTP cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Objects made on the fly, in this process.
+    /// Objects generated in this process.
     Generated,
     /// An HTTP server.
     Http(http::Uri),

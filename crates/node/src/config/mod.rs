@@ -1,8 +1,8 @@
-//! The node's configuration: a TOML file, every key optional, unknown keys refused with the line
+//! The node's configuration: a TOML file with optional keys. Unknown keys are refused with the line
 //! and a suggestion.
 //!
-//! One file a table; the defaults stand in code beside each, and the embedded file states them
-//! again key by key, which a test compares.
+//! Each table has one file. The defaults stand in code beside it, and the embedded file states them
+//! again key by key; a test compares them.
 
 mod document;
 mod gateway;
@@ -26,7 +26,7 @@ use values::{address, loopback, parsed};
 /// The embedded default configuration; the documentation of every key.
 pub const DEFAULT: &str = include_str!("default.toml");
 
-/// Everything that can be configured.
+/// The whole configuration.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -42,7 +42,7 @@ pub struct Config {
     /// Logs.
     #[serde(default)]
     pub log: LogConfig,
-    /// The file that it was read from.
+    /// The file that it comes from.
     #[serde(skip)]
     pub source: Option<PathBuf>,
 }
@@ -51,10 +51,10 @@ pub struct Config {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdminConfig {
-    /// Where metrics and status are served; `None` where they are off.
+    /// The address for metrics and status; `None` if they are off.
     #[serde(deserialize_with = "address")]
     pub listen: Option<SocketAddr>,
-    /// Who has it may purge; `None` where nobody may.
+    /// The token for purges; `None` disables them.
     #[serde(deserialize_with = "token")]
     pub token: Option<String>,
 }
@@ -70,13 +70,13 @@ pub struct LogConfig {
     pub format: LogFormat,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -96,7 +96,7 @@ impl Config {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// One line for each mistake: the file, the line, what is wrong and what was expected.
+    /// One line for each error: the file, the line, the problem, and what was expected.
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             ConfigError(vec![format!("cannot read {}: {}", path.display(), system_message(&error))])
@@ -106,7 +106,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Reads a configuration; `source` stands before the line number in errors.
+    /// Reads a configuration. `source` stands before the line number in errors.
     ///
     /// # Errors
     /// As [`Config::read`].
@@ -121,14 +121,14 @@ impl Config {
         }
     }
 
-    /// Settings that exclude each other, or mean nothing together.
+    /// Returns settings that exclude each other, or have no effect together.
     fn contradictions(&self) -> Vec<String> {
         let mut problems = gateway::contradictions(self);
         problems.extend(ndn::check_routes(&self.ndn.routes).err());
         if !self.ndn.enabled && !self.http.enabled {
             problems.push("[ndn] enabled and [http] enabled are both false: keep one of them".to_owned());
         }
-        // The parameters of a policy are checked where they meet a capacity.
+        // The parameters of a policy are checked together with a capacity.
         let disks = [("[ndn.disk] policy", &self.ndn.disk), ("[http.disk] policy", &self.http.disk)];
         let disks =
             disks.iter().filter_map(|(place, disk)| disk.as_ref().map(|disk| (*place, &disk.policy, disk.capacity)));
@@ -158,12 +158,12 @@ impl Default for Config {
     }
 }
 
-/// A configuration that cannot be used: one line for each mistake.
+/// The errors of a configuration, one line each.
 #[derive(Debug)]
 pub struct ConfigError(Vec<String>);
 
 impl ConfigError {
-    /// The mistakes, in the order of the file.
+    /// Returns the errors, in the order of the file.
     pub fn problems(&self) -> &[String] {
         &self.0
     }
@@ -177,14 +177,14 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// `""` for none. A word that cannot be guessed.
+/// Reads a token that is hard to guess. `""` for none.
 fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let sound = text.len() >= 16 && text.bytes().all(|byte| byte.is_ascii_graphic());
     match text.as_str() {
         "" => Ok(None),
         _ if sound => Ok(Some(text)),
-        // The text itself is a secret.
+        // The message does not contain the text, which is a secret.
         _ => Err(serde::de::Error::custom(
             "token: expected 16 or more visible characters, such as openssl rand -hex 16 makes, or \"\" for none",
         )),
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
         assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
         assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
-        // Every key of the file stands there, so that it documents all of them.
+        // The file has every key, so that it documents all of them.
         let keys = DEFAULT.lines().filter(|line| line.contains('=')).count();
         assert!(keys >= 18, "{keys}");
     }

@@ -1,5 +1,5 @@
-//! `[ndn]` of the configuration: listeners, the Content Store, routes, strategies, and who may
-//! command.
+//! `[ndn]` of the configuration: listeners, the Content Store, routes, strategies, and
+//! authorization.
 
 use super::gateway::GatewayTable;
 use super::http::DiskTable;
@@ -45,13 +45,13 @@ pub struct NdnConfig {
     /// Web pages that may use the WebSocket besides this machine's own, by their origins.
     #[serde(deserialize_with = "origins")]
     pub websocket_origins: Vec<String>,
-    /// Memory for packets whose end has not come yet.
+    /// Memory for incomplete packets.
     #[serde(deserialize_with = "partial_input")]
     pub partial_input: ByteSize,
-    /// A connection whose packet takes longer is closed.
+    /// The time within which a packet has to be complete. Otherwise its connection is closed.
     #[serde(deserialize_with = "partial_timeout")]
     pub partial_timeout: Duration,
-    /// Faces to other machines at once.
+    /// The number of faces to other machines.
     #[serde(deserialize_with = "remote_faces")]
     pub remote_faces: usize,
     /// Interfaces with UDP multicast faces.
@@ -63,7 +63,7 @@ pub struct NdnConfig {
     pub ethernet: Vec<String>,
     /// Interfaces whose neighbours may not hear each other.
     pub ad_hoc: Vec<String>,
-    /// Threads that forward; 0 for one a core.
+    /// Threads that forward; 0: one per core.
     #[serde(deserialize_with = "shards")]
     shards: usize,
     /// Capacity of the Content Store.
@@ -72,7 +72,7 @@ pub struct NdnConfig {
     /// Policy of the Content Store.
     #[serde(deserialize_with = "parsed")]
     pub policy: Spec,
-    /// `[ndn.disk]`; `None` where the Content Store is in memory alone.
+    /// `[ndn.disk]`; `None` for a Content Store in memory only.
     pub disk: Option<DiskTable>,
     /// Bytes of the largest packet.
     #[serde(deserialize_with = "largest_packet")]
@@ -95,10 +95,10 @@ pub struct NdnConfig {
     pub verify: Vec<VerifyConfig>,
 }
 
-/// Where the Unix socket goes.
+/// The place of the Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnixSetting {
-    /// `/run/nfd/nfd.sock` where it can be made, else a path of the user's.
+    /// `/run/nfd/nfd.sock` if it can be created, otherwise a path of the user.
     Default,
     /// This path.
     Path(PathBuf),
@@ -118,9 +118,9 @@ impl UnixSetting {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthorizeConfig {
-    /// A file with the certificate of who may command, or `any`.
+    /// A file with an authorized certificate, or `any`.
     pub certificate: String,
-    /// A file with certificates that lead to that one: their keys may command too.
+    /// A file with certificates that lead to it: their keys are authorized too.
     #[serde(default)]
     pub chain: Option<PathBuf>,
     /// Applications on this machine, or on others.
@@ -131,7 +131,7 @@ pub struct AuthorizeConfig {
     pub modules: Option<Vec<String>>,
 }
 
-/// Which applications are meant.
+/// The applications that a rule applies to.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -143,7 +143,7 @@ pub enum Scope {
 }
 
 impl NdnConfig {
-    /// How many threads forward.
+    /// Returns the number of forwarding threads.
     pub fn shards(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(SHARDS);
         if self.shards == 0 { cores() } else { self.shards }
@@ -155,10 +155,10 @@ impl NdnConfig {
         Origins::new(&self.websocket_origins, host_name)
     }
 
-    /// Who may command the forwarder; reads the certificates.
+    /// Returns the rules of authorization. Reads the certificates.
     ///
     /// # Errors
-    /// One line: the file and what is wrong with it.
+    /// One line: the file and its problem.
     pub fn rules(&self) -> Result<Vec<Rule>, String> {
         let mut rules = Vec::new();
         for table in &self.authorize {
@@ -188,10 +188,10 @@ impl NdnConfig {
 }
 
 impl NdnConfig {
-    /// What must verify before it is cached; reads the certificates.
+    /// Returns the signatures that Data needs to be cached. Reads the certificates.
     ///
     /// # Errors
-    /// One line: the file and what is wrong with it.
+    /// One line: the file and its problem.
     pub fn verification(&self) -> Result<Vec<VerifyRule>, String> {
         let rule = |table: &VerifyConfig| {
             let certificates = certificates("ndn.verify", "anchor", &table.anchor, table.chain.as_deref())?;
@@ -201,7 +201,7 @@ impl NdnConfig {
     }
 }
 
-/// The certificate in one file, and those of another that lead to it.
+/// Returns the certificate of one file, and those of another that lead to it.
 fn certificates(table: &str, key: &str, anchor: &Path, chain: Option<&Path>) -> Result<Vec<Certificate>, String> {
     let wrong = |key: &str, path: &Path, error: &dyn fmt::Display| format!("[[{table}]] {key} = {path:?}: {error}");
     let read = |key: &str, path: &Path| {
@@ -226,12 +226,12 @@ fn certificates(table: &str, key: &str, anchor: &Path, chain: Option<&Path>) -> 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifyConfig {
-    /// Data under this prefix is cached
+    /// The prefix of Data that needs a signature to be cached.
     #[serde(deserialize_with = "parsed")]
     pub prefix: Name,
-    /// if the key of the certificate in this file signed it,
+    /// The file with the certificate whose key may sign it.
     pub anchor: PathBuf,
-    /// or one of the certificates in this file, which all lead to that one.
+    /// A file with certificates that lead to that one. Their keys may sign it too.
     #[serde(default)]
     pub chain: Option<PathBuf>,
 }
@@ -240,16 +240,16 @@ pub struct VerifyConfig {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
-    /// Names under this prefix
+    /// The prefix.
     #[serde(deserialize_with = "parsed")]
     pub prefix: Name,
-    /// go here;
+    /// The upstream.
     #[serde(deserialize_with = "parsed")]
     pub to: RouteTarget,
-    /// the cheaper next hop first.
+    /// The cost: cheaper next hops come first.
     #[serde(default = "default_cost")]
     pub cost: u64,
-    /// Over UDP: what the link loses is sent again (NDNLPv2, "Link Reliability").
+    /// Over UDP: the ends of the link repeat what it loses (NDNLPv2, "Link Reliability").
     #[serde(default)]
     pub reliable: bool,
 }
@@ -268,7 +268,7 @@ pub enum RouteTarget {
     Unix(PathBuf),
 }
 
-/// A stream loses nothing.
+/// Checks routes: a stream loses nothing, so `reliable` is for UDP only.
 pub(super) fn check_routes(routes: &[RouteConfig]) -> Result<(), String> {
     match routes.iter().find(|route| route.reliable && !matches!(route.to, RouteTarget::Udp(_))) {
         Some(route) => {
@@ -316,10 +316,10 @@ impl fmt::Display for RouteTarget {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StrategyConfig {
-    /// Names under this prefix
+    /// The prefix.
     #[serde(deserialize_with = "parsed")]
     pub prefix: Name,
-    /// are forwarded so.
+    /// The strategy.
     #[serde(deserialize_with = "strategy")]
     pub strategy: Name,
 }

@@ -1,4 +1,4 @@
-//! Values as they stand in the file, and the words of the defaults.
+//! Values of the file, and parsers for them.
 
 use larder_policy::Spec;
 use serde::{Deserialize, Deserializer};

@@ -9,14 +9,14 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Of a new log: its superblock.
+/// The first write of a new log: its superblock.
 const FIRST_WRITE_BYTES: usize = 4096;
 
 pub(super) struct DiskFile(File);
 
 impl DiskFile {
-    /// Opens the file, or makes an empty one that nobody else may read: it holds what clients get.
-    /// Nobody else of our kind uses it meanwhile.
+    /// Opens the file, or creates an empty one that only this user can read, because it holds
+    /// clients' responses. Locks it against other nodes.
     pub(super) fn open(path: &Path) -> io::Result<DiskFile> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if !file.metadata()?.is_file() {
@@ -32,17 +32,17 @@ impl DiskFile {
         }
     }
 
-    /// Makes it `bytes` long, on blocks that are its own: later, a full disk is no trouble of ours.
+    /// Reserves `bytes` of blocks, so that a full disk cannot cause errors later.
     pub(super) fn reserve(&self, bytes: u64) -> io::Result<()> {
         self.0.set_len(bytes)?;
         match fallocate(&self.0, FallocateFlags::empty(), 0, bytes) {
-            // Some file systems cannot; then a full disk shows at a write.
+            // Some file systems cannot reserve; then a full disk shows at a write.
             Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Forgets everything that it holds.
+    /// Removes all content.
     pub(super) fn empty(&self) -> io::Result<()> {
         self.0.set_len(0)?;
         self.0.sync_all()
@@ -53,7 +53,7 @@ fn in_use() -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, "another process uses it")
 }
 
-/// Whether a log of so many bytes can be at `path`. Nothing is left of the trial.
+/// Checks whether a log of so many bytes can be at `path`. The check leaves nothing behind.
 pub(super) fn check(path: &Path, bytes: u64) -> io::Result<()> {
     let is_there = path.exists();
     let opened = DiskFile::open(path);
@@ -74,9 +74,9 @@ pub(super) fn check(path: &Path, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Whether it is longer than a log's first write and begins with zeros: a disk image, say. A log
-/// gets its length only after that write is synced. If its first block has rotted since, or cannot
-/// be read, the copy at its end shows whose it is.
+/// Returns true if the file is longer than a log's first write and begins with zeros, as a disk
+/// image. A log gets its length only after that write is synced. If its first block is lost or
+/// unreadable, the copy at its end identifies it.
 fn is_foreign(file: &File) -> io::Result<bool> {
     let bytes = file.metadata()?.len();
     let Some(end_at) = bytes.checked_sub(FIRST_WRITE_BYTES as u64).filter(|at| *at > 0) else {
@@ -99,7 +99,7 @@ impl Storage for DiskFile {
     fn read(&self, mut at: u64, mut into: &mut [u8]) -> io::Result<()> {
         while !into.is_empty() {
             match self.0.read_at(into, at) {
-                // Past the end: the file has not got its length yet.
+                // Past the end: the file does not have its full length yet.
                 Ok(0) => {
                     into = {
                         into.fill(0);
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// The fear: `path` names a disk image, and a cache is written over it.
+    /// Failure: `path` names a disk image, and a cache is written over it.
     #[test]
     fn a_file_that_begins_with_zeros_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ mod tests {
         let error = DiskFile::open(&path).err().expect("somebody else's").to_string();
         assert!(error.contains("something else"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), image);
-        // What a crash in the first write of ours may leave.
+        // The possible result of a crash in the first write.
         for ours in [0, 100, FIRST_WRITE_BYTES] {
             fs::write(&path, vec![0; ours]).unwrap();
             assert!(DiskFile::open(&path).is_ok(), "{ours} bytes");

@@ -1,16 +1,15 @@
-//! The disk tier's host: a log in a file, one thread that writes and syncs, and some that read.
+//! The disk tier's host: a log in a file, one thread that writes and syncs, and several that read.
 //!
 //! ```text
-//!  cache ── put, remove, mark ──► Log (a mutex, held for no IO) ◄── job, complete ── thread "disk": write, fdatasync, reclaim
-//!        ── recall, read_part ── bounded queue ──► threads "disk-read": pread, checksum ──► the one who waits
+//!  cache ── put, remove, ban ──► Log (a mutex, held for no IO) ◄── job, complete ── thread "disk"
+//!        ── tier_lookup, read_part ── bounded queue ──► threads "disk-read": pread, checksum ──► caller
 //! ```
 //!
-//! A million objects of 1 KB are back 0.3 s after the start, from the page cache; what the threads
-//! cost is measured by `benches/disk.rs`.
+//! A million objects of 1 KB are available 0.3 s after the start, from the page cache.
+//! `benches/disk.rs` measures the cost of the threads.
 //!
-//! A disk that fails, at the start or later, is left alone with one line in the log: the tier is
-//! empty from then on, and its file is truncated, since it does not know what was removed
-//! meanwhile.
+//! A disk that fails, at the start or later, is no longer used, and one line is logged. The tier is
+//! empty from then on, and its file is truncated, because the file does not know later removals.
 
 mod file;
 mod reads;
@@ -33,7 +32,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
-/// Where a tier is, and what it keeps.
+/// The configuration of a tier.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
     /// The file.
@@ -42,15 +41,15 @@ pub struct DiskConfig {
     pub capacity: ByteSize,
     /// Its policies.
     pub policy: Spec,
-    /// Memory for what waits to be written; past it, what comes is not put there.
+    /// Memory for records that wait to be written. Further records are not stored there.
     pub queue: ByteSize,
 }
 
-/// Looks at a tier's file without changing it.
+/// Checks a tier's file without changing it.
 ///
 /// # Errors
-/// One line: what is wrong with the path or the capacity. A file that another process has locked is
-/// none where `may_be_in_use`.
+/// One line about the path or the capacity. A file that another process has locked is no error if
+/// `may_be_in_use`.
 pub(crate) fn check(setting: &str, config: &DiskConfig, may_be_in_use: bool) -> Result<(), String> {
     let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
     match file::check(&config.path, geometry.file_bytes()) {
@@ -61,7 +60,7 @@ pub(crate) fn check(setting: &str, config: &DiskConfig, may_be_in_use: bool) -> 
     }
 }
 
-/// A log in a file, with its threads. Clones are the same one.
+/// A log in a file, with its threads. Clones share it.
 pub struct Disk<M>(Arc<Shared<M>>);
 
 impl<M> Clone for Disk<M> {
@@ -73,9 +72,9 @@ impl<M> Clone for Disk<M> {
 struct Shared<M> {
     state: Mutex<State<M>>,
     wake: Condvar,
-    /// Places for values that are gone through before they are read in parts.
+    /// Permits for values that are checked before they are read in parts.
     opens: Semaphore,
-    /// How many regions have been reclaimed.
+    /// The number of reclaimed regions.
     reclaimed: watch::Sender<u64>,
     file: DiskFile,
     path: PathBuf,
@@ -84,20 +83,20 @@ struct Shared<M> {
 
 struct State<M> {
     log: Log<M>,
-    /// Who waits for what to be synced.
+    /// The callers that wait for a sync, and the position that each waits for.
     settling: Vec<(u64, oneshot::Sender<()>)>,
     reads: Option<SyncSender<Read>>,
-    /// The same of parts: whoever is being sent a body waits for nobody's beginning.
+    /// The queue for parts: a body that is being sent does not wait for others to begin.
     part_reads: Option<SyncSender<Read>>,
     /// Reads that found the queue full, or were not answered in time.
     reads_refused: u64,
     /// Values that were overwritten before their slow reader had all of them.
     cut_short: u64,
-    /// How often it has had to remove everything, as far as the log says; and when it may say so
-    /// again.
+    /// How often the log had to remove everything, as far as it was logged; and the time from which
+    /// it may be logged again.
     emptied: u64,
     next_warning: Time,
-    /// The log has failed: whether its file is empty.
+    /// Set after the log has failed: true if its file is empty.
     retired: Option<bool>,
     stopping: bool,
     threads: Vec<JoinHandle<()>>,
@@ -116,7 +115,7 @@ pub struct DiskFigures {
     pub state_bytes: usize,
     pub reads_refused: u64,
     pub cut_short: u64,
-    /// Why it has failed.
+    /// The reason of its failure.
     pub failure: Option<String>,
 }
 
@@ -125,8 +124,8 @@ impl<M: Bans + Send + 'static> Disk<M> {
     /// errors.
     ///
     /// # Errors
-    /// One line: what is wrong with the path or the capacity. A disk that fails is none: the tier
-    /// is empty then.
+    /// One line about the path or the capacity. A disk that fails is no error: the tier is empty
+    /// then.
     pub fn start(setting: &str, config: &DiskConfig, bans: M, streams: &Streams) -> Result<Disk<M>, String> {
         let begun = Instant::now();
         let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
@@ -187,7 +186,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         Ok(threads)
     }
 
-    /// Calls the log, and wakes the writer where there is something for it.
+    /// Calls the log, and wakes the writer if there is work for it.
     pub fn with<T>(&self, call: impl FnOnce(&mut Log<M>, Time) -> T) -> T {
         let mut state = self.lock();
         let was_idle = state.log.next_timeout().is_none();
@@ -200,7 +199,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         result
     }
 
-    /// A cold cache wants a reason.
+    /// Logs why the cache is cold.
     fn warn_if_emptied(&self, state: &mut State<M>) {
         let emptied = state.log.counters().emptied;
         if emptied == state.emptied || self.now() < state.next_warning {
@@ -216,10 +215,10 @@ impl<M: Bans + Send + 'static> Disk<M> {
         );
     }
 
-    /// Returns when everything before is on the disk.
+    /// Waits until all earlier changes are on the disk.
     ///
     /// # Errors
-    /// One line where it cannot be, and the file may still hold what was removed.
+    /// One line if that is impossible. The file may still hold removed records then.
     pub async fn settle(&self) -> Result<(), String> {
         let (done, waiting) = oneshot::channel();
         let ticket = {
@@ -234,7 +233,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
             self.0.wake.notify_one();
             ticket
         };
-        // What came of it, if anything, is read below.
+        // The result is read below.
         let _ = timeout(limits::DISK_PATIENCE, waiting).await;
         let (state, path) = (self.lock(), self.0.path.display());
         match state.log.is_settled(ticket) || state.retired == Some(true) {
@@ -247,7 +246,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// Writes what is to be written, and ends the threads; does not wait for ever for a disk that
+    /// Writes what has to be written, and ends the threads. Does not wait for ever for a disk that
     /// hangs.
     pub fn stop(&self) {
         let threads = {
@@ -268,12 +267,12 @@ impl<M: Bans + Send + 'static> Disk<M> {
                 tracing::error!(%path, "the disk tier hangs: what it has not synced is lost");
                 return;
             }
-            // It fails only where the thread has panicked, which has said so.
+            // Fails only if the thread has panicked, which is logged.
             let _ = thread.join();
         }
     }
 
-    /// Its figures now.
+    /// Returns its figures.
     pub fn figures(&self) -> DiskFigures {
         let state = self.lock();
         let engine = state.log.engine();
@@ -317,8 +316,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// The log has failed: its file does not know what is removed from now on, so it must not be
-    /// read again.
+    /// Retires a failed log: its file does not know later removals, so it must not be read again.
     fn retire(&self, mut state: MutexGuard<'_, State<M>>) {
         let path = self.0.path.display();
         let reason = state.log.failure().map_or_else(String::new, system_message);
@@ -343,7 +341,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         let mut at = 0;
         while at < settling.len() {
             if over(settling[at].0) {
-                // Who waited may have gone.
+                // The caller may have gone.
                 let _ = settling.swap_remove(at).1.send(());
             } else {
                 at += 1;
@@ -355,8 +353,8 @@ impl<M: Bans + Send + 'static> Disk<M> {
         Time::from_nanos(u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The log's methods leave it consistent or do not return: a panic in one of them is a bug, and
-    /// the log goes on.
+    /// A method of the log leaves it consistent or does not return: a panic in one is a bug, and
+    /// the log continues.
     fn lock(&self) -> MutexGuard<'_, State<M>> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -370,7 +368,7 @@ fn fresh_identity() -> Identity {
     Identity { id, hash_key }
 }
 
-/// A failure is reported by the thread that empties the file.
+/// The thread that empties the file reports a failure.
 fn report<M: Bans>(path: &Path, opened: Opened, log: &Log<M>, took: Duration) {
     let (path, objects) = (path.display(), log.engine().len());
     match opened {
@@ -387,8 +385,7 @@ fn report<M: Bans>(path: &Path, opened: Opened, log: &Log<M>, took: Duration) {
 mod tests {
     use super::*;
 
-    /// The fear: a disk that hangs, and every request for what it holds, and every unsafe one,
-    /// hangs with it.
+    /// Failure: a disk hangs, and with it every request for its records and every unsafe request.
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_disk_that_hangs() {
         let folder = tempfile::tempdir().unwrap();
@@ -412,7 +409,7 @@ mod tests {
         assert_eq!(disk.figures().reads_refused, 1);
     }
 
-    /// The fault: one lost block at the start of the file makes the node refuse all of it.
+    /// Failure: one lost block at the start of the file makes the node refuse all of it.
     #[tokio::test]
     async fn a_lost_first_block_costs_nothing() {
         let folder = tempfile::tempdir().unwrap();

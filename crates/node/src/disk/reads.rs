@@ -1,4 +1,4 @@
-//! Reading: values that are read whole, and values that are read in parts at their reader's pace.
+//! Reads whole values, and values in parts at their reader's pace.
 
 use super::Disk;
 use crate::limits;
@@ -10,32 +10,32 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-/// What a thread that reads has to do.
+/// The work of a thread that reads.
 pub(super) type Read = Box<dyn FnOnce() + Send>;
 
-/// What becomes of a [`Disk::look_up_then`].
+/// The result of a [`Disk::look_up_then`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// There is nothing of this key.
+    /// There is no record of this key.
     Absent,
-    /// The disk has more to do than it can, or has stopped.
+    /// The disk has too much to do, or has stopped.
     Refused,
-    /// It is being read, or was.
+    /// The record is being read, or was.
     Reading,
 }
 
-/// What [`Disk::tier_lookup`] has found.
+/// The result of [`Disk::tier_lookup`].
 pub enum Found<R> {
-    /// All of it, and what was reserved for it.
+    /// The whole value, and the memory that was reserved for it.
     Whole(FoundRecord, R),
-    /// Its first bytes; the rest comes with [`Disk::read_part`].
+    /// Its first bytes. The rest comes with [`Disk::read_part`].
     First(FoundRecord, Parts),
 }
 
 impl<M: Bans + Send + 'static> Disk<M> {
-    /// Reads the value with this tag, or else the newest one: all of it where `hold` reserves
-    /// memory for so many bytes, else at least its first `first` bytes. Nothing where the disk has
-    /// more to do than it can, or hangs.
+    /// Reads the value with this tag, or else the newest one: the whole value if `hold` reserves
+    /// memory for so many bytes, otherwise at least its first `first` bytes. Returns `None` if the
+    /// disk has too much to do, or hangs.
     pub async fn tier_lookup<R: Send + 'static>(
         &self,
         key: &[u8],
@@ -54,10 +54,10 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
         let (sender, answered) = oneshot::channel();
         let disk = self.clone();
-        // The thread that uses the value allocates its memory: else each thread that reads would
+        // The thread that uses the value allocates its memory. Otherwise each reading thread would
         // keep some.
         let room = if held.is_some() { lookup.room() } else { Vec::new() };
-        // It holds what was reserved until it has read, also where nobody waits for it any more.
+        // The reservation lasts until the read ends, also if the caller no longer waits.
         let read = Box::new(move || {
             if !sender.is_closed() {
                 _ = sender.send(disk.look(&lookup, room, held, first));
@@ -84,9 +84,9 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// Counts a request for `key`, and reads its newest value, without waiting for it: `answer` is
-    /// called by a thread that reads, or at once where the value has not been written yet. It is
-    /// not called where nothing is read. A disk that hangs calls it when it hangs no more.
+    /// Counts a request for `key`, and reads its newest value without waiting. A reading thread
+    /// calls `answer`, or this call does at once if the value has not been written yet. If nothing
+    /// is read, `answer` is not called. A disk that hangs calls it later.
     pub fn look_up_then(&self, key: &[u8], answer: impl FnOnce(Option<FoundRecord>) + Send + 'static) -> Asked {
         let lookup = {
             let mut state = self.lock();
@@ -109,10 +109,11 @@ impl<M: Bans + Send + 'static> Disk<M> {
         if self.submit(read) { Asked::Reading } else { Asked::Refused }
     }
 
-    /// The part of a value with the byte `at`, from there on. `parts` goes where the value goes.
+    /// Returns the part of a value that contains the byte `at`, from there on. `parts` follows the
+    /// value when it moves.
     ///
     /// # Errors
-    /// The value has left the disk, or the disk does not give it back.
+    /// The value has left the disk, or cannot be read.
     pub async fn read_part(&self, parts: &mut Parts, at: u64) -> Result<Bytes, ReadError> {
         let begun = Instant::now();
         loop {
@@ -144,7 +145,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// Whether the value stays where it is, or goes where `parts` has followed it. If not, its
+    /// Returns true if the value stays in its place, or `parts` has followed it. Otherwise, its
     /// region is overwritten soon.
     pub fn stays(&self, parts: &mut Parts) -> bool {
         let state = self.lock();
@@ -157,12 +158,12 @@ impl<M: Bans + Send + 'static> Disk<M> {
         has_moved
     }
 
-    /// Changes when a region has been reclaimed.
+    /// Returns a receiver that changes when a region has been reclaimed.
     pub fn reclaimed(&self) -> watch::Receiver<u64> {
         self.0.reclaimed.subscribe()
     }
 
-    /// False where the queue is full, or the disk has stopped.
+    /// Returns false if the queue is full, or the disk has stopped.
     fn submit(&self, read: Read) -> bool {
         let mut state = self.lock();
         let is_taken = state.reads.as_ref().is_some_and(|reads| reads.try_send(read).is_ok());
@@ -174,7 +175,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         self.lock().part_reads.as_ref().is_some_and(|reads| reads.try_send(read).is_ok())
     }
 
-    /// `None` where the disk takes longer, or has stopped.
+    /// Returns `None` if the disk takes longer, or has stopped.
     async fn await_answer<T>(&self, answered: oneshot::Receiver<T>, patience: Duration) -> Option<T> {
         match timeout(patience, answered).await {
             Ok(answer) => answer.ok(),
@@ -186,7 +187,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
     }
 }
 
-/// What a thread that reads does.
+/// The loop of a thread that reads.
 pub(super) fn run_reads(waiting: &Mutex<Receiver<Read>>) {
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
