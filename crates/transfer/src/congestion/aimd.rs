@@ -9,7 +9,7 @@
 //! Deviation: a timeout does not return to slow start, since NDN has no other sign of loss. The
 //! window counts segments, not bytes. O(1).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 

@@ -10,7 +10,7 @@
 //! Deviations: the increase of a round trip is spread over its Data (as in Linux), and slow start
 //! lasts until the first sign, without a limit. The window counts segments, not bytes. O(1).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 

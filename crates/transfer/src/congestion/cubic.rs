@@ -17,7 +17,7 @@
 //!
 //! Complexity: a few multiplications per answer, and one cube root per reduction.
 
-use super::spec::Entry;
+use super::entry::Entry;
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 use larder_units::Time;

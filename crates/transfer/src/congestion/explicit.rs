@@ -11,7 +11,7 @@
 //! Data states a rate. A path that states none leaves it so, and each Data then raises it by one
 //! Interest per second, as `rate` does. The rate counts Interests, not bytes. O(1).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
 
 /// The least rate in Interests per second. A consumer that sends nothing would receive no new rate.

@@ -1,7 +1,7 @@
 //! fixed: a constant window, for links of known capacity and for measurements without a control
 //! loop (as `ndnd cat`).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl};
 use crate::limits::MAX_WINDOW;
 

@@ -12,7 +12,7 @@
 //! window, in which a queue hardly moves). τ is at least 2 ms above R_min, a delay that a host can
 //! cause without a queue. The window counts segments, not bytes. O(1), 20 pairs.
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 use larder_units::Time;

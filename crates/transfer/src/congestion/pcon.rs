@@ -11,7 +11,7 @@
 //! counts segments, not bytes. O(1).
 
 use super::bic::Bic;
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, Signal};
 use larder_units::Time;
 use std::time::Duration;

@@ -15,7 +15,7 @@
 //! needs `once`. There is no window: the fetcher's window limits what is in flight. The rate counts
 //! Interests, not bytes. O(1).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
 
 /// The least rate in Interests per second (section III.A).
