@@ -207,7 +207,7 @@ fn bodies_of_requests_go_through() {
     assert_eq!(origin.requests(), 2);
 }
 
-/// A client that breaks off its upload is told so, and the origin is not blamed.
+/// A client that breaks off its upload gets an error, and the origin is not blamed.
 #[test]
 fn an_upload_that_breaks_off_is_the_clients_failure() {
     let origin = Origin::new(|asked, stream| {
