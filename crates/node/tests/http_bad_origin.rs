@@ -1,4 +1,4 @@
-//! The fear: an origin that is down, slow, cut off or malicious takes the cache with it.
+//! Failure: an origin that is down, slow, cut off or malicious takes the cache with it.
 
 mod wire;
 use std::net::TcpListener;
@@ -58,7 +58,7 @@ fn cut_bodies_are_neither_hidden_nor_stored() {
     }
 }
 
-/// The fear: a body that ends with its connection is stored although the connection was reset.
+/// Failure: a body that ends with its connection is stored although the connection was reset.
 #[test]
 fn a_reset_is_taken_for_the_end_of_a_body() {
     let origin = Origin::new(|_, stream| {

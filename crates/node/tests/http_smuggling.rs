@@ -1,4 +1,4 @@
-//! The fear: a request that this cache and the origin read differently. What the cache takes for a
+//! Failure: a request that this cache and the origin read differently. What the cache takes for a
 //! body, the origin takes for the next request, and the answer to that is stored for somebody else.
 
 mod wire;
@@ -123,7 +123,8 @@ const REQUEST_LINES: &[&str] = &[
     "GET a/b HTTP/1.1",
 ];
 
-/// Refused with 400: the connection is closed, and neither the request nor its rest reaches the origin.
+/// Refused with 400: the connection is closed, and neither the request nor its rest reaches the
+/// origin.
 #[test]
 fn what_can_be_read_in_two_ways_is_refused() {
     let witness = Witness::new();
@@ -162,7 +163,7 @@ fn what_can_be_read_in_two_ways_is_refused() {
     assert!(witness.seen().is_empty());
 }
 
-/// The fear: a line without an end fills the memory, or is held for ever.
+/// Failure: a line without an end fills the memory, or is held for ever.
 #[test]
 fn lines_that_are_too_long_are_refused() {
     let witness = Witness::new();

@@ -126,8 +126,8 @@ pub(super) struct EventLoop {
     stopping: bool,
 }
 
-/// Creates the forwarder of one shard. The first one has the rules and strategies, and sends them to the
-/// others.
+/// Creates the forwarder of one shard. The first one has the rules and strategies, and sends them
+/// to the others.
 fn new_forwarder(
     config: &NdnConfig,
     shard_channel: &ShardChannel,

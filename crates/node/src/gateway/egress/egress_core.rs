@@ -187,8 +187,8 @@ impl EgressCore {
             Form::InFull => self.asked_by.as_ref().is_none_or(|trust| interest.verify(trust).is_ok()),
             _ => form::shared(method, !body.is_empty(), headers).is_some_and(|fields| fields == *headers),
         };
-        // The answer to a repeated unsafe request is gone, and no client waits that long: a node repeats
-        // a request that it has read on the path.
+        // The answer to a repeated unsafe request is gone, and no client waits that long: a node
+        // repeats a request that it has read on the path.
         let is_repeated = !method.is_safe() && self.replay_filter.holds(interest.name.as_bytes());
         (is_accepted && !is_repeated).then_some((form, request))
     }
