@@ -1,4 +1,4 @@
-//! The fear: a client that is slow to send its body takes healthy servers out of a pool, or gets
+//! Failure: a client that is slow to send its body takes healthy servers out of a pool, or gets
 //! 504 for its own slowness.
 //!
 //! Before, the time for a response ran from the start of the request: ten uploads of a byte each

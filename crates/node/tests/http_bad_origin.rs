@@ -1,4 +1,4 @@
-//! The fear: an origin that is down, slow, cut off or malicious takes the cache with it.
+//! Failure: an origin that is down, slow, cut off or malicious takes the cache with it.
 
 mod wire;
 use std::net::TcpListener;
@@ -58,7 +58,7 @@ fn cut_bodies_are_neither_hidden_nor_stored() {
     }
 }
 
-/// The fear: a body that ends with its connection is stored although the connection was reset.
+/// Failure: a body that ends with its connection is stored although the connection was reset.
 #[test]
 fn a_reset_is_taken_for_the_end_of_a_body() {
     let origin = Origin::new(|_, stream| {
@@ -207,7 +207,7 @@ fn bodies_of_requests_go_through() {
     assert_eq!(origin.requests(), 2);
 }
 
-/// A client that breaks off its upload is told so, and the origin is not blamed.
+/// A client that breaks off its upload gets an error, and the origin is not blamed.
 #[test]
 fn an_upload_that_breaks_off_is_the_clients_failure() {
     let origin = Origin::new(|asked, stream| {

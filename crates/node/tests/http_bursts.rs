@@ -1,5 +1,5 @@
-//! The fear: a hundred clients ask for one cold thing at once, and the origin is asked a hundred
-//! times; or they wait for each other in vain.
+//! Failure: a hundred clients ask for one cold thing at once, and the origin is asked a hundred
+//! times; or they wait for each other for ever.
 
 mod wire;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use wire::{Client, Node, Origin, Seen, say};
 
 const CLIENTS: usize = 100;
 
-/// A door that the test opens for the origin, or clients for it.
+/// A gate that the test opens for the origin, or the clients for the test.
 #[derive(Default)]
 struct Gate(Mutex<usize>, Condvar);
 
@@ -198,7 +198,7 @@ fn stale_is_renewed_in_the_background() {
     assert_eq!((origin.requests(), node.status()["stale"].as_u64()), (2, Some(1)));
 }
 
-/// The fear: one client that asks for one stale page after another, and need not wait for any, has
+/// Failure: one client that asks for one stale page after another, and need not wait for any, has
 /// the origin asked for all of them at once.
 #[test]
 fn renewals_at_once_are_bounded() {

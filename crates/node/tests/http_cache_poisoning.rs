@@ -1,4 +1,4 @@
-//! The fear: one client decides what others get (poisoning), or gets what was made for another
+//! Failure: one client decides what others get (poisoning), or gets what was made for another
 //! (deception).
 
 mod wire;

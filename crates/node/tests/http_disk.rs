@@ -1,4 +1,4 @@
-//! The fears of the disk tier: a restart loses what was stored, or brings back what was purged or
+//! Failures of the disk tier: a restart loses what was stored, or brings back what was purged or
 //! replaced; a response comes back younger or as another variant than it was; a burst reads the
 //! disk a hundred times; a disk that cannot be used takes the cache with it.
 

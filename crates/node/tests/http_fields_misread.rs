@@ -1,4 +1,4 @@
-//! The fear: what an origin says of its responses is read otherwise than the RFCs have it, and
+//! Failure: what an origin says of its responses is read otherwise than the RFCs have it, and
 //! pages are fetched, or denied, for nothing.
 
 mod wire;

@@ -1,4 +1,4 @@
-//! The fears: what an origin says ahead of its response does not reach the client, comes late, or
+//! Failure: what an origin says ahead of its response does not reach the client, comes late, or
 //! between the bytes of something else; and a client that waits with its body until it is asked for
 //! it waits for ever, or is asked for what nobody takes. RFC 9110 §10.1.1, §15.2; RFC 8297.
 
@@ -174,7 +174,7 @@ fn a_body_is_asked_for_when_the_origin_asks_for_it() {
     assert!(origin.join().unwrap().contains("\r\nexpect: 100-continue\r\n"));
 }
 
-/// The fear: the client sends its body all the same, after an answer that did not need it, and the
+/// Failure: the client sends its body all the same, after an answer that did not need it, and the
 /// body is read as the next request.
 #[test]
 fn who_is_answered_at_once_without_being_asked_for_the_body_hears_that_the_connection_ends() {
@@ -230,7 +230,7 @@ fn a_body_that_nobody_takes_is_not_asked_for() {
     assert_eq!((seen.status, seen.header("connection")), (502, "close"));
 }
 
-/// The fear: an origin that refuses a body before it comes takes it for a request when it does, and
+/// Failure: an origin that refuses a body before it comes takes it for a request when it does, and
 /// somebody else gets the answer.
 #[test]
 fn who_was_answered_before_its_body_came_has_had_the_connection_alone() {

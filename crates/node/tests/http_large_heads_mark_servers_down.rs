@@ -1,4 +1,4 @@
-//! The fear: an application that sends many cookies takes itself out of service, and no setting
+//! Failure: an application that sends many cookies takes itself out of service, and no setting
 //! lets it through.
 
 mod wire;

@@ -1,4 +1,4 @@
-//! The fear: a range of ten gigabytes fetches ten gigabytes; or what arrives is put together
+//! Failure: a range of ten gigabytes fetches ten gigabytes; or what arrives is put together
 //! wrongly.
 
 mod wire;

@@ -1,4 +1,4 @@
-//! The fear: large bodies, and clients that leave in the middle of them, fill the memory. Alone in
+//! Failure: large bodies, and clients that leave in the middle of them, fill the memory. Alone in
 //! its file, since memory is the process's.
 
 mod wire;

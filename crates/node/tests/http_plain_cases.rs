@@ -1,4 +1,4 @@
-//! The fear: what works in the core does not work on sockets. A client, the proxy with the
+//! Failure: what works in the core does not work on sockets. A client, the proxy with the
 //! generated origin, and what `curl` would show.
 
 mod wire;
@@ -240,7 +240,7 @@ fn parse_metrics(text: &str, suffix: &str) -> Vec<(String, String)> {
     samples
 }
 
-/// The fear: Prometheus takes the counters for untyped, or refuses the page.
+/// Failure: Prometheus takes the counters for untyped, or refuses the page.
 #[test]
 fn both_formats_of_the_metrics() {
     let node = Node::generated();

@@ -1,4 +1,4 @@
-//! The fear: what is answered ahead of hyper is answered otherwise than hyper would, out of turn,
+//! Failure: what is answered ahead of hyper is answered otherwise than hyper would, out of turn,
 //! in part, or though it was no request.
 
 mod wire;

@@ -1,4 +1,4 @@
-//! The fear: the policy's long work is never asked for, or its result never comes back, and the
+//! Failure: the policy's long work is never asked for, or its result never comes back, and the
 //! cache keeps its first guess.
 
 mod wire;

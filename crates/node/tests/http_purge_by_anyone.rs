@@ -1,4 +1,4 @@
-//! The fear: whoever reaches the admin port empties the cache; or its owner orders a purge, and it
+//! Failure: whoever reaches the admin port empties the cache; or its owner orders a purge, and it
 //! was not done.
 
 mod wire;

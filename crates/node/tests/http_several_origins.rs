@@ -1,4 +1,4 @@
-//! The fears: a request goes to the wrong origin; one server's death is the clients' affair; a
+//! Failure: a request goes to the wrong origin; one server's death is the clients' affair; a
 //! request that must not be repeated is; a reload drops what is under way.
 
 mod wire;
@@ -56,7 +56,7 @@ fn host_and_path_choose_the_origin_and_the_first_that_fits_is_asked() {
     }
 }
 
-/// The fear: a browser that names a port is sent to another origin; or a `*` that `--check` takes
+/// Failure: a browser that names a port is sent to another origin; or a `*` that `--check` takes
 /// never fits.
 #[test]
 fn a_port_is_ignored_and_the_closest_host_wins() {

@@ -1,4 +1,4 @@
-//! The fear: a page of server-sent events, or a long poll, is cut because the origin is silent for
+//! Failure: a page of server-sent events, or a long poll, is cut because the origin is silent for
 //! a while.
 
 mod wire;

@@ -1,4 +1,4 @@
-//! The fear: the operator is not told what goes wrong, or is told a thousand times. One log for the
+//! Failure: the log does not show what goes wrong, or shows it a thousand times. One log for the
 //! process: each test looks for its own line.
 
 mod wire;

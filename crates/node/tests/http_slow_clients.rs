@@ -1,4 +1,4 @@
-//! The fear: one slow client stops the others, or a stop of the node.
+//! Failure: one slow client stops the others, or a stop of the node.
 
 mod wire;
 use larder_node::http::{Admin, limits};

@@ -1,4 +1,4 @@
-//! The fear: a request that this cache and the origin read differently. What the cache takes for a
+//! Failure: a request that this cache and the origin read differently. What the cache takes for a
 //! body, the origin takes for the next request, and the answer to that is stored for somebody else.
 
 mod wire;
@@ -54,82 +54,88 @@ fn exchange(node: &Node, bytes: &[u8]) -> String {
 
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Refused with 400, the connection closed, and nothing of it, nor of what follows, goes on.
+/// Header fields that can be read in two ways.
+const HEADS: &[&str] = &[
+    // Lengths.
+    "Content-Length: 5\r\nContent-Length: 6",
+    "Content-Length: 5, 6",
+    "Content-Length: +5",
+    "Content-Length: -5",
+    "Content-Length: 0x5",
+    "Content-Length: 5 5",
+    "Content-Length: 5a",
+    "Content-Length:",
+    "Content-Length: 99999999999999999999999",
+    "Content-Length : 5",
+    "Content-Length: 5\r\nContent-Length: 5",
+    "Content-Length: 5, 5",
+    // With both, the coding would count (RFC 9112 §6.3), to who knows it.
+    "Content-Length: 5\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: chunked\r\nContent-Length: 15",
+    "TRANSFER-ENCODING: Chunked\r\nX: y\r\ncontent-length: 15\r\nConnection: keep-alive",
+    // Codings. Chunked is the only one that this cache can take off again.
+    "Transfer-Encoding: identity",
+    "Transfer-Encoding: chunked, identity",
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+    "Transfer-Encoding: gzip, chunked",
+    "Transfer-Encoding: chunked, chunked",
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: xchunked",
+    "Transfer-Encoding: \"chunked\"",
+    "Transfer-Encoding : chunked",
+    "Transfer-Encoding\x0b: chunked",
+    // Lines.
+    "X: a\r\n Transfer-Encoding: chunked",
+    "X: a\r\n\tb",
+    "X: a\rTransfer-Encoding: chunked",
+    "X: a\nTransfer-Encoding: chunked",
+    "X: a\0b",
+    "X: a\x01b",
+    "X: a\x7fb",
+    " X: a",
+    "X a: b",
+    ": a",
+    "no colon",
+];
+
+/// Request lines that can be read in two ways.
+const REQUEST_LINES: &[&str] = &[
+    "GET  / HTTP/1.1",
+    "GET / HTTP/1.1 ",
+    "GET /a b HTTP/1.1",
+    "GET /\0 HTTP/1.1",
+    "GET /\x01 HTTP/1.1",
+    "GET /",
+    "GET / HTTP/2.0",
+    "GET / HTTP/1.11",
+    "GET / XTTP/1.1",
+    "G@T / HTTP/1.1",
+    "GET / HTTP/1.0\r\nTransfer-Encoding: chunked",
+    "GET / HTTP/1.1\nX: y",
+    "\nGET / HTTP/1.1",
+    "GET / HTTP/1.1\r\nHost: b",
+    "GET / HTTP/1.1\r\nHost: a",
+    "GET / HTTP/1.1\r\nhost:",
+    "GET http://a@b/ HTTP/1.1",
+    "GET https://a/ HTTP/1.1",
+    "CONNECT a:80 HTTP/1.1",
+    "GET * HTTP/1.1",
+    "GET a/b HTTP/1.1",
+];
+
+/// Refused with 400: the connection is closed, and neither the request nor its rest reaches the
+/// origin.
 #[test]
 fn what_can_be_read_in_two_ways_is_refused() {
     let witness = Witness::new();
     let node = Node::of(witness.origin.address);
-    let heads = [
-        // Lengths.
-        "Content-Length: 5\r\nContent-Length: 6",
-        "Content-Length: 5, 6",
-        "Content-Length: +5",
-        "Content-Length: -5",
-        "Content-Length: 0x5",
-        "Content-Length: 5 5",
-        "Content-Length: 5a",
-        "Content-Length:",
-        "Content-Length: 99999999999999999999999",
-        "Content-Length : 5",
-        "Content-Length: 5\r\nContent-Length: 5",
-        "Content-Length: 5, 5",
-        // With both, the coding would count (RFC 9112 §6.3), to who knows it.
-        "Content-Length: 5\r\nTransfer-Encoding: chunked",
-        "Transfer-Encoding: chunked\r\nContent-Length: 15",
-        "TRANSFER-ENCODING: Chunked\r\nX: y\r\ncontent-length: 15\r\nConnection: keep-alive",
-        // Codings. Chunked is the only one that this cache can take off again.
-        "Transfer-Encoding: identity",
-        "Transfer-Encoding: chunked, identity",
-        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
-        "Transfer-Encoding: gzip, chunked",
-        "Transfer-Encoding: chunked, chunked",
-        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
-        "Transfer-Encoding: xchunked",
-        "Transfer-Encoding: \"chunked\"",
-        "Transfer-Encoding : chunked",
-        "Transfer-Encoding\x0b: chunked",
-        // Lines.
-        "X: a\r\n Transfer-Encoding: chunked",
-        "X: a\r\n\tb",
-        "X: a\rTransfer-Encoding: chunked",
-        "X: a\nTransfer-Encoding: chunked",
-        "X: a\0b",
-        "X: a\x01b",
-        "X: a\x7fb",
-        " X: a",
-        "X a: b",
-        ": a",
-        "no colon",
-    ];
-    for head in heads {
+    for head in HEADS {
         let request = format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n5\r\nhello\r\n0\r\n\r\n{SMUGGLED}");
         let answer = exchange(&node, request.as_bytes());
         assert!(answer.starts_with("HTTP/1.1 400 "), "{head:?}: {answer:?}");
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{head:?}: {answer:?}");
     }
-    for line in [
-        "GET  / HTTP/1.1",
-        "GET / HTTP/1.1 ",
-        "GET /a b HTTP/1.1",
-        "GET /\0 HTTP/1.1",
-        "GET /\x01 HTTP/1.1",
-        "GET /",
-        "GET / HTTP/2.0",
-        "GET / HTTP/1.11",
-        "GET / XTTP/1.1",
-        "G@T / HTTP/1.1",
-        "GET / HTTP/1.0\r\nTransfer-Encoding: chunked",
-        "GET / HTTP/1.1\nX: y",
-        "\nGET / HTTP/1.1",
-        "GET / HTTP/1.1\r\nHost: b",
-        "GET / HTTP/1.1\r\nHost: a",
-        "GET / HTTP/1.1\r\nhost:",
-        "GET http://a@b/ HTTP/1.1",
-        "GET https://a/ HTTP/1.1",
-        "CONNECT a:80 HTTP/1.1",
-        "GET * HTTP/1.1",
-        "GET a/b HTTP/1.1",
-    ] {
+    for line in REQUEST_LINES {
         let answer = exchange(&node, format!("{line}\r\nHost: a\r\n\r\n{SMUGGLED}").as_bytes());
         assert!(
             answer.starts_with("HTTP/1.1 400 ") && answer.matches("HTTP/1.1 ").count() == 1,
@@ -157,7 +163,7 @@ fn what_can_be_read_in_two_ways_is_refused() {
     assert!(witness.seen().is_empty());
 }
 
-/// The fear: a line without an end fills the memory, or is held for ever.
+/// Failure: a line without an end fills the memory, or is held for ever.
 #[test]
 fn lines_that_are_too_long_are_refused() {
     let witness = Witness::new();

@@ -1,4 +1,4 @@
-//! The fear: a restart cuts requests that would have been answered a moment later; or it waits for
+//! Failure: a restart cuts requests that would have been answered a moment later; or it waits for
 //! a client without end.
 
 mod wire;

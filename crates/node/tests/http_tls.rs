@@ -1,4 +1,4 @@
-//! The fears: HTTPS that serves what was cached for HTTP, HTTP/2 that is not the same cache, a
+//! Failure: HTTPS that serves what was cached for HTTP, HTTP/2 that is not the same cache, a
 //! certificate that cannot be renewed.
 
 mod wire;

@@ -1,4 +1,4 @@
-//! The fears: an origin's HTTPS that anybody can answer, a trust that a reload does not renew, an
+//! Failure: an origin's HTTPS that anybody can answer, a trust that a reload does not renew, an
 //! origin that is believed for another's name.
 
 mod wire;
@@ -71,7 +71,7 @@ fn a_file_of_certificates_that_cannot_be_read_is_one_line_with_the_file() {
     }
 }
 
-/// The fear: a certificate that its operator has named is refused, or one is believed that is not
+/// Failure: a certificate that its operator has named is refused, or one is believed that is not
 /// in the file, is for another name, or has expired.
 #[test]
 fn a_self_signed_certificate_in_the_file_is_refused() {
@@ -93,7 +93,7 @@ fn a_self_signed_certificate_in_the_file_is_refused() {
     }
 }
 
-/// The fear: a body that ends with its connection is stored although somebody else ended it, and
+/// Failure: a body that ends with its connection is stored although somebody else ended it, and
 /// not the origin with its close_notify (RFC 9112, section 9.8).
 #[test]
 fn a_truncation_attack_is_taken_for_the_end_of_a_body() {

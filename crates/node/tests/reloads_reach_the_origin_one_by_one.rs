@@ -1,4 +1,4 @@
-//! The fear: thirty clients reload one page at once, and the origin is asked thirty times; or a
+//! Failure: thirty clients reload one page at once, and the origin is asked thirty times; or a
 //! reload gets what was asked for before it.
 
 mod wire;

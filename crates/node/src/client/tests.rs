@@ -273,7 +273,7 @@ fn large_packets_cross_small_datagrams() {
     assert_eq!(client.malformed(), 1);
 }
 
-/// The fear: what the link to another machine loses is asked for again only when the whole transfer
+/// Failure: what the link to another machine loses is asked for again only when the whole transfer
 /// finds it missing, and what comes twice is used twice.
 #[test]
 fn what_a_link_loses_is_lost() {
@@ -369,7 +369,7 @@ fn an_end_behind_a_short_read_is_missed() {
     }
 }
 
-/// The fear: an application that had no processor for a while takes for late what has come
+/// Failure: an application that had no processor for a while takes for late what has come
 /// meanwhile, and asks for it again.
 #[test]
 fn what_waits_to_be_read_is_late() {

@@ -254,29 +254,7 @@ impl Http {
         streams: &Streams,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Http, String> {
-        let [key_a, key_b] = crate::entropy::words();
-        let mut hash_key = [0; 16];
-        hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
-        hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
-        let cache = larder_http::Config {
-            capacity: config.capacity,
-            policy: config.policy.clone(),
-            max_object: config.max_object,
-            slice: config.slice,
-            share_cookies: config.share_cookies,
-            ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
-            targets: config.targets.clone(),
-            // The disk's variants are hashed with this key.
-            hash_key: disk.as_ref().map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
-        };
-        let mut cache =
-            larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
-        if let Some(disk) = &disk {
-            cache.set_tier(
-                Box::new(disk::Tier(disk.clone())),
-                config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue),
-            );
-        }
+        let cache = new_cache(config, disk.as_ref(), streams)?;
         let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk, config.timeouts));
         let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme, config.header_limits));
         let (mut listeners, mut local, mut local_tls, mut tls_identity) = (Vec::new(), None, None, None);
@@ -379,6 +357,36 @@ impl Http {
             disk.stop();
         }
     }
+}
+
+/// Creates the cache, with its disk tier if there is one.
+fn new_cache(
+    config: &HttpConfig,
+    disk: Option<&disk::HttpDisk>,
+    streams: &Streams,
+) -> Result<larder_http::Cache, String> {
+    let [key_a, key_b] = crate::entropy::words();
+    let mut hash_key = [0; 16];
+    hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
+    hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
+    let cache = larder_http::Config {
+        capacity: config.capacity,
+        policy: config.policy.clone(),
+        max_object: config.max_object,
+        slice: config.slice,
+        share_cookies: config.share_cookies,
+        ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
+        targets: config.targets.clone(),
+        // The disk's variants are hashed with this key.
+        hash_key: disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
+    };
+    let mut cache =
+        larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
+    if let Some(disk) = disk {
+        let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
+        cache.set_tier(Box::new(disk::Tier(disk.clone())), queue);
+    }
+    Ok(cache)
 }
 
 /// Listens on `address`. Returns the actual address.

@@ -126,36 +126,48 @@ pub(super) struct EventLoop {
     stopping: bool,
 }
 
+/// Creates the forwarder of one shard. The first one has the rules and strategies, and sends them
+/// to the others.
+fn new_forwarder(
+    config: &NdnConfig,
+    shard_channel: &ShardChannel,
+    disk: Option<&NdnDisk>,
+    start: Instant,
+    streams: Streams,
+    hash_key: [u64; 2],
+) -> Result<Forwarder, String> {
+    let shard = shard_channel.shard;
+    let engine = Engine::new(&config.policy, shard.part_of(config.content_store), &streams)
+        .map_err(|error| format!("policy: {error}"))?;
+    let mut forwarder_config = Config::new(hash_key, streams);
+    forwarder_config.shard = shard;
+    forwarder_config.max_packet_bytes = config.largest_packet;
+    forwarder_config.reassembly_bytes = config.partial_input.bytes() as usize;
+    // A large disk tier takes time to open, and the clock has been running since before that.
+    let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    forwarder_config.started = calendar.saturating_sub(start.elapsed());
+    let mut forwarder = Forwarder::new(forwarder_config, engine);
+    if let Some(disk) = disk {
+        forwarder.set_tier(disk::tier(disk, shard_channel));
+    }
+    if shard.number() == 0 {
+        forwarder.set_capacity(Time::ZERO, config.content_store);
+        forwarder.set_rules(config.rules()?);
+        forwarder.set_verification(config.verification()?);
+        forwarder.set_figures_by_prefix(config.count_by);
+        for choice in &config.strategies {
+            (forwarder.set_strategy(&choice.prefix, &choice.strategy))
+                .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
+        }
+    }
+    Ok(forwarder)
+}
+
 impl EventLoop {
     pub(super) fn new(config: &NdnConfig, shard_context: ShardContext, disk: Option<NdnDisk>) -> Result<Self, String> {
         let ShardContext { poll, commands, shard_channel, start, partial } = shard_context;
-        let shard = shard_channel.shard;
         let [seed, key0, key1, key2, key3] = crate::entropy::words();
-        let streams = Streams::new(seed);
-        let engine = Engine::new(&config.policy, shard.part_of(config.content_store), &streams)
-            .map_err(|error| format!("policy: {error}"))?;
-        let mut forwarder_config = Config::new([key0, key1], streams);
-        forwarder_config.shard = shard;
-        forwarder_config.max_packet_bytes = config.largest_packet;
-        forwarder_config.reassembly_bytes = config.partial_input.bytes() as usize;
-        // A large disk tier takes time to open, and the clock has been running since before that.
-        let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        forwarder_config.started = calendar.saturating_sub(start.elapsed());
-        let mut forwarder = Forwarder::new(forwarder_config, engine);
-        if let Some(disk) = &disk {
-            forwarder.set_tier(disk::tier(disk, &shard_channel));
-        }
-        if shard.number() == 0 {
-            // The first forwarder sends it to the others.
-            forwarder.set_capacity(Time::ZERO, config.content_store);
-            forwarder.set_rules(config.rules()?);
-            forwarder.set_verification(config.verification()?);
-            forwarder.set_figures_by_prefix(config.count_by);
-            for choice in &config.strategies {
-                (forwarder.set_strategy(&choice.prefix, &choice.strategy))
-                    .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
-            }
-        }
+        let forwarder = new_forwarder(config, &shard_channel, disk.as_ref(), start, Streams::new(seed), [key0, key1])?;
         let largest_frame = config.largest_packet + limits::FRAME_BYTES - larder_forwarder::limits::MAX_PACKET_BYTES;
         Ok(EventLoop {
             start,

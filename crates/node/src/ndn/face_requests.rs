@@ -103,16 +103,7 @@ impl EventLoop {
             Remote::Ethernet(address) => {
                 let device =
                     request.local_uri.ok_or(refused(406, "an Ethernet face needs a LocalUri, such as dev://eth0"))?;
-                let none =
-                    || FaceAnswer::Refused(406, format!("[ndn] ethernet does not name the interface of {device}"));
-                let port = self.port_named(&device).ok_or_else(none)?;
-                if let Some(face) = self.ethernet[port].peers.get(&address) {
-                    return Err(FaceAnswer::Exists(*face));
-                }
-                let made = self.add_ethernet(now, port, address, adapt).ok_or(refused(507, TOO_MANY_FACES))?;
-                self.ethernet[port].peers.insert(address, made);
-                self.update_face(made);
-                Ok(Some(FaceAnswer::Created(made)))
+                self.create_ethernet_face(now, &device, address, adapt).map(Some)
             }
             Remote::Tcp(address) => {
                 if let Some(face) = self.tcp_face_to(address) {
@@ -128,6 +119,25 @@ impl EventLoop {
                 Ok(None)
             }
         }
+    }
+
+    fn create_ethernet_face(
+        &mut self,
+        now: Time,
+        device: &str,
+        address: Mac,
+        adapt: impl FnOnce(FaceConfig) -> FaceConfig,
+    ) -> Result<FaceAnswer, FaceAnswer> {
+        let none = || FaceAnswer::Refused(406, format!("[ndn] ethernet does not name the interface of {device}"));
+        let port = self.port_named(device).ok_or_else(none)?;
+        if let Some(face) = self.ethernet[port].peers.get(&address) {
+            return Err(FaceAnswer::Exists(*face));
+        }
+        let full = || FaceAnswer::Refused(507, TOO_MANY_FACES.to_owned());
+        let made = self.add_ethernet(now, port, address, adapt).ok_or_else(full)?;
+        self.ethernet[port].peers.insert(address, made);
+        self.update_face(made);
+        Ok(FaceAnswer::Created(made))
     }
 
     fn tcp_face_to(&self, address: SocketAddr) -> Option<FaceId> {

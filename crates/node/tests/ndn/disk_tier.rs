@@ -1,4 +1,4 @@
-//! The fears of the Content Store's disk tier in a node: shards do not find what others put there,
+//! Failures of the Content Store's disk tier in a node: shards do not find what others put there,
 //! or bring back what one erased; a disk that cannot be used takes the forwarder with it; two
 //! caches write into one file.
 

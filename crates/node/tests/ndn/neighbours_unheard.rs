@@ -193,7 +193,7 @@ fn neighbours_speak_over_ethernet_as_a_group_and_alone() {
     assert_eq!(create(&mut app, uri, Some("dev://left")), 200, "it can be made again");
 }
 
-/// The fear: frames of the usual size into a narrower path, and no word of it.
+/// Failure: frames of the usual size into a narrower path, and no word of it.
 #[test]
 fn a_narrow_path_makes_smaller_frames() {
     let Some(cable) = Cable::new("mtu") else { return };

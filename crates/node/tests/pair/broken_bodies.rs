@@ -1,4 +1,4 @@
-//! The fear: half a page that looks whole, a page that comes only when its last byte has, or one
+//! Failure: half a page that looks whole, a page that comes only when its last byte has, or one
 //! that fills the memory.
 
 use crate::wire::{Asked, Client, Origin, say, say_last};

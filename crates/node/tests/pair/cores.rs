@@ -116,7 +116,7 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
     }
 }
 
-/// The fear: somebody on the way makes up an order, or alters one, and the origin carries it out,
+/// Failure: somebody on the way makes up an order, or alters one, and the origin carries it out,
 /// though its answer is then nobody's.
 #[test]
 fn an_order_that_is_altered_on_the_way_is_carried_out() {
@@ -159,7 +159,7 @@ fn an_order_that_is_altered_on_the_way_is_carried_out() {
     assert!(is_made(&honest));
 }
 
-/// The fear: an order that is placed twice because the word that it was placed is lost.
+/// Failure: an order that is placed twice because the word that it was placed is lost.
 #[test]
 fn what_is_lost_is_said_again_and_not_done_again() {
     let (mut fetches, mut core) = (fetches(), core(1 << 20));
@@ -233,7 +233,7 @@ fn answered(core: &mut EgressCore, ask: Ask, of_origin: OriginHead) -> (Answer, 
     (Answer::decode(data.content).unwrap(), data.freshness)
 }
 
-/// The fear: one page's own version tells a stranger under which name the next client's is.
+/// Failure: one page's own version tells a stranger under which name the next client's is.
 #[test]
 fn nobody_guesses_where_the_body_of_one_clients_page_is() {
     let mut core = core(100 << 20);
@@ -254,7 +254,7 @@ fn nobody_guesses_where_the_body_of_one_clients_page_is() {
     assert!(own.iter().all(|own| own.abs_diff(shared[0]) > 1 << 32), "{own:?}");
 }
 
-/// The fear: an origin that fails where a field is missing, which the shared form left out, fails
+/// Failure: an origin that fails where a field is missing, which the shared form left out, fails
 /// always.
 #[test]
 fn trouble_is_heard_of_the_whole_request_alone() {
@@ -265,7 +265,7 @@ fn trouble_is_heard_of_the_whole_request_alone() {
     assert!(matches!(answered(&mut core, in_full, trouble()).0, Answer::Head(_)));
 }
 
-/// The fear: one hour of trouble, and nobody shares the page again.
+/// Failure: one hour of trouble, and nobody shares the page again.
 #[test]
 fn a_page_that_was_not_for_everybody_is_asked_for_as_such_again_some_day() {
     let (mut fetches, mut core, mut now) = (fetches(), core(10 << 20), Time::ZERO);
@@ -287,7 +287,7 @@ fn a_page_that_was_not_for_everybody_is_asked_for_as_such_again_some_day() {
     assert_eq!(asked_again, [1, 1, 2]);
 }
 
-/// The fear: a cache on the way goes on naming a body of which the far node has kept the end alone.
+/// Failure: a cache on the way goes on naming a body of which the far node has kept the end alone.
 #[test]
 fn what_is_kept_as_a_window_is_named_by_no_cache_and_to_nobody_who_comes_late() {
     let mut core = core(20 << 20);
@@ -313,7 +313,7 @@ fn what_is_kept_as_a_window_is_named_by_no_cache_and_to_nobody_who_comes_late() 
     assert_eq!(core.figures().requests, before + 1, "who comes late has a body of his own");
 }
 
-/// The fear: who asks for what nobody has made takes the memory, or ends the node.
+/// Failure: who asks for what nobody has made takes the memory, or ends the node.
 #[test]
 fn a_crowd_of_questions_ends_where_the_room_does() {
     let mut core = core(1 << 20);
@@ -330,7 +330,7 @@ fn a_crowd_of_questions_ends_where_the_room_does() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The fear: an Interest, an origin or a Data that ends a node.
+    /// Failure: an Interest, an origin or a Data that ends a node.
     #[test]
     fn nothing_that_comes_panics(
         steps in proptest::collection::vec((0u8..9, any::<u16>(), proptest::collection::vec(any::<u8>(), 0..40)), 0..60),

@@ -1,4 +1,4 @@
-//! The fear: somebody on the way answers for the far node.
+//! Failure: somebody on the way answers for the far node.
 
 use crate::wire::{Asked, Origin, say};
 use crate::{Place, noise};

@@ -1,4 +1,4 @@
-//! The fear: packets that the link loses are bytes that the client misses, or the far node's end is
+//! Failure: packets that the link loses are bytes that the client misses, or the far node's end is
 //! the client's patience.
 
 use crate::wire::{Origin, say};
@@ -64,7 +64,7 @@ fn every_byte_arrives_over_a_link_that_loses_a_tenth() {
     assert!(edge.figure("/upstream/retransmissions") > 0, "the link has lost nothing");
 }
 
-/// The fear: what a bad link loses is asked for by the client's end alone, time-out after time-out,
+/// Failure: what a bad link loses is asked for by the client's end alone, time-out after time-out,
 /// where the link's own ends could have sent it again.
 #[test]
 fn a_reliable_link_leaves_the_loss_to_time_outs_of_the_whole_way() {

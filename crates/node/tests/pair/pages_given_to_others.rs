@@ -1,4 +1,4 @@
-//! The fear: a page for one is given to another; or a page for everybody is fetched for each.
+//! Failure: a page for one is given to another; or a page for everybody is fetched for each.
 
 use crate::wire::{Asked, Origin, say};
 use crate::{Place, noise};
@@ -66,7 +66,7 @@ fn everybody_has_a_session_of_his_own() {
     assert!(between.figure("/ndn/content_store/entries") < 100);
 }
 
-/// The fear: a purge, a reload or a page's end that a cache on the way does not hear of.
+/// Failure: a purge, a reload or a page's end that a cache on the way does not hear of.
 #[test]
 fn a_reload_reaches_the_origin() {
     let version = AtomicUsize::new(0);

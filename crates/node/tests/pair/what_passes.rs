@@ -1,4 +1,4 @@
-//! The fear: a page that the origin has, and the client of the pair does not get, or gets
+//! Failure: a page that the origin has, and the client of the pair does not get, or gets
 //! otherwise.
 
 use crate::wire::{self, Asked, Node, Origin, say};
@@ -69,7 +69,7 @@ fn site() -> Origin {
     })
 }
 
-/// The fears: an origin by https is out of the far node's reach; or anybody may be it.
+/// Failure: an origin by https is out of the far node's reach; or anybody may be it.
 #[test]
 fn an_origin_by_https_is_asked_where_its_certificate_is_believed() {
     let data = |name: &str| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
@@ -90,7 +90,7 @@ fn an_origin_by_https_is_asked_where_its_certificate_is_believed() {
     }
 }
 
-/// The fear: as many fields as a client may read are too many with those that both ends add.
+/// Failure: as many fields as a client may read are too many with those that both ends add.
 #[test]
 fn as_many_fields_as_http_allows_pass() {
     let fields: String = (0..99).map(|number| format!("x-{number}: {number}\r\n")).collect();

@@ -139,41 +139,11 @@ impl EgressCore {
             }
             return;
         }
-        let request = match subject {
-            Subject::Metadata => {
-                Some(Request { method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), unique: None })
-            }
-            _ if interest.check_parameters_digest().is_err() => None,
-            _ => Request::decode(interest.application_parameters.unwrap_or_default()).ok(),
-        };
-        let Some(Request { method, mut headers, body, unique }) = request else {
+        let Some((form, Request { method, mut headers, body, .. })) = self.accepted(subject, interest) else {
             self.figures.not_ours += 1;
             return;
         };
-        let form = match (subject, unique) {
-            (Subject::Metadata, _) => Form::Metadata,
-            (_, Some(_)) => Form::InFull,
-            // A request without the number gets only what is shared.
-            _ => Form::Shared,
-        };
-        let is_theirs = |trust: &Trust| interest.verify(trust).is_ok();
-        if form == Form::InFull && !self.asked_by.as_ref().is_none_or(is_theirs) {
-            self.figures.not_ours += 1;
-            return;
-        }
-        let is_shared = form != Form::InFull;
-        let is_unsafe = !method.is_safe();
-        if is_shared && form::shared(&method, !body.is_empty(), &headers).is_none_or(|fields| fields != headers) {
-            self.figures.not_ours += 1;
-            return;
-        }
-        if is_unsafe && self.replay_filter.holds(key) {
-            // Its answer is gone, and no client waits that long: a node repeats a request that it
-            // has read on the path.
-            self.figures.not_ours += 1;
-            return;
-        }
-        let is_head = method == Method::HEAD;
+        let (is_unsafe, is_head) = (!method.is_safe(), method == Method::HEAD);
         if !self.reply_cache.make_room(now, limits::ANSWER_BYTES) {
             self.figures.no_room += 1;
             // Sent once, and not kept.
@@ -195,6 +165,32 @@ impl EgressCore {
         self.reply_cache.orders.insert(id, key.to_vec());
         self.figures.requests += 1;
         out.orders.push(OriginRequest { id, method, authority, target, headers, body });
+    }
+
+    /// Returns the request of an Interest and its form, if the origin may get it.
+    fn accepted(&self, subject: Subject, interest: &Interest<'_>) -> Option<(Form, Request)> {
+        let request = match subject {
+            Subject::Metadata => {
+                Request { method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), unique: None }
+            }
+            _ if interest.check_parameters_digest().is_err() => return None,
+            _ => Request::decode(interest.application_parameters.unwrap_or_default()).ok()?,
+        };
+        let form = match (subject, request.unique) {
+            (Subject::Metadata, _) => Form::Metadata,
+            (_, Some(_)) => Form::InFull,
+            // A request without the number gets only what is shared.
+            _ => Form::Shared,
+        };
+        let Request { method, headers, body, .. } = &request;
+        let is_accepted = match form {
+            Form::InFull => self.asked_by.as_ref().is_none_or(|trust| interest.verify(trust).is_ok()),
+            _ => form::shared(method, !body.is_empty(), headers).is_some_and(|fields| fields == *headers),
+        };
+        // The answer to a repeated unsafe request is gone, and no client waits that long: a node
+        // repeats a request that it has read on the path.
+        let is_repeated = !method.is_safe() && self.replay_filter.holds(interest.name.as_bytes());
+        (is_accepted && !is_repeated).then_some((form, request))
     }
 
     /// Processes the head of the origin's response. The body comes by [`EgressCore::on_piece`], as
