@@ -39,7 +39,7 @@ const LEAST_ROUND: Duration = Duration::from_millis(1);
 
 pub(super) const ENTRY: Entry = Entry {
     name: "bbr",
-    says: "paces at the measured rate of the bottleneck (Cardwell et al. 2016)",
+    description: "paces at the measured rate of the bottleneck (Cardwell et al. 2016)",
     parameters: &[],
     build: |_| Box::new(Bbr::new()),
 };

@@ -23,7 +23,7 @@ const LOW_WINDOW: f64 = 14.0;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "bic",
-    says: "binary search for the window (Xu et al. 2004)",
+    description: "binary search for the window (Xu et al. 2004)",
     parameters: &[Parameter::number("beta", 0.125, 0.01, 0.99, "share of the window that congestion takes")],
     build: |given| Box::new(Bic::new(given.number("beta"))),
 };

@@ -41,7 +41,7 @@ const CONSERVATIVE_ROUNDS: u32 = 5;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "cubic",
-    says: "CUBIC with HyStart++ (RFC 9438, RFC 9406)",
+    description: "CUBIC with HyStart++ (RFC 9438, RFC 9406)",
     parameters: &[],
     build: |_| Box::new(Cubic::new()),
 };

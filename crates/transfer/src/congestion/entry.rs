@@ -6,7 +6,7 @@ use super::CongestionControl;
 /// One algorithm.
 pub(super) struct Entry {
     pub(super) name: &'static str,
-    pub(super) says: &'static str,
+    pub(super) description: &'static str,
     pub(super) parameters: &'static [Parameter],
     /// Creates a control; the values are within their ranges.
     pub(super) build: fn(&Given<'_>) -> Box<dyn CongestionControl>,
@@ -15,7 +15,7 @@ pub(super) struct Entry {
 /// A parameter of an algorithm.
 pub(super) struct Parameter {
     pub(super) name: &'static str,
-    pub(super) says: &'static str,
+    pub(super) description: &'static str,
     kind: Kind,
 }
 
@@ -30,12 +30,18 @@ enum Kind {
 }
 
 impl Parameter {
-    pub(super) const fn number(name: &'static str, default: f64, least: f64, most: f64, says: &'static str) -> Self {
-        Parameter { name, says, kind: Kind::Number { default, least, most } }
+    pub(super) const fn number(
+        name: &'static str,
+        default: f64,
+        least: f64,
+        most: f64,
+        description: &'static str,
+    ) -> Self {
+        Parameter { name, description, kind: Kind::Number { default, least, most } }
     }
 
-    pub(super) const fn choice(name: &'static str, words: &'static [&'static str], says: &'static str) -> Self {
-        Parameter { name, says, kind: Kind::Choice(words) }
+    pub(super) const fn choice(name: &'static str, words: &'static [&'static str], description: &'static str) -> Self {
+        Parameter { name, description, kind: Kind::Choice(words) }
     }
 
     /// Parses a value: a number, or the index of a word.

@@ -7,7 +7,7 @@ use crate::limits::MAX_WINDOW;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "fixed",
-    says: "a constant window",
+    description: "a constant window",
     parameters: &[Parameter::number("window", 64.0, 1.0, MAX_WINDOW as f64, "segments in flight")],
     build: |given| Box::new(FixedWindow::new(given.number("window") as usize)),
 };

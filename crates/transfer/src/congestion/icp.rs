@@ -27,7 +27,7 @@ const LEAST_MARGIN: Duration = Duration::from_millis(2);
 
 pub(super) const ENTRY: Entry = Entry {
     name: "icp",
-    says: "delay-based additive increase, multiplicative decrease (Carofiglio et al. 2012)",
+    description: "delay-based additive increase, multiplicative decrease (Carofiglio et al. 2012)",
     parameters: &[
         Parameter::number("eta", 1.0, 0.01, 100.0, "segments per round trip"),
         Parameter::number("beta", 0.5, 0.01, 0.99, "the window's factor at congestion"),

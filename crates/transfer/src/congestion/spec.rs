@@ -105,8 +105,9 @@ impl FromStr for CongestionSpec {
 /// Every congestion control: its name, and its description with its parameters, in one line.
 pub fn congestion_controls() -> impl Iterator<Item = (&'static str, String)> {
     ALGORITHMS.iter().map(|entry| {
-        let parameters = entry.parameters.iter().map(|parameter| format!("; {}: {}", parameter.name, parameter.says));
-        (entry.name, format!("{}{}", entry.says, parameters.collect::<String>()))
+        let parameters =
+            entry.parameters.iter().map(|parameter| format!("; {}: {}", parameter.name, parameter.description));
+        (entry.name, format!("{}{}", entry.description, parameters.collect::<String>()))
     })
 }
 
@@ -142,10 +143,10 @@ mod tests {
 
     #[test]
     fn every_algorithm_is_made_by_its_name_and_prints_as_it_was_given() {
-        for (name, says) in congestion_controls() {
+        for (name, description) in congestion_controls() {
             let spec: CongestionSpec = name.parse().unwrap();
             assert_eq!(spec.to_string(), name);
-            assert!(spec.build().window() >= 1 && !says.is_empty());
+            assert!(spec.build().window() >= 1 && !description.is_empty());
         }
         let spec: CongestionSpec = " rate( start = 300, nack=step )".parse().unwrap();
         assert_eq!(spec.to_string(), "rate(start=300,nack=step)");
