@@ -8,39 +8,29 @@
 
 #[doc(hidden)]
 pub mod account;
-mod batch;
-mod data;
-mod decision;
-mod interest;
-mod partial;
-mod path;
-mod reception;
 mod replica;
-mod tier_lookup;
 
-pub use batch::Received;
-use path::Paths;
-pub(crate) use reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
 pub use replica::Change;
-pub(crate) use tier_lookup::Tier;
 
-use crate::content_store::ContentStore;
-use crate::dead_nonces::DeadNonces;
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::face::{FaceConfig, FaceId, Faces};
-use crate::fib::Fib;
 use crate::limits;
 use crate::management::events::FaceEvent;
 use crate::management::{Authority, Management, Rule};
-use crate::name_hash::{NameHasher, Prefix};
 use crate::outbox::Outbox;
-use crate::pit::Pit;
-use crate::prefix_figures::{FiguresByPrefix, PrefixFigures};
-use crate::prefix_table::PrefixTable;
-use crate::rib::{FibUpdate, Rib, Route, RouteError};
+use crate::pipeline::path::Paths;
+use crate::pipeline::tier_lookup::Tier;
 use crate::shard::Shard;
 use crate::stats::{FaceStats, Stats};
 use crate::strategy::{Instance, StrategyError, StrategyGauge};
+use crate::tables::content_store::ContentStore;
+use crate::tables::dead_nonces::DeadNonces;
+use crate::tables::fib::Fib;
+use crate::tables::name_hash::{NameHasher, Prefix};
+use crate::tables::pit::Pit;
+use crate::tables::prefix_figures::{FiguresByPrefix, PrefixFigures};
+use crate::tables::prefix_table::PrefixTable;
+use crate::tables::rib::{FibUpdate, Rib, Route, RouteError};
 use crate::verification::{Verification, VerifyRule};
 use larder_packet::Name;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
@@ -97,18 +87,18 @@ pub struct Forwarder {
     pub(crate) rib: Rib,
     pub(crate) strategies: PrefixTable<Instance>,
     /// Strategies that measure: where there is none, nothing is looked up for them.
-    measuring: usize,
+    pub(crate) measuring: usize,
     /// Strategies that hold Interests back: where there is none, nobody is asked for them.
-    holding: usize,
-    streams: Streams,
+    pub(crate) holding: usize,
+    pub(crate) streams: Streams,
     pub(crate) max_packet_bytes: usize,
     pub(crate) shard: Shard,
     /// What the other shards are to be told.
-    changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
     /// Of the Content Store, over all shards.
     pub(crate) capacity: ByteSize,
     pub(crate) management: Management,
-    started: Duration,
+    pub(crate) started: Duration,
     /// The time of the last call that told it.
     pub(crate) clock: Time,
     pub(crate) pit: Pit,
@@ -123,26 +113,26 @@ pub struct Forwarder {
     pub(crate) drops: DropCounters,
     pub(crate) satisfied: u64,
     pub(crate) unsatisfied: u64,
-    paths: Option<Box<Paths>>,
+    pub(crate) paths: Option<Box<Paths>>,
     /// Bytes of incomplete packets, and when they are next looked at for packets that will not be
     /// complete any more.
-    partial_bytes: usize,
-    most_partial_bytes: usize,
-    next_sweep: Option<Time>,
-    scratch: Scratch,
+    pub(crate) partial_bytes: usize,
+    pub(crate) most_partial_bytes: usize,
+    pub(crate) next_sweep: Option<Time>,
+    pub(crate) scratch: Scratch,
 }
 
 /// Buffers that live from packet to packet.
 #[derive(Default)]
-struct Scratch {
-    prefixes: Vec<Prefix>,
+pub(crate) struct Scratch {
+    pub(crate) prefixes: Vec<Prefix>,
     /// Of the names of a batch.
-    ahead: Vec<Prefix>,
+    pub(crate) ahead: Vec<Prefix>,
     /// Of forwarding hints.
-    hinted: Vec<Prefix>,
-    found: Vec<u32>,
-    send_to: Vec<(FaceId, Option<u32>)>,
-    asked: Vec<u64>,
+    pub(crate) hinted: Vec<Prefix>,
+    pub(crate) found: Vec<u32>,
+    pub(crate) send_to: Vec<(FaceId, Option<u32>)>,
+    pub(crate) asked: Vec<u64>,
 }
 
 impl Forwarder {

@@ -1,12 +1,12 @@
 //! A frame comes in: the link header off, HopLimit spent, the packet decoded, fragments put
 //! together; then to the pipeline of its kind.
 
-use super::Forwarder;
 use crate::drop_reason::{Detail, DropReason, Dropped};
 use crate::face::{Face, FaceCounters, FaceId};
-use crate::name_hash::{Hashed, NameHasher};
+use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
-use crate::stored_packet::StoredPacket;
+use crate::tables::name_hash::{Hashed, NameHasher};
+use crate::tables::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::{
@@ -16,17 +16,17 @@ use larder_units::Time;
 use std::ops::Range;
 
 /// A frame that was read, and what is known of it before anything is done about it.
-pub(super) struct Frame<'a> {
-    pub(super) face: FaceId,
+pub(crate) struct Frame<'a> {
+    pub(crate) face: FaceId,
     bytes: &'a [u8],
     /// Where the packet, or a piece of one, stands in the frame.
     range: Range<usize>,
     /// There is no link header.
     is_bare: bool,
-    pub(super) packet: Packet<'a>,
+    pub(crate) packet: Packet<'a>,
 }
 
-pub(super) enum Packet<'a> {
+pub(crate) enum Packet<'a> {
     /// Something for the link only.
     Nothing,
     /// Nothing that can be read, or may pass.
@@ -40,14 +40,14 @@ pub(super) enum Packet<'a> {
 
 impl<'a> Frame<'a> {
     /// No frame.
-    pub(super) const NOTHING: Frame<'static> =
+    pub(crate) const NOTHING: Frame<'static> =
         Frame { face: FaceId::INTERNAL, bytes: &[], range: 0..0, is_bare: true, packet: Packet::Nothing };
 
     /// Reads a frame with a packet of at most `largest` bytes; an Interest's HopLimit is spent in
     /// place.
     // It is large: with the decoders inlined into the batch, it is written where it stays.
     #[inline(always)]
-    pub(super) fn read(&mut self, hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) {
+    pub(crate) fn read(&mut self, hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) {
         // Most have no link header, and the first byte tells.
         let [5 | 6, ..] = bytes else {
             *self = Frame::read_with_header(hasher, largest, face, bytes);
@@ -95,7 +95,7 @@ impl<'a> Frame<'a> {
 impl<'a> Packet<'a> {
     /// Reads an Interest or a Data.
     #[inline(always)]
-    pub(super) fn decode(hasher: &NameHasher, packet: &'a [u8]) -> Packet<'a> {
+    pub(crate) fn decode(hasher: &NameHasher, packet: &'a [u8]) -> Packet<'a> {
         match packet.first().map_or(0, |first| u32::from(*first)) {
             types::INTEREST => match Interest::decode(packet) {
                 Ok(interest) => {
@@ -114,7 +114,7 @@ impl<'a> Packet<'a> {
 }
 
 /// Where in a frame stands what it brings.
-pub(super) enum Opened {
+pub(crate) enum Opened {
     Empty,
     Whole(Range<usize>),
     Piece(Range<usize>),
@@ -123,7 +123,7 @@ pub(super) enum Opened {
 
 /// Takes the link header off; an Interest's HopLimit is spent.
 #[inline]
-pub(super) fn open(frame: &mut [u8], largest: usize) -> Opened {
+pub(crate) fn open(frame: &mut [u8], largest: usize) -> Opened {
     let (range, nack) = match LpPacket::decode(frame) {
         Ok(packet) => match packet.fragment_range() {
             None => return Opened::Empty,
@@ -139,7 +139,7 @@ pub(super) fn open(frame: &mut [u8], largest: usize) -> Opened {
 }
 
 #[inline]
-pub(super) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
+pub(crate) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
     match packet.len() > largest {
         true => Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes { found: packet.len(), largest } }),
         false => Ok(()),
@@ -204,7 +204,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    pub(super) fn body(&self) -> Body {
+    pub(crate) fn body(&self) -> Body {
         match self {
             Source::Input => Body::Input,
             Source::Made(bytes) => Body::Stored(bytes.clone()),
@@ -254,7 +254,7 @@ impl<'a> Arrival<'a> {
     }
 
     /// The packet was put together, or changed: it stands in `bytes` now.
-    pub(super) fn made(&self, bytes: Bytes) -> Arrival<'a> {
+    pub(crate) fn made(&self, bytes: Bytes) -> Arrival<'a> {
         Arrival { source: Source::Made(bytes), ..self.clone() }
     }
 }
@@ -298,7 +298,7 @@ impl Forwarder {
 
     /// Handles the next frame of what was handed in; `hashed` are its Interest's prefixes.
     #[inline]
-    pub(super) fn handle(
+    pub(crate) fn handle(
         &mut self,
         now: Time,
         frame: &Frame<'_>,

@@ -1,16 +1,16 @@
 //! Where a pending Interest goes: the FIB and the strategy of its name, and what comes of their
 //! decision; and Nacks, in both directions.
 
-use super::reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
-use super::{Forwarder, Scratch};
+use super::link_service::{Arrival, is_localhop, is_localhost, received_hop_limit};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
-use crate::fib::Fib;
-use crate::name_hash::{Hashed, Lengths, NameHasher, Prefix};
+use crate::forwarder::{Forwarder, Scratch};
 use crate::outbox::{Body, Outbox};
-use crate::pit::{InRecord, Pit, PitEntry};
-use crate::rib::NextHop;
 use crate::strategy::{Decision, HeldInterest, Instance, Strategy};
+use crate::tables::fib::Fib;
+use crate::tables::name_hash::{Hashed, Lengths, NameHasher, Prefix};
+use crate::tables::pit::{InRecord, Pit, PitEntry};
+use crate::tables::rib::NextHop;
 use bytes::Bytes;
 use larder_packet::tlv::{Tlv, write_header, write_tlv};
 use larder_packet::{Interest, NackReason, types};
@@ -19,20 +19,20 @@ use std::time::Duration;
 
 /// The pending Interest that a strategy decides about.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) slot: u32,
-    pub(super) interest: &'a Interest<'a>,
+pub(crate) struct Asked<'a> {
+    pub(crate) slot: u32,
+    pub(crate) interest: &'a Interest<'a>,
     /// The prefixes of its name.
-    pub(super) hashed: Hashed<'a>,
+    pub(crate) hashed: Hashed<'a>,
     /// The nonce with which it goes upstream.
-    pub(super) nonce: u32,
+    pub(crate) nonce: u32,
     /// How long an answer is waited for.
-    pub(super) lifetime: Duration,
+    pub(crate) lifetime: Duration,
 }
 
 impl Forwarder {
     /// Lets the strategy of the name decide, and carries out what it says.
-    pub(super) fn decide(
+    pub(crate) fn decide(
         &mut self,
         arrival: &Arrival<'_>,
         asked: &Asked<'_>,
@@ -99,7 +99,7 @@ impl Forwarder {
     }
 
     /// Lets go what strategies have held back until now.
-    pub(super) fn release(&mut self, now: Time, out: &mut Outbox) {
+    pub(crate) fn release(&mut self, now: Time, out: &mut Outbox) {
         if self.holding == 0 {
             return;
         }
@@ -132,7 +132,7 @@ impl Forwarder {
     }
 
     /// What a strategy held back that is no more: it was not sent, and goes when it is repeated.
-    pub(super) fn unhold(&mut self, strategy: Option<Instance>) {
+    pub(crate) fn unhold(&mut self, strategy: Option<Instance>) {
         let (pit, hasher) = (&mut self.pit, &self.hasher);
         let mut forget = |held: HeldInterest| {
             if let Some((_, entry)) = entry_of(pit, hasher, &held) {
@@ -147,7 +147,7 @@ impl Forwarder {
 
     /// The lengths of prefixes that an Interest's name is looked up with.
     #[inline]
-    pub(super) fn prefix_lengths(&self) -> Lengths {
+    pub(crate) fn prefix_lengths(&self) -> Lengths {
         self.fib.lengths().and(self.strategies.lengths())
     }
 
@@ -196,7 +196,7 @@ impl Forwarder {
 
     /// Tells the strategy of a pending Interest what became of it, if it wants to know, and returns
     /// what it says.
-    pub(super) fn measure<R>(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R) -> Option<R> {
+    pub(crate) fn measure<R>(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R) -> Option<R> {
         if self.measuring == 0 {
             return None;
         }
@@ -209,7 +209,7 @@ impl Forwarder {
     }
 
     /// An upstream refuses the Interest.
-    pub(super) fn on_nack(
+    pub(crate) fn on_nack(
         &mut self,
         arrival: &Arrival<'_>,
         reason: NackReason,
@@ -254,7 +254,7 @@ fn entry_of<'a>(pit: &'a mut Pit, hasher: &NameHasher, held: &HeldInterest) -> O
 
 /// The next hops of the Interest's name, or of its first delegation that has a route (packet
 /// specification 0.3, "ForwardingHint"); and the hash of their prefix.
-pub(super) fn next_hops<'a>(
+pub(crate) fn next_hops<'a>(
     hasher: &NameHasher,
     fib: &'a Fib,
     interest: &Interest<'_>,
@@ -286,7 +286,7 @@ fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
 
 /// The Interest with this nonce and this HopLimit, or without one: each consumer gets back what he
 /// sent (but for the InterestLifetime).
-pub(super) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u8>) -> Vec<u8> {
+pub(crate) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u8>) -> Vec<u8> {
     let element = Tlv::only(interest.wire, types::INTEREST).ok();
     // Another element of this type, out of its place, is no HopLimit; behind the parameters their
     // digest covers it.

@@ -1,9 +1,9 @@
 //! The way of Data: who waits for it, whether it is kept, and out to all who wait.
 
-use super::reception::{Arrival, is_localhost};
-use super::{Forwarder, Scratch};
+use super::link_service::{Arrival, is_localhost};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
+use crate::forwarder::{Forwarder, Scratch};
 use crate::limits;
 use crate::outbox::Outbox;
 use crate::tier::Record;
@@ -103,7 +103,7 @@ impl Forwarder {
 
     /// The header of a Packet to `face` says that it came from `incoming`, where that may be told.
     #[inline]
-    pub(super) fn tell_incoming(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
+    pub(crate) fn tell_incoming(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
         if self.faces.local_fields(face) {
             header.incoming_face = Some(incoming.0);
         }

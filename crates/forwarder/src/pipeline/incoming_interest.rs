@@ -1,17 +1,17 @@
 //! The way of an Interest: what may not pass, what waits already, what the Content Store answers;
 //! and what becomes pending.
 
-use super::Forwarder;
-use super::decision::Asked;
+use super::link_service::{Arrival, check_size, is_localhost, received_hop_limit};
+use super::outgoing_interest::Asked;
 use super::path::answered;
-use super::reception::{Arrival, check_size, is_localhost, received_hop_limit};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
+use crate::forwarder::Forwarder;
 use crate::limits;
 use crate::management;
-use crate::name_hash::Hashed;
 use crate::outbox::{Body, Outbox};
-use crate::pit::{InRecord, PitEntry};
+use crate::tables::name_hash::Hashed;
+use crate::tables::pit::{InRecord, PitEntry};
 use bytes::Bytes;
 use larder_packet::{Interest, NackReason, NameRef, with_nonce};
 use larder_units::Time;
@@ -20,7 +20,7 @@ use std::time::Duration;
 impl Forwarder {
     /// An Interest; `hash` is of its name ([`Forwarder::hash_of`]), `hashed` are the name's
     /// prefixes.
-    pub(super) fn on_interest(
+    pub(crate) fn on_interest(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
@@ -135,7 +135,7 @@ impl Forwarder {
 
     /// A nonce that another's Interest carries, or that a dead Interest carried: the Interest came
     /// around. `peer` is the face that it comes from, where there is one peer only.
-    pub(super) fn is_duplicate(
+    pub(crate) fn is_duplicate(
         &mut self,
         now: Time,
         hash: u64,
@@ -168,7 +168,7 @@ impl Forwarder {
     }
 
     /// Forgets a pending Interest, but for the nonces that it sent out.
-    pub(super) fn finish(&mut self, now: Time, slot: u32) {
+    pub(crate) fn finish(&mut self, now: Time, slot: u32) {
         let entry = self.pit.entry(slot);
         // What the second tier was asked went nowhere, and cannot come around.
         for record in entry.out_records.iter().filter(|record| record.face != FaceId::CONTENT_STORE) {
@@ -178,6 +178,6 @@ impl Forwarder {
     }
 }
 
-pub(super) fn is_waiting(now: Time, entry: &PitEntry) -> bool {
+pub(crate) fn is_waiting(now: Time, entry: &PitEntry) -> bool {
     entry.in_records.iter().any(|record| !record.expires.has_passed(now))
 }

@@ -14,14 +14,14 @@
 //!
 //! O(1) a packet; 24 bytes an entry of the PIT; 24 bytes on the wire.
 
-use super::Forwarder;
 use crate::face::FaceId;
+use crate::forwarder::Forwarder;
 use larder_packet::PathRecord;
 use larder_policy::Path;
 use larder_units::ByteSize;
 
 /// What a forwarder that tells paths keeps.
-pub(super) struct Paths {
+pub(crate) struct Paths {
     centrality: u64,
     capacity: u64,
     /// What the pending Interests had collected, by their slot in the PIT.
@@ -29,9 +29,9 @@ pub(super) struct Paths {
 }
 
 /// Of a Data that comes: for the policy, and for the next cache.
-pub(super) struct Place {
-    pub(super) path: Path,
-    pub(super) told: PathRecord,
+pub(crate) struct Place {
+    pub(crate) path: Path,
+    pub(crate) told: PathRecord,
 }
 
 impl Forwarder {
@@ -45,25 +45,25 @@ impl Forwarder {
 
     /// For a policy that asks for its place on the path, where the host has said no centrality: all
     /// routers are equal then.
-    pub(super) fn tell_path_if(&mut self, policy_asks: bool) {
+    pub(crate) fn tell_path_if(&mut self, policy_asks: bool) {
         if policy_asks && self.paths.is_none() {
             self.set_centrality(0);
         }
     }
 
     /// What a neighbour is told; applications are told nothing.
-    pub(super) fn path_to(&self, face: FaceId, told: Option<PathRecord>) -> Option<PathRecord> {
+    pub(crate) fn path_to(&self, face: FaceId, told: Option<PathRecord>) -> Option<PathRecord> {
         told.filter(|_| self.faces.get(face).is_some_and(|face| !face.is_local()))
     }
 }
 
 impl Paths {
-    pub(super) fn set_capacity(&mut self, capacity: ByteSize) {
+    pub(crate) fn set_capacity(&mut self, capacity: ByteSize) {
         self.capacity = capacity.bytes();
     }
 
     /// A new Interest pends.
-    pub(super) fn remember(&mut self, slot: u32, path: Option<PathRecord>) {
+    pub(crate) fn remember(&mut self, slot: u32, path: Option<PathRecord>) {
         let slot = slot as usize;
         if self.behind.len() <= slot {
             self.behind.resize(slot + 1, PathRecord::default());
@@ -72,7 +72,7 @@ impl Paths {
     }
 
     /// What the pending Interest in `slot` tells upstream.
-    pub(super) fn of_interest(&self, slot: u32) -> PathRecord {
+    pub(crate) fn of_interest(&self, slot: u32) -> PathRecord {
         self.joined(self.behind.get(slot as usize).copied().unwrap_or_default())
     }
 
@@ -88,7 +88,7 @@ impl Paths {
     }
 
     /// The place of a Data that answers the Interest in `slot`.
-    pub(super) fn of_data(&self, told: Option<PathRecord>, slot: u32) -> Place {
+    pub(crate) fn of_data(&self, told: Option<PathRecord>, slot: u32) -> Place {
         let behind = self.behind.get(slot as usize).copied().unwrap_or_default();
         let through = self.joined(behind);
         // An application tells nothing: the path begins here.
@@ -107,6 +107,6 @@ impl Paths {
 }
 
 /// What a Data from the Content Store tells that answers an Interest with this record.
-pub(super) fn answered(path: Option<PathRecord>) -> PathRecord {
+pub(crate) fn answered(path: Option<PathRecord>) -> PathRecord {
     PathRecord { centrality: path.unwrap_or_default().centrality, ..PathRecord::default() }
 }

@@ -1,8 +1,8 @@
 //! Memory of incomplete packets in reassembly: how much there is, and who loses it first.
 
-use super::Forwarder;
 use crate::drop_reason::DropReason;
 use crate::face::FaceId;
+use crate::forwarder::Forwarder;
 use larder_units::Time;
 
 impl Forwarder {
@@ -27,7 +27,7 @@ impl Forwarder {
     }
 
     /// Reassembly has outgrown its own bound: the face that holds the most loses what it holds.
-    pub(super) fn reclaim_partial(&mut self) {
+    pub(crate) fn reclaim_partial(&mut self) {
         let largest = self.partial_holders().max_by_key(|(_, bytes, _)| *bytes);
         if let Some((face, ..)) = largest {
             self.give_up_partial(face);
