@@ -1,9 +1,10 @@
-//! Files over NDN: a consumer that fetches segments with congestion control, and a producer that makes
-//! them.
+//! Files over NDN: a consumer that fetches segments with congestion control, and a producer that
+//! makes them.
 //!
 //! Both are state machines without IO and without a clock. The host (the `larder` command, or the
-//! simulator) passes packets and the time to them, and sends their packets. The crate opens no socket,
-//! registers no prefix, and keeps no packet that it has made: caching is the task of the forwarder.
+//! simulator) passes packets and the time to them, and sends their packets. The crate opens no
+//! socket, registers no prefix, and keeps no packet that it has made: caching is the task of the
+//! forwarder.
 //!
 //! Read [`Fetcher`] and [`Publisher`] first. Further algorithms implement [`CongestionControl`]; a
 //! [`CongestionSpec`] selects one by name. [`limits`] contains every limit.
@@ -51,8 +52,8 @@
 //!
 //! * Fast retransmission: losses are found by timeout only.
 //! * Pacing by a window: Interests are sent in bursts as it opens. Only a rate is paced.
-//! * A manifest for a name that ends in a version: the manifest is named by the metadata, which is not
-//!   requested then.
+//! * A manifest for a name that ends in a version: the manifest is named by the metadata, which is
+//!   not requested then.
 #![forbid(unsafe_code)]
 
 pub mod congestion;

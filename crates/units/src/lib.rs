@@ -1,9 +1,9 @@
 //! Quantities and random streams, for every layer of Larder.
 //!
-//! * [`Time`]: nanoseconds since the host's start. No crate below the hosts reads a clock; a `Time` is
-//!   an argument.
-//! * [`ByteSize`], [`BitRate`], [`Ratio`]: parsed from and printed in the notation that people write:
-//!   `64MiB`, `1Gbps`, `35%`.
+//! * [`Time`]: nanoseconds since the host's start. No crate below the hosts reads a clock; a `Time`
+//!   is an argument.
+//! * [`ByteSize`], [`BitRate`], [`Ratio`]: parsed from and printed in the notation that people
+//!   write: `64MiB`, `1Gbps`, `35%`.
 //! * [`parse_duration`] and [`format_duration`]: `10ms`, `1.5s`, `2h`, for [`std::time::Duration`].
 //! * [`Streams`] and [`Stream`]: random streams by name and seed, so that a new component does not
 //!   change the draws of others.

@@ -1,9 +1,9 @@
 //! The applications of a scenario.
 
-use super::build::{find, no_node};
 use super::caching::Placed;
+use super::file::{Requests, ScenarioError, ScenarioFile};
+use super::nodes::{find, matches, no_node};
 use super::tables::{CbrTable, RandomizeTable, TraceTable};
-use super::{Scenario, ScenarioError};
 use crate::apps::{
     Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, TraceShare, ZipfMandelbrot,
 };
@@ -28,7 +28,7 @@ pub(super) struct Served {
     unreachable: HashSet<NodeId>,
 }
 
-pub(super) fn make_producers(scenario: &Scenario, network: &mut Simulation) -> Result<Vec<Served>, ScenarioError> {
+pub(super) fn make_producers(scenario: &ScenarioFile, network: &mut Simulation) -> Result<Vec<Served>, ScenarioError> {
     let mut served = Vec::new();
     let largest =
         scenario.tables.nodes.largest_packet.map_or(larder_forwarder::limits::MAX_PACKET_BYTES as u64, ByteSize::bytes);
@@ -61,7 +61,7 @@ pub(super) fn make_producers(scenario: &Scenario, network: &mut Simulation) -> R
 }
 
 pub(super) fn make_consumers(
-    scenario: &Scenario,
+    scenario: &ScenarioFile,
     network: &mut Simulation,
     served: &[Served],
     cache_hosts: &[Placed],
@@ -96,7 +96,7 @@ pub(super) fn make_consumers(
 }
 
 struct ConsumerBuilder<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a ScenarioFile,
     network: &'a mut Simulation,
     served: &'a [Served],
     cache_hosts: Vec<Name>,
@@ -132,7 +132,7 @@ impl ConsumerBuilder<'_> {
     }
 
     /// Distributes the trace's requests to the nodes in turn.
-    fn trace(&mut self, table: &TraceTable, requests: &super::Requests) -> Result<(), ScenarioError> {
+    fn trace(&mut self, table: &TraceTable, requests: &Requests) -> Result<(), ScenarioError> {
         let (nodes, prefixes) = self.places(&table.node, &table.prefix)?;
         let step = nodes.len();
         for (first, node) in nodes.into_iter().enumerate() {
@@ -255,39 +255,5 @@ impl ConsumerBuilder<'_> {
         let known =
             if known.is_empty() { "there is no producer".to_owned() } else { format!("there is {}", known.join(", ")) };
         self.scenario.fault(&at.span(), format_args!("no producer serves {name}; {known}"))
-    }
-}
-
-/// Returns true if a name matches the pattern, in which `*` stands for any text, even an empty one.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(first) else { return false };
-    let parts: Vec<&str> = rest.split('*').collect();
-    let Some((last, middle)) = parts.split_last() else { return true };
-    for part in middle {
-        let Some(at) = name.find(part) else { return false };
-        name = &name[at + part.len()..];
-    }
-    name.ends_with(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn a_star_stands_for_any_text() {
-        for (pattern, name, expected) in [
-            ("c*", "c1", true),
-            ("c*", "d1", false),
-            ("*", "", true),
-            ("a*b*c", "a-b-b-c", true),
-            ("a*b*c", "a-b", false),
-            ("a*a", "a", false),
-            ("c1", "c1", true),
-            ("c1", "c11", false),
-        ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
-        }
     }
 }

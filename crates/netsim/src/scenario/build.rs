@@ -2,15 +2,15 @@
 
 use super::apps::{make_consumers, make_producers};
 use super::caching::{self, Caches};
+use super::file::{ScenarioError, ScenarioFile};
 use super::http::{PlacedHost, make_hosts};
-use super::tables::{FaultTable, NodeTable, OneNodeTable, StoreTable};
-use super::{Scenario, ScenarioError};
+use super::nodes::{find_at, no_node, node_config, own_tables};
+use super::tables::{FaultTable, OneNodeTable};
 use crate::apps::Cbr;
-use crate::{AppId, Fault, LinkId, NodeConfig, NodeId, Simulation, Topology};
+use crate::{AppId, Fault, LinkId, Simulation, Topology};
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 use larder_units::{Time, format_duration};
-use std::fmt::Display;
 use std::ops::Range;
 use toml::Spanned;
 
@@ -39,7 +39,7 @@ impl Built {
     }
 }
 
-pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, ScenarioError> {
+pub(super) fn build(scenario: &ScenarioFile, seed: u64) -> Result<Built, ScenarioError> {
     let mut network = Simulation::new(seed);
     let topology = topology(scenario, &network)?;
     let caches = caching::place(scenario, &topology)?;
@@ -62,7 +62,7 @@ pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, ScenarioErr
 // ---- Nodes and links ----
 
 fn make_nodes(
-    scenario: &Scenario,
+    scenario: &ScenarioFile,
     topology: &Topology,
     caches: &Caches,
     network: &mut Simulation,
@@ -84,39 +84,6 @@ fn make_nodes(
     Ok(())
 }
 
-/// The `[[node]]` tables by name.
-pub(super) fn own_tables(scenario: &Scenario) -> HashMap<&str, &OneNodeTable, FixedState> {
-    scenario.tables.node.iter().map(|one| (one.name.get_ref().as_str(), one)).collect()
-}
-
-/// Returns the configuration of a node: that of `[nodes]`, overridden by the node's own table.
-pub(super) fn node_config(scenario: &Scenario, own: Option<&OneNodeTable>) -> NodeConfig {
-    let all = with(NodeConfig::default(), &scenario.tables.nodes);
-    match own {
-        None => all,
-        Some(OneNodeTable { policy, content_store, strategy, .. }) => {
-            let (policy, content_store, strategy) = (policy.clone(), *content_store, strategy.clone());
-            with(all, &NodeTable { policy, content_store, strategy, largest_packet: None })
-        }
-    }
-}
-
-fn with(mut config: NodeConfig, table: &NodeTable) -> NodeConfig {
-    if let Some(policy) = &table.policy {
-        config.policy = policy.clone();
-    }
-    if let Some(strategy) = &table.strategy {
-        config.strategy = Some(strategy.clone());
-    }
-    if let Some(largest) = table.largest_packet {
-        config.max_packet_bytes = usize::try_from(largest.bytes()).unwrap_or(usize::MAX);
-    }
-    if let Some(StoreTable(capacity)) = table.content_store {
-        config.capacity = capacity;
-    }
-    config
-}
-
 /// A generated or read topology: its position in the file, the name of its table, and the topology.
 type Shape = (Range<usize>, &'static str, Topology);
 
@@ -125,7 +92,7 @@ fn shape<T>(name: &'static str, table: &Option<Spanned<T>>, make: impl Fn(&T) ->
 }
 
 /// Returns the shape that the scenario requests, or an empty topology.
-fn requested_shape(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
+fn requested_shape(scenario: &ScenarioFile, network: &Simulation) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
     let shape_stream = || network.streams().stream("topology");
     let mut shapes: Vec<Shape> = Vec::new();
@@ -155,7 +122,7 @@ fn requested_shape(scenario: &Scenario, network: &Simulation) -> Result<Topology
 }
 
 /// Returns the requested topology, with the nodes and links that are listed one by one.
-fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
+fn topology(scenario: &ScenarioFile, network: &Simulation) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
     let mut topology = requested_shape(scenario, network)?;
     if topology.nodes.len() > crate::limits::NODES {
@@ -211,7 +178,7 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
 
 // ---- Faults ----
 
-fn plan_faults(scenario: &Scenario, network: &mut Simulation) -> Result<(), ScenarioError> {
+fn plan_faults(scenario: &ScenarioFile, network: &mut Simulation) -> Result<(), ScenarioError> {
     for spanned in &scenario.tables.fault {
         let (span, table) = (spanned.span(), spanned.get_ref());
         let link = |ends: &Option<[String; 2]>| {
@@ -244,7 +211,7 @@ fn plan_faults(scenario: &Scenario, network: &mut Simulation) -> Result<(), Scen
 }
 
 fn find_link(
-    scenario: &Scenario,
+    scenario: &ScenarioFile,
     network: &Simulation,
     span: &Range<usize>,
     ends: &[String; 2],
@@ -253,30 +220,4 @@ fn find_link(
     let channel = network.channels().find(|(_, channel)| channel.ends() == (a, b));
     let link = channel.map(|(id, _)| LinkId(id.0 / 2));
     link.ok_or_else(|| scenario.fault(span, format_args!("no link between {} and {}", ends[0], ends[1])))
-}
-
-pub(super) fn find(scenario: &Scenario, network: &Simulation, name: &Spanned<String>) -> Result<NodeId, ScenarioError> {
-    find_at(scenario, network, &name.span(), name.get_ref())
-}
-
-fn find_at(
-    scenario: &Scenario,
-    network: &Simulation,
-    span: &Range<usize>,
-    name: &str,
-) -> Result<NodeId, ScenarioError> {
-    network.node(name).ok_or_else(|| no_node(scenario, span, name, network.nodes().map(|node| network.node_name(node))))
-}
-
-pub(super) fn no_node(
-    scenario: &Scenario,
-    span: &Range<usize>,
-    name: &str,
-    known: impl Iterator<Item = impl Display>,
-) -> ScenarioError {
-    let near = |known: &String| strsim::jaro(known, name);
-    let best = known.map(|name| name.to_string()).max_by(|a, b| near(a).total_cmp(&near(b)));
-    let suggestion =
-        best.filter(|best| near(best) > 0.6).map_or(String::new(), |best| format!("; did you mean `{best}`?"));
-    scenario.fault(span, format_args!("no node `{name}`{suggestion}"))
 }

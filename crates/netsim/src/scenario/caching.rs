@@ -1,9 +1,9 @@
 //! The placement of caches: which nodes have one, their capacities, and the caches of hash routing.
 
-use super::apps::matches;
-use super::build::{no_node, node_config, own_tables};
-use super::tables::{CachesAt, CachingTable, RoutingTable, StoreTable};
-use super::{Scenario, ScenarioError};
+use super::file::{ScenarioError, ScenarioFile};
+use super::nodes::{matches, no_node, node_config, own_tables};
+use super::tables::{CachesAt, CachingTable, RoutingTable};
+use super::values::StoreTable;
 use crate::apps::CacheHost;
 use crate::{AppId, Capacity, Simulation, Topology};
 use larder_packet::Name;
@@ -38,7 +38,7 @@ pub(super) struct Placed {
 }
 
 /// Computes the placement of caches.
-pub(super) fn place(scenario: &Scenario, topology: &Topology) -> Result<Caches, ScenarioError> {
+pub(super) fn place(scenario: &ScenarioFile, topology: &Topology) -> Result<Caches, ScenarioError> {
     let Some(spanned) = &scenario.tables.caching else {
         return Ok(Caches { at: None, each: None, routing: RoutingTable::OnPath });
     };
@@ -67,7 +67,7 @@ pub(super) fn place(scenario: &Scenario, topology: &Topology) -> Result<Caches, 
 }
 
 fn named(
-    scenario: &Scenario,
+    scenario: &ScenarioFile,
     table: &Spanned<CachingTable>,
     topology: &Topology,
     patterns: &[String],
@@ -84,7 +84,7 @@ fn named(
 }
 
 /// The nodes with applications.
-fn with_apps(scenario: &Scenario, topology: &Topology, consumers: bool, producers: bool) -> HashSet<String> {
+fn with_apps(scenario: &ScenarioFile, topology: &Topology, consumers: bool, producers: bool) -> HashSet<String> {
     let tables = &scenario.tables;
     let asking = tables.cbr.iter().map(|table| &table.node).chain(tables.fetch.iter().map(|table| &table.node));
     let asking = asking.chain(tables.window.iter().map(|table| &table.node));
@@ -101,7 +101,7 @@ fn with_apps(scenario: &Scenario, topology: &Topology, consumers: bool, producer
 
 /// With hash routing, adds a cache host at each cache.
 pub(super) fn make_cache_hosts(
-    scenario: &Scenario,
+    scenario: &ScenarioFile,
     caches: &Caches,
     network: &mut Simulation,
 ) -> Result<Vec<Placed>, ScenarioError> {

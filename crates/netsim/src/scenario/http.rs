@@ -1,9 +1,8 @@
 //! The HTTP hosts of a scenario.
 
-use super::apps::matches;
-use super::build::{find, no_node};
+use super::file::{ScenarioError, ScenarioFile};
+use super::nodes::{find, matches, no_node};
 use super::tables::{HttpClientTable, HttpRandomizeTable};
-use super::{Scenario, ScenarioError};
 use crate::apps::{Names, ZipfMandelbrot};
 use crate::tcp::{CacheConfig, ClientConfig, Congestion, HostId, OriginConfig, TcpConfig};
 use crate::{ConfigError, NodeId, Simulation, limits};
@@ -27,7 +26,7 @@ pub(super) enum HostKind {
 }
 
 /// Adds origins, then the caches behind them, then clients.
-pub(super) fn make_hosts(scenario: &Scenario, network: &mut Simulation) -> Result<Vec<PlacedHost>, ScenarioError> {
+pub(super) fn make_hosts(scenario: &ScenarioFile, network: &mut Simulation) -> Result<Vec<PlacedHost>, ScenarioError> {
     let mut builder = HostBuilder { scenario, network, hosts: Vec::new(), servers: Vec::new(), labels: HashMap::new() };
     for table in &scenario.tables.http_origin {
         let node = builder.server_at(&table.node)?;
@@ -46,7 +45,7 @@ fn tcp(congestion: Congestion) -> TcpConfig {
 }
 
 struct HostBuilder<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a ScenarioFile,
     network: &'a mut Simulation,
     hosts: Vec<PlacedHost>,
     /// Origins and caches, at most one per node.

@@ -1,9 +1,9 @@
 //! The tables of a scenario file.
 
 use super::values::*;
-use crate::link::{CoDel, Depth, Loss, Queueing, Red};
+use crate::LinkConfig;
+use crate::link::{CoDel, Loss, Queueing, Red};
 use crate::tcp::Congestion;
-use crate::{Capacity, LinkConfig};
 use larder_packet::Name;
 use larder_policy::Spec;
 use larder_transfer::CongestionSpec;
@@ -126,10 +126,6 @@ pub(super) enum RoutingTable {
     Hash,
 }
 
-/// A Content Store's capacity: `"64MiB"` or `"1000 packets"`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StoreTable(pub(super) Capacity);
-
 /// The configuration of a link.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "WrittenLink")]
@@ -188,9 +184,6 @@ struct BurstTable {
     #[serde(default = "certain", deserialize_with = "probability")]
     bad: f64,
 }
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct QueueDepth(pub(super) Depth);
 
 impl TryFrom<WrittenLink> for LinkTable {
     type Error = &'static str;

@@ -1,7 +1,6 @@
 //! The notation of values in a scenario file: quantities with units, probabilities, counts within
 //! limits.
 
-use super::tables::{QueueDepth, StoreTable};
 use crate::link::Depth;
 use crate::{Capacity, limits};
 use larder_packet::Name;
@@ -11,6 +10,14 @@ use serde::{Deserialize, Deserializer};
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// A Content Store's capacity: `"64MiB"` or `"1000 packets"`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoreTable(pub(super) Capacity);
+
+/// The capacity of a queue: `"100 packets"` or a number of bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueueDepth(pub(super) Depth);
 
 impl<'de> Deserialize<'de> for StoreTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -24,7 +24,7 @@
 //! acknowledgements and a scoreboard.
 
 use super::rate::Sample;
-use super::sender::{State, Window};
+use super::window::{State, Window};
 use larder_units::{Stream, Time};
 use std::collections::VecDeque;
 use std::time::Duration;

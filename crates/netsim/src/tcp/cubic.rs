@@ -21,7 +21,7 @@
 //! `larder-transfer` has another CUBIC for NDN: it handles marks, Nacks and timeouts of single
 //! segments, and has no cumulative acknowledgements.
 
-use super::sender::Window;
+use super::window::Window;
 use larder_units::Time;
 use std::time::Duration;
 

@@ -44,6 +44,7 @@ mod receiver;
 mod rtt;
 mod segment;
 mod sender;
+mod window;
 
 pub use connections::HostId;
 pub(crate) use connections::NetworkContext;

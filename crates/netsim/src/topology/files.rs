@@ -4,11 +4,11 @@
 //! The scenario gives the properties of links that a file leaves out. Nodes keep the order of the
 //! file. Each reader accepts any bytes: an error names the line in one line of text.
 
+use super::error::TopologyError;
 use super::{Topology, graphml, lines};
 use crate::limits;
 use crate::link::LinkConfig;
 use serde::Deserialize;
-use std::fmt;
 
 /// The format of a topology file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -26,39 +26,6 @@ pub enum FileFormat {
     /// GraphML of the Internet Topology Zoo (Knight et al., JSAC 29, 2011).
     Graphml,
 }
-
-/// A topology file that cannot be read, with the line and the problem.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopologyError {
-    /// The line from 1, or 0 for the whole file.
-    pub line: usize,
-    /// One line of text.
-    pub problem: String,
-}
-
-impl TopologyError {
-    /// Escapes line breaks, which quoted text of the file may contain.
-    pub(super) fn new(line: usize, problem: impl Into<String>) -> Self {
-        let problem: String = problem.into();
-        let problem = problem.chars().flat_map(|c| {
-            let escaped = c.is_control().then(|| c.escape_default());
-            let plain = (!c.is_control()).then_some(c);
-            escaped.into_iter().flatten().chain(plain)
-        });
-        TopologyError { line, problem: problem.collect() }
-    }
-}
-
-impl fmt::Display for TopologyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => f.write_str(&self.problem),
-            line => write!(f, "line {line}: {}", self.problem),
-        }
-    }
-}
-
-impl std::error::Error for TopologyError {}
 
 impl FileFormat {
     /// Guesses the format from the file's name, or else from its beginning.

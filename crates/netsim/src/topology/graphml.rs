@@ -9,7 +9,7 @@
 //! highest rate.
 
 use super::Topology;
-use super::files::TopologyError;
+use super::error::TopologyError;
 use super::lines::Places;
 use crate::link::LinkConfig;
 use foldhash::fast::FixedState;

@@ -1,7 +1,7 @@
 //! Topology files with one line per node or link: ndnSIM's and Rocketfuel's.
 
 use super::Topology;
-use super::files::TopologyError;
+use super::error::TopologyError;
 use crate::link::{Depth, LinkConfig, Queueing};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;

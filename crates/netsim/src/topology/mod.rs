@@ -1,10 +1,12 @@
 //! Topologies: named nodes and the links between them, generated or from files.
 
+mod error;
 mod files;
 mod graphml;
 mod lines;
 
-pub use files::{FileFormat, TopologyError};
+pub use error::TopologyError;
+pub use files::FileFormat;
 
 use crate::error::ConfigError;
 use crate::limits;

@@ -9,13 +9,13 @@
 //! Deviation: a timeout does not return to slow start, since NDN has no other sign of loss. The
 //! window counts segments, not bytes. O(1).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "aimd",
-    says: "additive increase, multiplicative decrease, as TCP Reno and ndncatchunks",
+    description: "additive increase, multiplicative decrease, as TCP Reno and ndncatchunks",
     parameters: &[
         Parameter::number("increase", 1.0, 0.01, 100.0, "segments per round trip"),
         Parameter::number("decrease", 0.5, 0.01, 0.99, "the window's factor at congestion"),

@@ -14,7 +14,7 @@
 //! window may be too small for the other Data (BBR-CD, MILCOM 2021, solves this; it is missing
 //! here). The window counts segments, not bytes. O(1) per Data.
 
-use super::spec::Entry;
+use super::entry::Entry;
 use super::{Answer, Congestion, CongestionControl};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW};
 use larder_units::Time;
@@ -39,7 +39,7 @@ const LEAST_ROUND: Duration = Duration::from_millis(1);
 
 pub(super) const ENTRY: Entry = Entry {
     name: "bbr",
-    says: "paces at the measured rate of the bottleneck (Cardwell et al. 2016)",
+    description: "paces at the measured rate of the bottleneck (Cardwell et al. 2016)",
     parameters: &[],
     build: |_| Box::new(Bbr::new()),
 };

@@ -10,7 +10,7 @@
 //! Deviations: the increase of a round trip is spread over its Data (as in Linux), and slow start
 //! lasts until the first sign, without a limit. The window counts segments, not bytes. O(1).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 
@@ -23,7 +23,7 @@ const LOW_WINDOW: f64 = 14.0;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "bic",
-    says: "binary search for the window (Xu et al. 2004)",
+    description: "binary search for the window (Xu et al. 2004)",
     parameters: &[Parameter::number("beta", 0.125, 0.01, 0.99, "share of the window that congestion takes")],
     build: |given| Box::new(Bic::new(given.number("beta"))),
 };

@@ -17,7 +17,7 @@
 //!
 //! Complexity: a few multiplications per answer, and one cube root per reduction.
 
-use super::spec::Entry;
+use super::entry::Entry;
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 use larder_units::Time;
@@ -41,7 +41,7 @@ const CONSERVATIVE_ROUNDS: u32 = 5;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "cubic",
-    says: "CUBIC with HyStart++ (RFC 9438, RFC 9406)",
+    description: "CUBIC with HyStart++ (RFC 9438, RFC 9406)",
     parameters: &[],
     build: |_| Box::new(Cubic::new()),
 };

@@ -11,7 +11,7 @@
 //! Data states a rate. A path that states none leaves it so, and each Data then raises it by one
 //! Interest per second, as `rate` does. The rate counts Interests, not bytes. O(1).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
 
 /// The least rate in Interests per second. A consumer that sends nothing would receive no new rate.
@@ -19,7 +19,7 @@ const LEAST: f64 = 1.0;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "explicit",
-    says: "the rate that the path grants (as MIRCC and extended HoBHIS)",
+    description: "the rate that the path grants (as MIRCC and extended HoBHIS)",
     parameters: &[
         Parameter::number("start", 200.0, LEAST, 1e9, "initial Interests per second, until the path states a rate"),
         Parameter::number("most", 1e6, LEAST, 1e9, "maximum of Interests per second"),
@@ -85,6 +85,6 @@ mod tests {
         explicit.on_congestion(&congestion(Time::from_secs(1), 600));
         assert_eq!(explicit.rate(), Some(150.0));
         explicit.on_answer(&answer(Time::from_secs(1), 1));
-        assert_eq!(explicit.rate(), Some(151.0), "a path that says nothing");
+        assert_eq!(explicit.rate(), Some(151.0), "a path that description nothing");
     }
 }

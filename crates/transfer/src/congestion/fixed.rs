@@ -1,13 +1,13 @@
 //! fixed: a constant window, for links of known capacity and for measurements without a control
 //! loop (as `ndnd cat`).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl};
 use crate::limits::MAX_WINDOW;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "fixed",
-    says: "a constant window",
+    description: "a constant window",
     parameters: &[Parameter::number("window", 64.0, 1.0, MAX_WINDOW as f64, "segments in flight")],
     build: |given| Box::new(FixedWindow::new(given.number("window") as usize)),
 };

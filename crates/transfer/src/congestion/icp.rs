@@ -12,7 +12,7 @@
 //! window, in which a queue hardly moves). τ is at least 2 ms above R_min, a delay that a host can
 //! cause without a queue. The window counts segments, not bytes. O(1), 20 pairs.
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 use larder_units::Time;
@@ -27,7 +27,7 @@ const LEAST_MARGIN: Duration = Duration::from_millis(2);
 
 pub(super) const ENTRY: Entry = Entry {
     name: "icp",
-    says: "delay-based additive increase, multiplicative decrease (Carofiglio et al. 2012)",
+    description: "delay-based additive increase, multiplicative decrease (Carofiglio et al. 2012)",
     parameters: &[
         Parameter::number("eta", 1.0, 0.01, 100.0, "segments per round trip"),
         Parameter::number("beta", 0.5, 0.01, 0.99, "the window's factor at congestion"),

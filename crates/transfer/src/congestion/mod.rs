@@ -20,6 +20,7 @@ mod aimd;
 mod bbr;
 mod bic;
 mod cubic;
+mod entry;
 mod explicit;
 mod fixed;
 mod icp;

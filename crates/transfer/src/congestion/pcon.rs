@@ -11,14 +11,14 @@
 //! counts segments, not bytes. O(1).
 
 use super::bic::Bic;
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, Signal};
 use larder_units::Time;
 use std::time::Duration;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "pcon",
-    says: "BIC on congestion marks and Nacks (Schneider et al. 2016)",
+    description: "BIC on congestion marks and Nacks (Schneider et al. 2016)",
     parameters: &[
         Parameter::number("beta", 0.125, 0.01, 0.99, "share of the window that a mark takes"),
         Parameter::number(

@@ -15,7 +15,7 @@
 //! needs `once`. There is no window: the fetcher's window limits what is in flight. The rate counts
 //! Interests, not bytes. O(1).
 
-use super::spec::{Entry, Parameter};
+use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
 
 /// The least rate in Interests per second (section III.A).
@@ -23,7 +23,7 @@ const LEAST: f64 = 1.0;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "rate",
-    says: "a rate that Data raise and Nacks lower (Kato et al. 2018)",
+    description: "a rate that Data raise and Nacks lower (Kato et al. 2018)",
     parameters: &[
         Parameter::number("start", 200.0, LEAST, 1e9, "initial Interests per second"),
         Parameter::number("most", 1e6, LEAST, 1e9, "maximum of Interests per second: the link's"),

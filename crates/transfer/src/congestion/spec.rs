@@ -8,6 +8,7 @@
 //! The table below is the only list of them. The parser, its errors and the list of the command
 //! line come from it.
 
+use super::entry::{Entry, Given, Parameter};
 use super::{CongestionControl, aimd, bbr, bic, cubic, explicit, fixed, icp, pcon, rate};
 use std::fmt;
 use std::str::FromStr;
@@ -25,78 +26,6 @@ static ALGORITHMS: &[Entry] = &[
     rate::ENTRY,
 ];
 
-/// One algorithm.
-pub(super) struct Entry {
-    pub(super) name: &'static str,
-    pub(super) says: &'static str,
-    pub(super) parameters: &'static [Parameter],
-    /// Creates a control; the values are within their ranges.
-    pub(super) build: fn(&Given<'_>) -> Box<dyn CongestionControl>,
-}
-
-/// A parameter of an algorithm.
-pub(super) struct Parameter {
-    name: &'static str,
-    says: &'static str,
-    kind: Kind,
-}
-
-enum Kind {
-    Number {
-        default: f64,
-        least: f64,
-        most: f64,
-    },
-    /// A choice of words; the first one is the default.
-    Choice(&'static [&'static str]),
-}
-
-impl Parameter {
-    pub(super) const fn number(name: &'static str, default: f64, least: f64, most: f64, says: &'static str) -> Self {
-        Parameter { name, says, kind: Kind::Number { default, least, most } }
-    }
-
-    pub(super) const fn choice(name: &'static str, words: &'static [&'static str], says: &'static str) -> Self {
-        Parameter { name, says, kind: Kind::Choice(words) }
-    }
-
-    /// Parses a value: a number, or the index of a word.
-    fn read(&self, text: &str) -> Option<f64> {
-        match self.kind {
-            Kind::Number { least, most, .. } => text.parse().ok().filter(|value| (least..=most).contains(value)),
-            Kind::Choice(words) => words.iter().position(|word| *word == text).map(|at| at as f64),
-        }
-    }
-
-    fn default(&self) -> f64 {
-        match self.kind {
-            Kind::Number { default, .. } => default,
-            Kind::Choice(_) => 0.0,
-        }
-    }
-
-    fn range(&self) -> String {
-        match self.kind {
-            Kind::Number { least, most, .. } => format!("a number from {least} to {most}"),
-            Kind::Choice(words) => format!("one of {}", words.join(", ")),
-        }
-    }
-}
-
-/// The arguments of a spec, with defaults for the others.
-pub(super) struct Given<'a>(&'a CongestionSpec);
-
-impl Given<'_> {
-    pub(super) fn number(&self, name: &str) -> f64 {
-        let parameter = self.0.entry.parameters.iter().position(|parameter| parameter.name == name);
-        parameter.map_or(f64::NAN, |at| self.0.values[at])
-    }
-
-    pub(super) fn choice(&self, name: &str) -> usize {
-        self.number(name) as usize
-    }
-}
-
 /// A congestion control by name, parsed and checked. It can be built for any number of transfers.
 #[derive(Clone)]
 pub struct CongestionSpec {
@@ -110,7 +39,7 @@ pub struct CongestionSpec {
 impl CongestionSpec {
     /// Creates a control for one transfer.
     pub fn build(&self) -> Box<dyn CongestionControl> {
-        (self.entry.build)(&Given(self))
+        (self.entry.build)(&Given { entry: self.entry, values: &self.values })
     }
 }
 
@@ -176,8 +105,9 @@ impl FromStr for CongestionSpec {
 /// Every congestion control: its name, and its description with its parameters, in one line.
 pub fn congestion_controls() -> impl Iterator<Item = (&'static str, String)> {
     ALGORITHMS.iter().map(|entry| {
-        let parameters = entry.parameters.iter().map(|parameter| format!("; {}: {}", parameter.name, parameter.says));
-        (entry.name, format!("{}{}", entry.says, parameters.collect::<String>()))
+        let parameters =
+            entry.parameters.iter().map(|parameter| format!("; {}: {}", parameter.name, parameter.description));
+        (entry.name, format!("{}{}", entry.description, parameters.collect::<String>()))
     })
 }
 
@@ -213,10 +143,10 @@ mod tests {
 
     #[test]
     fn every_algorithm_is_made_by_its_name_and_prints_as_it_was_given() {
-        for (name, says) in congestion_controls() {
+        for (name, description) in congestion_controls() {
             let spec: CongestionSpec = name.parse().unwrap();
             assert_eq!(spec.to_string(), name);
-            assert!(spec.build().window() >= 1 && !says.is_empty());
+            assert!(spec.build().window() >= 1 && !description.is_empty());
         }
         let spec: CongestionSpec = " rate( start = 300, nack=step )".parse().unwrap();
         assert_eq!(spec.to_string(), "rate(start=300,nack=step)");

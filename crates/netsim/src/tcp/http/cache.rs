@@ -6,8 +6,9 @@
 //! With collapsing, requests for an object in flight join its fetch, as in Larder's node (and in
 //! Squid if configured). Without it, each of them is a miss. Objects are always fresh.
 
-use super::{HEAD_BYTES, HostId, Message, Net, TcpEvent};
+use super::host_context::{HEAD_BYTES, HostContext};
 use crate::error::ConfigError;
+use crate::tcp::connections::{HostId, Message, TcpEvent};
 use crate::tcp::segment::EndId;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -76,7 +77,7 @@ impl Cache {
         (self.engine.len(), self.engine.used())
     }
 
-    pub(super) fn on_tcp_event(&mut self, net: &mut Net<'_, '_>, end: EndId, event: TcpEvent) {
+    pub(super) fn on_tcp_event(&mut self, net: &mut HostContext<'_, '_>, end: EndId, event: TcpEvent) {
         match event {
             TcpEvent::Bytes { message: Message::Request { object }, is_all: true, .. } => {
                 self.on_request(net, end, object)
@@ -89,7 +90,7 @@ impl Cache {
         }
     }
 
-    fn on_request(&mut self, net: &mut Net<'_, '_>, end: EndId, object: u64) {
+    fn on_request(&mut self, net: &mut HostContext<'_, '_>, end: EndId, object: u64) {
         net.counters.requests += 1;
         if let Some((slot, body)) = self.index.get(&object).copied() {
             net.counters.hits += 1;
@@ -115,7 +116,7 @@ impl Cache {
         net.request(upstream, object);
     }
 
-    fn on_response(&mut self, net: &mut Net<'_, '_>, upstream: EndId, body: u64, bytes: u64, is_all: bool) {
+    fn on_response(&mut self, net: &mut HostContext<'_, '_>, upstream: EndId, body: u64, bytes: u64, is_all: bool) {
         let Some(fetch) = self.fetches.get_mut(&upstream.number) else { return };
         fetch.received += bytes;
         let begins = fetch.body.replace(body).is_none();
@@ -144,7 +145,7 @@ impl Cache {
         Some(fetch)
     }
 
-    fn store(&mut self, net: &mut Net<'_, '_>, object: u64, body: u64) {
+    fn store(&mut self, net: &mut HostContext<'_, '_>, object: u64, body: u64) {
         let now = net.now();
         // Without collapsing, another fetch may have stored it.
         if self.index.contains_key(&object) || !self.engine.admit_or_fill(object, body, now) {
@@ -172,7 +173,7 @@ impl Cache {
 
     /// Handles a closed connection. If the upstream closed it, the waiting clients' connections are
     /// closed.
-    fn on_closed(&mut self, net: &mut Net<'_, '_>, end: EndId) {
+    fn on_closed(&mut self, net: &mut HostContext<'_, '_>, end: EndId) {
         net.close(end);
         self.idle.retain(|idle| *idle != end);
         if end.number.is_multiple_of(2)

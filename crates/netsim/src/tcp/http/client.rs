@@ -1,9 +1,10 @@
 //! A client: requests objects one after the other, or at a rate, over new or persistent
 //! connections.
 
-use super::{HEAD_BYTES, HostId, Message, Net, TcpEvent};
+use super::host_context::{HEAD_BYTES, HostContext};
 use crate::apps::Names;
 use crate::limits;
+use crate::tcp::connections::{HostId, Message, TcpEvent};
 use crate::tcp::segment::EndId;
 use larder_units::{Stream, Time};
 use std::collections::VecDeque;
@@ -75,7 +76,7 @@ impl Client {
         self.next
     }
 
-    pub(super) fn on_timer(&mut self, net: &mut Net<'_, '_>) {
+    pub(super) fn on_timer(&mut self, net: &mut HostContext<'_, '_>) {
         self.next = None;
         if self.ask(net)
             && let Some(frequency) = self.config.frequency
@@ -88,7 +89,7 @@ impl Client {
     }
 
     /// Makes one request more; returns false if there are no more.
-    fn ask(&mut self, net: &mut Net<'_, '_>) -> bool {
+    fn ask(&mut self, net: &mut HostContext<'_, '_>) -> bool {
         let left = self.config.requests.is_none_or(|requests| self.asked < requests);
         let Some(object) = left.then(|| self.config.objects.next(self.asked, &mut self.stream)).flatten() else {
             return false;
@@ -104,7 +105,7 @@ impl Client {
         true
     }
 
-    fn dispatch(&mut self, net: &mut Net<'_, '_>) {
+    fn dispatch(&mut self, net: &mut HostContext<'_, '_>) {
         while self.busy.len() < self.config.connections
             && let Some((at, object)) = self.waiting.pop_front()
         {
@@ -117,7 +118,7 @@ impl Client {
         }
     }
 
-    pub(super) fn on_tcp_event(&mut self, net: &mut Net<'_, '_>, end: EndId, event: TcpEvent) {
+    pub(super) fn on_tcp_event(&mut self, net: &mut HostContext<'_, '_>, end: EndId, event: TcpEvent) {
         match event {
             TcpEvent::Bytes { message: Message::Response { .. }, bytes, is_all } => {
                 let Some(place) = self.busy.iter().position(|asked| asked.end == end) else { return };
@@ -151,7 +152,7 @@ impl Client {
     }
 
     /// Uses a connection that became free.
-    fn request_next(&mut self, net: &mut Net<'_, '_>) {
+    fn request_next(&mut self, net: &mut HostContext<'_, '_>) {
         self.dispatch(net);
         if self.config.frequency.is_none() && self.next.is_none() {
             // A timer starts the next request, so that a client whose requests all fail at once

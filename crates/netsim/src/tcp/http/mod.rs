@@ -3,13 +3,15 @@
 
 mod cache;
 mod client;
+mod host_context;
 
 pub use cache::CacheConfig;
 pub use client::ClientConfig;
+pub use host_context::HttpCounters;
 
+use super::TcpConfig;
 use super::connections::{Connections, HostId, Message, NetworkContext, TcpEvent};
 use super::segment::EndId;
-use super::{TcpConfig, TcpCounters};
 use crate::error::ConfigError;
 use crate::frame::Frame;
 use crate::node::NodeId;
@@ -17,66 +19,14 @@ use cache::Cache;
 use client::Client;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use host_context::{HEAD_BYTES, HostContext};
 use larder_units::{ByteSize, Streams, Time};
-
-/// Bytes of a request: wget's for a short name.
-const REQUEST_BYTES: u64 = 150;
-
-/// Bytes of a response's head: lighttpd's.
-const HEAD_BYTES: u64 = 250;
 
 /// The configuration of an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OriginConfig {
     /// The body size of every object.
     pub body: ByteSize,
-}
-
-/// The counters of a host.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct HttpCounters {
-    /// Requests sent (client) or received (cache, origin).
-    pub requests: u64,
-    /// Complete responses (client), or started ones (cache, origin).
-    pub responses: u64,
-    /// For a client: requests whose connection failed or closed too early.
-    pub failures: u64,
-    /// For a client: bytes of bodies.
-    pub bytes: u64,
-    /// For a client: the sum of the seconds from the request to the last byte, over all complete
-    /// responses. The wait for a connection is included.
-    pub seconds: f64,
-    /// Opened connections.
-    pub connections: u64,
-    /// For a cache: requests for stored objects.
-    pub hits: u64,
-    /// For a cache: requests that joined a fetch in flight.
-    pub joined: u64,
-    /// For a cache: requests that it sent upstream.
-    pub misses: u64,
-    /// For a cache: evicted objects.
-    pub evictions: u64,
-    /// The counters of its TCP senders.
-    pub tcp: TcpCounters,
-}
-
-impl HttpCounters {
-    /// What was counted since an earlier reading.
-    pub fn since(&self, before: &HttpCounters) -> HttpCounters {
-        HttpCounters {
-            requests: self.requests - before.requests,
-            responses: self.responses - before.responses,
-            failures: self.failures - before.failures,
-            bytes: self.bytes - before.bytes,
-            seconds: self.seconds - before.seconds,
-            connections: self.connections - before.connections,
-            hits: self.hits - before.hits,
-            joined: self.joined - before.joined,
-            misses: self.misses - before.misses,
-            evictions: self.evictions - before.evictions,
-            tcp: self.tcp.since(&before.tcp),
-        }
-    }
 }
 
 enum Role {
@@ -98,46 +48,6 @@ pub(crate) struct TcpHosts {
     /// The number of hosts at each node.
     counts: HashMap<u32, u32, FixedState>,
     connections: Connections,
-}
-
-/// What a host can use during a call: its connections, its counters, the network.
-struct Net<'a, 'w> {
-    connections: &'a mut Connections,
-    context: &'a mut NetworkContext<'w>,
-    counters: &'a mut HttpCounters,
-    host: HostId,
-}
-
-impl Net<'_, '_> {
-    fn now(&self) -> Time {
-        self.context.now
-    }
-
-    fn open(&mut self, to: HostId) -> Option<EndId> {
-        let opened = self.connections.open(self.context, self.host, to);
-        self.counters.connections += u64::from(opened.is_some());
-        opened
-    }
-
-    fn request(&mut self, end: EndId, object: u64) {
-        self.connections.begin(end, REQUEST_BYTES, Message::Request { object });
-        self.connections.write(self.context, end, REQUEST_BYTES);
-    }
-
-    /// Begins a response of which this many bytes are available, including the head.
-    fn respond(&mut self, end: EndId, object: u64, body: u64, there: u64) {
-        self.counters.responses += 1;
-        self.connections.begin(end, HEAD_BYTES + body, Message::Response { object, body });
-        self.connections.write(self.context, end, there);
-    }
-
-    fn write(&mut self, end: EndId, bytes: u64) {
-        self.connections.write(self.context, end, bytes);
-    }
-
-    fn close(&mut self, end: EndId) {
-        self.connections.close(self.context, end);
-    }
 }
 
 impl TcpHosts {
@@ -267,9 +177,14 @@ impl TcpHosts {
         self.connections.flush(context, end);
     }
 
-    fn act(&mut self, context: &mut NetworkContext<'_>, host: HostId, act: impl FnOnce(&mut Role, &mut Net<'_, '_>)) {
+    fn act(
+        &mut self,
+        context: &mut NetworkContext<'_>,
+        host: HostId,
+        act: impl FnOnce(&mut Role, &mut HostContext<'_, '_>),
+    ) {
         let Host { role, counters, .. } = &mut self.hosts[host.0 as usize];
-        act(role, &mut Net { connections: &mut self.connections, context, counters, host });
+        act(role, &mut HostContext { connections: &mut self.connections, context, counters, host });
         self.plan(context, host);
     }
 
@@ -294,7 +209,7 @@ impl TcpHosts {
 }
 
 impl Role {
-    fn on_tcp_event(&mut self, net: &mut Net<'_, '_>, end: EndId, event: TcpEvent) {
+    fn on_tcp_event(&mut self, net: &mut HostContext<'_, '_>, end: EndId, event: TcpEvent) {
         match self {
             Role::Client(client) => client.on_tcp_event(net, end, event),
             Role::Cache(cache) => cache.on_tcp_event(net, end, event),

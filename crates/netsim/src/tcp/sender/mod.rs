@@ -17,14 +17,13 @@ mod losses;
 mod sending;
 mod window;
 
-pub(super) use window::Window;
-
 use super::bbr::Bbr;
 use super::cubic::Cubic;
 use super::ranges::Ranges;
 use super::rate::{Delivery, Newest, Noted};
 use super::rtt::Rtt;
 use super::segment::Segment;
+use super::window::{State, Window};
 use super::{Congestion, TcpConfig};
 use crate::limits;
 use larder_units::{Stream, Time};
@@ -42,23 +41,6 @@ const TIMER_SLACK: Duration = Duration::from_millis(2);
 
 /// Bytes of a tree entry: two numbers, and the overhead of the tree.
 const NODE_BYTES: usize = 32;
-
-/// The state of the sender, with Linux' names. `Disorder` is part of `Open`, and `Cwr` ends at
-/// once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Open,
-    /// Segments were lost, and are sent again.
-    Recovery,
-    /// After a timeout.
-    Loss,
-}
-
-impl State {
-    pub(super) fn is_recovering(self) -> bool {
-        self != State::Open
-    }
-}
 
 #[derive(Clone, Debug)]
 enum Control {

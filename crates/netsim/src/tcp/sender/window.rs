@@ -1,49 +1,10 @@
-//! The congestion window, and its changes at an acknowledgement.
+//! The changes of the congestion window at an acknowledgement.
 
 use super::{Control, Sender, State};
 use crate::limits;
 use crate::tcp::bbr::Ack;
 use crate::tcp::rate::Sample;
 use larder_units::Time;
-
-/// The congestion window.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::tcp) struct Window {
-    pub(in crate::tcp) segments: u32,
-    /// Below the threshold, the window grows by the acknowledged segments.
-    pub(in crate::tcp) threshold: u32,
-    /// Acknowledged segments that count towards the next growth.
-    pub(super) count: f64,
-}
-
-impl Window {
-    pub(in crate::tcp) fn new(segments: u32) -> Self {
-        Window { segments, threshold: u32::MAX, count: 0.0 }
-    }
-
-    pub(in crate::tcp) fn is_in_slow_start(&self) -> bool {
-        self.segments < self.threshold
-    }
-
-    /// Grows up to the threshold; returns the rest of `acked`.
-    pub(in crate::tcp) fn slow_start(&mut self, acked: u32) -> u32 {
-        let taken = acked.min(self.threshold.saturating_sub(self.segments));
-        self.segments += taken;
-        acked - taken
-    }
-
-    /// Grows by one segment for each `count` acknowledged.
-    pub(in crate::tcp) fn grow_by_one_in(&mut self, count: f64, acked: u32) {
-        if self.count >= count {
-            self.count = 0.0;
-            self.segments += 1;
-        }
-        self.count += f64::from(acked);
-        let steps = (self.count / count).floor();
-        self.count -= steps * count;
-        self.segments = self.segments.saturating_add(steps as u32).min(limits::TCP_WINDOW);
-    }
-}
 
 impl Sender {
     pub(super) fn control(&mut self, now: Time, sample: &Sample, advanced: bool) {
