@@ -1,10 +1,9 @@
 //! The forwarder: the NDN data plane, or one shard of it, as a state machine.
 //!
-//! The host hands in what it received, with the time, and sends what stands in the [`Outbox`]
-//! afterwards. Here stand the parts and what the host may ask and set. The walk of a packet, which
-//! follows the NFD developer guide (chapter 4): `reception.rs` decodes a frame, or a batch
-//! (`batch.rs`), `interest.rs` is the way of an Interest to the strategy, `decision.rs` what comes
-//! of it, and Nacks, `data.rs` the way back.
+//! The host passes in what it received, with the time, and afterwards sends what is in the
+//! [`Outbox`]. This file has the parts, and the host's queries and settings. The path of a packet
+//! is in `pipeline/`, which follows the NFD developer guide (chapter 4); the tables that it reads
+//! and changes are in `tables/`.
 
 #[doc(hidden)]
 pub mod account;
@@ -38,32 +37,32 @@ use larder_policy::{Engine, Gauge, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Stream, Streams, Time};
 use std::time::Duration;
 
-/// What a forwarder is made with.
+/// The configuration of a forwarder.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The key of the name hashes, from the host's entropy: nobody outside may know it.
+    /// The key of the name hashes, from the host's entropy. It must stay secret.
     pub hash_key: [u64; 2],
-    /// The random streams of this run: nonces for Interests that come without one.
+    /// The random streams of this run, for nonces of Interests that come without one.
     pub streams: Streams,
-    /// Which of several shards it is: it has its part of the other figures.
+    /// Its shard. It has its part of the other figures.
     pub shard: Shard,
-    /// Interests pending at once.
+    /// The largest number of pending Interests.
     pub pit_entries: usize,
-    /// Bytes of the largest network-layer packet; management's own stay below
+    /// Bytes of the largest network-layer packet. Management's own stay below
     /// [`limits::MAX_PACKET_BYTES`].
     pub max_packet_bytes: usize,
     /// Bytes of incomplete packets in reassembly, over all faces.
     pub reassembly_bytes: usize,
-    /// Whether the Content Store's capacity is a number of packets, as NFD's and ndnSIM's are, and
-    /// not of bytes: whoever makes the engine says which. Sizes are then 1 to the policy too.
+    /// True if the Content Store's capacity is a number of packets, as in NFD and ndnSIM, and not
+    /// of bytes. The creator of the engine decides. The policy then sees sizes of 1.
     pub counts_packets: bool,
-    /// What the calendar says at [`Time::ZERO`]: time since 1970. Management tells times of day and
-    /// names versions by it.
+    /// The calendar time at [`Time::ZERO`]: time since 1970. Management reports times of day and
+    /// names versions with it.
     pub started: Duration,
 }
 
 impl Config {
-    /// The defaults, with this key and these random streams.
+    /// Returns the defaults with this key and these random streams.
     pub fn new(hash_key: [u64; 2], streams: Streams) -> Self {
         Config {
             hash_key,
@@ -86,49 +85,50 @@ pub struct Forwarder {
     pub(crate) fib: Fib,
     pub(crate) rib: Rib,
     pub(crate) strategies: PrefixTable<Instance>,
-    /// Strategies that measure: where there is none, nothing is looked up for them.
+    /// The number of strategies that measure. If there is none, no lookup is made for them.
     pub(crate) measuring: usize,
-    /// Strategies that hold Interests back: where there is none, nobody is asked for them.
+    /// The number of strategies that hold Interests back. If there is none, no strategy is asked
+    /// for them.
     pub(crate) holding: usize,
     pub(crate) streams: Streams,
     pub(crate) max_packet_bytes: usize,
     pub(crate) shard: Shard,
-    /// What the other shards are to be told.
+    /// Changes for the other shards.
     pub(crate) changes: Vec<Change>,
-    /// Of the Content Store, over all shards.
+    /// The Content Store's capacity over all shards.
     pub(crate) capacity: ByteSize,
     pub(crate) management: Management,
     pub(crate) started: Duration,
-    /// The time of the last call that told it.
+    /// The time of the last call.
     pub(crate) clock: Time,
     pub(crate) pit: Pit,
     pub(crate) content_store: ContentStore,
-    /// Behind the Content Store, where there is one.
+    /// The tier behind the Content Store, if there is one.
     pub(crate) tier: Option<Box<Tier>>,
-    /// What must verify before it is cached, where anything must.
+    /// The Data that has to verify before it is cached, if there is any.
     pub(crate) verification: Option<Verification>,
-    /// Where somebody wants them.
+    /// Present if hits and misses are counted by prefix.
     pub(crate) figures_by_prefix: Option<FiguresByPrefix>,
     pub(crate) dead_nonces: DeadNonces,
     pub(crate) drops: DropCounters,
     pub(crate) satisfied: u64,
     pub(crate) unsatisfied: u64,
     pub(crate) paths: Option<Box<Paths>>,
-    /// Bytes of incomplete packets, and when they are next looked at for packets that will not be
-    /// complete any more.
+    /// Bytes of incomplete packets, and the time of the next check for packets that will not become
+    /// complete.
     pub(crate) partial_bytes: usize,
     pub(crate) most_partial_bytes: usize,
     pub(crate) next_sweep: Option<Time>,
     pub(crate) scratch: Scratch,
 }
 
-/// Buffers that live from packet to packet.
+/// Buffers that are reused from packet to packet.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) prefixes: Vec<Prefix>,
-    /// Of the names of a batch.
+    /// The prefixes of the names of a batch.
     pub(crate) ahead: Vec<Prefix>,
-    /// Of forwarding hints.
+    /// The prefixes of forwarding hints.
     pub(crate) hinted: Vec<Prefix>,
     pub(crate) found: Vec<u32>,
     pub(crate) send_to: Vec<(FaceId, Option<u32>)>,
@@ -136,8 +136,8 @@ pub(crate) struct Scratch {
 }
 
 impl Forwarder {
-    /// A forwarder without faces and routes; the engine is the Content Store's, with this shard's
-    /// part of the capacity.
+    /// Creates a forwarder without faces and routes. The engine is the Content Store's, with this
+    /// shard's part of the capacity.
     pub fn new(config: Config, engine: Engine) -> Self {
         let hasher = NameHasher::new(config.hash_key);
         let needs_path = engine.spec().needs_path();
@@ -184,8 +184,8 @@ impl Forwarder {
 
     // ---- Packets and time ----
 
-    /// Ends what has waited long enough: pending Interests, routes; and lets Interests go that a
-    /// strategy held back.
+    /// Ends pending Interests and routes whose time is over, and releases Interests that a strategy
+    /// held back.
     pub fn on_timeout(&mut self, now: Time, out: &mut Outbox) {
         out.clear();
         self.clock = now;
@@ -218,7 +218,7 @@ impl Forwarder {
         self.count_sends(0, &[], out);
     }
 
-    /// When [`Forwarder::on_timeout`] must be called next.
+    /// Returns the time at which [`Forwarder::on_timeout`] has to be called next.
     pub fn next_timeout(&self) -> Option<Time> {
         let events = self.management.events.is_due().then_some(Time::ZERO);
         let released = match self.holding {
@@ -232,7 +232,7 @@ impl Forwarder {
 
     // ---- Faces, routes, strategies: for the host ----
 
-    /// A new face.
+    /// Adds a face.
     pub fn add_face(&mut self, config: FaceConfig) -> FaceId {
         let id = self.faces.add(config);
         self.tell_of_face(FaceEvent::Created, id);
@@ -240,38 +240,39 @@ impl Forwarder {
         id
     }
 
-    /// The face's configuration, which management may have changed.
+    /// Returns the face's configuration, which management may have changed.
     pub fn face(&self, id: FaceId) -> Option<&FaceConfig> {
         self.faces.get(id).map(|face| &face.config)
     }
 
-    /// Whether a route leads to the face.
+    /// Returns true if a route leads to the face.
     pub fn has_routes(&self, id: FaceId) -> bool {
         self.rib.has_routes_to(id)
     }
 
-    /// Whether the face has sent Data or a Nack that it was asked for. A packet that nobody waited
-    /// for counts as dropped, so more of them than drops means that one was awaited.
+    /// Returns true if the face has sent Data or a Nack for an Interest that was sent to it. An
+    /// unsolicited packet counts as dropped, so more such packets than drops mean that one was
+    /// solicited.
     pub fn has_answered(&self, id: FaceId) -> bool {
         let counters = self.faces.get(id).map(|face| &face.counters);
         counters.is_some_and(|counters| counters.in_data + counters.in_nacks > counters.dropped)
     }
 
-    /// The largest frame that the face's link takes has changed.
+    /// Records a change of the largest frame of the face's link.
     pub fn set_mtu(&mut self, id: FaceId, mtu: usize) {
         if let Some(face) = self.faces.get_mut(id) {
             face.config.mtu = Some(mtu);
         }
     }
 
-    /// The other shards are told of a face that is new or has changed.
+    /// Sends the other shards a new or changed face.
     pub(crate) fn tell_config(&mut self, id: FaceId) {
         if let Some(config) = self.face(id).filter(|_| self.shard.manages()).cloned() {
             self.tell(|| Change::Face(id, Box::new(config)));
         }
     }
 
-    /// The face's link has reliability from now on, or has not.
+    /// Records that the face's link has reliability, or no longer has.
     pub fn set_link_reliability(&mut self, id: FaceId, reliable: bool) {
         if let Some(face) = self.faces.get_mut(id) {
             face.config.link_reliability = reliable;
@@ -284,8 +285,8 @@ impl Forwarder {
         }
     }
 
-    /// The face is gone: so are its routes. What waits for its Data waits for another, or for its
-    /// time.
+    /// Removes a face and its routes. Interests that wait for its Data wait for another face, or
+    /// until they expire.
     pub fn remove_face(&mut self, face: FaceId) {
         self.tell_of_face(FaceEvent::Destroyed, face);
         if let Some(gone) = self.faces.remove(face) {
@@ -300,7 +301,7 @@ impl Forwarder {
     /// Adds a route, or replaces the one of the same prefix, face and origin.
     ///
     /// # Errors
-    /// [`RouteError`] where the face is not there, the prefix is too long or the table is full.
+    /// [`RouteError`] if the face does not exist, the prefix is too long, or the table is full.
     pub fn add_route(&mut self, prefix: &Name, route: Route) -> Result<(), RouteError> {
         if self.faces.get(route.face).is_none() {
             return Err(RouteError::NoFace(route.face));
@@ -319,7 +320,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Removes a route, if it is there.
+    /// Removes a route, if it exists.
     pub fn remove_route(&mut self, prefix: &Name, face: FaceId, origin: u64) {
         let updates = self.rib.remove(prefix, face, origin);
         self.update_fib(updates);
@@ -332,11 +333,11 @@ impl Forwarder {
         }
     }
 
-    /// Sets the strategy under a prefix, by its name: see
-    /// [`crate::strategy::strategy_by_name`]. Returns its whole name.
+    /// Sets the strategy of a prefix, by its name: see [`crate::strategy::strategy_by_name`].
+    /// Returns its complete name.
     ///
     /// # Errors
-    /// [`StrategyError`] where there is none, its parameters are wrong, the prefix is too long, or
+    /// [`StrategyError`] if it does not exist, its parameters are wrong, the prefix is too long, or
     /// the table is full.
     pub fn set_strategy(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, StrategyError> {
         let instance = Instance::new(strategy, &self.streams)?;
@@ -355,8 +356,8 @@ impl Forwarder {
         Ok(name)
     }
 
-    /// Forgets the strategy of exactly this prefix: what is under it is forwarded as what is above
-    /// it, and the root as at first.
+    /// Removes the strategy of exactly this prefix. Names under it then use the strategy above it;
+    /// the root uses the default.
     pub fn unset_strategy(&mut self, prefix: &Name) {
         let before = match prefix.as_name().is_empty() {
             true => {
@@ -370,12 +371,12 @@ impl Forwarder {
         self.tell(|| Change::Strategy(prefix.clone(), None));
     }
 
-    /// The strategy that was set at exactly this prefix.
+    /// Returns the strategy that was set at exactly this prefix.
     pub fn strategy_of(&self, prefix: &Name) -> Option<&Name> {
         self.strategies.get(&self.hasher, prefix.as_name()).map(Instance::instance)
     }
 
-    /// What the strategy of exactly this prefix reports of itself, such as the depth of a token
+    /// Returns the gauges of the strategy of exactly this prefix, such as the depth of a token
     /// bucket.
     pub fn strategy_gauges(&self, now: Time, prefix: &Name) -> Vec<StrategyGauge> {
         let instance = self.strategies.get(&self.hasher, prefix.as_name());
@@ -387,63 +388,62 @@ impl Forwarder {
         self.holding = self.strategies.values().filter(|instance| instance.strategy.holds()).count();
     }
 
-    /// Says who may command, in place of what was said before. A forwarder is made with one rule:
-    /// every local application may do everything.
+    /// Replaces the rules of authorization. A new forwarder has one rule: every local application
+    /// may use every command.
     pub fn set_rules(&mut self, rules: Vec<Rule>) {
         self.management.authority = Authority::new(rules);
     }
 
-    /// Says what must verify before it is cached, in place of what was said before. What is stored
-    /// already stays.
+    /// Replaces the rules of the Data that has to verify before it is cached. Stored Data stays.
     pub fn set_verification(&mut self, rules: Vec<VerifyRule>) {
         let rules = Verification::in_order(rules);
         self.verification = Verification::of(rules.clone());
         self.tell(|| Change::Verification(rules));
     }
 
-    /// Counts the Content Store's hits and misses by the first `components` components of the names
-    /// from now on; 0 ends it.
+    /// Counts the Content Store's hits and misses by the first `components` components of the
+    /// names; 0 ends it.
     pub fn set_figures_by_prefix(&mut self, components: usize) {
         self.figures_by_prefix = (components > 0).then(|| FiguresByPrefix::new(components));
         self.tell(|| Change::CountBy(components));
     }
 
-    /// Hits and misses by prefix, of those asked for most; empty where they are not counted.
+    /// Returns hits and misses of the most requested prefixes; empty if they are not counted.
     pub fn figures_by_prefix(&self, most: usize) -> Vec<PrefixFigures> {
         let top = self.figures_by_prefix.as_ref().map_or_else(Vec::new, FiguresByPrefix::top);
         top.into_iter().take(most).cloned().collect()
     }
 
-    /// Tells where the host listens, as FaceUris.
+    /// Sets the FaceUris at which the host listens.
     pub fn set_channels(&mut self, uris: Vec<String>) {
         self.management.channels = uris;
     }
 
-    /// Tells which file configures the host; `status/general` reports it.
+    /// Sets the host's configuration file, which `status/general` reports.
     pub fn set_configuration(&mut self, path: String) {
         self.management.configuration = Some(path);
     }
 
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     pub(crate) fn unix_millis(&self, now: Time) -> u64 {
         (self.started + now.since(Time::ZERO)).as_millis() as u64
     }
 
     // ---- Long work and figures: for the host ----
 
-    /// Long work of the Content Store's policy, to be run on another thread and handed back to
-    /// [`Forwarder::complete`].
+    /// Returns long work of the Content Store's policy. The host runs it on another thread and
+    /// passes the result to [`Forwarder::complete`].
     pub fn job(&mut self) -> Option<Job> {
         self.content_store.engine_mut().job()
     }
 
-    /// Puts the Content Store under another policy, with this capacity over all shards or the one
-    /// that it has. What is stored stays, as far as there is room, and the policy has its
-    /// popularity to learn. Every packet is entered anew, in one go, while others wait. A
-    /// [`Forwarder::job`] of the policy before may still come back: it is taken where it fits.
+    /// Puts the Content Store under another policy, with this capacity over all shards or the
+    /// present one. Stored packets stay as far as there is room; the policy learns their popularity
+    /// anew. Every packet is inserted again in one step, while others wait. A [`Forwarder::job`] of
+    /// the former policy may still come back: it is applied if it fits.
     ///
     /// # Errors
-    /// [`SpecError`] where the policy's arguments contradict each other, or it needs to know the
+    /// [`SpecError`] if the policy's arguments contradict each other, or it needs to know the
     /// future.
     pub fn set_policy(&mut self, now: Time, policy: &Spec, capacity: Option<ByteSize>) -> Result<(), SpecError> {
         let capacity = capacity.unwrap_or(self.capacity);
@@ -456,8 +456,8 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Gives the Content Store another capacity, over all shards, under the policy that it has;
-    /// what has to leave leaves at once.
+    /// Gives the Content Store another capacity, over all shards, under the same policy. Packets
+    /// without room leave at once.
     pub fn set_capacity(&mut self, now: Time, capacity: ByteSize) {
         self.content_store.set_capacity(now, self.shard.part_of(capacity));
         self.capacity_is(capacity);
@@ -471,17 +471,17 @@ impl Forwarder {
         }
     }
 
-    /// The Content Store's policy.
+    /// Returns the Content Store's policy.
     pub fn policy(&self) -> &Spec {
         self.content_store.engine().spec()
     }
 
-    /// Hands back the result of a [`Forwarder::job`].
+    /// Takes the result of a [`Forwarder::job`].
     pub fn complete(&mut self, done: JobDone) {
         self.content_store.engine_mut().complete(done);
     }
 
-    /// What the Content Store's policy reports of itself, such as a tuned parameter, with the
+    /// Returns the gauges of the Content Store's policy, such as a tuned parameter, with the
     /// stage's name.
     pub fn gauges(&self) -> Vec<(&'static str, Gauge)> {
         self.content_store.engine().gauges()
@@ -495,7 +495,7 @@ impl Forwarder {
         }
     }
 
-    /// What has been counted and is held now.
+    /// Returns the counters and the sizes of the tables.
     pub fn stats(&self) -> Stats {
         let engine = self.content_store.engine();
         let mut packets = self.faces.gone;
@@ -517,24 +517,24 @@ impl Forwarder {
         }
     }
 
-    /// How many components the names of pending Interests with CanBePrefix have: bit n - 1 for n of
+    /// Returns the numbers of components of pending Interests with CanBePrefix: bit n - 1 for n of
     /// them. See [`crate::Dispatch::homes`].
     pub fn pending_prefixes(&self) -> u64 {
         self.pit.prefix_lengths().bits()
     }
 
-    /// Consumers that wait, over all pending Interests: for tests.
+    /// Returns the number of waiting consumers, over all pending Interests: for tests.
     #[doc(hidden)]
     pub fn waiting(&self) -> u64 {
         self.pit.waiting()
     }
 
-    /// How long each Data of the Content Store has been there; in no order.
+    /// Returns the age of each Data in the Content Store, in no order.
     pub fn ages_of_stored(&self, now: Time) -> impl Iterator<Item = Duration> {
         self.content_store.ages(now)
     }
 
-    /// Every face, by number.
+    /// Returns every face, by number.
     pub fn face_stats(&self) -> Vec<FaceStats> {
         let stats = |(id, face): (FaceId, &crate::face::Face)| FaceStats {
             id,

@@ -1,19 +1,23 @@
 //! The NDN forwarder as a state machine: FIB, PIT, Content Store, strategies, management.
 //!
 //! It is a data plane, or one shard of one (`shard.rs`): single-threaded, without sockets and
-//! without a clock. A host ([`larder-node`'s event loop, the network simulator, a test) hands in
-//! each received frame with the time and sends what stands in the [`Outbox`] afterwards.
+//! without a clock. A host (`larder-node`'s event loop, the network simulator, a test) passes in
+//! each received frame with the time, and afterwards sends what is in the [`Outbox`].
 //!
-//! It is not: sockets and faces' queues (the host's), the caching policy (`larder-policy`), packet
-//! formats (`larder-packet`).
+//! It does not contain sockets and the queues of faces (the host's), the caching policy
+//! (`larder-policy`), or packet formats (`larder-packet`).
 //!
-//! Read first: [`Forwarder`], whose three pipelines are the NFD developer guide's, and [`Outbox`].
-//! `management/mod.rs` holds the NFD management protocol.
+//! Read first: [`Forwarder`], whose pipelines are those of the NFD developer guide, and [`Outbox`].
+//! `management/mod.rs` has the NFD management protocol.
 //!
 //! ```text
-//!              Interest                                    Data
-//! frame ─ LP ─┬─ PIT? ── Content Store? ── PIT ── FIB ─ strategy ─► Outbox      frame ─ LP ─ PIT ─┬─ Content Store (policy)
-//!             └─ /localhost/nfd: management                                                       └─► Outbox, to all who wait
+//!              Interest
+//! frame ─ LP ─┬─ PIT? ── Content Store? ── PIT ── FIB ─ strategy ─► Outbox
+//!             └─ /localhost/nfd: management
+//!
+//!              Data
+//! frame ─ LP ─ PIT ─┬─ Content Store (policy)
+//!                   └─► Outbox, to all consumers
 //! ```
 //!
 //! ```

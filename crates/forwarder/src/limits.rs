@@ -206,16 +206,16 @@ pub const POLICED_INTERESTS: u64 = 1 << 32;
 pub const SHARDS: usize = 64;
 
 /// Interests whose answers are read from the second tier at once. With four reads at a time of 100
-/// us each they take [`RECALL_PATIENCE`]'s half.
-pub const RECALLS: usize = 2048;
+/// us each they take [`TIER_PATIENCE`]'s half.
+pub const TIER_LOOKUPS: usize = 2048;
 
-/// Bytes of Data that are read at once, as many as [`RECALLS`] ordinary packets have: with larger
-/// ones, fewer are read.
+/// Bytes of Data that are read at once, as many as [`TIER_LOOKUPS`] ordinary packets have: with
+/// larger ones, fewer are read.
 pub const RECALLED_BYTES: usize = 16 << 20;
 
 /// How long an Interest waits for the second tier before it goes upstream: a solid disk takes 0.1
 /// ms a read, one that turns 10, and consumers repeat themselves after a second or so.
-pub const RECALL_PATIENCE: Duration = Duration::from_millis(100);
+pub const TIER_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Prefixes whose erasure the second tier remembers; past it, the next one erases everything there.
 /// A record that is read is compared with all of them: a few microseconds.

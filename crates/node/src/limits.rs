@@ -199,8 +199,8 @@ pub const DISK_PART_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads that wait for a disk tier, some 200 bytes each and the value's. Above this, the origin is
 /// asked instead. Responses that are read whole are reserved before, and Data has the forwarder's
-/// own bound (`larder_forwarder::limits::RECALLS`). Consumers with a window request hundreds of
-/// segments at once.
+/// own bound (`larder_forwarder::limits::TIER_LOOKUPS`). Consumers with a window request hundreds
+/// of segments at once.
 pub const DISK_READS_WAITING: usize = 2048;
 
 /// The writer of a disk tier looks for work at least this often: it is woken for all work that it

@@ -1,11 +1,11 @@
-//! Exchanges through the forwarder one stage at a time, for an account of what each stage costs.
+//! Runs exchanges through the forwarder one stage at a time, to measure the cost of each stage.
 //!
 //! [`Forwarder::on_packet`] handles a packet from end to end. Here a batch of exchanges passes each
-//! stage together, by the same functions over the same tables, and a clock that comes in as an
-//! argument is read between the stages, so that one reading is shared by a batch. The stages are
-//! the blocks B1 to B13 of Takemasa, Koizumi and Hasegawa, Lightweight cache admission algorithm
-//! for fast NDN software routers, Journal of Information Processing 27, 2019, tables 1 and 2. Not
-//! for forwarding: it knows one consumer, one producer and plain exchanges.
+//! stage together, by the same functions over the same tables. A clock, which is an argument, is
+//! read between the stages, so a batch shares one reading. The stages are the blocks B1 to B13 of
+//! Takemasa, Koizumi and Hasegawa, Lightweight cache admission algorithm for fast NDN software
+//! routers, Journal of Information Processing 27, 2019, tables 1 and 2. Not for forwarding: it
+//! supports one consumer, one producer and plain exchanges.
 
 pub mod names;
 
@@ -28,36 +28,36 @@ use std::hint::black_box;
 pub enum Stage {
     /// B1: the link header, the Interest, HopLimit, the hash of the name.
     InterestDecode,
-    /// B3: Content Store look-up of the whole name.
+    /// B3: Content Store lookup of the whole name.
     StoreLookup,
-    /// B2: the policy is told of the request.
+    /// B2: the policy counts the request.
     HistoryUpdate,
-    /// B4: the stored packet is taken.
+    /// B4: the stored packet is fetched.
     Fetch,
     /// B5: duplicates, the pending Interest, its consumer and timer.
     PitInsert,
     /// B6: the hashes of all prefixes, the strategy, the next hops.
     FibLookup,
-    /// B6 again, over what is in the processor's caches now: to be taken from the next.
+    /// B6 again, with its data in the processor's caches: to be subtracted from the next stage.
     FibLookupAgain,
-    /// B6 and B7: the strategy decides and the Interest is handed to the host.
+    /// B6 and B7: the strategy decides, and the Interest goes to the host.
     Decide,
     /// B8: the link header, the Data, the hash of the name.
     DataDecode,
-    /// B9: who waits, and the end of their waiting.
+    /// B9: the consumers that wait, and the end of their wait.
     PitDelete,
     /// B13: the admission's decision.
     Admission,
     /// B12 and B10: the victim, and the Data into the Content Store.
     Insertion,
-    /// B11: the Data is handed to the host.
+    /// B11: the Data goes to the host.
     DataSend,
 }
 
-/// How many stages there are.
+/// The number of stages.
 pub const STAGES: usize = Stage::DataSend as usize + 1;
 
-/// What a batch took.
+/// The cost of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StageProfile {
     /// Ticks of the clock in each stage.
@@ -74,18 +74,18 @@ pub struct Exchange {
     pub data: Vec<u8>,
 }
 
-/// Puts a next hop into the FIB without a route: a table of published size, without the books of
-/// the registration.
+/// Puts a next hop into the FIB without a route: for a table of published size, without the cost of
+/// registrations.
 pub fn add_next_hop(forwarder: &mut Forwarder, prefix: NameRef<'_>, face: FaceId) {
     forwarder.fib.set(&forwarder.hasher, prefix, &[NextHop { face, cost: 0 }]);
 }
 
-/// Empties the Content Store and runs it under another policy; FIB and PIT stay.
+/// Empties the Content Store and runs it under another policy. FIB and PIT stay.
 pub fn replace_content_store(forwarder: &mut Forwarder, engine: Engine) {
     forwarder.content_store = super::ContentStore::new(forwarder.hasher.clone(), engine, false);
 }
 
-/// What the look-ups found, by the number of the exchange.
+/// The results of the lookups, by the number of the exchange.
 struct Found<'a> {
     interest: Interest<'a>,
     hash: u64,
@@ -93,8 +93,8 @@ struct Found<'a> {
     pending: u32,
 }
 
-/// Takes the exchanges through all stages; a name that comes twice in a batch is answered by its
-/// first Data.
+/// Takes the exchanges through all stages. The first Data of a name answers all its Interests in a
+/// batch.
 pub fn run(
     forwarder: &mut Forwarder,
     now: Time,
@@ -257,7 +257,7 @@ impl Forwarder {
         }
     }
 
-    /// Whether somebody waited.
+    /// Returns true if a consumer waited.
     fn end_waiting(&mut self, now: Time, face: FaceId, data: &Data<'_>, hash: u64) -> bool {
         let mut found = std::mem::take(&mut self.scratch.found);
         self.pit.matches(&self.hasher, hash, data, &mut self.scratch.prefixes, &mut found);

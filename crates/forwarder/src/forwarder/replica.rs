@@ -1,6 +1,6 @@
-//! What the first of several shards tells the others, so that they forward as it does: changes of
-//! faces, next hops, strategies and the Content Store's settings, in order. Management, the RIB and
-//! the notifications of faces are the first shard's alone.
+//! The changes that the first of several shards sends to the others, so that they forward as it
+//! does: faces, next hops, strategies and the Content Store's settings, in order. Only the first
+//! shard has management, the RIB and the notifications of faces.
 
 use super::Forwarder;
 use crate::face::{FaceConfig, FaceId};
@@ -14,13 +14,13 @@ use std::sync::Arc;
 /// One change, for [`Forwarder::apply`].
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// The face is new, or is so now.
+    /// A new or changed face.
     Face(FaceId, Box<FaceConfig>),
     /// The face is gone.
     FaceGone(FaceId),
-    /// The FIB entry of a prefix; none where it has no next hops.
+    /// The FIB entry of a prefix; empty without next hops.
     NextHops(Name, Vec<NextHop>),
-    /// The strategy of a prefix; `None` where it is forgotten.
+    /// The strategy of a prefix; `None` if it was removed.
     Strategy(Name, Option<Name>),
     /// The Content Store's policy, and its capacity over all shards.
     Policy(Spec, ByteSize),
@@ -33,31 +33,32 @@ pub enum Change {
         /// Interests are answered.
         serves: bool,
     },
-    /// What must verify before it is cached.
+    /// The Data that has to verify before it is cached.
     Verification(Arc<[VerifyRule]>),
-    /// By how many components hits and misses are counted.
+    /// The number of components by which hits and misses are counted.
     CountBy(usize),
 }
 
 impl Forwarder {
-    /// Takes out what the other shards must be told before they are given, or give, another packet;
-    /// always empty where there are none.
+    /// Takes out the changes that the other shards need before they get, or send, another packet.
+    /// Always empty with one shard.
     pub fn drain_changes(&mut self) -> std::vec::Drain<'_, Change> {
         self.changes.drain(..)
     }
 
-    /// Whether there is something to be told.
+    /// Returns true if there are changes.
     pub fn has_changes(&self) -> bool {
         !self.changes.is_empty()
     }
 
-    /// The first shard's word to the others: they do as it did.
+    /// Applies a change of the first shard.
     pub fn apply(&mut self, now: Time, change: Change) {
         match change {
             Change::Face(id, config) => self.faces.put(id, *config),
             Change::FaceGone(id) => self.remove_face(id),
             Change::NextHops(prefix, next_hops) => self.update_fib(vec![FibUpdate { prefix, next_hops }]),
-            // What the first shard took the others take: they have the same tables and bounds.
+            // A change that the first shard accepted fits the others: they have the same tables and
+            // bounds.
             Change::Strategy(prefix, Some(strategy)) => drop(self.set_strategy(&prefix, &strategy)),
             Change::Strategy(prefix, None) => self.unset_strategy(&prefix),
             Change::Policy(policy, capacity) => drop(self.set_policy(now, &policy, Some(capacity))),
@@ -68,7 +69,7 @@ impl Forwarder {
         }
     }
 
-    /// Remembers a change for the others, where this shard manages them.
+    /// Records a change for the others, if this shard manages them.
     pub(crate) fn tell(&mut self, change: impl FnOnce() -> Change) {
         if self.shard.manages() {
             self.changes.push(change());

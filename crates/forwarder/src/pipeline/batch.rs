@@ -1,12 +1,12 @@
-//! Many frames at once: the same as one after the other, but that the memory which they will need
-//! is asked for first.
+//! Handles many frames at once: with the same result as one after the other, but the memory that
+//! they need is prefetched.
 //!
 //! Tables of millions of entries are in no cache, and an Interest reads some ten places of them,
 //! each known from hashes alone. One frame after the other would wait for each place in turn. Here
-//! a batch passes five times: decode, hash and ask for the lines of the indexes; ask for the
-//! entries that they lead to, and for the filter of the FIB; for its index; for rows and packets;
-//! act. Only the last pass changes anything, frame by frame, so that what the earlier ones found
-//! may have become untrue: they guess, and the last looks.
+//! a batch makes five passes: decode, hash and prefetch the lines of the indexes; prefetch the
+//! entries that they lead to, and the filter of the FIB; prefetch its index; prefetch rows and
+//! packets; act. Only the last pass changes anything, frame by frame. So the results of the earlier
+//! passes may be outdated: they are hints, and the last pass looks again.
 
 use super::link_service::{Frame, Packet};
 use crate::face::FaceId;
@@ -17,32 +17,32 @@ use larder_policy::Slot;
 use larder_units::Time;
 use std::ops::Range;
 
-/// Frames that are under way at once: enough to hide the memory's latency, few enough that what is
-/// known of them stays in the first cache.
+/// Frames in progress at once: enough to hide the memory's latency, and few enough that their state
+/// stays in the first cache.
 const FRAMES: usize = 32;
 
 /// One frame of a batch.
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// Where it came from.
+    /// The face that received it.
     pub face: FaceId,
     /// An NDNLPv2 packet, or a bare Interest or Data.
     pub frame: &'a mut [u8],
 }
 
-/// What is known of a frame ahead of its turn.
+/// The state of a frame before its turn.
 struct Ahead<'a> {
     frame: Frame<'a>,
-    /// The Interest is probably answered by what is in this slot.
+    /// The slot that probably answers the Interest.
     stored: Option<Slot>,
-    /// Its name's prefixes, among those of the batch.
+    /// The prefixes of its name, among those of the batch.
     prefixes: Range<usize>,
 }
 
 impl Forwarder {
-    /// Handles frames as [`Forwarder::on_packet`] does, one after the other, faster. Which frame a
-    /// [`crate::Send`] came of stands in its [`index`](crate::Send::index); which were dropped, and
-    /// why, in [`Outbox::drops`].
+    /// Handles frames as [`Forwarder::on_packet`] does, one after the other, but faster. The
+    /// [`index`](crate::Send::index) of a [`crate::Send`] is the frame that caused it;
+    /// [`Outbox::drops`] has the dropped frames and the reasons.
     pub fn on_packets(&mut self, now: Time, batch: &mut [Received<'_>], out: &mut Outbox) {
         out.clear();
         self.clock = now;

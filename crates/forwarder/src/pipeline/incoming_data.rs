@@ -1,4 +1,5 @@
-//! The way of Data: who waits for it, whether it is kept, and out to all who wait.
+//! The path of Data: finds the consumers that wait, decides whether to store it, and sends it to
+//! all of them.
 
 use super::link_service::{Arrival, is_localhost};
 use crate::drop_reason::{DropReason, Dropped};
@@ -12,7 +13,7 @@ use larder_packet::{Data, LpHeader};
 use larder_units::Time;
 
 impl Forwarder {
-    /// Data that may be wanted; `hash` is of its name.
+    /// Processes Data. `hash` is of its name.
     pub(crate) fn on_data(
         &mut self,
         arrival: &Arrival<'_>,
@@ -27,7 +28,8 @@ impl Forwarder {
         let now = arrival.now;
         let Scratch { prefixes, found, asked, .. } = &mut self.scratch;
         self.pit.matches(&self.hasher, hash, data, prefixes, found);
-        // Only who was asked may answer; the answer is then everybody's who waits for this name.
+        // Only an upstream that was asked may answer. The answer is then for all consumers of this
+        // name.
         let asked_here =
             |slot: &u32| self.pit.entry(*slot).out_records.iter().any(|record| record.face == arrival.face);
         if !found.iter().any(asked_here) {
@@ -35,7 +37,7 @@ impl Forwarder {
         }
         let from_tier = arrival.face == FaceId::CONTENT_STORE;
         if from_tier && data.freshness.is_none() {
-            // Somebody else may have asked upstream for the same, only fresh.
+            // Another consumer may have asked upstream for the same Data, but fresh.
             found.retain(|slot| !self.pit.entry(*slot).must_be_fresh());
         }
         asked.clear();
@@ -57,7 +59,7 @@ impl Forwarder {
                     }
                     Some(verdict)
                 }
-                // It was judged before it became the answer.
+                // It was verified before it became the answer.
                 _ => from_tier.then_some(Verdict::Trusted),
             };
             let judge = || verdict.unwrap_or_else(judge);
@@ -66,7 +68,7 @@ impl Forwarder {
         let found = std::mem::take(&mut self.scratch.found);
         let first = out.sends.len();
         for (number, slot) in found.iter().enumerate() {
-            // The tier is nobody's next hop, and of who waits for it no strategy has heard.
+            // The tier is no next hop, and no strategy knows the Interests that wait for it.
             let told = match from_tier || self.pit.entry(*slot).waits_for_tier() {
                 true => None,
                 false => self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry)),
@@ -75,11 +77,12 @@ impl Forwarder {
             let mark = arrival.header.congestion_mark.or(told.mark.then_some(1));
             let rate = [arrival.header.interest_rate, told.rate].into_iter().flatten().min();
             for consumer in &self.pit.entry(*slot).in_records {
-                // Who asked twice, with selectors and without, gets one.
+                // A consumer that asked twice, with selectors and without, gets one.
                 let again = number > 0
                     && (out.sends[first..].iter().rev().take(limits::REPEATS_LOOKED_FOR))
                         .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
-                // Who sent it has it, but for those on its link who did not hear.
+                // The sender does not need the Data back, except on a multicast face, where other
+                // listeners may have missed it.
                 let has_it = consumer.face == arrival.face && !self.faces.is_ad_hoc(consumer.face);
                 if consumer.expires.has_passed(now) || has_it {
                     self.unsatisfied += 1;
@@ -101,7 +104,8 @@ impl Forwarder {
         Ok(())
     }
 
-    /// The header of a Packet to `face` says that it came from `incoming`, where that may be told.
+    /// The header of a packet to `face` has the face `incoming` that it came from, if that may be
+    /// shown.
     #[inline]
     pub(crate) fn tell_incoming(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
         if self.faces.local_fields(face) {

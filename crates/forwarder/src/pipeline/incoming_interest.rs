@@ -1,5 +1,5 @@
-//! The way of an Interest: what may not pass, what waits already, what the Content Store answers;
-//! and what becomes pending.
+//! The path of an Interest: checks whether it may pass, whether the name is already pending, and
+//! whether the Content Store answers; otherwise it becomes pending.
 
 use super::link_service::{Arrival, check_size, is_localhost, received_hop_limit};
 use super::outgoing_interest::Asked;
@@ -18,8 +18,8 @@ use larder_units::Time;
 use std::time::Duration;
 
 impl Forwarder {
-    /// An Interest; `hash` is of its name ([`Forwarder::hash_of`]), `hashed` are the name's
-    /// prefixes.
+    /// Processes an Interest. `hash` is of its name ([`Forwarder::hash_of`]); `hashed` are the
+    /// name's prefixes.
     pub(crate) fn on_interest(
         &mut self,
         arrival: &Arrival<'_>,
@@ -93,7 +93,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// The PIT entry of an Interest, a new one where there is none `pending`, and how long it may
+    /// Returns the PIT entry of an Interest, a new one if none is `pending`, and how long it may
     /// wait.
     pub(crate) fn pend(
         &mut self,
@@ -112,7 +112,7 @@ impl Forwarder {
         Ok((slot, interest.lifetime_or_default().min(limits::INTEREST_LIFETIME)))
     }
 
-    /// Where the PIT is full, the face that holds the most of it gives way.
+    /// Makes room in a full PIT: the face that holds the most entries loses one.
     fn make_room(&mut self, arrival: &Arrival<'_>, interest: &Interest<'_>) {
         let mut shared = 0;
         while self.pit.is_full_for(interest) && shared < limits::SHARED_ENTRIES_TO_MAKE_ROOM {
@@ -126,15 +126,15 @@ impl Forwarder {
         }
     }
 
-    /// The hash under which an Interest is pending and cached Data is found: of its name without an
-    /// implicit digest.
+    /// Returns the hash under which an Interest is pending and cached Data is found: that of its
+    /// name without an implicit digest.
     pub(crate) fn hash_of(&self, name: NameRef<'_>) -> u64 {
         let (name, _) = name.strip_implicit_digest();
         self.hasher.hash(name.as_bytes())
     }
 
-    /// A nonce that another's Interest carries, or that a dead Interest carried: the Interest came
-    /// around. `peer` is the face that it comes from, where there is one peer only.
+    /// Returns true if another Interest, pending or dead, had the same nonce: the Interest is in a
+    /// loop. `peer` is the face that it comes from, if that face has only one peer.
     pub(crate) fn is_duplicate(
         &mut self,
         now: Time,
@@ -148,8 +148,8 @@ impl Forwarder {
         }
         let Some(slot) = pending else { return false };
         let entry = self.pit.entry(slot);
-        // From the peer that sent it before, it is a retransmission (NFD,
-        // "DUPLICATE_NONCE_IN_SAME"); on a link of many, somebody relayed it.
+        // From the same peer it is a retransmission (NFD, "DUPLICATE_NONCE_IN_SAME"); on a link
+        // with several peers, another node has relayed it.
         let repeated = entry.in_records.iter().any(|record| record.nonce == nonce && peer == Some(record.face));
         let carried = entry.in_records.iter().map(|record| record.nonce);
         !repeated && carried.chain(entry.out_records.iter().map(|record| record.nonce)).any(|carried| carried == nonce)
@@ -167,10 +167,10 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Forgets a pending Interest, but for the nonces that it sent out.
+    /// Removes a pending Interest, and keeps the nonces that it sent.
     pub(crate) fn finish(&mut self, now: Time, slot: u32) {
         let entry = self.pit.entry(slot);
-        // What the second tier was asked went nowhere, and cannot come around.
+        // A request to the second tier left no node, and cannot come back.
         for record in entry.out_records.iter().filter(|record| record.face != FaceId::CONTENT_STORE) {
             self.dead_nonces.insert(now, entry.name_hash(), record.nonce);
         }

@@ -1,5 +1,5 @@
-//! A frame comes in: the link header off, HopLimit spent, the packet decoded, fragments put
-//! together; then to the pipeline of its kind.
+//! Receives a frame: removes the link header, decrements HopLimit, decodes the packet, reassembles
+//! fragments, and passes the packet to the pipeline of its kind.
 
 use crate::drop_reason::{Detail, DropReason, Dropped};
 use crate::face::{Face, FaceCounters, FaceId};
@@ -15,21 +15,21 @@ use larder_packet::{
 use larder_units::Time;
 use std::ops::Range;
 
-/// A frame that was read, and what is known of it before anything is done about it.
+/// A frame that was read, before it is processed.
 pub(crate) struct Frame<'a> {
     pub(crate) face: FaceId,
     bytes: &'a [u8],
-    /// Where the packet, or a piece of one, stands in the frame.
+    /// The range of the packet, or of a fragment, in the frame.
     range: Range<usize>,
-    /// There is no link header.
+    /// True without a link header.
     is_bare: bool,
     pub(crate) packet: Packet<'a>,
 }
 
 pub(crate) enum Packet<'a> {
-    /// Something for the link only.
+    /// Only for the link.
     Nothing,
-    /// Nothing that can be read, or may pass.
+    /// Unreadable, or forbidden.
     Bad(Dropped),
     Piece(&'a [u8]),
     /// With the hash of its name without an implicit digest.
@@ -39,16 +39,17 @@ pub(crate) enum Packet<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// No frame.
+    /// An empty frame.
     pub(crate) const NOTHING: Frame<'static> =
         Frame { face: FaceId::INTERNAL, bytes: &[], range: 0..0, is_bare: true, packet: Packet::Nothing };
 
-    /// Reads a frame with a packet of at most `largest` bytes; an Interest's HopLimit is spent in
+    /// Reads a frame with a packet of at most `largest` bytes. Decrements an Interest's HopLimit in
     /// place.
-    // It is large: with the decoders inlined into the batch, it is written where it stays.
+    // The frame is large: with the decoders inlined into the batch, it is written in its final
+    // place.
     #[inline(always)]
     pub(crate) fn read(&mut self, hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) {
-        // Most have no link header, and the first byte tells.
+        // Most have no link header, which the first byte tells.
         let [5 | 6, ..] = bytes else {
             *self = Frame::read_with_header(hasher, largest, face, bytes);
             return;
@@ -74,7 +75,7 @@ impl<'a> Frame<'a> {
         Frame { face, bytes, range, is_bare: false, packet }
     }
 
-    /// A bare Data whose bytes nobody may change.
+    /// Reads a bare Data in bytes that must not change.
     fn read_shared(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a [u8]) -> Frame<'a> {
         let packet = match check_size(bytes, largest) {
             Err(dropped) => Packet::Bad(dropped),
@@ -86,7 +87,7 @@ impl<'a> Frame<'a> {
         Frame { face, bytes, range: 0..bytes.len(), is_bare: true, packet }
     }
 
-    /// The link header, read again: a batch would carry them all about.
+    /// Reads the link header again: a batch would otherwise carry all of them.
     fn header(&self) -> LpHeader {
         LpPacket::decode(self.bytes).map_or_else(|_| LpHeader::default(), |packet| packet.header)
     }
@@ -113,7 +114,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Where in a frame stands what it brings.
+/// The content of a frame.
 pub(crate) enum Opened {
     Empty,
     Whole(Range<usize>),
@@ -121,7 +122,7 @@ pub(crate) enum Opened {
     Bad(Dropped),
 }
 
-/// Takes the link header off; an Interest's HopLimit is spent.
+/// Removes the link header, and decrements an Interest's HopLimit.
 #[inline]
 pub(crate) fn open(frame: &mut [u8], largest: usize) -> Opened {
     let (range, nack) = match LpPacket::decode(frame) {
@@ -146,8 +147,8 @@ pub(crate) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
     }
 }
 
-/// Refuses what is too large, and takes one from an Interest's HopLimit (packet specification 0.3,
-/// "HopLimit"). A Nack's Interest goes back the way that it came, and keeps its own.
+/// Refuses a packet that is too large, and decrements an Interest's HopLimit (packet specification
+/// 0.3, "HopLimit"). The Interest of a Nack goes back, and keeps its HopLimit.
 #[inline]
 fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) -> Result<(), Dropped> {
     check_size(packet, largest)?;
@@ -157,8 +158,8 @@ fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) ->
     }
 }
 
-/// Whether these bytes may be an Interest with a HopLimit. Most have none, and are decoded once,
-/// when nothing of them changes any more.
+/// Returns true if these bytes may be an Interest with a HopLimit. Most Interests have none, and
+/// are decoded once, after the last change.
 #[inline]
 fn may_have_hop_limit(packet: &[u8]) -> bool {
     const INTEREST: u8 = types::INTEREST as u8;
@@ -173,7 +174,7 @@ fn may_have_hop_limit(packet: &[u8]) -> bool {
         [INTEREST, ..] => return true,
         _ => return false,
     };
-    // Over what nearly all others have.
+    // Skips the elements that nearly all others have.
     while let [1..HOP_LIMIT, length @ 0..=252, after @ ..] = rest
         && let Some(next) = after.get(usize::from(*length)..)
     {
@@ -189,17 +190,17 @@ fn age(packet: &mut [u8]) -> Result<(), Dropped> {
     Ok(())
 }
 
-/// The HopLimit with which an Interest came, before one was taken from it.
+/// Returns the HopLimit with which an Interest arrived, before the decrement.
 pub(crate) fn received_hop_limit(interest: &Interest<'_>) -> Option<u8> {
     interest.hop_limit.map(|left| left.saturating_add(1))
 }
 
-/// Where the network-layer packet stands.
+/// The place of the network-layer packet.
 #[derive(Clone)]
 pub(crate) enum Source {
-    /// It stands in the bytes that the host handed in.
+    /// The bytes that the host passed in.
     Input,
-    /// It was reassembled, or changed.
+    /// Other bytes, because it was reassembled or changed.
     Made(Bytes),
 }
 
@@ -212,16 +213,16 @@ impl Source {
     }
 }
 
-/// The packet that is being handled: when and how it came, as far as the pipelines need it.
+/// The packet in progress: the facts about its arrival that the pipelines need.
 #[derive(Clone)]
 pub(crate) struct Arrival<'a> {
     pub(crate) now: Time,
     pub(crate) face: FaceId,
     pub(crate) local: bool,
     pub(crate) point_to_point: bool,
-    /// What its neighbour said beside it.
+    /// The link header of its neighbour.
     pub(crate) header: &'a LpHeader,
-    /// Where an application with local fields wants its Interest to go.
+    /// The next hop that an application with local fields has chosen.
     pub(crate) next_hop: Option<FaceId>,
     pub(crate) source: Source,
 }
@@ -240,7 +241,7 @@ impl<'a> Arrival<'a> {
         }
     }
 
-    /// A packet that was made here.
+    /// A packet that this forwarder made.
     pub(crate) fn internal(now: Time, header: &'a LpHeader, packet: Bytes) -> Arrival<'a> {
         Arrival {
             now,
@@ -253,18 +254,18 @@ impl<'a> Arrival<'a> {
         }
     }
 
-    /// The packet was put together, or changed: it stands in `bytes` now.
+    /// Returns the arrival of a packet that was reassembled or changed, with its new bytes.
     pub(crate) fn made(&self, bytes: Bytes) -> Arrival<'a> {
         Arrival { source: Source::Made(bytes), ..self.clone() }
     }
 }
 
 impl Forwarder {
-    /// Handles one frame from a face: an NDNLPv2 packet, or a bare Interest or Data. Its bytes may
-    /// be changed in place (HopLimit).
+    /// Handles one frame from a face: an NDNLPv2 packet, or a bare Interest or Data. May change its
+    /// bytes in place (HopLimit).
     ///
-    /// `Err` tells the host why the packet was dropped, for its log; it has been counted, and the
-    /// face is none the worse.
+    /// `Err` has the reason of a drop, for the host's log. The drop was counted, and the face
+    /// stays.
     pub fn on_packet(&mut self, now: Time, face: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
         out.clear();
         self.clock = now;
@@ -274,11 +275,11 @@ impl Forwarder {
         self.handle(now, &read, Hashed::default(), out)
     }
 
-    /// As [`Forwarder::on_packet`], of a bare Data in shared bytes: where it is stored, they are
-    /// not copied. For hosts of many forwarders, which hold the same Data.
+    /// As [`Forwarder::on_packet`], for a bare Data in shared bytes: the Content Store does not
+    /// copy them. For hosts of many forwarders, which hold the same Data.
     ///
     /// # Errors
-    /// As there; an Interest is malformed here, for its HopLimit could not be spent.
+    /// As there. An Interest is malformed here, because its HopLimit could not be decremented.
     pub fn on_shared(
         &mut self,
         now: Time,
@@ -296,7 +297,7 @@ impl Forwarder {
         handled
     }
 
-    /// Handles the next frame of what was handed in; `hashed` are its Interest's prefixes.
+    /// Handles the next frame of the input. `hashed` are its Interest's prefixes.
     #[inline]
     pub(crate) fn handle(
         &mut self,
@@ -368,13 +369,13 @@ impl Forwarder {
         let face = self.faces.get_mut(id).ok_or(Dropped::new(DropReason::NoFace))?;
         match outcome {
             Reassembled::Done(packet, header) if !self.shard.is_only() => {
-                // A link packet in a link packet would make pieces of pieces.
+                // A link packet in a link packet would make fragments of fragments.
                 if !matches!(packet.first().map(|first| u32::from(*first)), Some(types::INTEREST | types::DATA)) {
                     return Err(Dropped::new(DropReason::Malformed));
                 }
                 let mut frame = Vec::new();
                 encode_lp(&header, &packet, &mut frame);
-                // Its pieces were counted; it is counted again where it is handled.
+                // Its fragments were counted; it is counted again when it is handled.
                 face.counters.in_bytes = face.counters.in_bytes.saturating_sub(frame.len() as u64);
                 out.reassemble(id, frame);
                 Ok(())
@@ -392,7 +393,7 @@ impl Forwarder {
         }
     }
 
-    /// Tells apart Interest, Data and Nack.
+    /// Distinguishes Interest, Data and Nack.
     #[inline]
     fn on_network_packet(
         &mut self,
@@ -410,8 +411,7 @@ impl Forwarder {
         }
     }
 
-    /// Counts what the packet in `frame` made the forwarder send: the sends from the one with
-    /// number `first` on.
+    /// Counts the sends that the packet in `frame` caused: those from number `first` on.
     pub(crate) fn count_sends(&mut self, first: usize, frame: &[u8], out: &Outbox) {
         for send in &out.sends[first..] {
             let Some(face) = self.faces.get_mut(send.face) else { continue };
@@ -455,13 +455,13 @@ impl FaceCounters {
     }
 }
 
-/// Whether the name is one of this node's only: under `/localhost`.
+/// Returns true for a name that is local to this node: under `/localhost`.
 #[inline]
 pub(crate) fn is_localhost(name: NameRef<'_>) -> bool {
     name.as_bytes().first_chunk() == Some(b"\x08\x09localhost")
 }
 
-/// Whether the name is one of this link's only: under `/localhop`.
+/// Returns true for a name that is local to this link: under `/localhop`.
 #[inline]
 pub(crate) fn is_localhop(name: NameRef<'_>) -> bool {
     name.as_bytes().first_chunk() == Some(b"\x08\x08localhop")

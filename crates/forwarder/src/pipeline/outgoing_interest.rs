@@ -1,5 +1,5 @@
-//! Where a pending Interest goes: the FIB and the strategy of its name, and what comes of their
-//! decision; and Nacks, in both directions.
+//! Selects the next hops of a pending Interest: asks the FIB and the strategy of its name, and
+//! carries out the decision. Also handles Nacks in both directions.
 
 use super::link_service::{Arrival, is_localhop, is_localhost, received_hop_limit};
 use crate::drop_reason::{DropReason, Dropped};
@@ -17,21 +17,21 @@ use larder_packet::{Interest, NackReason, types};
 use larder_units::Time;
 use std::time::Duration;
 
-/// The pending Interest that a strategy decides about.
+/// The pending Interest of a decision.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) slot: u32,
     pub(crate) interest: &'a Interest<'a>,
     /// The prefixes of its name.
     pub(crate) hashed: Hashed<'a>,
-    /// The nonce with which it goes upstream.
+    /// Its nonce upstream.
     pub(crate) nonce: u32,
-    /// How long an answer is waited for.
+    /// The time for an answer.
     pub(crate) lifetime: Duration,
 }
 
 impl Forwarder {
-    /// Lets the strategy of the name decide, and carries out what it says.
+    /// Asks the strategy of the name, and carries out its decision.
     pub(crate) fn decide(
         &mut self,
         arrival: &Arrival<'_>,
@@ -50,7 +50,7 @@ impl Forwarder {
                 prefixes
             }
         };
-        // The root has one always.
+        // The root always has one.
         let Some(instance) = self.strategies.longest_match_mut(interest.name, prefixes) else { return };
         let (namespace, next_hops) = next_hops(&self.hasher, &self.fib, interest, prefixes, hinted);
         let faces = &self.faces;
@@ -71,8 +71,8 @@ impl Forwarder {
             nonce,
             hop_limit: interest.hop_limit,
             lifetime,
-            // HopLimit 0 after the decrement: the Interest may reach applications here, and nobody
-            // else.
+            // HopLimit 0 after the decrement: the Interest may only reach applications on this
+            // node.
             local_only: interest.hop_limit == Some(0) || stays_here,
             send_to,
             refused: &mut refused,
@@ -98,7 +98,7 @@ impl Forwarder {
         }
     }
 
-    /// Lets go what strategies have held back until now.
+    /// Releases Interests that strategies have held back until now.
     pub(crate) fn release(&mut self, now: Time, out: &mut Outbox) {
         if self.holding == 0 {
             return;
@@ -107,7 +107,7 @@ impl Forwarder {
         let mut send = |held: HeldInterest| {
             let Some(upstream) = faces.get(held.to) else { return false };
             let Some((slot, entry)) = entry_of(pit, hasher, &held) else { return false };
-            // A face that is gone waits for nothing.
+            // A removed face waits for nothing.
             if !entry
                 .in_records
                 .iter()
@@ -131,7 +131,8 @@ impl Forwarder {
         }
     }
 
-    /// What a strategy held back that is no more: it was not sent, and goes when it is repeated.
+    /// Forgets the Interests that a removed strategy held back. They were not sent; a
+    /// retransmission sends them.
     pub(crate) fn unhold(&mut self, strategy: Option<Instance>) {
         let (pit, hasher) = (&mut self.pit, &self.hasher);
         let mut forget = |held: HeldInterest| {
@@ -145,14 +146,14 @@ impl Forwarder {
         }
     }
 
-    /// The lengths of prefixes that an Interest's name is looked up with.
+    /// Returns the lengths of prefixes for the lookups of an Interest's name.
     #[inline]
     pub(crate) fn prefix_lengths(&self) -> Lengths {
         self.fib.lengths().and(self.strategies.lengths())
     }
 
-    /// Tells everyone who waits for the entry that nobody can be asked, each by the Interest that
-    /// he sent, and forgets it.
+    /// Sends every consumer of the entry a Nack with the Interest that it sent, and removes the
+    /// entry.
     fn refuse(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>, reason: NackReason, out: &mut Outbox) {
         let Asked { slot, interest, .. } = *asked;
         let entry = self.pit.entry(slot);
@@ -175,7 +176,7 @@ impl Forwarder {
         self.finish(arrival.now, slot);
     }
 
-    /// Refuses the Interest that just came, to who sent it.
+    /// Sends a Nack for the Interest that has just come.
     pub(crate) fn nack(
         &mut self,
         arrival: &Arrival<'_>,
@@ -194,8 +195,8 @@ impl Forwarder {
         (header.pit_token, header.nack) = (arrival.header.pit_token, Some(reason));
     }
 
-    /// Tells the strategy of a pending Interest what became of it, if it wants to know, and returns
-    /// what it says.
+    /// Informs the strategy of a pending Interest about its result, if it measures, and returns its
+    /// answer.
     pub(crate) fn measure<R>(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R) -> Option<R> {
         if self.measuring == 0 {
             return None;
@@ -208,7 +209,7 @@ impl Forwarder {
         Some(tell(&mut *instance.strategy, entry))
     }
 
-    /// An upstream refuses the Interest.
+    /// Processes a Nack from an upstream.
     pub(crate) fn on_nack(
         &mut self,
         arrival: &Arrival<'_>,
@@ -222,7 +223,7 @@ impl Forwarder {
         interest.check_parameters_digest().map_err(|_| unexpected)?;
         let (slot, hop_limit) = self.pit.find_asked(hash, interest, arrival.face, nonce).ok_or(unexpected)?;
         if interest.hop_limit != hop_limit {
-            // What this upstream has spent of it, as NFD does, another one has not.
+            // The HopLimit that this upstream has spent counts for it alone, as in NFD.
             let packet = Bytes::from(rewritten(interest, nonce, hop_limit));
             return self.on_nack(&arrival.made(packet.clone()), reason, &Interest::decode(&packet)?, hash, out);
         }
@@ -231,8 +232,8 @@ impl Forwarder {
             record.nacked = Some(reason);
         }
         if entry.waits_for_tier() {
-            // An application that chose its next hop is refused there: it waits on, with those who
-            // wait for the tier, of whom no strategy has heard.
+            // An application that chose its next hop gets no other one: the Interest keeps waiting.
+            // So do Interests that wait for the tier, which no strategy knows.
             return Ok(());
         }
         let lifetime = entry.last_expiry().since(arrival.now);
@@ -242,7 +243,7 @@ impl Forwarder {
     }
 }
 
-/// The pending Interest of one that is held back still.
+/// Returns the pending entry of an Interest that is still held back.
 fn entry_of<'a>(pit: &'a mut Pit, hasher: &NameHasher, held: &HeldInterest) -> Option<(u32, &'a mut PitEntry)> {
     let interest = Interest::decode(&held.packet).ok()?;
     let hash = hasher.hash(interest.name.strip_implicit_digest().0.as_bytes());
@@ -252,8 +253,8 @@ fn entry_of<'a>(pit: &'a mut Pit, hasher: &NameHasher, held: &HeldInterest) -> O
     is_held.then_some((slot, entry))
 }
 
-/// The next hops of the Interest's name, or of its first delegation that has a route (packet
-/// specification 0.3, "ForwardingHint"); and the hash of their prefix.
+/// Returns the next hops of the Interest's name, or of its first delegation with a route (packet
+/// specification 0.3, "ForwardingHint"), and the hash of their prefix.
 pub(crate) fn next_hops<'a>(
     hasher: &NameHasher,
     fib: &'a Fib,
@@ -275,8 +276,8 @@ pub(crate) fn next_hops<'a>(
     found.unwrap_or((0, &[]))
 }
 
-/// The consumer whose Interest goes upstream with this nonce, which may be a strategy's own; `from`
-/// is where the packet came from that lets it go, an upstream that refused, say, or the tier.
+/// Returns the consumer whose Interest goes upstream with this nonce, which may be the strategy's
+/// own. `from` is the face of the packet that causes it: an upstream that refused, or the tier.
 fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
     let records = &entry.in_records;
     let of_nonce = records.iter().find(|record| record.nonce == nonce);
@@ -284,11 +285,11 @@ fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
     asker.map_or(from, |record| record.face)
 }
 
-/// The Interest with this nonce and this HopLimit, or without one: each consumer gets back what he
-/// sent (but for the InterestLifetime).
+/// Returns the Interest with this nonce, and with or without this HopLimit: each consumer gets back
+/// what it sent (except for the InterestLifetime).
 pub(crate) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u8>) -> Vec<u8> {
     let element = Tlv::only(interest.wire, types::INTEREST).ok();
-    // Another element of this type, out of its place, is no HopLimit; behind the parameters their
+    // Another element of this type, in another place, is no HopLimit. After the parameters, their
     // digest covers it.
     let is_hop_limit = |element: &Tlv<'_>| interest.hop_limit_offset == Some(element.value_offset());
     let mut hop_limit = hop_limit;

@@ -1,18 +1,17 @@
-//! A cache's place on the path of an answer, told along with the packets (NDNLPv2 header,
-//! [`PathRecord`]).
+//! A cache's place on the path of an answer, which packets carry (NDNLPv2 header, [`PathRecord`]).
 //!
-//! An Interest collects how many caches it has passed, what they may store together, and the
+//! An Interest collects the number of caches that it has passed, their total capacity, and the
 //! greatest of their centralities: what ProbCache (Psaras, Chai and Pavlou, ICN 2012) and Cache
-//! less for more (Chai et al., Networking 2012) let requests collect. The forwarder keeps, beside
-//! the pending Interest, what stood in the first one that asked. Whoever answers copies the
-//! greatest centrality into the Data, which then counts the caches that it passes. So each cache
-//! knows its [`Path`] from packets alone, wherever the Interest was answered. Where several wait
-//! for one answer, the path is that of the first. Where neither the own policy asks for it nor the
-//! host said a centrality ([`Forwarder::set_centrality`]), nothing of it is kept or told;
-//! neighbours that tell nothing count as the path's end. NFD passes the field over. A router whose
-//! Content Store has no room does not count.
+//! less for more (Chai et al., Networking 2012) let requests collect. The forwarder keeps the
+//! record of the first Interest beside the pending entry. The answering node copies the greatest
+//! centrality into the Data, which then counts the caches that it passes. So each cache knows its
+//! [`Path`] from packets alone, wherever the Interest was answered. If several Interests wait for
+//! one answer, the path is that of the first. If neither the own policy needs it nor the host has
+//! set a centrality ([`Forwarder::set_centrality`]), nothing is kept or sent; a neighbour that
+//! sends nothing counts as the path's end. NFD ignores the field. A router whose Content Store has
+//! no room does not count.
 //!
-//! O(1) a packet; 24 bytes an entry of the PIT; 24 bytes on the wire.
+//! O(1) per packet; 24 bytes per entry of the PIT; 24 bytes on the wire.
 
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
@@ -20,30 +19,30 @@ use larder_packet::PathRecord;
 use larder_policy::Path;
 use larder_units::ByteSize;
 
-/// What a forwarder that tells paths keeps.
+/// The state of a forwarder that sends paths.
 pub(crate) struct Paths {
     centrality: u64,
     capacity: u64,
-    /// What the pending Interests had collected, by their slot in the PIT.
+    /// The records of pending Interests, by their slot in the PIT.
     behind: Vec<PathRecord>,
 }
 
-/// Of a Data that comes: for the policy, and for the next cache.
+/// The place for an arriving Data: for the policy, and for the next cache.
 pub(crate) struct Place {
     pub(crate) path: Path,
     pub(crate) told: PathRecord,
 }
 
 impl Forwarder {
-    /// From now on tells and learns the places of caches on their paths, for the policies `lcd`,
-    /// `probcache` and `betweenness`; `centrality` is this router's betweenness, in any unit that
-    /// all routers share. Room in the Content Store is no reason to admit any more.
+    /// Sends and learns the places of caches on their paths, for the policies `lcd`, `probcache`
+    /// and `betweenness`. `centrality` is this router's betweenness, in any unit that all routers
+    /// share. After this, room in the Content Store is no reason to admit.
     pub fn set_centrality(&mut self, centrality: u64) {
         let capacity = self.content_store.engine().capacity().bytes();
         self.paths = Some(Box::new(Paths { centrality, capacity, behind: Vec::new() }));
     }
 
-    /// For a policy that asks for its place on the path, where the host has said no centrality: all
+    /// Enables paths for a policy that needs its place, if the host has set no centrality: all
     /// routers are equal then.
     pub(crate) fn tell_path_if(&mut self, policy_asks: bool) {
         if policy_asks && self.paths.is_none() {
@@ -51,7 +50,7 @@ impl Forwarder {
         }
     }
 
-    /// What a neighbour is told; applications are told nothing.
+    /// Returns the record for a neighbour; applications get none.
     pub(crate) fn path_to(&self, face: FaceId, told: Option<PathRecord>) -> Option<PathRecord> {
         told.filter(|_| self.faces.get(face).is_some_and(|face| !face.is_local()))
     }
@@ -62,7 +61,7 @@ impl Paths {
         self.capacity = capacity.bytes();
     }
 
-    /// A new Interest pends.
+    /// Records a new pending Interest.
     pub(crate) fn remember(&mut self, slot: u32, path: Option<PathRecord>) {
         let slot = slot as usize;
         if self.behind.len() <= slot {
@@ -71,7 +70,7 @@ impl Paths {
         self.behind[slot] = path.unwrap_or_default();
     }
 
-    /// What the pending Interest in `slot` tells upstream.
+    /// Returns the record that the pending Interest in `slot` carries upstream.
     pub(crate) fn of_interest(&self, slot: u32) -> PathRecord {
         self.joined(self.behind.get(slot as usize).copied().unwrap_or_default())
     }
@@ -87,11 +86,11 @@ impl Paths {
         }
     }
 
-    /// The place of a Data that answers the Interest in `slot`.
+    /// Returns the place of a Data that answers the Interest in `slot`.
     pub(crate) fn of_data(&self, told: Option<PathRecord>, slot: u32) -> Place {
         let behind = self.behind.get(slot as usize).copied().unwrap_or_default();
         let through = self.joined(behind);
-        // An application tells nothing: the path begins here.
+        // An application sends none: the path begins here.
         let told = told.unwrap_or(PathRecord { centrality: through.centrality, ..PathRecord::default() });
         let hops_from_source = told.caches.saturating_add(1);
         let path = Path {
@@ -106,7 +105,7 @@ impl Paths {
     }
 }
 
-/// What a Data from the Content Store tells that answers an Interest with this record.
+/// Returns the record of a Data from the Content Store that answers an Interest with this record.
 pub(crate) fn answered(path: Option<PathRecord>) -> PathRecord {
     PathRecord { centrality: path.unwrap_or_default().centrality, ..PathRecord::default() }
 }

@@ -1,4 +1,4 @@
-//! Memory of incomplete packets in reassembly: how much there is, and who loses it first.
+//! The memory of incomplete packets in reassembly, and the order in which faces lose it.
 
 use crate::drop_reason::DropReason;
 use crate::face::FaceId;
@@ -6,18 +6,18 @@ use crate::forwarder::Forwarder;
 use larder_units::Time;
 
 impl Forwarder {
-    /// Bytes that incomplete packets in reassembly take, over all faces.
+    /// Returns the bytes of incomplete packets in reassembly, over all faces.
     pub fn partial_bytes(&self) -> usize {
         self.partial_bytes
     }
 
-    /// The faces with incomplete packets: the bytes of each, and when the oldest of its packets
-    /// began.
+    /// Returns the faces with incomplete packets: the bytes of each, and the time at which its
+    /// oldest packet began.
     pub fn partial_holders(&self) -> impl Iterator<Item = (FaceId, usize, Time)> {
         self.faces.reassembling()
     }
 
-    /// Gives up every incomplete packet of the face, so that others have room.
+    /// Drops every incomplete packet of the face, to make room for others.
     pub fn give_up_partial(&mut self, face: FaceId) {
         let Some(found) = self.faces.get_mut(face) else { return };
         let Some(reassembler) = &mut found.reassembler else { return };
@@ -26,7 +26,7 @@ impl Forwarder {
         (0..packets).for_each(|_| self.count_drop(face, DropReason::PartialReclaimed));
     }
 
-    /// Reassembly has outgrown its own bound: the face that holds the most loses what it holds.
+    /// Enforces the bound of reassembly: the face that holds the most loses its incomplete packets.
     pub(crate) fn reclaim_partial(&mut self) {
         let largest = self.partial_holders().max_by_key(|(_, bytes, _)| *bytes);
         if let Some((face, ..)) = largest {

@@ -1,21 +1,21 @@
-//! The way of an Interest through the second tier of the Content Store (`tier.rs`).
+//! The path of an Interest through the second tier of the Content Store (`tier.rs`).
 //!
-//! It pends as any other, with an out-record to the Content Store instead of an upstream, so that
-//! others may wait for the same, and the strategy is not asked. What is read comes the way of all
-//! Data and answers all who wait. A read that fails, or brings something else than was asked for,
-//! or takes longer than [`RECALL_PATIENCE`], sends the Interest on to the strategy, as if it had
-//! come now: with the nonce of somebody who waits, as far as any of those who joined may go, and to
-//! any next hop but who waits alone. An Interest whose application has chosen its next hop goes
-//! there, whatever is being read.
+//! It becomes pending as any other, with an out-record to the Content Store instead of an upstream,
+//! so that others may wait for the same, and no strategy is asked. The record that was read takes
+//! the path of all Data and answers all consumers. If the read fails, returns another Data than
+//! requested, or takes longer than [`TIER_PATIENCE`], the Interest goes to the strategy as if it
+//! had come now: with the nonce of a waiting consumer, with the largest HopLimit of those that
+//! joined, and to any next hop except a consumer that waits alone. An Interest whose application
+//! has chosen its next hop goes there, during any read.
 //!
-//! The tier counts as a cache of its own above this one: memory's policy judges what is read as
-//! what comes from upstream.
+//! The tier counts as a separate cache above this one: memory's policy treats its records as Data
+//! from upstream.
 
 use super::link_service::{Arrival, check_size, is_localhost};
 use super::outgoing_interest::{Asked, rewritten};
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
-use crate::limits::{RECALL_PATIENCE, RECALLED_BYTES, RECALLS};
+use crate::limits::{RECALLED_BYTES, TIER_LOOKUPS, TIER_PATIENCE};
 use crate::outbox::Outbox;
 use crate::tables::name_hash::Hashed;
 use crate::tables::pit::{InRecord, OutRecord};
@@ -26,10 +26,10 @@ use larder_packet::{Data, Interest, LpHeader};
 use larder_units::Time;
 use std::collections::BTreeMap;
 
-/// The tier, and what is being read there.
+/// The tier, and its reads in progress.
 pub(crate) struct Tier {
     pub(crate) host: Box<dyn SecondTier>,
-    /// By ticket; so the one that was asked for first stands first.
+    /// By ticket, so that the oldest read is first.
     reads: BTreeMap<u64, Read>,
     next_ticket: u64,
     most: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Tier {
 struct Read {
     packet: Bytes,
     hash: u64,
-    /// What its out-record has.
+    /// The nonce of its out-record.
     nonce: u32,
     mark: Option<u64>,
     until: Time,
@@ -49,13 +49,13 @@ struct Read {
 impl Forwarder {
     /// Puts a second tier behind the Content Store.
     pub fn set_tier(&mut self, host: Box<dyn SecondTier>) {
-        let most = (RECALLED_BYTES / self.max_packet_bytes).clamp(1, RECALLS);
+        let most = (RECALLED_BYTES / self.max_packet_bytes).clamp(1, TIER_LOOKUPS);
         let (reads, counters) = (BTreeMap::new(), TierCounters::default());
         self.tier = Some(Box::new(Tier { host, reads, next_ticket: 0, most, counters }));
     }
 
-    /// Asks the tier for a pending Interest. True where that waits for the tier now, and no
-    /// strategy is to be asked.
+    /// Looks a pending Interest up in the tier. Returns true if it waits for the tier now, and no
+    /// strategy has to be asked.
     pub(crate) fn tier_lookup(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>) -> bool {
         let Some(tier) = &mut self.tier else { return false };
         let Asked { slot, interest, nonce, .. } = *asked;
@@ -70,8 +70,8 @@ impl Forwarder {
         let (name, _) = interest.name.strip_implicit_digest();
         let hash = entry.name_hash();
         let is_asked = self.content_store.serves && arrival.next_hop.is_none() && !is_localhost(name);
-        // What memory has of the name, and what was not fresh enough or had another digest, is what
-        // the tier has.
+        // If memory has Data of the name that was not fresh enough or had another digest, the tier
+        // has the same.
         if !is_asked || self.content_store.exact(hash, name).is_some() {
             return false;
         }
@@ -83,7 +83,7 @@ impl Forwarder {
             TierLookup::Busy => tier.counters.busy += 1,
             TierLookup::Reading => {
                 let (now, mark) = (arrival.now, arrival.header.congestion_mark);
-                let until = now + RECALL_PATIENCE;
+                let until = now + TIER_PATIENCE;
                 let packet = Bytes::copy_from_slice(interest.wire);
                 tier.next_ticket += 1;
                 tier.reads.insert(ticket, Read { packet, hash, nonce, mark, until });
@@ -101,7 +101,7 @@ impl Forwarder {
         tier_lookup == TierLookup::Reading
     }
 
-    /// What came of a [`SecondTier::tier_lookup`]; nothing where the read failed.
+    /// Processes the result of a [`SecondTier::tier_lookup`]; `None` if the read failed.
     pub fn on_tier_lookup(&mut self, now: Time, ticket: u64, found: Option<TierRecord>, out: &mut Outbox) {
         out.clear();
         self.clock = now;
@@ -112,7 +112,7 @@ impl Forwarder {
         self.count_sends(0, &[], out);
     }
 
-    /// Gives up what is not read in time.
+    /// Gives up reads that are not finished in time.
     pub(crate) fn give_up_reads(&mut self, now: Time, out: &mut Outbox) {
         while let Some(tier) = &mut self.tier
             && let Some(first) = tier.reads.first_entry().filter(|first| first.get().until <= now)
@@ -123,7 +123,7 @@ impl Forwarder {
         }
     }
 
-    /// `None` where this is no answer.
+    /// `None` if the record is no answer.
     fn answer_from_tier(&mut self, now: Time, read: &Read, found: Option<TierRecord>, out: &mut Outbox) -> Option<()> {
         let unix_millis = self.unix_millis(now);
         let interest = Interest::decode(&read.packet).ok()?;
@@ -137,7 +137,7 @@ impl Forwarder {
             return None;
         };
         data.freshness = record.fresh_for(unix_millis);
-        // The rules may be newer than the record: what would not be stored any more is not served
+        // The rules may be newer than the record: Data that would no longer be stored is not served
         // from there.
         let mut is_trusted = || match &mut self.verification {
             None => true,
@@ -154,7 +154,7 @@ impl Forwarder {
         }
         let arrival =
             Arrival { face: FaceId::CONTENT_STORE, ..Arrival::internal(now, &LpHeader::EMPTY, record.wire.clone()) };
-        // Where nobody waits any more, nobody misses it; another read may have answered them.
+        // If no consumer waits any more, another read may have answered them.
         let is_answer = self.on_data(&arrival, &data, read.hash, out).is_ok();
         if let Some(figures) = self.figures_by_prefix.as_mut().filter(|_| is_answer) {
             figures.note_tier_hit(&self.hasher, interest.name);
@@ -164,21 +164,20 @@ impl Forwarder {
         Some(())
     }
 
-    /// The tier does not answer: the Interest goes where it would have gone without it, if somebody
-    /// still waits.
+    /// The tier does not answer: if a consumer still waits, the Interest takes the path without it.
     fn go_on(&mut self, now: Time, read: &Read, out: &mut Outbox) {
         let Ok(interest) = Interest::decode(&read.packet) else { return };
         let Some(slot) = self.pit.find(read.hash, &interest) else { return };
         let entry = self.pit.entry_mut(slot);
-        // It may be another Interest for the same, which came when the first was over.
+        // It may be another Interest for the same name, which came after the first was over.
         let of_read = |record: &OutRecord| record.face == FaceId::CONTENT_STORE && record.nonce == read.nonce;
         let Some(at) = entry.out_records.iter().position(of_read) else { return };
         let hop_limit = entry.out_records.remove(at).hop_limit;
-        // A face that is gone waits for nothing.
+        // A removed face waits for nothing.
         let is_there = |record: &&InRecord| !record.expires.has_passed(now) && self.faces.get(record.face).is_some();
         let mut waiting = entry.in_records.iter().filter(is_there);
         let Some(InRecord { face, nonce, .. }) = waiting.next() else { return };
-        // What several want may go to one of them.
+        // If several consumers wait, the Interest may go to one of them.
         let face = waiting.next().map_or(*face, |_| FaceId::CONTENT_STORE);
         let packet = Bytes::from(rewritten(&interest, *nonce, hop_limit));
         let Ok(interest) = Interest::decode(&packet) else { return };
@@ -191,7 +190,7 @@ impl Forwarder {
 }
 
 impl Tier {
-    /// When the next read is given up.
+    /// Returns the time at which the next read is given up.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.reads.first_key_value().map(|(_, read)| read.until)
     }

@@ -1,5 +1,5 @@
-//! The HTTP side of a node on free ports, a plain client over a socket, and an origin that does as
-//! it gets.
+//! The HTTP side of a node on free ports, a plain client over a socket, and an origin that follows
+//! a script.
 
 #![allow(dead_code)]
 
