@@ -112,6 +112,7 @@ impl Node {
         }
         self.check_sends(&frames);
         let stats = self.forwarder.stats();
+        self.forwarder.check_invariants();
         assert!(stats.pit_entries <= PIT_ENTRIES && stats.content_store_bytes <= STORE_BYTES, "{stats:?}");
     }
 
@@ -179,6 +180,7 @@ impl Node {
         self.now = Time::from_nanos(self.now.nanos() + 3_600_000_000_000);
         self.on_time();
         assert_eq!(self.forwarder.stats().pit_entries, 0, "an Interest outlived an hour");
+        self.forwarder.check_invariants();
     }
 }
 

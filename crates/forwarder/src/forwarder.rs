@@ -21,7 +21,7 @@ use crate::pipeline::path::Paths;
 use crate::pipeline::tier_lookup::Tier;
 use crate::shard::Shard;
 use crate::stats::{FaceStats, Stats};
-use crate::strategy::{Instance, StrategyError, StrategyGauge};
+use crate::strategy::{Instance, StrategyEntry, StrategyError, StrategyGauge, StrategyRegistry};
 use crate::tables::content_store::ContentStore;
 use crate::tables::dead_nonces::DeadNonces;
 use crate::tables::fib::Fib;
@@ -85,6 +85,7 @@ pub struct Forwarder {
     pub(crate) fib: Fib,
     pub(crate) rib: Rib,
     pub(crate) strategies: PrefixTable<Instance>,
+    strategy_registry: StrategyRegistry,
     /// The number of strategies that measure. If there is none, no lookup is made for them.
     pub(crate) measuring: usize,
     /// The number of strategies that hold Interests back. If there is none, no strategy is asked
@@ -149,6 +150,7 @@ impl Forwarder {
             fib: Fib::new(),
             rib: Rib::default(),
             strategies,
+            strategy_registry: StrategyRegistry::builtin(),
             measuring: 0,
             holding: 0,
             streams: config.streams,
@@ -333,6 +335,21 @@ impl Forwarder {
         }
     }
 
+    /// Adds a strategy to those that [`Forwarder::set_strategy`] and the management command
+    /// `strategy-choice/set` can choose. With several shards, the host registers it with each of
+    /// them, before a prefix uses it.
+    ///
+    /// # Errors
+    /// [`StrategyError::NotRegistered`]: see [`StrategyRegistry::register`].
+    pub fn register_strategy(&mut self, entry: StrategyEntry) -> Result<(), StrategyError> {
+        self.strategy_registry.register(entry)
+    }
+
+    /// Returns the strategies that can be chosen.
+    pub fn strategy_registry(&self) -> &StrategyRegistry {
+        &self.strategy_registry
+    }
+
     /// Sets the strategy of a prefix, by its name: see [`crate::strategy::strategy_by_name`].
     /// Returns its complete name.
     ///
@@ -340,7 +357,7 @@ impl Forwarder {
     /// [`StrategyError`] if it does not exist, its parameters are wrong, the prefix is too long, or
     /// the table is full.
     pub fn set_strategy(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, StrategyError> {
-        let instance = Instance::new(strategy, &self.streams)?;
+        let instance = Instance::new(&self.strategy_registry, strategy, &self.streams)?;
         let at = prefix.as_name();
         if at.component_count() > limits::PREFIX_COMPONENTS || at.as_bytes().len() > limits::PREFIX_BYTES {
             return Err(StrategyError::PrefixTooLong);
@@ -381,6 +398,22 @@ impl Forwarder {
     pub fn strategy_gauges(&self, now: Time, prefix: &Name) -> Vec<StrategyGauge> {
         let instance = self.strategies.get(&self.hasher, prefix.as_name());
         instance.map_or_else(Vec::new, |instance| instance.strategy.gauges(now))
+    }
+
+    /// Checks that the parts of each table agree: PIT and quota, Content Store, index and engine,
+    /// FIB and RIB. Takes time in proportion to the tables, so it is for tests and fuzz targets.
+    ///
+    /// # Panics
+    /// If they do not agree, with a text that names the broken invariant.
+    pub fn check_invariants(&self) {
+        self.pit.check_invariants();
+        self.content_store.check_invariants();
+        self.fib.check_invariants(&self.hasher);
+        self.strategies.check_invariants(&self.hasher);
+        // Other shards have next hops without routes.
+        if self.shard.is_only() {
+            self.rib.check_invariants(self.fib.len(), |prefix| self.fib.get(&self.hasher, prefix));
+        }
     }
 
     fn count_listening(&mut self) {

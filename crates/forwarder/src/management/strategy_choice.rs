@@ -13,7 +13,7 @@ pub(super) fn set(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outb
     let asked = require(request.parameters.strategy.as_ref(), "Strategy")?;
     let instance = forwarder.set_strategy(&prefix, asked).map_err(|error| {
         let code = match error {
-            StrategyError::Unknown(_) | StrategyError::Version { .. } => 404,
+            StrategyError::Unknown { .. } | StrategyError::NotRegistered { .. } | StrategyError::Version { .. } => 404,
             StrategyError::Parameters { .. } => 409,
             StrategyError::PrefixTooLong => 414,
             StrategyError::Full => 507,

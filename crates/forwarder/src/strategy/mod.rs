@@ -1,6 +1,10 @@
 //! Forwarding strategies: to which next hops an Interest goes, and what a Nack means. One file a
 //! strategy.
 //!
+//! A program can add strategies of its own: it implements [`Strategy`], describes it by a
+//! [`StrategyEntry`] and calls `Forwarder::register_strategy`. `tests/registered_strategy.rs` of
+//! this crate is an example.
+//!
 //! A strategy decides by calling [`Decision::send`] and [`Decision::refuse`]; what it remembers of
 //! one Interest is in its [`PitEntry`], what it remembers of the names under its prefix is its own.
 
@@ -25,7 +29,8 @@ use larder_units::{Stream, Time};
 use std::time::Duration;
 
 pub(crate) use named::Instance;
-pub use named::{StrategyError, strategy_by_name, strategy_names};
+pub use named::{StrategyError, StrategyRegistry, strategy_by_name, strategy_names};
+pub use suppression::Suppression;
 
 /// How Interests are forwarded under a prefix.
 pub trait Strategy: Send {
@@ -103,47 +108,61 @@ pub struct StrategyGauge {
     pub value: f64,
 }
 
-/// A strategy by its short name.
-pub(crate) struct StrategyEntry {
+/// A strategy that can be chosen by its short name.
+#[derive(Clone, Copy, Debug)]
+pub struct StrategyEntry {
     /// The name in a configuration, and the component of the name in the NFD management protocol.
-    pub(crate) name: &'static str,
-    /// The version that NFD gives to what this does.
-    pub(crate) version: u64,
-    /// Makes one with these parameters.
-    pub(crate) build: Build,
+    pub name: &'static str,
+    /// The version in the strategy's name. For a strategy of NFD, the version of NFD's strategy
+    /// with the same behaviour.
+    pub version: u64,
+    /// Makes a strategy with these parameters.
+    pub build: Build,
 }
 
-/// Makes a strategy, or says what is wrong with its parameters. The random stream is this
-/// strategy's own.
-pub(crate) type Build = fn(&mut Parameters<'_>, Stream) -> Result<Box<dyn Strategy>, String>;
+/// A function that makes a strategy, or returns what is wrong with its parameters. It must accept
+/// having no parameters. The random stream belongs to this strategy alone.
+pub type Build = fn(&mut Parameters<'_>, Stream) -> Result<Box<dyn Strategy>, String>;
 
-/// Every strategy; the first is the default of `/`.
+/// The built-in strategies. The first is the default of `/`.
 pub(crate) static STRATEGIES: &[StrategyEntry] =
     &[best_route::ENTRY, multicast::ENTRY, asf::ENTRY, random::ENTRY, stateful::ENTRY, hobhis::ENTRY];
 
-/// The parameters in a strategy's name: components `KEY~VALUE` behind the version.
-pub(crate) struct Parameters<'a> {
+/// The parameters in a strategy's name: components `KEY~VALUE` after the version.
+///
+/// Each method removes the parameter that it returns. A parameter that remains is unknown, and
+/// refuses the strategy.
+pub struct Parameters<'a> {
     pub(crate) left: Vec<(&'a str, &'a str)>,
 }
 
 impl Parameters<'_> {
-    /// The value of `key`, a whole number; `default` where it is not given.
-    pub(crate) fn number(&mut self, key: &str, default: u64) -> Result<u64, String> {
+    /// Returns the value of `key`, a whole number, or `default` if it is absent.
+    ///
+    /// # Errors
+    /// The value is not a whole number.
+    pub fn number(&mut self, key: &str, default: u64) -> Result<u64, String> {
         let Some(at) = self.left.iter().position(|(name, _)| *name == key) else { return Ok(default) };
         let (_, value) = self.left.remove(at);
         value.parse().map_err(|_| format!("{key}~{value}: the value is no whole number"))
     }
 
-    /// Which of these words the value of `key` is; the first where it is not given.
-    pub(crate) fn choice(&mut self, key: &str, words: &[&str]) -> Result<usize, String> {
+    /// Returns the position of the value of `key` among `words`, or 0 if it is absent.
+    ///
+    /// # Errors
+    /// The value is none of the words.
+    pub fn choice(&mut self, key: &str, words: &[&str]) -> Result<usize, String> {
         let Some(at) = self.left.iter().position(|(name, _)| *name == key) else { return Ok(0) };
         let (_, value) = self.left.remove(at);
         let found = words.iter().position(|word| *word == value);
         found.ok_or_else(|| format!("{key}~{value}: the value is one of {}", words.join(", ")))
     }
 
-    /// The value of `key` in milliseconds.
-    pub(crate) fn millis(&mut self, key: &str, default: Duration) -> Result<Duration, String> {
+    /// Returns the value of `key`, a number of milliseconds, or `default` if it is absent.
+    ///
+    /// # Errors
+    /// The value is not a whole number.
+    pub fn millis(&mut self, key: &str, default: Duration) -> Result<Duration, String> {
         self.number(key, default.as_millis() as u64).map(Duration::from_millis)
     }
 }

@@ -19,9 +19,9 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// The strategy of this name; `streams` feed those that draw lots.
-    pub(crate) fn new(name: &Name, streams: &Streams) -> Result<Instance, StrategyError> {
-        let (entry, parameters) = read(name.as_name())?;
+    /// Makes the strategy of this name. `streams` supply its random numbers.
+    pub(crate) fn new(registry: &StrategyRegistry, name: &Name, streams: &Streams) -> Result<Instance, StrategyError> {
+        let (entry, parameters) = registry.read(name.as_name())?;
         let wrong = |problem| StrategyError::Parameters { strategy: entry.name, problem };
         let pairs: Option<Vec<(&str, &str)>> = parameters.iter().map(|text| text.split_once('~')).collect();
         let mut left = Parameters { left: pairs.ok_or_else(|| wrong("a parameter reads KEY~VALUE".to_owned()))? };
@@ -51,7 +51,12 @@ impl Instance {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StrategyError {
     /// There is none of this name.
-    Unknown(Name),
+    Unknown {
+        /// The name.
+        name: Name,
+        /// The short names of those that there are.
+        known: Vec<&'static str>,
+    },
     /// There is one, with another version.
     Version {
         /// Its name here.
@@ -64,6 +69,13 @@ pub enum StrategyError {
         /// What is wrong.
         problem: String,
     },
+    /// It cannot be registered.
+    NotRegistered {
+        /// The short name.
+        name: &'static str,
+        /// The reason.
+        problem: &'static str,
+    },
     /// The prefix under which it should be set is too long.
     PrefixTooLong,
     /// So many prefixes have a strategy of their own that this one cannot.
@@ -73,8 +85,11 @@ pub enum StrategyError {
 impl fmt::Display for StrategyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StrategyError::Unknown(name) => {
-                write!(f, "there is no strategy {name}; there are {}", strategy_names().collect::<Vec<_>>().join(", "))
+            StrategyError::Unknown { name, known } => {
+                write!(f, "there is no strategy {name}; there are {}", known.join(", "))
+            }
+            StrategyError::NotRegistered { name, problem } => {
+                write!(f, "the strategy {name:?} cannot be registered: {problem}")
             }
             StrategyError::Version { strategy } => write!(f, "the strategy has another version: {strategy}"),
             StrategyError::Parameters { strategy, problem } => write!(f, "{strategy}: {problem}"),
@@ -95,47 +110,100 @@ impl fmt::Display for StrategyError {
 
 impl std::error::Error for StrategyError {}
 
-/// The whole name of the strategy called `text`: `best-route`, or its name in the NFD management
-/// protocol, with or without version and parameters.
+/// The strategies that can be chosen: the built-in ones, and those that a program registered.
+#[derive(Clone, Debug, Default)]
+pub struct StrategyRegistry {
+    registered: Vec<StrategyEntry>,
+}
+
+impl StrategyRegistry {
+    /// Returns a registry of the built-in strategies.
+    pub fn builtin() -> Self {
+        StrategyRegistry::default()
+    }
+
+    /// Adds a strategy, which can then be chosen by its name.
+    ///
+    /// # Errors
+    /// [`StrategyError::NotRegistered`] if the name is taken, or has other characters than
+    /// lower-case letters, digits and hyphens.
+    pub fn register(&mut self, entry: StrategyEntry) -> Result<(), StrategyError> {
+        let refused = |problem| Err(StrategyError::NotRegistered { name: entry.name, problem });
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if entry.name.is_empty() || !entry.name.bytes().all(is_plain) {
+            return refused("a name has lower-case letters, digits and hyphens only");
+        }
+        if self.entries().any(|known| known.name == entry.name) {
+            return refused("the name is taken");
+        }
+        self.registered.push(entry);
+        Ok(())
+    }
+
+    /// Returns the short names of all strategies.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.entries().map(|entry| entry.name)
+    }
+
+    /// Returns the complete name of the strategy called `text`: `best-route`, or its name in the
+    /// NFD management protocol, with or without version and parameters.
+    ///
+    /// # Errors
+    /// [`StrategyError`] if it does not exist, or its parameters are wrong.
+    pub fn by_name(&self, text: &str) -> Result<Name, StrategyError> {
+        let named = |text: &str| text.parse::<Name>().map_err(|_| self.unknown(Name::root()));
+        let name = match text.starts_with('/') {
+            true => named(text)?,
+            false => {
+                let mut name = Name::root();
+                PREFIX.iter().for_each(|component| _ = name.push_generic(component.as_bytes()));
+                name.append(named(&format!("/{text}"))?.as_name());
+                name
+            }
+        };
+        Instance::new(self, &name, &Streams::new(0)).map(|instance| instance.name)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &StrategyEntry> {
+        STRATEGIES.iter().chain(&self.registered)
+    }
+
+    fn unknown(&self, name: Name) -> StrategyError {
+        StrategyError::Unknown { name, known: self.names().collect() }
+    }
+
+    /// Returns the strategy that a name means, and the parameters in the name.
+    fn read(&self, name: NameRef<'_>) -> Result<(&StrategyEntry, Vec<String>), StrategyError> {
+        let unknown = || self.unknown(name.to_name());
+        let mut components = name.components();
+        for expected in PREFIX {
+            components.next().filter(|component| component.value == expected.as_bytes()).ok_or_else(unknown)?;
+        }
+        let short = components.next().ok_or_else(unknown)?;
+        let entry = self.entries().find(|entry| entry.name.as_bytes() == short.value).ok_or_else(unknown)?;
+        let mut components = components.peekable();
+        if let Some(version) = components.peek().and_then(|component| component.as_version()) {
+            components.next();
+            if version != entry.version {
+                return Err(StrategyError::Version { strategy: full_name(entry, &[]) });
+            }
+        }
+        Ok((entry, components.map(|component| String::from_utf8_lossy(component.value).into_owned()).collect()))
+    }
+}
+
+/// Returns the complete name of the built-in strategy called `text`: see
+/// [`StrategyRegistry::by_name`].
 ///
 /// # Errors
-/// [`StrategyError`] where there is none, or its parameters are wrong.
+/// [`StrategyError`] if it does not exist, or its parameters are wrong.
 pub fn strategy_by_name(text: &str) -> Result<Name, StrategyError> {
-    let named = |text: &str| text.parse::<Name>().map_err(|_| StrategyError::Unknown(Name::root()));
-    let name = match text.starts_with('/') {
-        true => named(text)?,
-        false => {
-            let mut name = Name::root();
-            PREFIX.iter().for_each(|component| _ = name.push_generic(component.as_bytes()));
-            name.append(named(&format!("/{text}"))?.as_name());
-            name
-        }
-    };
-    Instance::new(&name, &Streams::new(0)).map(|instance| instance.name)
+    StrategyRegistry::builtin().by_name(text)
 }
 
-/// The short names of all strategies.
+/// Returns the short names of the built-in strategies.
 pub fn strategy_names() -> impl Iterator<Item = &'static str> {
     STRATEGIES.iter().map(|entry| entry.name)
-}
-
-/// The strategy that a name means, and its parameters as they stand in the name.
-fn read(name: NameRef<'_>) -> Result<(&'static StrategyEntry, Vec<String>), StrategyError> {
-    let unknown = || StrategyError::Unknown(name.to_name());
-    let mut components = name.components();
-    for expected in PREFIX {
-        components.next().filter(|component| component.value == expected.as_bytes()).ok_or_else(unknown)?;
-    }
-    let short = components.next().ok_or_else(unknown)?;
-    let entry = STRATEGIES.iter().find(|entry| entry.name.as_bytes() == short.value).ok_or_else(unknown)?;
-    let mut components = components.peekable();
-    if let Some(version) = components.peek().and_then(|component| component.as_version()) {
-        components.next();
-        if version != entry.version {
-            return Err(StrategyError::Version { strategy: full_name(entry, &[]) });
-        }
-    }
-    Ok((entry, components.map(|component| String::from_utf8_lossy(component.value).into_owned()).collect()))
 }
 
 fn full_name(entry: &StrategyEntry, parameters: &[String]) -> Name {

@@ -22,14 +22,19 @@ use std::time::Duration;
 
 /// The parameters that best-route, multicast, asf and random share, with NFD's defaults.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Suppression {
+pub struct Suppression {
     initial: Duration,
     max: Duration,
     multiplier: u32,
 }
 
 impl Suppression {
-    pub(super) fn new(parameters: &mut Parameters<'_>) -> Result<Self, String> {
+    /// Reads the parameters `retx-suppression-initial`, `retx-suppression-max` and
+    /// `retx-suppression-multiplier`.
+    ///
+    /// # Errors
+    /// A value is not a number or outside its range.
+    pub fn new(parameters: &mut Parameters<'_>) -> Result<Self, String> {
         let initial = parameters.millis("retx-suppression-initial", Duration::from_millis(10))?;
         let max = parameters.millis("retx-suppression-max", Duration::from_millis(250))?;
         let multiplier = parameters.number("retx-suppression-multiplier", 2)?;
@@ -40,8 +45,8 @@ impl Suppression {
         }
     }
 
-    /// Whether this Interest repeats one that was forwarded so lately that it must wait.
-    pub(super) fn suppresses(&self, decision: &mut Decision<'_>) -> bool {
+    /// Returns true if this Interest repeats one that was forwarded so recently that it must wait.
+    pub fn suppresses(&self, decision: &mut Decision<'_>) -> bool {
         if decision.entry.out_records.is_empty() {
             decision.entry.suppression = self.initial;
             return false;

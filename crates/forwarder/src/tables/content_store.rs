@@ -467,6 +467,29 @@ impl ContentStore {
         (found.len(), more || !is_whole)
     }
 
+    /// Checks that the index, the tree of names and the engine describe the same packets, and that
+    /// the capacity holds. O(packets); for tests.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub(crate) fn check_invariants(&self) {
+        let (mut packets, mut used) = (0, 0);
+        for slot in self.slots() {
+            let Some(entry) = self.entry(slot) else { continue };
+            let weight = self.weight(&entry.wire);
+            assert_eq!(self.hasher.hash(entry.name_bytes()), entry.hash, "an entry has the hash of its name");
+            assert_eq!(self.exact(entry.hash, entry.name()), Some(slot), "the index has each packet, once");
+            let object = self.engine.object(slot).map(|(id, size)| (id, size.bytes()));
+            assert_eq!(object, Some((entry.hash, weight)), "the engine has each packet");
+            (packets, used) = (packets + 1, used + weight);
+        }
+        assert_eq!(self.index.len(), packets, "the index has no packet but these");
+        assert_eq!(self.engine.len(), packets, "the engine has no packet but these");
+        assert_eq!(self.engine.used().bytes(), used, "the used bytes are those of all packets");
+        assert!(used <= self.engine.capacity().bytes(), "the Content Store keeps its capacity");
+        self.tree.check_invariants(|slot| self.entry(slot).is_some());
+    }
+
     fn remove(&mut self, slot: Slot) {
         self.engine.remove(slot);
         self.forget(slot);

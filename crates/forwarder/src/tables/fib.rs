@@ -64,6 +64,29 @@ impl Fib {
         self.prefixes.iter().map(|(name, number)| (name, self.sets.get(*number)))
     }
 
+    /// Returns the next hops of exactly `prefix`.
+    pub(crate) fn get(&self, hasher: &NameHasher, prefix: NameRef<'_>) -> Option<&[NextHop]> {
+        self.prefixes.get(hasher, prefix).map(|number| self.sets.get(*number))
+    }
+
+    /// Checks that every prefix has a set of next hops, and that every set counts its prefixes.
+    /// O(prefixes); for tests.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub(crate) fn check_invariants(&self, hasher: &NameHasher) {
+        self.prefixes.check_invariants(hasher);
+        let mut counts = vec![0; self.sets.sets.len()];
+        self.prefixes.values().for_each(|number| counts[*number as usize] += 1);
+        for (set, count) in self.sets.sets.iter().zip(&counts) {
+            assert_eq!(set.prefixes, *count, "a set counts the prefixes that refer to it");
+            assert_eq!(set.next_hops.is_empty(), *count == 0, "only a free set is empty");
+        }
+        let used = counts.iter().filter(|count| **count > 0).count();
+        assert_eq!(self.sets.index.len(), used, "the index has each set in use");
+        assert_eq!(self.sets.free.len() + used, counts.len(), "a set is in use or free");
+    }
+
     /// Sets the next hops of exactly `prefix`; none of them removes it. The caller has checked its
     /// length.
     pub(crate) fn set(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, next_hops: &[NextHop]) {
@@ -163,6 +186,7 @@ mod tests {
                     true => drop(model.remove(&name)),
                     false => drop(model.insert(name, next_hops)),
                 }
+                fib.check_invariants(&hasher);
             }
             let all: BTreeMap<Name, Vec<NextHop>> = fib.iter().map(|(name, hops)| (name, hops.to_vec())).collect();
             prop_assert_eq!(&all, &model);

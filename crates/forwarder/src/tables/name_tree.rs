@@ -123,6 +123,24 @@ impl NameTree {
         self.waiting.is_empty()
     }
 
+    /// Checks that the tree and the list of waiting names have only stored slots, and none of them
+    /// twice. O(names); for tests.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub(crate) fn check_invariants(&self, is_stored: impl Fn(Slot) -> bool) {
+        for (place, slot) in self.waiting.iter().enumerate() {
+            assert_eq!(self.places[slot.index()] as usize, place, "a waiting name knows its place");
+            assert!(is_stored(*slot), "a waiting name is stored");
+        }
+        let waiting = self.places.iter().filter(|place| **place != ENTERED).count();
+        assert_eq!(waiting, self.waiting.len(), "a name waits once");
+        for slot in self.tree.values() {
+            assert_eq!(self.places[slot.index()], ENTERED, "a name in the tree does not wait");
+            assert!(is_stored(*slot), "a name in the tree is stored");
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.tree.clear();
         self.waiting.clear();

@@ -351,6 +351,38 @@ impl Pit {
         self.entries[slot as usize].out_records.iter().find(sent).map(|out| (slot, out.hop_limit))
     }
 
+    /// Checks that the index, the free list, the counts and the quota describe the same entries,
+    /// and that the limits hold. O(entries); for tests.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub(crate) fn check_invariants(&self) {
+        let mut is_free = vec![false; self.entries.len()];
+        for slot in &self.free {
+            assert!(!std::mem::replace(&mut is_free[*slot as usize], true), "a slot is free once");
+            let entry = &self.entries[*slot as usize];
+            assert!(entry.in_records.is_empty() && entry.out_records.is_empty(), "a free entry has no records");
+        }
+        assert_eq!(self.index.len() + self.free.len(), self.entries.len(), "an entry is pending or free");
+        let (mut bytes, mut counts) = (0, [0; limits::CAN_BE_PREFIX_COMPONENTS + 1]);
+        for (slot, entry) in self.entries.iter().enumerate().filter(|(slot, _)| !is_free[*slot]) {
+            assert!(self.index.find(entry.hash, |other| other.index() == slot).is_some(), "the index has each entry");
+            assert!(entry.in_records.len() <= limits::RECORDS_PER_ENTRY, "the consumers of an entry are limited");
+            assert!(entry.out_records.len() <= limits::RECORDS_PER_ENTRY, "the upstreams of an entry are limited");
+            bytes += entry.name.len() + entry.hint.len();
+            if entry.can_be_prefix {
+                counts[entry.components] += 1;
+            }
+        }
+        assert_eq!(self.bytes, bytes, "the bytes are those of all names and hints");
+        assert_eq!(*self.prefix_counts, counts, "CanBePrefix Interests are counted by their components");
+        for (components, count) in counts.iter().enumerate().skip(1) {
+            assert_eq!(self.prefix_lengths.contains(components), *count > 0, "a length in use is looked up");
+        }
+        assert!(self.len() <= self.limit && self.bytes <= self.most_bytes, "the PIT keeps its limits");
+        self.holders.check_invariants(self.len(), |slot| !is_free[slot as usize]);
+    }
+
     pub(crate) fn set_timer(&mut self, slot: u32, deadline: Time) {
         self.wheel.set(slot, deadline);
     }

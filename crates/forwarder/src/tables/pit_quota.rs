@@ -144,6 +144,33 @@ impl PitQuota {
         self.holders[self.links[entry as usize].holder as usize].face
     }
 
+    /// Checks that the faces' chains of entries are consistent, and that they hold exactly the
+    /// entries that `is_pending` accepts, `pending` of them. O(entries); for tests.
+    ///
+    /// # Panics
+    /// If they are not.
+    pub(crate) fn check_invariants(&self, pending: usize, is_pending: impl Fn(u32) -> bool) {
+        let mut total = 0;
+        for (face, number) in &self.faces {
+            let holder = &self.holders[*number as usize];
+            assert_eq!(holder.face, *face, "a face leads to its holder");
+            assert!(holder.entries > 0 || self.latest == Some(*number), "only the latest holder may be empty");
+            let (mut older, mut entry, mut entries) = (NONE, holder.oldest, 0);
+            while holder.entries > 0 && entry != NONE {
+                let link = self.links[entry as usize];
+                assert_eq!((link.holder, link.older), (*number, older), "an entry is linked to its holder");
+                assert!(is_pending(entry), "an entry that a face holds is pending");
+                (older, entry, entries) = (entry, link.newer, entries + 1);
+                assert!(entries <= holder.entries, "a chain has as many entries as its holder counts");
+            }
+            assert_eq!(entries, holder.entries, "a chain has as many entries as its holder counts");
+            assert!(entries == 0 || older == holder.newest, "a chain ends with its newest entry");
+            total += entries;
+        }
+        assert_eq!(total, pending, "every pending entry belongs to one face");
+        assert_eq!(self.faces.len() + self.free.len(), self.holders.len(), "every holder is in use or free");
+    }
+
     fn held(&self, face: FaceId) -> usize {
         self.holder(face).map_or(0, |holder| holder.entries)
     }
@@ -175,6 +202,7 @@ mod tests {
                     holders.remove(entry);
                     free.push(entry);
                 }
+                holders.check_invariants(model.len(), |entry| model.iter().any(|(other, _)| *other == entry));
                 let held = |face: FaceId| model.iter().filter(|(_, other)| *other == face).count();
                 for face in (0..5).map(FaceId) {
                     prop_assert_eq!(holders.held(face), held(face));

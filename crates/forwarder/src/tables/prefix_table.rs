@@ -314,6 +314,27 @@ impl<T> PrefixTable<T> {
             Row::Short { value, .. } | Row::Long { value, .. } => Some(value),
         }
     }
+
+    /// Checks that the index finds every row, and that the counts are those of the rows. O(rows);
+    /// for tests.
+    ///
+    /// # Panics
+    /// If they are not.
+    pub(crate) fn check_invariants(&self, hasher: &NameHasher) {
+        let mut counts = [0; PREFIX_COMPONENTS + 1];
+        for (bytes, _) in self.rows.iter().filter_map(Row::get) {
+            assert!(self.find(hasher.hash(bytes), bytes).is_some(), "the index has each prefix");
+            let name = NameRef::from_value(bytes).unwrap_or_default();
+            counts[name.component_count()] += 1;
+        }
+        assert_eq!(self.counts, counts, "prefixes are counted by their components");
+        assert_eq!(self.len(), counts.iter().sum::<usize>(), "the index has no prefix but these");
+        assert_eq!(self.len() + self.free.len(), self.rows.len(), "a row is in use or free");
+        for (components, count) in counts.iter().enumerate().skip(1) {
+            assert_eq!(self.lengths.contains(components), *count > 0, "a length in use is looked up");
+        }
+        assert_eq!(self.root.is_some(), counts[0] > 0, "the root is known if it is in the table");
+    }
 }
 
 fn add_to(filter: &mut PrefixFilter, hasher: &NameHasher, prefix: NameRef<'_>, hash: u64) {
@@ -470,6 +491,7 @@ mod tests {
             let mut table = PrefixTable::new();
             let mut model = BTreeMap::new();
             for (i, (insert, components)) in steps.into_iter().enumerate() {
+                table.check_invariants(&hasher);
                 let prefix = name(&components);
                 if insert {
                     prop_assert_eq!(table.insert(&hasher, prefix.as_name(), i), model.insert(components, i));

@@ -220,6 +220,31 @@ impl Rib {
             .collect()
     }
 
+    /// Checks the counts of routes, and that each prefix of the FIB has the next hops that its
+    /// routes give. `next_hops` returns the FIB's next hops of a prefix; `fib_prefixes` is their
+    /// number. O(routes); for tests.
+    ///
+    /// # Panics
+    /// If the tables do not agree.
+    pub(crate) fn check_invariants<'a>(
+        &self,
+        fib_prefixes: usize,
+        next_hops: impl Fn(NameRef<'_>) -> Option<&'a [NextHop]>,
+    ) {
+        let mut of_face: HashMap<FaceId, usize> = HashMap::new();
+        for (prefix, routes) in &self.prefixes {
+            assert!(!routes.is_empty(), "{prefix} has a route");
+            routes.iter().for_each(|route| *of_face.entry(route.face).or_default() += 1);
+            let expected = self.next_hops(prefix.as_name());
+            assert_eq!(next_hops(prefix.as_name()), Some(&expected[..]), "the FIB follows the routes of {prefix}");
+        }
+        assert_eq!(fib_prefixes, self.prefixes.len(), "the FIB has the prefixes of the RIB");
+        assert_eq!(self.of_face, of_face, "routes are counted by their faces");
+        assert_eq!(self.routes, of_face.values().sum::<usize>(), "routes are counted");
+        let first = self.prefixes.values().flatten().filter_map(|route| route.expires).min();
+        assert!(first.is_none_or(|first| self.soonest.is_some_and(|soonest| soonest <= first)), "expiry is not missed");
+    }
+
     fn next_hops(&self, prefix: NameRef<'_>) -> Vec<NextHop> {
         let mut hops: Vec<NextHop> = Vec::new();
         let mut add = |route: &Route| match hops.iter_mut().find(|hop| hop.face == route.face) {

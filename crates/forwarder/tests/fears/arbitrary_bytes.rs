@@ -56,6 +56,7 @@ proptest! {
         world.route("/", face, 0);
         for frame in frames {
             world.sent(face, frame);
+            world.forwarder.check_invariants();
         }
     }
 
@@ -76,6 +77,7 @@ proptest! {
             frame[at] = byte;
             world.sent(one, frame.clone());
             world.sent(two, frame);
+            world.forwarder.check_invariants();
         }
     }
 }

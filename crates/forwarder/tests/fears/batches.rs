@@ -83,6 +83,7 @@ proptest! {
             prop_assert_eq!(out.drops().iter().map(|(index, _)| *index).collect::<Vec<_>>(), dropped.iter().map(|(index, _)| *index).collect::<Vec<_>>());
             one.pass(Duration::from_millis(900));
             many.pass(Duration::from_millis(900));
+            many.forwarder.check_invariants();
             let (one, many) = (one.forwarder.stats(), many.forwarder.stats());
             prop_assert_eq!(format!("{one:?}"), format!("{many:?}"));
         }

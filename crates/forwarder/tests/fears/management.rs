@@ -580,7 +580,9 @@ proptest! {
         world.sent(application, InterestBuilder::new(&uri).can_be_prefix(true).nonce(2).build());
         let in_parameters = InterestBuilder::new(name("/localhost/nfd/rib/announce")).application_parameters(&bytes).nonce(3);
         world.sent(application, in_parameters.sign(&DigestSigner, SignatureFreshness::default()).unwrap());
+        world.forwarder.check_invariants();
         world.pass(Duration::from_secs(5));
+        world.forwarder.check_invariants();
     }
 }
 

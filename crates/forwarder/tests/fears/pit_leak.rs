@@ -144,6 +144,7 @@ proptest! {
                     Packet::Interest { .. } => prop_assert_ne!(Some(sent.face), came_from),
                 }
             }
+            world.forwarder.check_invariants();
             let stats = world.forwarder.stats();
             prop_assert!(stats.content_store_bytes <= stats.content_store_capacity_bytes);
         }
