@@ -2,45 +2,34 @@
 //!
 //! The host passes in what it received, with the time, and afterwards sends what is in the
 //! [`Outbox`]. This file has the parts, and the host's queries and settings. The path of a packet
-//! follows the NFD developer guide (chapter 4): `reception.rs` decodes a frame, or a batch
-//! (`batch.rs`); `interest.rs` takes an Interest to the strategy; `decision.rs` carries out its
-//! decision, and Nacks; `data.rs` takes Data back.
+//! is in `pipeline/`, which follows the NFD developer guide (chapter 4); the tables that it reads
+//! and changes are in `tables/`.
 
 #[doc(hidden)]
 pub mod account;
-mod batch;
-mod data;
-mod decision;
-mod interest;
-mod partial;
-mod path;
-mod reception;
 mod replica;
-mod tier_lookup;
 
-pub use batch::Received;
-use path::Paths;
-pub(crate) use reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
 pub use replica::Change;
-pub(crate) use tier_lookup::Tier;
 
-use crate::content_store::ContentStore;
-use crate::dead_nonces::DeadNonces;
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::face::{FaceConfig, FaceId, Faces};
-use crate::fib::Fib;
 use crate::limits;
 use crate::management::events::FaceEvent;
 use crate::management::{Authority, Management, Rule};
-use crate::name_hash::{NameHasher, Prefix};
 use crate::outbox::Outbox;
-use crate::pit::Pit;
-use crate::prefix_figures::{FiguresByPrefix, PrefixFigures};
-use crate::prefix_table::PrefixTable;
-use crate::rib::{FibUpdate, Rib, Route, RouteError};
+use crate::pipeline::path::Paths;
+use crate::pipeline::tier_lookup::Tier;
 use crate::shard::Shard;
 use crate::stats::{FaceStats, Stats};
 use crate::strategy::{Instance, StrategyError, StrategyGauge};
+use crate::tables::content_store::ContentStore;
+use crate::tables::dead_nonces::DeadNonces;
+use crate::tables::fib::Fib;
+use crate::tables::name_hash::{NameHasher, Prefix};
+use crate::tables::pit::Pit;
+use crate::tables::prefix_figures::{FiguresByPrefix, PrefixFigures};
+use crate::tables::prefix_table::PrefixTable;
+use crate::tables::rib::{FibUpdate, Rib, Route, RouteError};
 use crate::verification::{Verification, VerifyRule};
 use larder_packet::Name;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
@@ -97,19 +86,19 @@ pub struct Forwarder {
     pub(crate) rib: Rib,
     pub(crate) strategies: PrefixTable<Instance>,
     /// The number of strategies that measure. If there is none, no lookup is made for them.
-    measuring: usize,
+    pub(crate) measuring: usize,
     /// The number of strategies that hold Interests back. If there is none, no strategy is asked
     /// for them.
-    holding: usize,
-    streams: Streams,
+    pub(crate) holding: usize,
+    pub(crate) streams: Streams,
     pub(crate) max_packet_bytes: usize,
     pub(crate) shard: Shard,
     /// Changes for the other shards.
-    changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
     /// The Content Store's capacity over all shards.
     pub(crate) capacity: ByteSize,
     pub(crate) management: Management,
-    started: Duration,
+    pub(crate) started: Duration,
     /// The time of the last call.
     pub(crate) clock: Time,
     pub(crate) pit: Pit,
@@ -124,26 +113,26 @@ pub struct Forwarder {
     pub(crate) drops: DropCounters,
     pub(crate) satisfied: u64,
     pub(crate) unsatisfied: u64,
-    paths: Option<Box<Paths>>,
+    pub(crate) paths: Option<Box<Paths>>,
     /// Bytes of incomplete packets, and the time of the next check for packets that will not become
     /// complete.
-    partial_bytes: usize,
-    most_partial_bytes: usize,
-    next_sweep: Option<Time>,
-    scratch: Scratch,
+    pub(crate) partial_bytes: usize,
+    pub(crate) most_partial_bytes: usize,
+    pub(crate) next_sweep: Option<Time>,
+    pub(crate) scratch: Scratch,
 }
 
 /// Buffers that are reused from packet to packet.
 #[derive(Default)]
-struct Scratch {
-    prefixes: Vec<Prefix>,
+pub(crate) struct Scratch {
+    pub(crate) prefixes: Vec<Prefix>,
     /// The prefixes of the names of a batch.
-    ahead: Vec<Prefix>,
+    pub(crate) ahead: Vec<Prefix>,
     /// The prefixes of forwarding hints.
-    hinted: Vec<Prefix>,
-    found: Vec<u32>,
-    send_to: Vec<(FaceId, Option<u32>)>,
-    asked: Vec<u64>,
+    pub(crate) hinted: Vec<Prefix>,
+    pub(crate) found: Vec<u32>,
+    pub(crate) send_to: Vec<(FaceId, Option<u32>)>,
+    pub(crate) asked: Vec<u64>,
 }
 
 impl Forwarder {

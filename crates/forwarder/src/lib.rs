@@ -42,47 +42,35 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod content_store;
-mod dead_nonces;
 mod drop_reason;
-mod erase_bans;
 mod face;
-mod fib;
 mod forwarder;
 pub mod limits;
 mod management;
-mod name_hash;
-mod name_tree;
 mod outbox;
-mod pit;
-mod pit_quota;
-mod prefix_figures;
-mod prefix_filter;
-mod prefix_table;
-mod rib;
-mod rows;
+mod pipeline;
 mod shard;
 mod stats;
-mod stored_packet;
 pub mod strategy;
+mod tables;
 mod tier;
-mod timer_wheel;
 mod verification;
 
-pub use content_store::ContentStoreCounters;
 pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
-pub use erase_bans::EraseBans;
 pub use face::{FaceConfig, FaceCounters, FaceId, LinkType, Persistency, Scope};
 #[doc(hidden)]
 pub use forwarder::account;
-pub use forwarder::{Change, Config, Forwarder, Received};
+pub use forwarder::{Change, Config, Forwarder};
 pub use management::{Authorized, Report, Rule, ShardQuery};
 pub use outbox::{Body, FaceAnswer, FaceRequest, HostRequest, Outbox, Send};
-pub use pit::{InRecord, OutRecord, PitEntry};
-pub use prefix_figures::PrefixFigures;
-pub use rib::{CAPTURE, CHILD_INHERIT, NextHop, Route, RouteError};
+pub use pipeline::Received;
 pub use shard::{Dispatch, Homes, Shard};
 pub use stats::{FaceStats, Stats, add_face_counters};
-pub use stored_packet::StoredPacket;
+pub use tables::content_store::ContentStoreCounters;
+pub use tables::erase_bans::EraseBans;
+pub use tables::pit::{InRecord, OutRecord, PitEntry};
+pub use tables::prefix_figures::PrefixFigures;
+pub use tables::rib::{CAPTURE, CHILD_INHERIT, NextHop, Route, RouteError};
+pub use tables::stored_packet::StoredPacket;
 pub use tier::{SecondTier, TierCounters, TierFigures, TierLookup, TierRecord};
 pub use verification::VerifyRule;

@@ -4,7 +4,7 @@
 use crate::drop_reason::Dropped;
 use crate::face::{FaceId, Persistency};
 use crate::management::ShardQuery;
-use crate::stored_packet::StoredPacket;
+use crate::tables::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::{FragmentError, Fragmenter, LpHeader, encode_lp};
 use std::ops::Range;

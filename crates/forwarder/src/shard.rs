@@ -22,7 +22,7 @@
 
 use crate::limits::{CAN_BE_PREFIX_COMPONENTS, SHARDS};
 use crate::management::is_management;
-use crate::name_hash::{Lengths, NameHasher};
+use crate::tables::name_hash::{Lengths, NameHasher};
 use larder_packet::tlv::Tlv;
 use larder_packet::{LpPacket, NameRef, types};
 use larder_units::ByteSize;

@@ -1,8 +1,8 @@
 //! What a forwarder tells of itself, for metrics and status pages.
 
-use crate::content_store::ContentStoreCounters;
 use crate::drop_reason::DropCounters;
 use crate::face::{FaceConfig, FaceCounters, FaceId};
+use crate::tables::content_store::ContentStoreCounters;
 use crate::tier::TierCounters;
 
 /// What a forwarder has counted and holds, at one moment.

@@ -13,7 +13,7 @@
 //! somebody has turned it back: then it is fresh no more. It is never fresh for longer than at
 //! first.
 //!
-//! The walk of an Interest through it is in `forwarder/tier_lookup.rs`.
+//! The walk of an Interest through it is in `pipeline/tier_lookup.rs`.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use larder_packet::{Data, NameRef};

@@ -10,14 +10,14 @@
 pub mod names;
 
 use super::Forwarder;
-use super::decision::{Asked, next_hops};
-use super::reception::{Arrival, Opened, Packet, Source, open, received_hop_limit};
 use crate::face::FaceId;
-use crate::name_hash::Hashed;
 use crate::outbox::{Body, Outbox};
-use crate::pit::InRecord;
-use crate::rib::NextHop;
-use crate::stored_packet::StoredPacket;
+use crate::pipeline::link_service::{Arrival, Opened, Packet, Source, open, received_hop_limit};
+use crate::pipeline::outgoing_interest::{Asked, next_hops};
+use crate::tables::name_hash::Hashed;
+use crate::tables::pit::InRecord;
+use crate::tables::rib::NextHop;
+use crate::tables::stored_packet::StoredPacket;
 use larder_packet::{Data, Interest, LpHeader, NameRef};
 use larder_policy::{Engine, Slot};
 use larder_units::Time;

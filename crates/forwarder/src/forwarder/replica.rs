@@ -4,7 +4,7 @@
 
 use super::Forwarder;
 use crate::face::{FaceConfig, FaceId};
-use crate::rib::{FibUpdate, NextHop};
+use crate::tables::rib::{FibUpdate, NextHop};
 use crate::verification::{Verification, VerifyRule};
 use larder_packet::Name;
 use larder_policy::Spec;

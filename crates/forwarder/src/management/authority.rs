@@ -16,7 +16,7 @@
 
 use super::Refusal;
 use crate::limits::{REPLAY_BYTES, REPLAY_COMMANDS, SIGNATURE_TIME_GRACE, SIGNED_COMMANDS};
-use crate::name_hash::NameHasher;
+use crate::tables::name_hash::NameHasher;
 use bytes::Bytes;
 use larder_packet::tlv::Tlv;
 use larder_packet::{Certificate, DigestVerifier, Interest, KeyLocator, SignatureInfo, Verifier, types};

@@ -10,10 +10,10 @@
 //! it back.
 
 use super::{Content, Refusal, Reply, Request, ShardQuery, require};
-use crate::content_store::Entry;
 use crate::forwarder::Forwarder;
 use crate::limits::{DATASET_BYTES, ERASE_AT_ONCE, NOMINAL_PACKET_BYTES};
 use crate::outbox::Outbox;
+use crate::tables::content_store::Entry;
 use larder_packet::mgmt::{CsInfo, CsObject, CsPrefix};
 use larder_packet::tlv::Tlv;
 use larder_packet::types::nfd::{FLAG_CS_ADMIT, FLAG_CS_SERVE};

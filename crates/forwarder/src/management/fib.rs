@@ -7,7 +7,7 @@
 use super::{Content, Refusal, Reply, Request, require, rib};
 use crate::forwarder::Forwarder;
 use crate::outbox::Outbox;
-use crate::rib::{ORIGIN_FIB, Route};
+use crate::tables::rib::{ORIGIN_FIB, Route};
 use larder_packet::mgmt::{FibEntry, NextHopRecord};
 use larder_packet::{ControlParameters, NameRef};
 use larder_units::Time;

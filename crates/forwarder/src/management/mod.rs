@@ -40,9 +40,10 @@ pub use shard_query::{Report, ShardQuery};
 
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
-use crate::forwarder::{Arrival, Forwarder, is_localhop, is_localhost, received_hop_limit};
+use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
-use crate::pit::{InRecord, OutRecord};
+use crate::pipeline::link_service::{Arrival, is_localhop, is_localhost, received_hop_limit};
+use crate::tables::pit::{InRecord, OutRecord};
 use bytes::Bytes;
 use larder_packet::{
     ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader, NackReason, NameRef, types,

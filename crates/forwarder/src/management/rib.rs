@@ -7,7 +7,7 @@ use super::{Content, Refusal, Reply, Request, require};
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::outbox::Outbox;
-use crate::rib::{CHILD_INHERIT, ORIGIN_FIB, Route, RouteError};
+use crate::tables::rib::{CHILD_INHERIT, ORIGIN_FIB, Route, RouteError};
 use larder_packet::mgmt::{PrefixAnnouncement, RibEntry, RouteRecord};
 use larder_packet::{ControlParameters, Data, Name, NameRef};
 use larder_units::Time;

@@ -42,7 +42,7 @@ use super::token_bucket::{Leak, TokenBucket};
 use super::{Decision, Feedback, HeldInterest, Parameters, Strategy, StrategyEntry, StrategyGauge};
 use crate::face::FaceId;
 use crate::limits::{HELD_BYTES, HELD_INTERESTS, POLICED_INTERESTS};
-use crate::pit::PitEntry;
+use crate::tables::pit::PitEntry;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_packet::NackReason;

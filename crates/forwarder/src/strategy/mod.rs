@@ -17,8 +17,8 @@ mod token_bucket;
 
 use crate::face::{FaceId, Faces, LinkType};
 use crate::limits::RECORDS_PER_ENTRY;
-use crate::pit::{OutRecord, PitEntry};
-use crate::rib::NextHop;
+use crate::tables::pit::{OutRecord, PitEntry};
+use crate::tables::rib::NextHop;
 use bytes::Bytes;
 use larder_packet::NackReason;
 use larder_units::{Stream, Time};

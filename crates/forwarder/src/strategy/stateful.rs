@@ -33,7 +33,7 @@ use super::token_bucket::{FIRST_LEAK, Leak, TokenBucket};
 use super::{Decision, Feedback, Parameters, Strategy, StrategyEntry, StrategyGauge};
 use crate::face::FaceId;
 use crate::limits::{MEASURED_NAMESPACES, POLICED_INTERESTS};
-use crate::pit::PitEntry;
+use crate::tables::pit::PitEntry;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_packet::NackReason;

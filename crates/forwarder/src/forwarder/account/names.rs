@@ -11,10 +11,10 @@
 //! and nothing is allocated, as CCNx did. Deviation: in the place of its skip list, a search by
 //! halves: log2(n) names as well.
 
-use crate::content_store::Entry;
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
+use crate::tables::content_store::Entry;
 use larder_packet::tlv::Tlv;
 use larder_packet::{NameRef, types};
 use larder_policy::Slot;

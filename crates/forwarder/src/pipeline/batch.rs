@@ -8,11 +8,11 @@
 //! packets; act. Only the last pass changes anything, frame by frame. So the results of the earlier
 //! passes may be outdated: they are hints, and the last pass looks again.
 
-use super::Forwarder;
-use super::reception::{Frame, Packet};
+use super::link_service::{Frame, Packet};
 use crate::face::FaceId;
-use crate::name_hash::{Hashed, Lengths, Prefix};
+use crate::forwarder::Forwarder;
 use crate::outbox::Outbox;
+use crate::tables::name_hash::{Hashed, Lengths, Prefix};
 use larder_policy::Slot;
 use larder_units::Time;
 use std::ops::Range;
@@ -70,7 +70,7 @@ impl Forwarder {
     }
 
     #[inline]
-    pub(super) fn ask_for_indexes(&self, frame: &Frame<'_>) {
+    pub(crate) fn ask_for_indexes(&self, frame: &Frame<'_>) {
         match &frame.packet {
             Packet::Interest(interest, hash) => {
                 self.pit.prefetch(*hash);

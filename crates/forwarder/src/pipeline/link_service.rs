@@ -1,12 +1,12 @@
 //! Receives a frame: removes the link header, decrements HopLimit, decodes the packet, reassembles
 //! fragments, and passes the packet to the pipeline of its kind.
 
-use super::Forwarder;
 use crate::drop_reason::{Detail, DropReason, Dropped};
 use crate::face::{Face, FaceCounters, FaceId};
-use crate::name_hash::{Hashed, NameHasher};
+use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
-use crate::stored_packet::StoredPacket;
+use crate::tables::name_hash::{Hashed, NameHasher};
+use crate::tables::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::{
@@ -16,17 +16,17 @@ use larder_units::Time;
 use std::ops::Range;
 
 /// A frame that was read, before it is processed.
-pub(super) struct Frame<'a> {
-    pub(super) face: FaceId,
+pub(crate) struct Frame<'a> {
+    pub(crate) face: FaceId,
     bytes: &'a [u8],
     /// The range of the packet, or of a fragment, in the frame.
     range: Range<usize>,
     /// True without a link header.
     is_bare: bool,
-    pub(super) packet: Packet<'a>,
+    pub(crate) packet: Packet<'a>,
 }
 
-pub(super) enum Packet<'a> {
+pub(crate) enum Packet<'a> {
     /// Only for the link.
     Nothing,
     /// Unreadable, or forbidden.
@@ -40,7 +40,7 @@ pub(super) enum Packet<'a> {
 
 impl<'a> Frame<'a> {
     /// An empty frame.
-    pub(super) const NOTHING: Frame<'static> =
+    pub(crate) const NOTHING: Frame<'static> =
         Frame { face: FaceId::INTERNAL, bytes: &[], range: 0..0, is_bare: true, packet: Packet::Nothing };
 
     /// Reads a frame with a packet of at most `largest` bytes. Decrements an Interest's HopLimit in
@@ -48,7 +48,7 @@ impl<'a> Frame<'a> {
     // The frame is large: with the decoders inlined into the batch, it is written in its final
     // place.
     #[inline(always)]
-    pub(super) fn read(&mut self, hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) {
+    pub(crate) fn read(&mut self, hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) {
         // Most have no link header, which the first byte tells.
         let [5 | 6, ..] = bytes else {
             *self = Frame::read_with_header(hasher, largest, face, bytes);
@@ -96,7 +96,7 @@ impl<'a> Frame<'a> {
 impl<'a> Packet<'a> {
     /// Reads an Interest or a Data.
     #[inline(always)]
-    pub(super) fn decode(hasher: &NameHasher, packet: &'a [u8]) -> Packet<'a> {
+    pub(crate) fn decode(hasher: &NameHasher, packet: &'a [u8]) -> Packet<'a> {
         match packet.first().map_or(0, |first| u32::from(*first)) {
             types::INTEREST => match Interest::decode(packet) {
                 Ok(interest) => {
@@ -115,7 +115,7 @@ impl<'a> Packet<'a> {
 }
 
 /// The content of a frame.
-pub(super) enum Opened {
+pub(crate) enum Opened {
     Empty,
     Whole(Range<usize>),
     Piece(Range<usize>),
@@ -124,7 +124,7 @@ pub(super) enum Opened {
 
 /// Removes the link header, and decrements an Interest's HopLimit.
 #[inline]
-pub(super) fn open(frame: &mut [u8], largest: usize) -> Opened {
+pub(crate) fn open(frame: &mut [u8], largest: usize) -> Opened {
     let (range, nack) = match LpPacket::decode(frame) {
         Ok(packet) => match packet.fragment_range() {
             None => return Opened::Empty,
@@ -140,7 +140,7 @@ pub(super) fn open(frame: &mut [u8], largest: usize) -> Opened {
 }
 
 #[inline]
-pub(super) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
+pub(crate) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
     match packet.len() > largest {
         true => Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes { found: packet.len(), largest } }),
         false => Ok(()),
@@ -205,7 +205,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    pub(super) fn body(&self) -> Body {
+    pub(crate) fn body(&self) -> Body {
         match self {
             Source::Input => Body::Input,
             Source::Made(bytes) => Body::Stored(bytes.clone()),
@@ -255,7 +255,7 @@ impl<'a> Arrival<'a> {
     }
 
     /// Returns the arrival of a packet that was reassembled or changed, with its new bytes.
-    pub(super) fn made(&self, bytes: Bytes) -> Arrival<'a> {
+    pub(crate) fn made(&self, bytes: Bytes) -> Arrival<'a> {
         Arrival { source: Source::Made(bytes), ..self.clone() }
     }
 }
@@ -299,7 +299,7 @@ impl Forwarder {
 
     /// Handles the next frame of the input. `hashed` are its Interest's prefixes.
     #[inline]
-    pub(super) fn handle(
+    pub(crate) fn handle(
         &mut self,
         now: Time,
         frame: &Frame<'_>,

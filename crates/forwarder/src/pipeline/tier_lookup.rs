@@ -11,14 +11,14 @@
 //! The tier counts as a separate cache above this one: memory's policy treats its records as Data
 //! from upstream.
 
-use super::Forwarder;
-use super::decision::{Asked, rewritten};
-use super::reception::{Arrival, check_size, is_localhost};
+use super::link_service::{Arrival, check_size, is_localhost};
+use super::outgoing_interest::{Asked, rewritten};
 use crate::face::FaceId;
+use crate::forwarder::Forwarder;
 use crate::limits::{RECALLED_BYTES, TIER_LOOKUPS, TIER_PATIENCE};
-use crate::name_hash::Hashed;
 use crate::outbox::Outbox;
-use crate::pit::{InRecord, OutRecord};
+use crate::tables::name_hash::Hashed;
+use crate::tables::pit::{InRecord, OutRecord};
 use crate::tier::{Record, SecondTier, TierCounters, TierLookup, TierRecord};
 use crate::verification::Verdict;
 use bytes::Bytes;
@@ -56,7 +56,7 @@ impl Forwarder {
 
     /// Looks a pending Interest up in the tier. Returns true if it waits for the tier now, and no
     /// strategy has to be asked.
-    pub(super) fn tier_lookup(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>) -> bool {
+    pub(crate) fn tier_lookup(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>) -> bool {
         let Some(tier) = &mut self.tier else { return false };
         let Asked { slot, interest, nonce, .. } = *asked;
         let entry = self.pit.entry_mut(slot);
@@ -113,7 +113,7 @@ impl Forwarder {
     }
 
     /// Gives up reads that are not finished in time.
-    pub(super) fn give_up_reads(&mut self, now: Time, out: &mut Outbox) {
+    pub(crate) fn give_up_reads(&mut self, now: Time, out: &mut Outbox) {
         while let Some(tier) = &mut self.tier
             && let Some(first) = tier.reads.first_entry().filter(|first| first.get().until <= now)
         {
@@ -191,7 +191,7 @@ impl Forwarder {
 
 impl Tier {
     /// Returns the time at which the next read is given up.
-    pub(super) fn next_timeout(&self) -> Option<Time> {
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.reads.first_key_value().map(|(_, read)| read.until)
     }
 }

@@ -14,9 +14,9 @@ use crate::limits::{
     CONTENT_STORE_ENTRY_BYTES, ERASURE_GOES_ON, ERASURES_GOING_ON, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP,
     NAMES_ENTERED_AT_ONCE, NAMES_ENTERED_TO_ERASE, NAMES_PASSED_TO_ERASE,
 };
-use crate::name_hash::NameHasher;
-use crate::name_tree::{Key, NameTree};
-use crate::stored_packet::{Spare, StoredPacket};
+use crate::tables::name_hash::NameHasher;
+use crate::tables::name_tree::{Key, NameTree};
+use crate::tables::stored_packet::{Spare, StoredPacket};
 use crate::verification::Verdict;
 use larder_packet::{Data, Interest, NameRef};
 use larder_policy::{Engine, KeyedHashes, Path, Slot, SlotIndex, grow, prefetch};

@@ -1,8 +1,8 @@
 //! The memory of incomplete packets in reassembly, and the order in which faces lose it.
 
-use super::Forwarder;
 use crate::drop_reason::DropReason;
 use crate::face::FaceId;
+use crate::forwarder::Forwarder;
 use larder_units::Time;
 
 impl Forwarder {
@@ -27,7 +27,7 @@ impl Forwarder {
     }
 
     /// Enforces the bound of reassembly: the face that holds the most loses its incomplete packets.
-    pub(super) fn reclaim_partial(&mut self) {
+    pub(crate) fn reclaim_partial(&mut self) {
         let largest = self.partial_holders().max_by_key(|(_, bytes, _)| *bytes);
         if let Some((face, ..)) = largest {
             self.give_up_partial(face);

@@ -16,7 +16,7 @@
 //! O(1). 1 to 2 bytes a prefix.
 
 use crate::limits::FILTER_LINES_AT_ONCE;
-use crate::name_hash::Prefix;
+use crate::tables::name_hash::Prefix;
 use larder_policy::{grow, prefetch};
 
 /// Components that choose the line: what names of one network or site have in common is less,

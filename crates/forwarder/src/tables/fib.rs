@@ -4,9 +4,9 @@
 //! prefix refers to it by number: four bytes a prefix, and the sets in use stay in the processor's
 //! caches while the prefixes do not.
 
-use crate::name_hash::{Lengths, NameHasher, Prefix};
-use crate::prefix_table::PrefixTable;
-use crate::rib::NextHop;
+use crate::tables::name_hash::{Lengths, NameHasher, Prefix};
+use crate::tables::prefix_table::PrefixTable;
+use crate::tables::rib::NextHop;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use larder_packet::{Name, NameRef};

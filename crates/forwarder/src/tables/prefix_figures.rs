@@ -15,7 +15,7 @@
 //! a prefix some 100 bytes and its name.
 
 use crate::limits::{COUNTED_PREFIXES, PREFIX_BYTES};
-use crate::name_hash::NameHasher;
+use crate::tables::name_hash::NameHasher;
 use hashbrown::HashTable;
 use larder_packet::NameRef;
 

@@ -16,7 +16,7 @@
 //! enter the others, two each, so that where prefixes are asked for now and then, all names are
 //! found.
 
-use crate::name_hash::{Lengths, NameHasher, Prefix};
+use crate::tables::name_hash::{Lengths, NameHasher, Prefix};
 use larder_packet::NameRef;
 use larder_policy::Slot;
 use std::collections::BTreeMap;

@@ -13,14 +13,14 @@
 //!
 //! O(1) per packet; 24 bytes per entry of the PIT; 24 bytes on the wire.
 
-use super::Forwarder;
 use crate::face::FaceId;
+use crate::forwarder::Forwarder;
 use larder_packet::PathRecord;
 use larder_policy::Path;
 use larder_units::ByteSize;
 
 /// The state of a forwarder that sends paths.
-pub(super) struct Paths {
+pub(crate) struct Paths {
     centrality: u64,
     capacity: u64,
     /// The records of pending Interests, by their slot in the PIT.
@@ -28,9 +28,9 @@ pub(super) struct Paths {
 }
 
 /// The place for an arriving Data: for the policy, and for the next cache.
-pub(super) struct Place {
-    pub(super) path: Path,
-    pub(super) told: PathRecord,
+pub(crate) struct Place {
+    pub(crate) path: Path,
+    pub(crate) told: PathRecord,
 }
 
 impl Forwarder {
@@ -44,25 +44,25 @@ impl Forwarder {
 
     /// Enables paths for a policy that needs its place, if the host has set no centrality: all
     /// routers are equal then.
-    pub(super) fn tell_path_if(&mut self, policy_asks: bool) {
+    pub(crate) fn tell_path_if(&mut self, policy_asks: bool) {
         if policy_asks && self.paths.is_none() {
             self.set_centrality(0);
         }
     }
 
     /// Returns the record for a neighbour; applications get none.
-    pub(super) fn path_to(&self, face: FaceId, told: Option<PathRecord>) -> Option<PathRecord> {
+    pub(crate) fn path_to(&self, face: FaceId, told: Option<PathRecord>) -> Option<PathRecord> {
         told.filter(|_| self.faces.get(face).is_some_and(|face| !face.is_local()))
     }
 }
 
 impl Paths {
-    pub(super) fn set_capacity(&mut self, capacity: ByteSize) {
+    pub(crate) fn set_capacity(&mut self, capacity: ByteSize) {
         self.capacity = capacity.bytes();
     }
 
     /// Records a new pending Interest.
-    pub(super) fn remember(&mut self, slot: u32, path: Option<PathRecord>) {
+    pub(crate) fn remember(&mut self, slot: u32, path: Option<PathRecord>) {
         let slot = slot as usize;
         if self.behind.len() <= slot {
             self.behind.resize(slot + 1, PathRecord::default());
@@ -71,7 +71,7 @@ impl Paths {
     }
 
     /// Returns the record that the pending Interest in `slot` carries upstream.
-    pub(super) fn of_interest(&self, slot: u32) -> PathRecord {
+    pub(crate) fn of_interest(&self, slot: u32) -> PathRecord {
         self.joined(self.behind.get(slot as usize).copied().unwrap_or_default())
     }
 
@@ -87,7 +87,7 @@ impl Paths {
     }
 
     /// Returns the place of a Data that answers the Interest in `slot`.
-    pub(super) fn of_data(&self, told: Option<PathRecord>, slot: u32) -> Place {
+    pub(crate) fn of_data(&self, told: Option<PathRecord>, slot: u32) -> Place {
         let behind = self.behind.get(slot as usize).copied().unwrap_or_default();
         let through = self.joined(behind);
         // An application sends none: the path begins here.
@@ -106,6 +106,6 @@ impl Paths {
 }
 
 /// Returns the record of a Data from the Content Store that answers an Interest with this record.
-pub(super) fn answered(path: Option<PathRecord>) -> PathRecord {
+pub(crate) fn answered(path: Option<PathRecord>) -> PathRecord {
     PathRecord { centrality: path.unwrap_or_default().centrality, ..PathRecord::default() }
 }

@@ -1,16 +1,16 @@
 //! Selects the next hops of a pending Interest: asks the FIB and the strategy of its name, and
 //! carries out the decision. Also handles Nacks in both directions.
 
-use super::reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
-use super::{Forwarder, Scratch};
+use super::link_service::{Arrival, is_localhop, is_localhost, received_hop_limit};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
-use crate::fib::Fib;
-use crate::name_hash::{Hashed, Lengths, NameHasher, Prefix};
+use crate::forwarder::{Forwarder, Scratch};
 use crate::outbox::{Body, Outbox};
-use crate::pit::{InRecord, Pit, PitEntry};
-use crate::rib::NextHop;
 use crate::strategy::{Decision, HeldInterest, Instance, Strategy};
+use crate::tables::fib::Fib;
+use crate::tables::name_hash::{Hashed, Lengths, NameHasher, Prefix};
+use crate::tables::pit::{InRecord, Pit, PitEntry};
+use crate::tables::rib::NextHop;
 use bytes::Bytes;
 use larder_packet::tlv::{Tlv, write_header, write_tlv};
 use larder_packet::{Interest, NackReason, types};
@@ -19,20 +19,20 @@ use std::time::Duration;
 
 /// The pending Interest of a decision.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) slot: u32,
-    pub(super) interest: &'a Interest<'a>,
+pub(crate) struct Asked<'a> {
+    pub(crate) slot: u32,
+    pub(crate) interest: &'a Interest<'a>,
     /// The prefixes of its name.
-    pub(super) hashed: Hashed<'a>,
+    pub(crate) hashed: Hashed<'a>,
     /// Its nonce upstream.
-    pub(super) nonce: u32,
+    pub(crate) nonce: u32,
     /// The time for an answer.
-    pub(super) lifetime: Duration,
+    pub(crate) lifetime: Duration,
 }
 
 impl Forwarder {
     /// Asks the strategy of the name, and carries out its decision.
-    pub(super) fn decide(
+    pub(crate) fn decide(
         &mut self,
         arrival: &Arrival<'_>,
         asked: &Asked<'_>,
@@ -99,7 +99,7 @@ impl Forwarder {
     }
 
     /// Releases Interests that strategies have held back until now.
-    pub(super) fn release(&mut self, now: Time, out: &mut Outbox) {
+    pub(crate) fn release(&mut self, now: Time, out: &mut Outbox) {
         if self.holding == 0 {
             return;
         }
@@ -133,7 +133,7 @@ impl Forwarder {
 
     /// Forgets the Interests that a removed strategy held back. They were not sent; a
     /// retransmission sends them.
-    pub(super) fn unhold(&mut self, strategy: Option<Instance>) {
+    pub(crate) fn unhold(&mut self, strategy: Option<Instance>) {
         let (pit, hasher) = (&mut self.pit, &self.hasher);
         let mut forget = |held: HeldInterest| {
             if let Some((_, entry)) = entry_of(pit, hasher, &held) {
@@ -148,7 +148,7 @@ impl Forwarder {
 
     /// Returns the lengths of prefixes for the lookups of an Interest's name.
     #[inline]
-    pub(super) fn prefix_lengths(&self) -> Lengths {
+    pub(crate) fn prefix_lengths(&self) -> Lengths {
         self.fib.lengths().and(self.strategies.lengths())
     }
 
@@ -197,7 +197,7 @@ impl Forwarder {
 
     /// Informs the strategy of a pending Interest about its result, if it measures, and returns its
     /// answer.
-    pub(super) fn measure<R>(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R) -> Option<R> {
+    pub(crate) fn measure<R>(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R) -> Option<R> {
         if self.measuring == 0 {
             return None;
         }
@@ -210,7 +210,7 @@ impl Forwarder {
     }
 
     /// Processes a Nack from an upstream.
-    pub(super) fn on_nack(
+    pub(crate) fn on_nack(
         &mut self,
         arrival: &Arrival<'_>,
         reason: NackReason,
@@ -255,7 +255,7 @@ fn entry_of<'a>(pit: &'a mut Pit, hasher: &NameHasher, held: &HeldInterest) -> O
 
 /// Returns the next hops of the Interest's name, or of its first delegation with a route (packet
 /// specification 0.3, "ForwardingHint"), and the hash of their prefix.
-pub(super) fn next_hops<'a>(
+pub(crate) fn next_hops<'a>(
     hasher: &NameHasher,
     fib: &'a Fib,
     interest: &Interest<'_>,
@@ -287,7 +287,7 @@ fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
 
 /// Returns the Interest with this nonce, and with or without this HopLimit: each consumer gets back
 /// what it sent (except for the InterestLifetime).
-pub(super) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u8>) -> Vec<u8> {
+pub(crate) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u8>) -> Vec<u8> {
     let element = Tlv::only(interest.wire, types::INTEREST).ok();
     // Another element of this type, in another place, is no HopLimit. After the parameters, their
     // digest covers it.

@@ -1,10 +1,10 @@
 //! The path of Data: finds the consumers that wait, decides whether to store it, and sends it to
 //! all of them.
 
-use super::reception::{Arrival, is_localhost};
-use super::{Forwarder, Scratch};
+use super::link_service::{Arrival, is_localhost};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
+use crate::forwarder::{Forwarder, Scratch};
 use crate::limits;
 use crate::outbox::Outbox;
 use crate::tier::Record;
@@ -107,7 +107,7 @@ impl Forwarder {
     /// The header of a packet to `face` has the face `incoming` that it came from, if that may be
     /// shown.
     #[inline]
-    pub(super) fn tell_incoming(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
+    pub(crate) fn tell_incoming(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
         if self.faces.local_fields(face) {
             header.incoming_face = Some(incoming.0);
         }

@@ -17,9 +17,9 @@
 //! million prefixes 8 MiB into 16, up to 40 ms, most of which the system takes to clear the pages.
 
 use crate::limits::{FILTERED_PREFIXES, PREFIX_COMPONENTS, PREFIXES_FILTERED_AT_ONCE};
-use crate::name_hash::{Lengths, NameHasher, Prefix};
-use crate::prefix_filter::{ANCHOR, PrefixFilter};
-use crate::rows::Rows;
+use crate::tables::name_hash::{Lengths, NameHasher, Prefix};
+use crate::tables::prefix_filter::{ANCHOR, PrefixFilter};
+use crate::tables::rows::Rows;
 use larder_packet::{Name, NameRef};
 use larder_policy::{KeyedHashes, Slot, SlotIndex};
 

@@ -1,17 +1,17 @@
 //! The path of an Interest: checks whether it may pass, whether the name is already pending, and
 //! whether the Content Store answers; otherwise it becomes pending.
 
-use super::Forwarder;
-use super::decision::Asked;
+use super::link_service::{Arrival, check_size, is_localhost, received_hop_limit};
+use super::outgoing_interest::Asked;
 use super::path::answered;
-use super::reception::{Arrival, check_size, is_localhost, received_hop_limit};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
+use crate::forwarder::Forwarder;
 use crate::limits;
 use crate::management;
-use crate::name_hash::Hashed;
 use crate::outbox::{Body, Outbox};
-use crate::pit::{InRecord, PitEntry};
+use crate::tables::name_hash::Hashed;
+use crate::tables::pit::{InRecord, PitEntry};
 use bytes::Bytes;
 use larder_packet::{Interest, NackReason, NameRef, with_nonce};
 use larder_units::Time;
@@ -20,7 +20,7 @@ use std::time::Duration;
 impl Forwarder {
     /// Processes an Interest. `hash` is of its name ([`Forwarder::hash_of`]); `hashed` are the
     /// name's prefixes.
-    pub(super) fn on_interest(
+    pub(crate) fn on_interest(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
@@ -135,7 +135,7 @@ impl Forwarder {
 
     /// Returns true if another Interest, pending or dead, had the same nonce: the Interest is in a
     /// loop. `peer` is the face that it comes from, if that face has only one peer.
-    pub(super) fn is_duplicate(
+    pub(crate) fn is_duplicate(
         &mut self,
         now: Time,
         hash: u64,
@@ -168,7 +168,7 @@ impl Forwarder {
     }
 
     /// Removes a pending Interest, and keeps the nonces that it sent.
-    pub(super) fn finish(&mut self, now: Time, slot: u32) {
+    pub(crate) fn finish(&mut self, now: Time, slot: u32) {
         let entry = self.pit.entry(slot);
         // A request to the second tier left no node, and cannot come back.
         for record in entry.out_records.iter().filter(|record| record.face != FaceId::CONTENT_STORE) {
@@ -178,6 +178,6 @@ impl Forwarder {
     }
 }
 
-pub(super) fn is_waiting(now: Time, entry: &PitEntry) -> bool {
+pub(crate) fn is_waiting(now: Time, entry: &PitEntry) -> bool {
     entry.in_records.iter().any(|record| !record.expires.has_passed(now))
 }

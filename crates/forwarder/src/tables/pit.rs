@@ -10,9 +10,9 @@
 
 use crate::face::FaceId;
 use crate::limits;
-use crate::name_hash::{Lengths, NameHasher, Prefix};
-use crate::pit_quota::PitQuota;
-use crate::timer_wheel::TimerWheel;
+use crate::tables::name_hash::{Lengths, NameHasher, Prefix};
+use crate::tables::pit_quota::PitQuota;
+use crate::tables::timer_wheel::TimerWheel;
 use larder_packet::{Data, Interest, NackReason, NameRef, PitToken, types};
 use larder_policy::{KeyedHashes, Slot, SlotIndex, prefetch};
 use larder_units::Time;
@@ -213,7 +213,7 @@ impl Pit {
         self.index.len() >= self.limit || self.bytes + bytes_of(interest) > self.most_bytes
     }
 
-    /// Who should make room for an entry of `face`, if somebody should: see `holders.rs`. With the
+    /// Who should make room for an entry of `face`, if somebody should: see `pit_quota.rs`. With the
     /// entry that should go, or without one where others wait for it too: then it is theirs now,
     /// and only who held it does not wait any more.
     pub(crate) fn take_from(&mut self, face: FaceId) -> Option<(FaceId, Option<u32>)> {
