@@ -58,7 +58,7 @@ pub struct Destination {
     failed: Option<io::Error>,
 }
 
-/// Who writes.
+/// The writing end.
 enum End {
     Here(Out),
     Thread(Writer),

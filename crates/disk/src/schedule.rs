@@ -65,7 +65,7 @@ impl Schedule {
 }
 
 impl<M: Bans> Log<M> {
-    /// What the disk shall do now. `None` where nothing is due, or a job is under way.
+    /// Returns the next job for the disk. `None` if none is due, or one is in progress.
     pub fn job(&mut self, now: Time) -> Option<Job> {
         if self.schedule.busy || self.has_failed() {
             return None;

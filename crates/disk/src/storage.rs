@@ -25,7 +25,7 @@ pub trait Storage {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A disk in memory that does what it is told: for examples and tests.
+/// A disk in memory without faults: for examples and tests.
 #[derive(Debug, Default)]
 pub struct MemoryStorage(Mutex<Vec<u8>>);
 

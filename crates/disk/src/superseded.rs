@@ -6,7 +6,7 @@
 //! would fill the log with them; so it is written for keys that stand here. What was overwritten
 //! since is forgotten when the table would grow.
 //!
-//! Who notes one has the log's lock, and others wait for it. So the table is in [`PARTS`] by hash,
+//! The caller holds the log's lock, and others wait for it. So the table is in [`PARTS`] by hash,
 //! each of which is swept, and grows, by itself: a note passes a thousandth of what stands here,
 //! 10,000 records of ten million.
 //!

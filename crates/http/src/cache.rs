@@ -1,7 +1,7 @@
-//! The cache: a request in, what to do out; a response in, what to do out. No socket, no clock.
+//! The cache: takes requests and responses, returns what to do. No socket, no clock.
 
 use crate::cache_status::CacheStatus;
-use crate::collapse::{Asking, InFlightTable, Join};
+use crate::collapse::{InFlightTable, Join, JoinRequest};
 use crate::counters::Counters;
 use crate::directives::{Reload, RequestDirectives};
 use crate::exchange::Ask;
@@ -18,48 +18,49 @@ use http::{HeaderMap, HeaderName, Method, StatusCode};
 use larder_policy::{Engine, Job, JobDone, Slot, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 
-/// How to make a [`Cache`].
+/// The configuration of a [`Cache`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What is stored costs at most so much: bodies, header blocks, keys and the structures around
-    /// them (see [`limits`]).
+    /// The limit of stored bytes: bodies, header blocks, keys and the structures around them (see
+    /// [`limits`]).
     pub capacity: ByteSize,
     /// The policies.
     pub policy: Spec,
-    /// Largest body that is stored. No more counts than seven eighths of the room for bodies under
-    /// way ([`limits::filling`]): a fifth of a small capacity, a tenth of a large one.
+    /// The largest stored body. At most seven eighths of the room for bodies in progress
+    /// ([`limits::filling`]) count: a fifth of a small capacity, a tenth of a large one.
     pub max_object: ByteSize,
-    /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only
-    /// whole. From [`limits::SLICE_BYTES_LEAST`] up to what `max_object` comes to.
+    /// The size of slices: bodies that are requested in ranges are fetched and stored in such
+    /// parts; 0: only whole. From [`limits::SLICE_BYTES_LEAST`] to the effective `max_object`.
     pub slice: ByteSize,
-    /// A response with `Set-Cookie` is stored where its `Cache-Control` allows it, as RFC 9111 §7.3
-    /// has it; else only where it says `public` or `s-maxage`.
+    /// True: a response with `Set-Cookie` is stored if its `Cache-Control` allows it (RFC 9111
+    /// §7.3). False: only if it has `public` or `s-maxage`.
     pub share_cookies: bool,
-    /// Response fields that speak to this cache (RFC 9213), the most telling first:
+    /// Targeted response fields for this cache (RFC 9213), the one with the highest priority first:
     /// `CDN-Cache-Control`, or the operator's own.
     pub targets: Vec<HeaderName>,
-    /// A client's `no-cache` and `max-age=0` are ignored: what is fresh answers a reload too.
+    /// True if a client's `no-cache` and `max-age=0` are ignored: a fresh stored response answers a
+    /// reload too.
     pub ignore_reloads: bool,
-    /// The secret of the keys' hash, from the host's entropy: who does not know it cannot make keys
+    /// The secret of the keys' hash, from the host's entropy. Without it, nobody can make keys
     /// collide.
     pub hash_key: [u8; 16],
 }
 
 /// A shared HTTP cache (RFC 9111) over the policy engine.
 ///
-/// The host calls [`Cache::on_request`] and follows the [`Step`]; for what goes to the origin,
-/// [`Cache::on_response`] or [`Cache::on_failure`], and [`Cache::on_complete`] when a body that it
-/// was asked to collect has ended.
+/// The host calls [`Cache::on_request`] and follows the [`Step`]. For a response of the origin it
+/// calls [`Cache::on_response`] or [`Cache::on_failure`], and [`Cache::on_complete`] when a body
+/// that it has to collect has ended.
 pub struct Cache {
     pub(crate) store: Store,
     pub(crate) in_flight_table: InFlightTable,
     pub(crate) hash_key: [u8; 16],
     pub(crate) cdn_loop: CdnLoop,
     pub(crate) max_object: u64,
-    /// 0 where there are none.
+    /// 0 without slices.
     pub(crate) slice_bytes: u64,
-    /// Counts sliced responses from a random start: what is stored of one, also by an earlier
-    /// process, is never taken for another's.
+    /// Numbers sliced responses from a random start: slices of one, also of an earlier process, are
+    /// never taken for those of another.
     pub(crate) generations: u64,
     pub(crate) share_cookies: bool,
     pub(crate) ignores_reloads: bool,
@@ -67,17 +68,17 @@ pub struct Cache {
     pub(crate) budget: Budget,
     pub(crate) counters: Counters,
     pub(crate) tier: Option<Box<dyn SecondTier>>,
-    /// Bytes that may wait to be written there.
+    /// Bytes that may wait to be written to the tier.
     pub(crate) tier_queue: u64,
     /// See [`Cache::take_unsettled`].
     pub(crate) unsettled: bool,
 }
 
 impl Cache {
-    /// An empty cache.
+    /// Creates an empty cache.
     ///
     /// # Errors
-    /// [`SpecError`] where arguments of a policy contradict each other.
+    /// [`SpecError`] if arguments of a policy contradict each other.
     pub fn new(config: &Config, streams: &Streams) -> Result<Cache, SpecError> {
         let engine = Engine::new(&config.policy, config.capacity, streams)?;
         let budget = Budget::new(limits::filling(config.capacity.bytes()));
@@ -103,33 +104,33 @@ impl Cache {
         })
     }
 
-    /// A client asks.
+    /// Processes a client's request.
     pub fn on_request(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
         self.counters.requests += 1;
         self.step(request, None, now)
     }
 
-    /// A client has waited in vain for the response to another request
-    /// ([`crate::JoinResult::Again`]): what now? `joined`: when it began to wait
-    /// ([`crate::Follower::joined`]); a reload is content with what has come since then.
+    /// Continues with a client that waited for the response to another request and got no answer
+    /// ([`crate::JoinResult::Again`]). `joined` is the time when it began to wait
+    /// ([`crate::Follower::joined`]); a reload accepts a response that came since then.
     pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Time, now: Now) -> Step {
         self.step(request, Some(joined), now)
     }
 
-    /// What a client wishes, as far as it is obeyed.
+    /// Returns the directives of a client, as far as they are obeyed.
     pub(crate) fn directives(&self, headers: &HeaderMap) -> RequestDirectives {
         let directives = RequestDirectives::of(headers);
         if self.ignores_reloads { directives.without_reload() } else { directives }
     }
 
-    /// `joined`: when the request began to wait for another one's response, which did not answer
-    /// it.
+    /// `joined` is the time when the request began to wait for another one's response, which did
+    /// not answer it.
     fn step(&mut self, request: &RequestHead<'_>, joined: Option<Time>, now: Now) -> Step {
         let key = Key::new(request.scheme, request.authority, request.target);
         let hash = key.hash(&self.hash_key);
         let directives = self.directives(request.headers);
         match passes_by(request, &key) {
-            // Nothing stored answers it, and the origin shall not be asked.
+            // Nothing stored answers it, and the origin must not be asked.
             Some(ForwardReason::Bypass) if directives.only_if_cached => return self.unsatisfied(request, now),
             Some(reason) => {
                 let mut exchange = self.forward(request, key, hash, reason, now);
@@ -151,8 +152,8 @@ impl Cache {
                     }
                     return Step::Answer(self.hit(slot, hash, request, now));
                 }
-                // What is sliced is validated first: else each slice that is missing would be asked
-                // for as one of what may be gone.
+                // A sliced response is validated first: otherwise each missing slice would be
+                // requested as a part of a representation that may be gone.
                 if stored.sliced().is_none() && freshness.may_be_stale_once_more(&directives, now.time) {
                     return self.hit_and_refresh(slot, key, hash, request, now);
                 }
@@ -171,13 +172,14 @@ impl Cache {
         let held = held.map(|slot| self.store.get_mut(slot).clone());
         let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
         let mut lead = None;
-        // Our own, come back in a circle, gets an error from the host: nobody shall follow it.
+        // A request of this cache that comes back in a loop gets an error from the host: no request
+        // may follow it.
         if may_store && may_share(&directives, reason, joined) && !self.cdn_loop.goes_round(request.headers) {
-            // A client's own condition or range may bring a 304 or a part, of which others have
-            // nothing.
+            // A client's own condition or range may bring a 304 or a part, which is useless to
+            // others.
             let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
             let passed = fields::cdn_loop_count(request.headers);
-            let asking = Asking { headers: request.headers, directives, reason, passed, now };
+            let asking = JoinRequest { headers: request.headers, directives, reason, passed, now };
             match self.in_flight_table.join(&key, hash, &asking, may_lead) {
                 Join::Lead(own) => lead = Some(own),
                 Join::Follow(follower) => {
@@ -188,7 +190,7 @@ impl Cache {
             }
         }
         let mut exchange = match recalls {
-            // It is counted when it is forwarded after all.
+            // It is counted if it is forwarded after all.
             true => self.exchange(request, key, hash, reason, now),
             false => self.forward(request, key, hash, reason, now),
         };
@@ -202,8 +204,8 @@ impl Cache {
         Step::Forward(exchange)
     }
 
-    /// RFC 5861 §3: one request a key validates in the background, whoever asks meanwhile gets what
-    /// is stale.
+    /// RFC 5861 §3: one request per key validates in the background; others get the stale response
+    /// meanwhile.
     fn hit_and_refresh(&mut self, slot: Slot, key: Key<'_>, hash: u64, request: &RequestHead<'_>, now: Now) -> Step {
         let stored = self.store.get_mut(slot).clone();
         let answer = self.hit(slot, hash, request, now);
@@ -213,7 +215,7 @@ impl Cache {
         }
         let lead = self.in_flight_table.lead(&key, hash, fields::cdn_loop_count(request.headers));
         let mut exchange = self.forward(request, key, hash, ForwardReason::Stale, now);
-        // Also where the client asked with HEAD: what is renewed is what answers GET.
+        // Also if the client used HEAD: the renewed response answers GET.
         exchange.method = Method::GET;
         exchange.may_store = true;
         exchange.in_background = true;
@@ -222,8 +224,8 @@ impl Cache {
         Step::Refresh(answer, exchange)
     }
 
-    /// Long work of the policy that is due: run it on another thread, then give its result to
-    /// [`Cache::complete_job`].
+    /// Returns long work of the policy that is due. Run it on another thread, then pass its result
+    /// to [`Cache::complete_job`].
     pub fn job(&mut self) -> Option<Job> {
         self.store.engine.job()
     }
@@ -233,35 +235,35 @@ impl Cache {
         self.store.engine.complete(done);
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         Counters { evicted: self.store.evicted, ..self.counters.clone() }
     }
 
-    /// The policy engine: bytes used, objects, the policies' figures.
+    /// Returns the policy engine: bytes used, objects, the policies' figures.
     pub fn engine(&self) -> &Engine {
         &self.store.engine
     }
 
-    /// Memory of bodies that are being received for the store, or that it did not take or has given
-    /// up and clients still read, in bytes; beside [`Engine::used`].
+    /// Returns the bytes of bodies that are received for the store, or that are not in the store
+    /// and that clients still read; beside [`Engine::used`].
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
     }
 
-    /// What it says of itself on requests to the origin. The host refuses a request that brings it
+    /// Returns the member that it adds to `CDN-Loop`. The host refuses a request that brings it
     /// back, unless the store answers it ([`crate::UpstreamFailure::Circle`]).
     pub fn cdn_loop(&self) -> CdnLoop {
         self.cdn_loop.clone()
     }
 
-    /// The room for bodies under way, to reserve a part of it for what is recalled.
+    /// Returns the room for bodies in progress, to reserve a part of it for a tier hit.
     pub fn budget(&self) -> Budget {
         self.budget.clone()
     }
 
-    /// Where [`Cache::filling`] comes to more, nothing new is collected; what leaves the store
-    /// while clients read it may bring it above.
+    /// Returns the limit of [`Cache::filling`]: above it, nothing new is collected. Bodies that
+    /// leave the store while clients read them may exceed it.
     pub fn filling_limit(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.limit())
     }
@@ -309,13 +311,13 @@ impl Cache {
     }
 }
 
-/// Whether a request may lead or follow others. A reload that could not share a response asks
-/// alone: else it would wait for one request after another.
+/// Returns true if a request may lead or follow others. A reload that could not share a response is
+/// sent alone: otherwise it would wait for one request after another.
 fn may_share(directives: &RequestDirectives, reason: ForwardReason, joined: Option<Time>) -> bool {
     if directives.reload() > Reload::No { joined.is_none() } else { reason != ForwardReason::Request }
 }
 
-/// Requests that the cache has no part in.
+/// Returns why a request bypasses the cache, if it does.
 fn passes_by(request: &RequestHead<'_>, key: &Key<'_>) -> Option<ForwardReason> {
     if request.method != Method::GET && request.method != Method::HEAD {
         return Some(ForwardReason::Method);

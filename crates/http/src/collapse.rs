@@ -1,29 +1,28 @@
 //! Request collapsing (RFC 9111 §4: a cache may use one response for several requests that came
-//! while it was fetched): one request for a key flies to the origin, the others wait for it and
-//! stream what it brings as it comes.
+//! while it was fetched). One request for a key goes to the origin; the others wait for its
+//! response and read the body while it arrives.
 //!
 //! ```text
-//!  Asking ── a response that may be stored and reused ──► Streaming: followers read its body from the transit
-//!    └────── anything else ─────────────────────────────► Down: asked again at once, or answered with the same error
+//!  Asking ── a response that may be stored and reused ──► Streaming: followers read the shared body
+//!    └────── anything else ─────────────────────────────► Finished: ask again, or the same error
 //! ```
 //!
-//! What cannot be shared is remembered by key for [`limits::ALONE`] ("hit for miss"): requests for
-//! it do not wait for each other, and each response may show that it has changed. A 502, 503 or
-//! 504, and an origin that does not answer, are an answer to all who waited: a hundred more
-//! requests would not help it. They get our own words, since what an error page says may be one
-//! client's.
+//! A response that cannot be shared is remembered by key for [`limits::ALONE`] ("hit for miss"):
+//! requests for the key do not wait for each other, and each response may change this. A 502, 503
+//! or 504, and an origin that does not answer, answer all followers: a hundred more requests would
+//! not help. Followers get the cache's own text, because an error page may be for one client.
 //!
-//! A reload (`no-cache`, `max-age=0`) follows only a request that is as much of a reload, so that
-//! caches on the way to the origin hear of it, and whose response has not begun: what the origin
-//! says then is newer than the reload (RFC 9111 §5.2.1.4). Where another request is under way, a
-//! reload takes its place, and later requests follow the reload. So many reloads at once cost the
-//! origin one request, a second one where a plain one was under way.
+//! A reload (`no-cache`, `max-age=0`) follows only a request that is a reload of at least the same
+//! degree, so that caches on the path to the origin see it, and whose response has not begun, so
+//! that the response is newer than the reload (RFC 9111 §5.2.1.4). If another request is in flight,
+//! a reload takes its place, and later requests follow the reload. So many reloads at once cost the
+//! origin one request, and a second one if a plain one was in flight.
 //!
-//! Caches of our name may stand in a row, and each may wait for the next. So that none waits for
-//! itself (two that are each other's origin, say), a request follows one that is still asking only
-//! where it has passed no more of them than that one has: along a chain of such waits the number
-//! grows, and no chain ends where it began. Who has passed more asks himself, and whoever comes
-//! then follows him.
+//! Several caches of our name may stand in a row, and each may wait for the next. To prevent a
+//! cycle of waits (of two caches that are each other's origin, for example), a request follows one
+//! that is still asking only if it has passed no more of these caches than that one. Along a chain
+//! of waits the number grows, so no chain ends where it began. A request that has passed more asks
+//! by itself, and later ones follow it.
 
 use crate::Answer;
 use crate::answer::Ready;
@@ -43,12 +42,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// One request under way to the origin, and those who wait for it.
+/// A request in flight to the origin, and its followers.
 #[derive(Debug)]
 pub(crate) struct InFlight {
-    /// Caches of our name that its request had passed ([`crate::cdn_loop_count`]).
+    /// Caches of our name that its request has passed ([`crate::cdn_loop_count`]).
     passed: usize,
-    /// How much of a reload its request is.
+    /// The degree of reload of its request.
     reload: Reload,
     state: Mutex<State>,
 }
@@ -57,7 +56,7 @@ pub(crate) struct InFlight {
 struct State {
     phase: Phase,
     waiting: Vec<Option<Waker>>,
-    /// Places in it of those who have gone, to be taken again.
+    /// Free places in `waiting`.
     free: Vec<usize>,
 }
 
@@ -72,11 +71,10 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Head {
     pub status: StatusCode,
-    /// As for the leader, but for `Cache-Status`.
+    /// As for the leader, except for `Cache-Status`.
     pub headers: HeaderMap,
     pub selector: Selector,
-    /// A body may take longer to come than the response stays fresh: who comes late has to ask
-    /// anew.
+    /// A body may take longer than the response stays fresh: then a late request has to ask again.
     pub freshness: Freshness,
     /// Content-Length.
     pub length: Option<u64>,
@@ -84,21 +82,21 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Whether a request that came at `now` may be answered with it, as if it were stored already
-    /// (RFC 9111 §4).
+    /// Returns true if a request that came at `now` may be answered with it, as if it were stored
+    /// already (RFC 9111 §4).
     fn suits(&self, request: &HeaderMap, directives: &RequestDirectives, now: Now) -> bool {
         self.selector.matches(request) && self.freshness.satisfies(directives, now.time)
     }
 }
 
-/// How a flight ends without a body to share.
+/// The end of a fetch without a body to share.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
     /// Followers ask the cache again.
     Again,
-    /// The origin's trouble is everybody's.
+    /// The origin's failure answers all.
     Failed { status: StatusCode, retry_after: Option<HeaderValue> },
-    /// What is stored is stale, and did for the leader. The status is the origin's, where it gave
+    /// The stale stored response that answered the leader. The status is the origin's, if it sent
     /// one.
     Stale { stored: Box<Stored>, status: Option<StatusCode> },
     /// The second tier had it.
@@ -106,7 +104,7 @@ pub(crate) enum Outcome {
 }
 
 impl InFlight {
-    /// How many wait for its head.
+    /// Returns how many wait for its head.
     pub(crate) fn waiting(&self) -> usize {
         let state = self.lock();
         state.waiting.len() - state.free.len()
@@ -131,9 +129,9 @@ impl InFlight {
         matches!(self.lock().phase, Phase::Finished(_))
     }
 
-    /// Whether a request would get something out of waiting.
-    fn can_carry(&self, asking: &Asking<'_>) -> bool {
-        let Asking { headers, directives, passed, now, .. } = asking;
+    /// Returns true if a request may follow it.
+    fn accepts_follower(&self, asking: &JoinRequest<'_>) -> bool {
+        let JoinRequest { headers, directives, passed, now, .. } = asking;
         match &self.lock().phase {
             Phase::Asking => directives.reload() <= self.reload && *passed <= self.passed,
             Phase::Streaming(head) => {
@@ -143,8 +141,8 @@ impl InFlight {
         }
     }
 
-    /// Whether a request that cannot follow takes its place.
-    fn yields_to(&self, asking: &Asking<'_>) -> bool {
+    /// Returns true if a request that cannot follow takes its place.
+    fn yields_to(&self, asking: &JoinRequest<'_>) -> bool {
         let reload = asking.directives.reload();
         match self.lock().phase {
             Phase::Asking => asking.passed > self.passed || reload > self.reload,
@@ -158,8 +156,8 @@ impl InFlight {
     }
 }
 
-/// The leader's hold on its flight. Dropped in mid-air (the host gave the exchange up), it lets the
-/// followers go.
+/// The leader's handle of its fetch. If the host gives the exchange up and drops it, the followers
+/// are released.
 #[derive(Debug)]
 pub(crate) struct Lead(pub Arc<InFlight>);
 
@@ -177,20 +175,20 @@ impl Drop for Lead {
 pub struct Follower {
     in_flight: Arc<InFlight>,
     reason: ForwardReason,
-    /// Without the reload, which the flight carries out.
+    /// Without the reload, which the leader carries out.
     directives: RequestDirectives,
     reload: Reload,
-    /// When it came.
+    /// The time when it came.
     now: Now,
     ticket: Option<usize>,
 }
 
-/// What became of a [`Follower`].
+/// The result for a [`Follower`].
 #[derive(Debug)]
 pub enum JoinResult {
     /// Send this.
     Answer(Answer),
-    /// Send this head, and the body as it comes.
+    /// Send this head, and the body while it arrives.
     Stream {
         /// The status.
         status: StatusCode,
@@ -203,19 +201,19 @@ pub enum JoinResult {
     Again,
 }
 
-/// A request that waits for a slice which another one has asked for.
+/// A request that waits for a slice of another one.
 #[derive(Debug)]
 pub struct SliceFollower {
     pub(crate) follower: Follower,
-    /// Of the slice.
+    /// The part of the slice.
     pub(crate) part: Range<u64>,
 }
 
 impl SliceFollower {
-    /// Waits for the head of the slice; `None` where the cache has to be asked again.
+    /// Waits for the head of the slice; `None` if the cache has to be asked again.
     ///
     /// # Errors
-    /// [`BrokenOff`] where the origin has failed.
+    /// [`BrokenOff`] if the origin has failed.
     pub fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Reader>, BrokenOff>> {
         let mut state = self.follower.in_flight.lock();
         match &state.phase {
@@ -243,12 +241,12 @@ impl State {
 }
 
 impl Follower {
-    /// When it began to wait, for [`crate::Cache::on_released`].
+    /// Returns the time when it began to wait, for [`crate::Cache::on_released`].
     pub fn joined(&self) -> Time {
         self.now.time
     }
 
-    /// Waits for the head of the response; `request` are the fields of this follower's own request.
+    /// Waits for the head of the response. `request` are the fields of this follower's own request.
     pub fn poll_join(&mut self, request: &HeaderMap, cx: &mut Context<'_>) -> Poll<JoinResult> {
         let mut state = self.in_flight.lock();
         match &state.phase {
@@ -260,7 +258,7 @@ impl Follower {
                 Poll::Ready(self.join_streaming(head, request))
             }
             Phase::Streaming(_) | Phase::Finished(Outcome::Again) => Poll::Ready(JoinResult::Again),
-            // A reload is refused what is stale; others may get it.
+            // A reload does not accept a stale response; others may.
             Phase::Finished(Outcome::Failed { .. }) if self.in_flight.reload > self.reload => {
                 Poll::Ready(JoinResult::Again)
             }
@@ -310,7 +308,8 @@ impl Follower {
             refusal: None,
         };
         forwarded.set(&mut headers);
-        // RFC 9111 §5.1. Who waited for the head gets it as old as it came.
+        // RFC 9111 §5.1. A follower that waited for the head gets it with the age that it came
+        // with.
         headers.insert(AGE, HeaderValue::from(head.freshness.age(self.now.time).as_secs()));
         let ready = Ready { status: head.status, headers: &headers, length: head.length, boundary: None };
         let reply = ready.reply(&Method::GET, request);
@@ -327,7 +326,7 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         let mut state = self.in_flight.lock();
-        // Once the flight has landed, nobody waits.
+        // After the fetch has finished, no follower waits.
         if let Some(ticket) = self.ticket.filter(|ticket| *ticket < state.waiting.len()) {
             state.waiting[ticket] = None;
             state.free.push(ticket);
@@ -336,7 +335,7 @@ impl Drop for Follower {
 }
 
 /// A request that the store does not answer.
-pub(crate) struct Asking<'a> {
+pub(crate) struct JoinRequest<'a> {
     pub headers: &'a HeaderMap,
     pub directives: RequestDirectives,
     pub reason: ForwardReason,
@@ -347,20 +346,20 @@ pub(crate) struct Asking<'a> {
 
 /// What a request that the store does not answer may do.
 pub(crate) enum Join {
-    /// It flies, and others may follow.
+    /// Ask the origin; others may follow.
     Lead(Lead),
     Follow(Follower),
-    /// It flies, and nobody follows.
+    /// Ask the origin; none may follow.
     Bypass,
 }
 
-/// All flights, and the keys for which nobody waits.
+/// The fetches in flight, and the keys whose requests do not wait for each other.
 pub(crate) struct InFlightTable {
     table: HashTable<Entry>,
-    /// InFlightTable that were given up stay in the table until their key is asked for again, or
-    /// until it has grown to this.
+    /// Fetches that were given up stay in the table until their key is requested again, or until
+    /// the table has grown to this size.
     sweep_at: usize,
-    /// By hash: until when requests for it do not wait for each other.
+    /// By hash: the time until which its requests do not wait for each other.
     alone: Box<[(u64, Time)]>,
 }
 
@@ -376,14 +375,15 @@ impl InFlightTable {
         InFlightTable { table: HashTable::new(), sweep_at: limits::IN_FLIGHT_SWEPT, alone }
     }
 
-    /// A seat for a request. One that `may_lead` not follows or flies alone.
-    pub(crate) fn join(&mut self, key: &Key<'_>, hash: u64, asking: &Asking<'_>, may_lead: bool) -> Join {
-        let Asking { directives, reason, now, .. } = *asking;
+    /// Lets a request lead or follow. A request that must not lead (`may_lead`) follows or
+    /// bypasses.
+    pub(crate) fn join(&mut self, key: &Key<'_>, hash: u64, asking: &JoinRequest<'_>, may_lead: bool) -> Join {
+        let JoinRequest { directives, reason, now, .. } = *asking;
         if self.is_alone(hash, now.time) {
             return Join::Bypass;
         }
         if let Some(entry) = self.table.find(hash, |entry| key.is(&entry.key)) {
-            if entry.in_flight.can_carry(asking) {
+            if entry.in_flight.accepts_follower(asking) {
                 let in_flight = Arc::clone(&entry.in_flight);
                 let (reload, directives) = (directives.reload(), directives.without_reload());
                 return Join::Follow(Follower { in_flight, reason, directives, reload, now, ticket: None });
@@ -395,12 +395,12 @@ impl InFlightTable {
         if may_lead { Join::Lead(self.lead_for(key, hash, asking.passed, directives.reload())) } else { Join::Bypass }
     }
 
-    /// Whether somebody flies for the key.
+    /// Returns true if a fetch for the key is in flight.
     pub(crate) fn is_under_way(&self, key: &Key<'_>, hash: u64) -> bool {
         self.table.find(hash, |entry| key.is(&entry.key)).is_some_and(|entry| !entry.in_flight.is_finished())
     }
 
-    /// A flight for a request that has passed so many caches of our name.
+    /// Begins a fetch for a request that has passed so many caches of our name.
     pub(crate) fn lead(&mut self, key: &Key<'_>, hash: u64, passed: usize) -> Lead {
         self.lead_for(key, hash, passed, Reload::No)
     }
@@ -418,26 +418,27 @@ impl InFlightTable {
         Lead(in_flight)
     }
 
-    /// Nobody joins the key's flight any more; those who have stay.
+    /// Removes the key's fetch from the table: no request joins it any more, and its followers
+    /// stay.
     pub(crate) fn forget(&mut self, key: &Key<'_>, hash: u64) {
         if let Ok(entry) = self.table.find_entry(hash, |entry| key.is(&entry.key)) {
             entry.remove();
         }
     }
 
-    /// Nobody joins any of today's flights any more.
+    /// Removes all fetches from the table.
     pub(crate) fn forget_all(&mut self) {
         self.table.clear();
     }
 
-    /// This flight is over.
+    /// Removes a finished fetch.
     pub(crate) fn end(&mut self, hash: u64, in_flight: &Arc<InFlight>) {
         if let Ok(entry) = self.table.find_entry(hash, |entry| Arc::ptr_eq(&entry.in_flight, in_flight)) {
             entry.remove();
         }
     }
 
-    /// Requests for the key shall, or shall no longer, wait for each other.
+    /// Sets whether requests for the key wait for each other.
     pub(crate) fn set_alone(&mut self, hash: u64, alone: bool, now: Time) {
         let place = &mut self.alone[hash as usize % limits::ALONE_PLACES];
         if alone {
@@ -457,14 +458,14 @@ impl InFlightTable {
 mod tests {
     use super::*;
 
-    /// The fear: clients come and go while one request hangs, and each leaves a place behind.
+    /// Failure: clients come and go while one request hangs, and each leaves a place behind.
     #[test]
     fn places_of_those_who_have_gone_are_taken_again() {
         let mut in_flight_table = InFlightTable::new();
         let (key, headers) = (Key::new("http", "h", "/"), HeaderMap::new());
         let now = Now { time: Time::ZERO, unix_seconds: 0 };
         let (directives, reason) = (RequestDirectives::default(), ForwardReason::UriMiss);
-        let asking = Asking { headers: &headers, directives, reason, passed: 0, now };
+        let asking = JoinRequest { headers: &headers, directives, reason, passed: 0, now };
         let Join::Lead(lead) = in_flight_table.join(&key, 7, &asking, true) else { panic!() };
         let follower = |in_flight_table: &mut InFlightTable| {
             let Join::Follow(mut follower) = in_flight_table.join(&key, 7, &asking, true) else { panic!() };

@@ -1,5 +1,5 @@
-//! What passes between the host and the cache: heads of messages, what to do with a request, and a
-//! request's way to the origin.
+//! The messages between the host and the cache: heads of messages, the step for a request, and a
+//! request on its way to the origin.
 
 use crate::assembly::{Assembled, Source};
 use crate::cache_status::ForwardReason;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub struct RequestHead<'a> {
     /// The method.
     pub method: &'a Method,
-    /// `http` or `https`: how the client came.
+    /// The scheme of the client's request: `http` or `https`.
     pub scheme: &'a str,
     /// Host and port, of the target in absolute form or of the one `Host`.
     pub authority: &'a str,
@@ -32,7 +32,7 @@ pub struct RequestHead<'a> {
     pub version: Version,
     /// All fields, as received.
     pub headers: &'a HeaderMap,
-    /// A body follows, of whatever length.
+    /// True if a body follows, of any length.
     pub has_body: bool,
 }
 
@@ -47,20 +47,20 @@ pub struct ResponseHead {
     pub headers: HeaderMap,
 }
 
-/// What to do with a request.
+/// The next step for a request.
 #[derive(Debug)]
 pub enum Step {
     /// Send this.
     Answer(Answer),
     /// Send this; its body is put together from slices.
     Assemble(Assembled),
-    /// Send this, which is stale, and ask the origin beside it (RFC 5861 §3): nobody waits for what
-    /// comes.
+    /// Send this stale response, and ask the origin as well (RFC 5861 §3): no client waits for its
+    /// answer.
     Refresh(Answer, Box<Exchange>),
-    /// Somebody is asking the origin the same: wait for what comes.
+    /// Another request already asks the origin for the same: wait for its response.
     Follow(Follower),
-    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`];
-    /// before that the second tier, if there is one and the exchange has a [`Exchange::tier_key`].
+    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`]. If
+    /// there is a second tier and the exchange has a [`Exchange::tier_key`], look there first.
     Forward(Box<Exchange>),
 }
 
@@ -71,15 +71,15 @@ pub struct Answer {
     pub status: StatusCode,
     /// All fields, ready to be sent.
     pub headers: HeaderMap,
-    /// The body; empty for HEAD, though `Content-Length` tells GET's.
+    /// The body. Empty for HEAD, though `Content-Length` is that of GET.
     pub body: Bytes,
-    /// What follows it: the parts of an answer with several ranges.
+    /// Further pieces: the parts of an answer with several ranges.
     pub more: Vec<Bytes>,
-    /// The body instead, where it is to be read from the second tier.
+    /// The body in place of `body`, if it has to be read from the second tier.
     pub streamed: Option<Box<Streamed>>,
 }
 
-/// What to do with the origin's response.
+/// The next step after the origin's response.
 #[derive(Debug)]
 pub enum Reply {
     /// Send this; the origin's response had no body.
@@ -90,34 +90,33 @@ pub enum Reply {
         status: StatusCode,
         /// All fields, ready to be sent.
         headers: HeaderMap,
-        /// Where the body is worth storing: give it every piece as it passes.
+        /// Present if the body may be stored: pass it every piece.
         fill: Option<Box<Fill>>,
     },
-    /// Send this; its body is put together from slices, of which the origin's response is one:
-    /// collect it beside that.
+    /// Send this. Its body is put together from slices, one of which is the origin's response:
+    /// collect that as well.
     Assemble(Assembled, Option<Box<Fill>>),
-    /// The origin confirmed something that is not stored, or sent a part that was not asked for.
-    /// Ask again, with [`Exchange::retry_headers`]; it happens [`crate::limits::RETRIES`] times at
-    /// most.
+    /// The origin confirmed a response that is not stored, or sent a part that was not requested.
+    /// Ask again with [`Exchange::retry_headers`], at most [`crate::limits::RETRIES`] times.
     Retry(Box<Exchange>),
 }
 
-/// Why there is no response from the origin.
+/// The reason why there is no response from the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamFailure {
     /// No connection, or it broke before the head of the response: 502.
     Unreachable,
     /// Too slow: 504.
     TimedOut,
-    /// What came is not HTTP: 502.
+    /// The answer is not HTTP: 502.
     Malformed,
-    /// The request has come back here on its way to the origin: 508.
+    /// The request has come back on its way to the origin: 508.
     Circle,
-    /// The client's own body broke off on its way there: 400.
+    /// The client's own body broke off: 400.
     Upload,
-    /// The client sent nothing more of its own body in time: 408.
+    /// The client's own body was silent for too long: 408.
     UploadTimedOut,
-    /// The response has more header fields, or larger ones, than are read: 502.
+    /// The response has more or larger header fields than the limit: 502.
     HeadTooLarge,
 }
 
@@ -130,46 +129,46 @@ pub struct Exchange {
     pub(crate) version: Version,
     pub(crate) cdn_loop: CdnLoop,
     pub(crate) reason: ForwardReason,
-    /// When the request was sent: request_time of RFC 9111 §4.2.3.
+    /// The time when the request was sent: request_time of RFC 9111 §4.2.3.
     pub(crate) asked: Time,
-    /// A GET that did not forbid to store its response.
+    /// True for a GET that did not forbid storing its response.
     pub(crate) may_store: bool,
-    /// The request said no-store.
+    /// True if the request has no-store.
     pub(crate) forbids_storing: bool,
-    /// Nobody waits for the answer: the client has got what was stale.
+    /// True if no client waits: it has got the stale response.
     pub(crate) in_background: bool,
-    /// The stored response that does for this request but for its age, or for a wish of the client.
+    /// The stored response that would answer this request, except for its age or for a directive of
+    /// the client.
     pub(crate) held: Option<Stored>,
-    /// Which part of the body is asked for.
+    /// The requested part of the body.
     pub(crate) ask: Ask,
-    /// The client does not want what is stored unless the origin confirms it.
+    /// True if the client accepts the stored response only after the origin has confirmed it.
     pub(crate) insists: bool,
-    /// Others may wait for what comes.
+    /// Present if others may wait for the response.
     pub(crate) lead: Option<Lead>,
-    /// The client's fields without those of its connection.
+    /// The client's fields, without those of its connection.
     pub(crate) headers: HeaderMap,
-    /// Of the slice that is asked for, what is read first.
+    /// The part of the requested slice that is read first.
     pub(crate) part: (u64, Option<u64>),
-    /// The second tier is asked first.
+    /// Whether the second tier has to be asked first.
     pub(crate) tier_lookup: TierLookup,
 }
 
-/// Which part of the body a request to the origin asks for.
+/// The part of the body that a request to the origin asks for.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
-    /// Where something is validated, all of it; else what the client asks for.
+    /// The whole body for a validation; otherwise what the client asks for.
     Whole,
-    /// This slice: nothing is known of the whole, or it is being validated.
+    /// This slice of a representation that is unknown, or being validated.
     Slice(Range<u64>),
-    /// This slice of what is known already.
+    /// This slice of a known representation.
     Next(Range<u64>, Arc<Source>),
-    /// Exactly what the client asks for, since a slice could not be had.
+    /// Exactly what the client asks for, because a slice could not be fetched.
     AsClient,
 }
 
 impl Ask {
-    /// Puts the range in the place of the client's, and lets it count only for the representation
-    /// that is known.
+    /// Replaces the client's range, and restricts it to the known representation.
     fn set_range(&self, headers: &mut HeaderMap) {
         let (Ask::Slice(range) | Ask::Next(range, _)) = self else { return };
         let text = format!("bytes={}-{}", range.start, range.end - 1);
@@ -181,7 +180,7 @@ impl Ask {
 }
 
 impl Exchange {
-    /// Of a request that has no part in the store.
+    /// Creates the exchange of a request that bypasses the store.
     pub(crate) fn new(
         key: Key<'static>,
         hash: u64,
@@ -218,9 +217,9 @@ impl Exchange {
         fields::strip_hop_by_hop(&mut self.headers);
     }
 
-    /// The header fields for the origin, each time that the request is sent to it: the client's
-    /// without the connection's own, with `Via` and, where something stored is to be validated,
-    /// with its validators.
+    /// Returns the header fields for the origin, each time that the request is sent: the client's
+    /// without the connection's own, with `Via`, and with validators if a stored response has to be
+    /// validated.
     pub fn upstream_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
         if let Some(stored) = &self.held {
@@ -235,8 +234,8 @@ impl Exchange {
         headers
     }
 
-    /// Whether others wait, or may come to wait, for what comes: then it shall come even where the
-    /// client of this request has gone.
+    /// Returns true if other requests wait, or may come to wait, for the response: then it has to
+    /// continue without the client of this request.
     pub fn is_shared(&self) -> bool {
         self.lead.is_some()
     }
@@ -245,7 +244,7 @@ impl Exchange {
         self.held.as_ref().is_some_and(Stored::has_validator)
     }
 
-    /// The header fields for the next attempt after [`Reply::Retry`], and for a slice
+    /// Returns the header fields for the next attempt after [`Reply::Retry`], and for a slice
     /// ([`crate::Piece::Ask`]).
     pub fn retry_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
@@ -257,12 +256,12 @@ impl Exchange {
         headers
     }
 
-    /// Whom the request is for, as it is keyed: in small letters and without the scheme's own port.
+    /// Returns the authority as it is keyed: in lower case and without the scheme's default port.
     pub fn authority(&self) -> &str {
         self.key.authority()
     }
 
-    /// Why the request is forwarded.
+    /// Returns why the request is forwarded.
     pub fn reason(&self) -> ForwardReason {
         self.reason
     }

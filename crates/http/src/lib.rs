@@ -1,78 +1,76 @@
-//! HTTP caching (RFC 9111) as a state machine: a request in, what to do out; a response in, what to
-//! do out.
+//! HTTP caching (RFC 9111) as a state machine.
 //!
-//! What it is: a shared cache's decisions and its store, over the policy engine. What it is not: a
-//! proxy. It opens no socket, reads no clock and parses no HTTP; `larder-node` does that around it,
-//! and a test drives a day in a millisecond. Read [`Cache`] first, then [`Exchange`].
+//! It contains a shared cache's decisions and its store, over the policy engine. It opens no
+//! socket, reads no clock and parses no HTTP: `larder-node` does, and a test runs a day in a
+//! millisecond. Read [`Cache`] first, then [`Exchange`].
 //!
 //! ```text
-//!  client ── RequestHead ──► Cache::on_request ──► Step::Answer ─────────────────────────► client
-//!                                 │
-//!                                 ├─ Step::Assemble(Assembled) ─ next_piece … stored slices, and those of the origin ─► client
-//!                                 ├─ Step::Follow(Follower) ─── poll_boarding ── a body under way ─► client
-//!                                 └─ Step::Forward(Exchange) ── upstream_headers ────────► origin
-//!  origin ── ResponseHead ─► Cache::on_response ─► Reply::Answer (304: the stored one) ──► client
-//!                                 │                Reply::Retry ─────────────────────────► origin
-//!                                 └─ Reply::Relay { head, fill } ── body, piece by piece ► client
-//!                                                         └─ Fill::push … Cache::on_complete ─► the store
+//! client ── RequestHead ──► Cache::on_request ──► Step::Answer ─────────────────────► client
+//!                               ├─ Step::Assemble(Assembled) ─ slices, next_piece ──► client
+//!                               ├─ Step::Follow(Follower) ──── poll_join ───────────► client
+//!                               └─ Step::Forward(Exchange) ── upstream_headers ─────► origin
+//! origin ── ResponseHead ─► Cache::on_response ─► Reply::Answer (304: stored) ──────► client
+//!                               ├─ Reply::Retry ────────────────────────────────────► origin
+//!                               └─ Reply::Relay { head, fill } ── body ─────────────► client
+//!                                            └─ Fill::push … Cache::on_complete ────► store
 //! ```
 //!
-//! [`Cache::plain_hit`] is a shorter way for the requests that want nothing but a target: the same
-//! answer, as bytes.
+//! [`Cache::plain_hit`] is a shortcut for requests that need only a target: the same answer, as
+//! bytes.
 //!
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`),
 //! keys and Vary (§4, §4.1), freshness, heuristics and Age (§4.2), collapsed requests (§4;
 //! `collapse.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD),
 //! invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that
-//! are their target's page (§9.3.3), conditional requests and ranges, one or several, of what is
-//! stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC
-//! 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246: `immutable`.
+//! are their target's page (§9.3.3), conditional requests and ranges, one or several, of responses
+//! that are stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211:
+//! `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246: `immutable`.
 //!
-//! # Choices where the RFCs leave one
-//! * A response with `Set-Cookie` is stored only where it says `public` or `s-maxage`; `max-age` or
-//!   `Expires` alone do not make a cookie everybody's (§7.3 leaves it to the origin's
-//!   `Cache-Control`, and so does [`Config::share_cookies`]).
-//! * Statuses that speak of one request's fields, body or moment (412, 416, 429, 431 and their
-//!   like) are not stored, whatever else they say: the key holds nothing of that.
+//! # Choices that the RFCs leave open
+//! * A response with `Set-Cookie` is stored only if it has `public` or `s-maxage`; `max-age` or
+//!   `Expires` alone do not make a cookie shared (§7.3 leaves it to the origin's `Cache-Control`,
+//!   and so does [`Config::share_cookies`]).
+//! * Statuses about one request's fields, body or time (412, 416, 429, 431 and others) are never
+//!   stored: the key does not have these.
 //! * A response that varies by `X-Forwarded-For` is not stored: the host writes that field, and it
 //!   differs with every client.
-//! * A body that ends with its connection is stored where the connection reports no error (RFC 9112
+//! * A body that ends with its connection is stored if the connection reports no error (RFC 9112
 //!   §8).
-//! * Reload and `max-age` of clients are followed; `max-stale` too, unless the origin forbids it.
-//! * A client's own conditions go to the origin where nothing is stored, and a 304 is relayed;
-//!   where something is stored, ours take their place, and the client's are judged against the
-//!   confirmed response.
+//! * Reload and `max-age` of clients are obeyed; `max-stale` too, unless the origin forbids it.
+//! * A client's own conditions go to the origin if nothing is stored, and a 304 is relayed. If a
+//!   response is stored, its validators replace them, and the client's conditions are evaluated
+//!   against the confirmed response.
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
 //! # The public survey of HTTP caches
 //! `interop/run http-survey` runs http-cache-tests 0.4.5 (npm) against a node with `share_cookies`:
 //! 150 of 157 required behaviours and 78 of 86 optimal ones pass.
-//! `interop/http_survey/expected.json` lists those that fail, with the reason of each: what an
-//! origin that is dead would have to say, what contradicts itself, what RFC 9111 forbids or leaves
-//! open. Without `share_cookies`, the default, three more of `Set-Cookie` fail.
+//! `interop/http_survey/expected.json` lists the failing ones with the reason of each: they need an
+//! answer from a dead origin, contradict each other, or RFC 9111 forbids them or leaves them open.
+//! Without `share_cookies`, the default, three more about `Set-Cookie` fail.
 //!
 //! # A second tier
-//! [`SecondTier`] is a host's disk, say. What is stored is put there too, and what the store's
-//! policy refuses; what the store cannot answer is recalled ([`TierStep`]) before the origin is
-//! asked. What is stale there is validated before it is served: stale-while-revalidate is the
-//! store's alone. Slices and their heads go there too, and a body above `max_object` is cut into
-//! slices for it as it passes. A response that finds no room in memory is streamed from there
-//! ([`Streamed`]). A purge's count is of the store.
+//! A [`SecondTier`] is, for example, a disk of the host. Stored responses go there too, and those
+//! that the store's policy refuses. A request that the store cannot answer is looked up there
+//! ([`TierStep`]) before the origin is asked. A stale response there is validated before it is
+//! served: only the store has stale-while-revalidate. Slices and their heads go there too, and a
+//! body above `max_object` is cut into slices for it while it passes. A response without room in
+//! memory is streamed from there ([`Streamed`]). The count of a purge is that of the store.
 //!
 //! # What is missing
-//! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part kept that is not a
-//!   slice, or has no strong validator.
-//! * Slices are asked for one after another, each when the client has got the one before: a long
-//!   answer pays a round trip for each.
-//! * Several ranges of what is under way, and not stored yet, are answered with all of it (RFC 9110
-//!   §14.2 allows it).
-//! * What is stored in slices is validated before it is served stale (RFC 5861 §3 would allow to
-//!   serve it first).
-//! * Interim responses are the host's affair (RFC 9110 §15.2; [`interim_fields`] is what a proxy
-//!   passes on of them); they are not stored. `larder-node` sends none (`103 Early Hints`) to
-//!   clients of HTTP/2: h2 0.4.20 can (`SendResponse::send_informational`), but hyper 1.12, the
-//!   newest, keeps that handle to itself.
+//! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part that is no slice,
+//!   or has no strong validator.
+//! * Slices are requested one after another, each when the client has got the one before: a long
+//!   answer costs a round trip for each.
+//! * Several ranges of a body that is in flight, and not stored yet, are answered with the whole
+//!   body (RFC 9110 §14.2 allows it).
+//! * A sliced response is validated before it is served stale (RFC 5861 §3 would allow to serve it
+//!   first).
+//! * Informational responses belong to the host (RFC 9110 §15.2; [`interim_fields`] selects the
+//!   fields that a proxy forwards); they are not stored. `larder-node` sends none
+//!   (`103 Early Hints`) to clients of HTTP/2: h2 0.4.20 can (`SendResponse::send_informational`),
+//!   but hyper 1.12, the newest, does not expose it.
 //! * Trailers are discarded (§6.5.1 allows it).
 //!
 //! ```

@@ -26,7 +26,7 @@ use crate::assembly::{Assembled, Assembly, Piece, Source, TierSlice};
 use crate::cache::Cache;
 use crate::cache_status::CACHE_STATUS;
 use crate::cache_status::CacheStatus;
-use crate::collapse::{Asking, Head, Join, Lead, Outcome, SliceFollower};
+use crate::collapse::{Head, Join, JoinRequest, Lead, Outcome, SliceFollower};
 use crate::directives::RequestDirectives;
 use crate::exchange::Ask;
 use crate::fill::Fill;
@@ -216,7 +216,7 @@ impl Cache {
         }
         let (headers, directives) = (&HeaderMap::new(), RequestDirectives::default());
         let asking =
-            Asking { headers, directives, reason: ForwardReason::Partial, passed: assembly.source.passed, now };
+            JoinRequest { headers, directives, reason: ForwardReason::Partial, passed: assembly.source.passed, now };
         let lead = match self.in_flight_table.join(&key, hash, &asking, true) {
             Join::Lead(own) => Some(own),
             Join::Follow(follower) => {

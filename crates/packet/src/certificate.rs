@@ -7,7 +7,8 @@
 
 use crate::data::Data;
 use crate::der;
-use crate::keys::{KeyError, PublicKeyVerifier};
+use crate::key_error::KeyError;
+use crate::keys::PublicKeyVerifier;
 use crate::name::{Name, NameRef};
 use crate::sign::{KeyLocator, Verifier, VerifyError};
 use crate::tlv::{DecodeError, Tlv, TlvReader};

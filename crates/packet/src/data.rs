@@ -3,10 +3,9 @@
 //! NDN Packet Format Specification 0.3, section "Data Packet". Decoding checks the structure,
 //! allocates nothing and hashes nothing.
 
-use crate::interest::SignatureFreshness;
 use crate::name::{Component, NameRef};
 use crate::plain;
-use crate::sign::{SignError, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
+use crate::sign::{SignError, SignatureFreshness, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
 use crate::types;
 use sha2::{Digest, Sha256};

@@ -3,7 +3,7 @@
 //! RFC 7468 (PEM), RFC 5280 section 4.1 (SubjectPublicKeyInfo), RFC 5958 (PKCS#8), RFC 5915 (EC
 //! private keys). The private numbers themselves are read by `ring`.
 
-use crate::keys::KeyError;
+use crate::key_error::KeyError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {

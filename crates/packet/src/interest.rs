@@ -6,7 +6,7 @@
 
 use crate::name::{Name, NameRef};
 use crate::plain;
-use crate::sign::{SignError, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
+use crate::sign::{SignError, SignatureFreshness, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
 use crate::types;
 use sha2::{Digest, Sha256};
@@ -339,18 +339,6 @@ pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
     tlv::write_tlv(&mut out, types::NONCE, &nonce.to_be_bytes());
     out.extend_from_slice(&wire[at..]);
     out
-}
-
-/// What goes into the signature of an Interest so that nobody can play it back. The specification
-/// leaves the choice; NFD wants a time.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SignatureFreshness<'a> {
-    /// Random bytes, one at least.
-    pub nonce: Option<&'a [u8]>,
-    /// Milliseconds since 1970.
-    pub time: Option<u64>,
-    /// A number that grows.
-    pub seq_num: Option<u64>,
 }
 
 /// Builds an Interest.

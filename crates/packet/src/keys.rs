@@ -5,54 +5,13 @@
 //! The content of an NDN certificate is a SubjectPublicKeyInfo too.
 
 use crate::der;
+use crate::key_error::KeyError;
 use crate::name::{Name, NameRef};
 use crate::sign::{SignError, Signer, Verifier, VerifyError};
 use crate::types;
 use ring::signature::{self, EcdsaKeyPair, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use ring::{hmac, rand::SystemRandom};
 use std::borrow::Cow;
-use std::fmt;
-
-/// Bytes that are no key of a kind that is used here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyError {
-    /// No `-----BEGIN PRIVATE KEY-----` or the like.
-    NotPem,
-    /// The block has this label, and another is needed.
-    WrongLabel(String),
-    /// The text or the structure is damaged.
-    Malformed,
-    /// The key is of another algorithm than Ed25519, ECDSA on P-256 and RSA.
-    UnknownAlgorithm,
-    /// The key's numbers are not a key.
-    Rejected(String),
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KeyError::NotPem => f.write_str("no PEM block (-----BEGIN ...-----)"),
-            KeyError::WrongLabel(label) => write!(
-                f,
-                "the PEM block is a {label:?}; \"PRIVATE KEY\" (openssl genpkey, or openssl pkcs8 -topk8 -nocrypt) or, \
-                 to verify only, \"PUBLIC KEY\" (openssl pkey -pubout) is needed"
-            ),
-            KeyError::Malformed => f.write_str("the key is damaged"),
-            KeyError::UnknownAlgorithm => {
-                f.write_str("the key's algorithm is not supported (Ed25519, ECDSA on P-256; RSA to verify only)")
-            }
-            KeyError::Rejected(why) => write!(f, "the key is refused: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for KeyError {}
-
-impl From<ring::error::KeyRejected> for KeyError {
-    fn from(error: ring::error::KeyRejected) -> Self {
-        KeyError::Rejected(error.to_string())
-    }
-}
 
 /// The signer whose key is in `text`, a PEM "PRIVATE KEY". `key_locator` goes into the packets;
 /// `random` is the host's source of entropy, which ECDSA draws on.

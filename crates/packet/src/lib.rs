@@ -47,6 +47,7 @@ mod data;
 mod der;
 mod fragment;
 mod interest;
+mod key_error;
 mod keys;
 mod lp;
 mod name;
@@ -58,18 +59,19 @@ mod uri;
 pub use certificate::{Certificate, CertificateError};
 pub use data::{Data, DataBuilder};
 pub use fragment::{FragmentDrop, FragmentError, Fragmenter, Reassembled, Reassembler, ReassemblyCounters};
-pub use interest::{
-    DEFAULT_INTEREST_LIFETIME, Interest, InterestBuilder, ParametersDigestError, SignatureFreshness, with_nonce,
-};
+pub use interest::{DEFAULT_INTEREST_LIFETIME, Interest, InterestBuilder, ParametersDigestError, with_nonce};
+pub use key_error::KeyError;
 pub use keys::{
-    EcdsaSigner, Ed25519Signer, HmacSigner, HmacVerifier, KeyError, PublicKeyVerifier, signer_from_pem,
-    verifier_from_pem,
+    EcdsaSigner, Ed25519Signer, HmacSigner, HmacVerifier, PublicKeyVerifier, signer_from_pem, verifier_from_pem,
 };
 pub use lp::{LpHeader, LpPacket, NackReason, PathRecord, PitToken, encode_lp, lp_overhead};
 pub use mgmt::{ControlParameters, ControlResponse};
 pub use name::{Component, Components, Name, NameRef};
 pub use reliability::{Reliability, ReliabilityCounters};
 pub use ring::rand::SystemRandom;
-pub use sign::{DigestSigner, DigestVerifier, KeyLocator, SignError, SignatureInfo, Signer, Verifier, VerifyError};
+pub use sign::{
+    DigestSigner, DigestVerifier, KeyLocator, SignError, SignatureFreshness, SignatureInfo, Signer, Verifier,
+    VerifyError,
+};
 pub use tlv::{DecodeError, DecodeErrorKind};
 pub use uri::NameParseError;

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// share (8800 = 8192 of content plus room for name, MetaInfo and signature).
 pub const MAX_PACKET_BYTES: usize = 8800;
 
-/// Bytes of the largest Interest or Data where every node on the way is told to take more: some 65
+/// Bytes of the largest Interest or Data if every node on the path allows more: some 65
 /// KB are what a UDP datagram carries between two hosts, and what a node reads from a stream at
 /// once.
 pub const LARGEST_PACKET_BYTES: usize = 64 << 10;

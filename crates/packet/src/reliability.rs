@@ -5,13 +5,13 @@
 //! stays. The receiver returns each TxSequence as an Ack: in what it sends anyway, or after 5 ms in
 //! a frame of their own. A frame is lost when three frames sent after it are acknowledged, or one,
 //! and it is older than a time-out (RFC 6298); it is sent three times again, then its packet is
-//! given up, and the consumer's next Interest mends it. What comes twice is told by its Sequence.
+//! given up, and the consumer's next Interest mends it. Its Sequence identifies a duplicate.
 //!
 //! Where nothing that was sent after it is acknowledged, it may be the neighbour that is late, who
 //! has no processor for a while, and all that is under way would go again for nothing, when he has
 //! least time for it. So after a time-out without any Ack two frames go again, to ask (RFC 6298,
 //! 5.4 to 5.6; two, so that one lost is not the end of it, as RFC 9002, 6.2.4), and the time-out
-//! doubles; the answer tells what is lost. After five of these in vain all that was sent before the
+//! doubles; the answer tells what is lost. After five of these without an answer, everything sent before the
 //! first is given up.
 //!
 //! Deviations from NFD: silence is no loss, as above; a round trip is measured of frames sent again
@@ -80,7 +80,7 @@ pub struct ReliabilityCounters {
     pub acknowledged: u64,
     /// Times that a frame was sent again.
     pub retransmissions: u64,
-    /// Packets of which a frame was sent in vain to the last.
+    /// Packets of which a frame was never acknowledged.
     pub given_up: u64,
 }
 

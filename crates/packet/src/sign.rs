@@ -3,7 +3,6 @@
 //! NDN Packet Format Specification 0.3, section "Signature". The traits stand here with the one
 //! algorithm that has no key; keys are in the `keys` module.
 
-use crate::interest::SignatureFreshness;
 use crate::name::NameRef;
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
 use crate::types;
@@ -218,6 +217,18 @@ fn read_key_locator<'a>(element: &Tlv<'a>) -> Result<Option<KeyLocator<'a>>, Dec
         }
     }
     Ok(found)
+}
+
+/// The elements of an Interest's signature that prevent replay. The specification leaves the choice;
+/// NFD requires a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SignatureFreshness<'a> {
+    /// Random bytes, one at least.
+    pub nonce: Option<&'a [u8]>,
+    /// Milliseconds since 1970.
+    pub time: Option<u64>,
+    /// A number that grows.
+    pub seq_num: Option<u64>,
 }
 
 pub(crate) fn write_signature_info(

@@ -163,7 +163,7 @@ pub mod nfd {
     pub const FLAGS: u32 = 108;
     /// Milliseconds until expiration.
     pub const EXPIRATION_PERIOD: u32 = 109;
-    /// Who made the route.
+    /// The origin of the route.
     pub const ORIGIN: u32 = 111;
     /// Which of the flag bits are meant.
     pub const MASK: u32 = 112;

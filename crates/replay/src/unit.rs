@@ -4,8 +4,8 @@ use larder_units::ByteSize;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What sizes and capacities count. A trace without sizes gives each object one byte, and so does
-/// who counts objects on purpose: capacities are objects then.
+/// What sizes and capacities count. A trace without sizes gives each object one byte; the option to
+/// count objects does the same. Capacities are numbers of objects then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {

@@ -21,7 +21,7 @@ pub struct Claim {
     /// says.
     #[serde(default)]
     pub expected: Option<Stated>,
-    /// Who says what is expected.
+    /// The source of the expected value.
     #[serde(default)]
     pub source: Option<String>,
     /// The least and the greatest measured figure with which the claim holds. An order is claimed
@@ -111,7 +111,7 @@ pub struct Judged {
     pub published: Option<Stated>,
     /// What others say, where the paper is silent.
     pub expected: Option<Stated>,
-    /// Who does.
+    /// The source of the expected value.
     pub source: Option<String>,
     /// The figure of this run.
     pub measured: f64,

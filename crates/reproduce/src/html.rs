@@ -18,7 +18,14 @@ td.number { text-align: right; white-space: nowrap; }
 small { opacity: .75; }
 ";
 
-pub(crate) fn page(report: &Report) -> String {
+impl Report {
+    /// Returns `report.html`: one page that needs no other file.
+    pub fn html(&self) -> String {
+        page(self)
+    }
+}
+
+fn page(report: &Report) -> String {
     let title = format!("Reproduction of `{}`, {}", report.paper, report.scale);
     let (all, failed) = (report.claims().count(), report.failures().count());
     let seconds = report.took.as_secs_f64();

@@ -1,6 +1,6 @@
 //! The report of a reproduction: what ran, what it found, which claims hold.
 
-use crate::{Judged, Request, Scale, Section, Stated, html};
+use crate::{Judged, Request, Scale, Section, Stated};
 use std::time::Duration;
 
 /// What a reproduction found.
@@ -55,11 +55,6 @@ impl Report {
         let claims: Vec<&Judged> = self.claims().collect();
         // Numbers are finite and keys are strings: nothing of it can be refused.
         serde_json::to_string_pretty(&claims).unwrap_or_default()
-    }
-
-    /// `report.html`: one page that needs nothing else.
-    pub fn html(&self) -> String {
-        html::page(self)
     }
 }
 

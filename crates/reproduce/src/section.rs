@@ -60,8 +60,8 @@ impl Section {
         self.conditions.push((name.to_owned(), value.to_string()));
     }
 
-    /// What was measured for the claim `id`. A claim that is judged at the full scale only may be
-    /// measured at the quick one, in vain.
+    /// Records the measured value of the claim `id`. A claim that is judged only at the full scale may
+    /// be measured at the quick one, without effect.
     pub fn measured(&mut self, id: impl Into<String>, value: f64) {
         self.measured.insert(id.into(), value);
     }

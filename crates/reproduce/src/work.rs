@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Is told how far the work is: a progress bar. Units are what the experiment says they are, mostly
+/// Receives the progress of the work: a progress bar. Units are what the experiment says they are, mostly
 /// requests.
 pub trait Watch: Sync {
     /// An experiment begins that is about `units` of work.

@@ -284,7 +284,7 @@ fn run_with(program: &str, arguments: &[&str], input: &str) -> Result<String, Er
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let done = command.spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
-            // Who does not read it says why when he ends.
+            // A program that does not read it reports why when it ends.
             let _ = stdin.write_all(input.as_bytes());
         }
         child.wait_with_output()

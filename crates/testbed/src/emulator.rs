@@ -20,7 +20,7 @@ use tappers::Tun;
 /// Packets read from one device before the next has its turn.
 const READS: usize = 32;
 
-/// How long the thread sleeps at most, so that it sees when it shall stop.
+/// The longest sleep of the thread, so that it notices a stop.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Links, devices, and the ways between them.
@@ -57,7 +57,7 @@ impl Emulator {
         Emulator { devices, next, ends, addresses, links, lateness: Lateness::new(), refused: 0 }
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until it is stopped.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<LatenessReport, Error> {
         let begun = Instant::now();
         let now = || Time::ZERO + begun.elapsed();

@@ -18,8 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// which every Content Store has room for.
 const HIT_NAMES: u64 = 1000;
 
-/// The longest round trip that is told from longer ones, and the precision of all, in decimal
-/// digits.
+/// The longest round trip that the histogram distinguishes, and its precision in decimal digits.
 const LONGEST_NS: u64 = 10_000_000_000;
 const DIGITS: u8 = 2;
 

@@ -40,7 +40,7 @@ enum RouteVerb {
         #[arg(long, default_value_t = 0)]
         cost: u64,
 
-        /// Who makes it: 0 an application, 65 a client, 255 the operator
+        /// Origin of the route: 0 an application, 65 a client, 255 the operator
         #[arg(long, default_value_t = STATIC)]
         origin: u64,
 
@@ -64,7 +64,7 @@ enum RouteVerb {
         /// The number of its face, or the peer's URI
         face: String,
 
-        /// Who made it
+        /// Origin of the route
         #[arg(long, default_value_t = STATIC)]
         origin: u64,
     },

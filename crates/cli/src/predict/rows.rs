@@ -1,6 +1,6 @@
 //! The models, each with the policy that it models.
 
-use super::PredictArgs;
+use super::args::PredictArgs;
 use super::traffic::Traffic;
 use crate::failure::Failure;
 use crate::replay::size::Size;

@@ -1,6 +1,6 @@
 //! The requests that a prediction is for: a law's, or a trace's.
 
-use super::PredictArgs;
+use super::args::PredictArgs;
 use crate::failure::Failure;
 use crate::replay::progress::Progress;
 use crate::replay::source::{MEASURING, Source};

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// What is done to a trace that will be read once more, or that is told of in other words.
+/// The label of progress while a trace is read that will be read again, or described otherwise.
 pub const MEASURING: &str = "measuring";
 
 /// What there is to say of requests that are earlier than one before them.

@@ -287,8 +287,8 @@ fn what_had_left_the_index_and_was_removed_stays_away() {
     assert!(open().look_up(b"key", None).is_none());
 }
 
-/// The fear: every region is in use and a removal waits for one; who asks whether it lasts is told
-/// so when the region before it ends, and a crash then brings back what was removed.
+/// Failure: every region is in use and a removal waits for one; the question whether it lasts is
+/// answered when the region before it ends, and a crash then brings back what was removed.
 #[test]
 fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
     let config =

@@ -12,6 +12,7 @@
 //! empty from then on, and its file is truncated, because the file does not know later removals.
 
 mod file;
+mod readers;
 mod reads;
 mod status;
 
@@ -21,8 +22,8 @@ use file::DiskFile;
 use larder_disk::{Bans, Config, Geometry, Identity, Log, OpenError, Opened};
 use larder_policy::Spec;
 use larder_units::{ByteSize, Streams, Time};
+use readers::{Read, run_reads};
 pub use reads::{Asked, Found};
-use reads::{Read, run_reads};
 pub(crate) use status::{metrics, status};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

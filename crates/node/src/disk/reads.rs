@@ -1,17 +1,13 @@
 //! Reads whole values, and values in parts at their reader's pace.
 
 use super::Disk;
+use super::readers::Read;
 use crate::limits;
 use bytes::Bytes;
 use larder_disk::{Bans, FoundRecord, Log, Lookup, Parts, ReadError};
-use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
-
-/// The work of a thread that reads.
-pub(super) type Read = Box<dyn FnOnce() + Send>;
 
 /// The result of a [`Disk::look_up_then`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,14 +180,5 @@ impl<M: Bans + Send + 'static> Disk<M> {
                 None
             }
         }
-    }
-}
-
-/// The loop of a thread that reads.
-pub(super) fn run_reads(waiting: &Mutex<Receiver<Read>>) {
-    loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(read) = next else { return };
-        read();
     }
 }

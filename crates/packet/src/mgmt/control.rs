@@ -19,7 +19,7 @@ elements! {
         uri: Option<String> = opt(Text, nfd::URI),
         /// Face URI of this end.
         local_uri: Option<String> = opt(Text, nfd::LOCAL_URI),
-        /// Who makes the route: 0 an application, 65 a client, 255 the operator.
+        /// The origin of the route: 0 an application, 65 a client, 255 the operator.
         origin: Option<u64> = opt(Number, nfd::ORIGIN),
         /// The route's cost.
         cost: Option<u64> = opt(Number, nfd::COST),

@@ -161,7 +161,7 @@ elements! {
     RouteRecord = nfd::ROUTE => {
         /// The next hop.
         face_id: u64 = one(Number, nfd::FACE_ID),
-        /// Who made it.
+        /// The origin of the route.
         origin: u64 = one(Number, nfd::ORIGIN),
         /// The smaller, the better.
         cost: u64 = one(Number, nfd::COST),

@@ -1,5 +1,6 @@
 //! What the misses of a sample say of all requests, and how far that may be off.
 
+use super::misses::{Misses, Simulated};
 use super::{LruCurve, Miniature, Sample, Sampled};
 use crate::Access;
 use crate::limits::CURVE_SETS;
@@ -10,34 +11,6 @@ use serde::Serialize;
 /// Student's t for seven degrees of freedom, two-sided 95 %.
 const STUDENT: f64 = 2.365;
 const _: () = assert!(CURVE_SETS == 8, "STUDENT is for eight sets");
-
-/// Caches that count their misses.
-pub trait Simulated {
-    /// Requests, one after another.
-    fn requests(&mut self, accesses: &[Access]);
-
-    /// Each capacity in bytes, ascending, and its misses so far, of the share of the objects that
-    /// it was made for.
-    fn misses(&self) -> Vec<(u64, Misses)>;
-
-    /// The share of the objects that it looks at by now.
-    fn rate(&self) -> f64;
-
-    /// The simulated policy does not scale with the sample: see [`Point::error_is_least`].
-    fn error_is_least(&self) -> bool;
-
-    /// Requests that make the count inexact: see [`Point::size_changes`].
-    fn size_changes(&self) -> u64;
-}
-
-/// What missed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Misses {
-    /// Requests.
-    pub requests: f64,
-    /// Their bytes.
-    pub bytes: f64,
-}
 
 /// One point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

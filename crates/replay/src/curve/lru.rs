@@ -26,7 +26,7 @@
 //! O(k) a request for k capacities, amortised; some 60 bytes for each object among as many bytes as
 //! the largest capacity.
 
-use super::estimate::{Misses, Simulated};
+use super::misses::{Misses, Simulated};
 use super::sample::Sample;
 use crate::Access;
 use crate::limits::{CURVE_MAX_BYTES, CURVE_MIN_SLOTS, CURVE_SLOTS_AN_OBJECT};

@@ -5,7 +5,7 @@
 //! At the rate 1 it is the replay itself. As fast as the policy for the sampled requests; its
 //! memory for R of the objects.
 
-use super::estimate::{Misses, Simulated};
+use super::misses::{Misses, Simulated};
 use crate::{Access, Replay};
 use larder_policy::{Spec, SpecError};
 use larder_units::ByteSize;

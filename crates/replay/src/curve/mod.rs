@@ -40,9 +40,11 @@
 mod estimate;
 mod lru;
 mod miniature;
+mod misses;
 mod sample;
 
-pub use estimate::{Curve, Misses, Point, Simulated};
+pub use estimate::{Curve, Point};
 pub use lru::LruCurve;
 pub use miniature::Miniature;
+pub use misses::{Misses, Simulated};
 pub use sample::{Sample, Sampled};

@@ -2,9 +2,9 @@
 //! number, with blanks between. Every block is an object of 512 bytes, and one line asks for all
 //! its blocks in turn.
 
-use super::Requests;
 use super::error::Place;
 use super::lines::{Lines, shown, whole};
+use super::requests::Requests;
 use crate::Access;
 use crate::limits::MAX_ARC_BLOCKS;
 use larder_units::Time;

@@ -4,9 +4,9 @@
 //! SipHash with a fixed key, so that an object is the same number in every run and on every machine
 //! (foldhash promises neither), and names that collide would have to be chosen for it.
 
-use super::Requests;
 use super::error::Place;
 use super::lines::{Lines, shown, whole};
+use super::requests::Requests;
 use crate::Access;
 use larder_units::Time;
 use siphasher::sip::SipHasher24;

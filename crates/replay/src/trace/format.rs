@@ -1,4 +1,4 @@
-//! The formats, their names, and how a file is told to be in one.
+//! The formats, their names, and how the format of a file is detected.
 
 use super::log_line::LogLine;
 use super::twitter::Twitter;

@@ -9,6 +9,7 @@ mod format;
 mod lines;
 mod log_line;
 mod numbers;
+mod requests;
 mod source;
 mod twitter;
 mod web_log;
@@ -24,6 +25,7 @@ use counted::Counted;
 use error::Place;
 use larder_units::Time;
 use lines::Lines;
+use requests::Requests;
 use source::Source;
 use std::fs::File;
 use std::io::{BufRead, Read};
@@ -52,25 +54,9 @@ pub struct Trace {
     first_late: Option<u64>,
 }
 
-/// A format's reader. It names the place of what is wrong, [`Trace`] the file.
-trait Requests {
-    fn next(&mut self) -> Result<Option<Access>, (Place, String)>;
-
-    /// Adds requests to `accesses` until it has `most`, or the trace ends. One call through the
-    /// table of methods for many requests.
-    fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), (Place, String)> {
-        while accesses.len() < most
-            && let Some(access) = self.next()?
-        {
-            accesses.push(access);
-        }
-        Ok(())
-    }
-}
-
 impl Trace {
-    /// Opens the trace in the file at `path`. Compression (zstd, xz, gzip) is told by the first
-    /// bytes, the format by the name and the first bytes unless it is given.
+    /// Opens the trace in the file at `path`. Compression (zstd, xz, gzip) is detected by the
+    /// first bytes, the format by the name and the first bytes unless it is given.
     ///
     /// # Errors
     /// [`TraceError`] where the file cannot be read or its format not be told.

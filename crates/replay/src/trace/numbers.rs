@@ -1,7 +1,7 @@
 //! Binary traces of fixed records: libCacheSim's oracleGeneral, and bare object numbers.
 
-use super::Requests;
 use super::error::Place;
+use super::requests::Requests;
 use super::source::said;
 use crate::Access;
 use crate::limits::RECORDS_BUFFER_BYTES;

@@ -7,10 +7,10 @@
 //! states a value of 0 bytes: it then has the size that the last operation on the key told, or the
 //! key's alone. Times to live are not kept.
 
-use super::Requests;
 use super::columns::name_hash;
 use super::error::Place;
 use super::lines::{Lines, shown, whole};
+use super::requests::Requests;
 use crate::Access;
 use crate::limits::MAX_REMEMBERED_URLS;
 use foldhash::fast::FixedState;

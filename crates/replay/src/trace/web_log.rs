@@ -8,11 +8,11 @@
 //! (NASA day, a tenth of the bytes: LRU .8044 and .8124 of the requests hit). An object that was
 //! never sent has 0 bytes, one in a cache's books.
 
-use super::Requests;
 use super::columns::name_hash;
 use super::error::Place;
 use super::lines::{Lines, shown, whole};
 use super::log_line::LogLine;
+use super::requests::Requests;
 use crate::Access;
 use crate::limits::MAX_REMEMBERED_URLS;
 use foldhash::fast::FixedState;

@@ -175,7 +175,7 @@ impl<W: Write> TraceWriter<W> {
 
 /// Puts each request's next access (its number from 1, or -1 for none) into an oracleGeneral file:
 /// one pass from the end to the start, in chunks, with 16 bytes of memory and a table's slack for
-/// each object. `done` is told the requests of each chunk.
+/// each object. `done` gets the requests of each chunk.
 ///
 /// # Errors
 /// The file's; [`io::ErrorKind::InvalidData`] where it does not hold whole records.

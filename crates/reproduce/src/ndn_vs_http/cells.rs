@@ -1,48 +1,13 @@
 //! Cells of the experiments: a system on a network with a seed, measured once, and kept, so that
 //! `--resume` does not measure it again.
 
-use super::programs::{self, System};
-use super::tree::Network;
+use super::cell::{Cell, Run};
+use super::programs;
 use crate::{Error, Request, Watch};
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
-
-/// What is measured. Its `Debug` text is its key among the finished rows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cell {
-    pub(super) system: System,
-    pub(super) network: Network,
-    pub(super) clients: usize,
-    /// Of the file.
-    pub(super) bytes: usize,
-    /// TCP's at every host.
-    pub(super) congestion: &'static str,
-    /// Of the links' losses.
-    pub(super) seed: u64,
-}
-
-/// What a cell gave.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Run {
-    /// Download time of each client, s.
-    pub(super) times: Vec<f64>,
-    /// CPU time of servers and caches (not of the clients), s.
-    pub(super) cpu: f64,
-    /// That of the node or cache at the top alone, s.
-    pub(super) cpu_top: f64,
-    /// How late the links were at the 99th percentile, ns.
-    pub(super) late_p99_ns: u64,
-}
-
-impl Run {
-    /// Over the clients.
-    pub(super) fn mean(&self) -> f64 {
-        self.times.iter().sum::<f64>() / self.times.len() as f64
-    }
-}
 
 /// The machine, for one reproduction alone: two would spoil each other's figures.
 pub(super) struct Ground {
@@ -60,8 +25,7 @@ impl Ground {
     /// Takes it, and takes away what a run that was killed has left.
     ///
     /// # Errors
-    /// Who runs this is not root, another reproduction has it, or what was left cannot be taken
-    /// away.
+    /// The process is not root, another reproduction uses it, or its remains cannot be removed.
     pub(super) fn bare() -> Result<Ground, Error> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error("ndn-vs-http makes network namespaces and devices: run it as root".into()));
@@ -271,8 +235,8 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::programs::Faces;
-    use super::super::tree::Shape;
+    use super::super::cell::{Faces, System};
+    use super::super::tree::{Network, Shape};
     use super::*;
     use crate::{Rows, Unwatched};
     use std::time::Duration;

@@ -1,8 +1,10 @@
 //! Clean links: directly, behind one level of cache, and behind two (fig. 2 and 3); and the paper's
 //! 100 MB behind two.
 
-use super::cells::{Cell, Ground, MOST_AT_ONCE, Measured, Runs};
-use super::programs::{Faces, System};
+use super::cell::Cell;
+use super::cell::{Faces, System};
+use super::cells::{Ground, MOST_AT_ONCE, Measured, Runs};
+
 use super::series;
 use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};

@@ -1,8 +1,10 @@
 //! Losses on the clients' links, a delay behind them (fig. 5, 6 and 7): NDN caches at the edge,
 //! HTTP does not.
 
-use super::cells::{Cell, Ground, MOST_AT_ONCE, Measured, Runs};
-use super::programs::{Faces, System};
+use super::cell::Cell;
+use super::cell::{Faces, System};
+use super::cells::{Ground, MOST_AT_ONCE, Measured, Runs};
+
 use super::series;
 use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};

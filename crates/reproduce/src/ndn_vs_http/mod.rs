@@ -4,6 +4,7 @@
 //! It needs root, and lighttpd, Squid and wget as Debian packages them. Rates, file and clients are
 //! scaled to one machine; each experiment says how.
 
+mod cell;
 mod cells;
 mod clean;
 mod configurations;

@@ -1,8 +1,10 @@
 //! Fig. 8: the peak throughput of the top node, and what it gains where names are kept decoded.
 
-use super::cells::{Cell, Ground, MOST_AT_ONCE, Measured};
+use super::cell::Cell;
+use super::cell::{Faces, System};
+use super::cells::{Ground, MOST_AT_ONCE, Measured};
 use super::names::{self, Names};
-use super::programs::{Faces, System};
+
 use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;

@@ -1,7 +1,7 @@
 //! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; Larder's node,
 //! `put` and `get` from this very binary.
 
-use super::cells::{Cell, Run};
+use super::cell::{Cell, Faces, Run, System};
 use super::configurations::{self, Route};
 use super::tree::{CLUSTERS, edge};
 use crate::programs::{cpu_seconds, this_binary};
@@ -15,51 +15,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
-
-/// Who brings the file, and where it is cached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum System {
-    /// lighttpd without a cache.
-    Lighttpd { tuned: bool },
-    /// lighttpd (tuned) behind Squid: at the top, and at the edges too where there are two levels.
-    Squid { levels: u8, tuned: bool },
-    /// Larder's node at the server and the top, and at the edges too where there are two levels.
-    Larder { levels: u8, faces: Faces },
-    /// The same over TCP, tuned: every node and `larder put` agree on packets larger than NDN's
-    /// usual.
-    LarderTuned { levels: u8 },
-    /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the
-    /// edges, and a node on each client's host, which wget asks as its proxy; by reliable datagrams
-    /// to the edge, as its documentation advises for a bad link.
-    Pair,
-}
-
-/// What NDN nodes and clients speak to each other over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Faces {
-    /// As the paper's: who loses a packet has it again from TCP.
-    Tcp,
-    /// Datagrams, with fragments of NDNLPv2. On a client's link both ends send again what it loses,
-    /// which `larder get` offers.
-    Udp,
-}
-
-impl System {
-    pub(super) fn name(self) -> String {
-        let with_levels =
-            |name: &str, levels: u8| format!("{name}, {levels} level{}", if levels == 1 { "" } else { "s" });
-        match self {
-            System::Lighttpd { tuned: true } => "lighttpd".into(),
-            System::Lighttpd { tuned: false } => "lighttpd, as packaged".into(),
-            System::Squid { levels, tuned: true } => with_levels("Squid", levels),
-            System::Squid { levels, tuned: false } => with_levels("Squid, as packaged", levels),
-            System::Larder { levels, faces: Faces::Tcp } => with_levels("Larder", levels),
-            System::Larder { levels, faces: Faces::Udp } => with_levels("Larder, UDP", levels),
-            System::LarderTuned { levels } => with_levels("Larder, packets of 64 KiB", levels),
-            System::Pair => "wget, Larder's pair".into(),
-        }
-    }
-}
 
 /// A download that takes longer ends the experiment.
 const LONGEST: Duration = Duration::from_secs(900);
@@ -77,7 +32,7 @@ const FILE: &str = "file.txt";
 /// The `[http]` of a node that only forwards.
 const NO_HTTP: &str = "listen = \"\"";
 
-/// What every node is told under `[ndn]`, and `larder put`, for packets larger than NDN's usual.
+/// The setting of every node's `[ndn]`, and of `larder put`, for packets larger than NDN's usual.
 const LARGE_AT_NODES: &str = "largest_packet = \"64KiB\"\n";
 const LARGE_AT_PUT: [&str; 2] = ["--largest-packet", "64KiB"];
 

@@ -6,9 +6,11 @@
 //! have: time that programs and the kernel take, and NDN's TCP faces, whose column on the testbed
 //! stands beside without a counterpart.
 
-use super::cells::{Cell, Ground, Measured, Runs};
+use super::cell::Cell;
+use super::cell::{Faces, System};
+use super::cells::{Ground, Measured, Runs};
 use super::lossy::{self, Point};
-use super::programs::{Faces, System};
+
 use super::tree::{CLUSTERS, edge};
 use super::{mean_and_interval, median, series};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};

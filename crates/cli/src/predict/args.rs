@@ -1,0 +1,73 @@
+//! The arguments of `larder predict`.
+
+use crate::layout::Layout;
+use clap::Args;
+use larder_units::ByteSize;
+use std::path::PathBuf;
+
+/// Predict by analytic models what caches hit, from a law or from a trace
+///
+/// The models (FIFO and Random, Che's for LRU, equations 3 to 7 of the Filter paper, AdaptSize's,
+/// and the best fixed set) take requests as independent of each other, with the popularity of a
+/// Zipf law or that measured in the trace. With --replay, the policies' own hit ratios stand beside
+/// them.
+#[derive(Args, Debug)]
+#[command(after_help = "Example: larder predict --zipf 0.8 --objects 10000000 --size 100000 1000000 --replay")]
+pub struct PredictArgs {
+    /// A trace, whose popularity and sizes are measured; or else --zipf
+    #[arg(required_unless_present = "zipf", conflicts_with = "zipf")]
+    pub(super) trace: Option<PathBuf>,
+
+    /// Exponent of a Zipf law
+    #[arg(long, value_name = "EXPONENT", requires = "objects")]
+    pub(super) zipf: Option<f64>,
+
+    /// Objects of the Zipf law; 1e7 can be written
+    #[arg(long, value_name = "N", conflicts_with = "trace")]
+    pub(super) objects: Option<String>,
+
+    /// Bytes of each object of the Zipf law
+    #[arg(long, value_name = "SIZE", default_value = "1B", conflicts_with = "trace")]
+    pub(super) object_size: ByteSize,
+
+    /// Capacities: bytes (64MiB) or a share of the bytes of all objects (10%)
+    #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true)]
+    pub(super) size: Vec<String>,
+
+    /// Filter: requests in the history that admit, the current one included
+    #[arg(long, value_name = "REQUESTS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) theta: u16,
+
+    /// Filter: length of the history; the objects that fit into the cache otherwise, at most 2^24
+    /// and the table's slots
+    #[arg(long, value_name = "REQUESTS")]
+    pub(super) window: Option<u64>,
+
+    /// Filter: slots of the counter table, a power of two
+    #[arg(long, value_name = "SLOTS", default_value_t = 1 << 24)]
+    pub(super) table: u64,
+
+    /// Also LRU behind admission by size: `threshold(c=SIZE)` and `expsize(c=SIZE)`
+    #[arg(long, value_name = "SIZE")]
+    pub(super) admit: Option<ByteSize>,
+
+    /// Also replay: the trace, or requests of the law, of which the first half warms up and is not
+    /// counted
+    #[arg(long)]
+    pub(super) replay: bool,
+
+    /// Requests of the law to replay, or of the trace to read at most
+    #[arg(long, value_name = "N")]
+    pub(super) requests: Option<u64>,
+
+    /// Seed of the replay
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+
+    #[command(flatten)]
+    pub(super) layout: Layout,
+
+    /// Print one JSON object a row instead of a table
+    #[arg(long)]
+    pub(super) json: bool,
+}

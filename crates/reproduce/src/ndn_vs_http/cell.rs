@@ -1,0 +1,83 @@
+//! One cell of the experiments: a system on a network with a seed, and its result.
+
+use super::tree::Network;
+use serde::{Deserialize, Serialize};
+
+/// The conditions of a cell. Its `Debug` text is its key among the finished rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cell {
+    pub(super) system: System,
+    pub(super) network: Network,
+    pub(super) clients: usize,
+    /// Bytes of the file.
+    pub(super) bytes: usize,
+    /// The congestion control of TCP at every host.
+    pub(super) congestion: &'static str,
+    /// The seed of the links' losses.
+    pub(super) seed: u64,
+}
+
+/// The result of a cell.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Run {
+    /// Download time of each client, s.
+    pub(super) times: Vec<f64>,
+    /// CPU time of servers and caches (not of the clients), s.
+    pub(super) cpu: f64,
+    /// That of the node or cache at the top alone, s.
+    pub(super) cpu_top: f64,
+    /// How late the links were at the 99th percentile, ns.
+    pub(super) late_p99_ns: u64,
+}
+
+impl Run {
+    /// Over the clients.
+    pub(super) fn mean(&self) -> f64 {
+        self.times.iter().sum::<f64>() / self.times.len() as f64
+    }
+}
+
+/// The program that fetches the file, and the place of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    /// lighttpd without a cache.
+    Lighttpd { tuned: bool },
+    /// lighttpd (tuned) behind Squid: at the top, and at the edges too where there are two levels.
+    Squid { levels: u8, tuned: bool },
+    /// Larder's node at the server and the top, and at the edges too where there are two levels.
+    Larder { levels: u8, faces: Faces },
+    /// The same over TCP, tuned: every node and `larder put` agree on packets larger than NDN's
+    /// usual.
+    LarderTuned { levels: u8 },
+    /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the
+    /// edges, and a node on each client's host, which wget asks as its proxy; by reliable datagrams
+    /// to the edge, as its documentation advises for a bad link.
+    Pair,
+}
+
+/// What NDN nodes and clients speak to each other over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Faces {
+    /// As the paper's: who loses a packet has it again from TCP.
+    Tcp,
+    /// Datagrams, with fragments of NDNLPv2. On a client's link both ends send again what it loses,
+    /// which `larder get` offers.
+    Udp,
+}
+
+impl System {
+    pub(super) fn name(self) -> String {
+        let with_levels =
+            |name: &str, levels: u8| format!("{name}, {levels} level{}", if levels == 1 { "" } else { "s" });
+        match self {
+            System::Lighttpd { tuned: true } => "lighttpd".into(),
+            System::Lighttpd { tuned: false } => "lighttpd, as packaged".into(),
+            System::Squid { levels, tuned: true } => with_levels("Squid", levels),
+            System::Squid { levels, tuned: false } => with_levels("Squid, as packaged", levels),
+            System::Larder { levels, faces: Faces::Tcp } => with_levels("Larder", levels),
+            System::Larder { levels, faces: Faces::Udp } => with_levels("Larder, UDP", levels),
+            System::LarderTuned { levels } => with_levels("Larder, packets of 64 KiB", levels),
+            System::Pair => "wget, Larder's pair".into(),
+        }
+    }
+}
