@@ -275,8 +275,8 @@ impl<M: Bans> Log<M> {
         self.index.of_key(self.identity.hash(key)).any(|slot| self.position_of(slot) == position)
     }
 
-    /// Stores a value, in two parts to avoid a copy. In any case, the former value is gone, from the
-    /// disk too.
+    /// Stores a value, in two parts to avoid a copy. In any case, the former value is gone, from
+    /// the disk too.
     pub fn put(&mut self, key: &[u8], tag: u32, value: [Bytes; 2], now: Time) -> Put {
         let hash = self.identity.hash(key);
         let put = self.try_put(hash, key, tag, value, now);

@@ -107,8 +107,8 @@ impl Parts {
     /// The part with the byte `at` of the value, from there on. Takes as long as the disk does.
     ///
     /// # Errors
-    /// [`ReadError`] if another record is there now and [`Log::follow`](crate::Log::follow) does not
-    /// find this one elsewhere. [`ReadError::Corrupt`] also past the end.
+    /// [`ReadError`] if another record is there now and [`Log::follow`](crate::Log::follow) does
+    /// not find this one elsewhere. [`ReadError::Corrupt`] also past the end.
     pub fn read(&self, storage: &impl Storage, at: u64) -> Result<Bytes, ReadError> {
         let at = u32::try_from(at).ok().filter(|at| *at < self.length).ok_or(ReadError::Corrupt)?;
         let number = at / PART_BYTES;

@@ -157,8 +157,7 @@ impl Answer {
         Answer { status, headers, body, more: Vec::new(), streamed: None }
     }
 
-    /// An error of the cache's own, in one line of text. `no-store`: other caches shall not keep
-    /// it.
+    /// Returns an error of the cache itself, in one line of text, with `no-store` for other caches.
     pub(crate) fn error(
         status: StatusCode,
         method: &Method,

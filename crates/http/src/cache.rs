@@ -139,33 +139,12 @@ impl Cache {
             }
             None => {}
         }
-        let (reason, held) = match self.store.find(&key, hash, request.headers) {
-            Found::Match(slot) => {
-                let stored = self.store.get_mut(slot);
-                let freshness = stored.freshness;
-                let is_reloaded = joined.is_some_and(|joined| freshness.is_received_after(joined));
-                let directives = if is_reloaded { directives.without_reload() } else { directives };
-                if freshness.satisfies(&directives, now.time) {
-                    if stored.sliced().is_some() {
-                        let requester = Requester { key, head: request, only_if_cached: directives.only_if_cached };
-                        return self.hit_slices(slot, hash, requester, now);
-                    }
-                    return Step::Answer(self.hit(slot, hash, request, now));
-                }
-                // A sliced response is validated first: otherwise each missing slice would be
-                // requested as a part of a representation that may be gone.
-                if stored.sliced().is_none() && freshness.may_be_stale_once_more(&directives, now.time) {
-                    return self.hit_and_refresh(slot, key, hash, request, now);
-                }
-                let reason =
-                    if freshness.is_reusable(now.time) { ForwardReason::Request } else { ForwardReason::Stale };
-                (reason, Some(slot))
-            }
-            Found::OtherVariants => (ForwardReason::VaryMiss, None),
-            Found::Nothing => (ForwardReason::UriMiss, None),
+        let (reason, held) = match self.answer_from_store(request, &key, hash, &directives, joined, now) {
+            Ok(step) => return step,
+            Err(miss) => miss,
         };
-        let recalls = held.is_none() && self.may_be_in_tier(&key);
-        if directives.only_if_cached && !recalls {
+        let in_tier = held.is_none() && self.may_be_in_tier(&key);
+        if directives.only_if_cached && !in_tier {
             return self.unsatisfied(request, now);
         }
         let may_store = request.method == Method::GET && !directives.no_store && !directives.only_if_cached;
@@ -189,12 +168,12 @@ impl Cache {
                 Join::Bypass => {}
             }
         }
-        let mut exchange = match recalls {
+        let mut exchange = match in_tier {
             // It is counted if it is forwarded after all.
             true => self.exchange(request, key, hash, reason, now),
             false => self.forward(request, key, hash, reason, now),
         };
-        exchange.tier_lookup = if recalls { TierLookup::Any } else { TierLookup::No };
+        exchange.tier_lookup = if in_tier { TierLookup::Any } else { TierLookup::No };
         exchange.ask = opening.map_or(Ask::Whole, Ask::Slice);
         exchange.insists = directives.no_cache;
         exchange.may_store = may_store;
@@ -202,6 +181,43 @@ impl Cache {
         exchange.held = held;
         exchange.lead = lead;
         Step::Forward(exchange)
+    }
+
+    /// Returns the step of a hit; otherwise why it is none, and the stored response that has to be
+    /// validated.
+    fn answer_from_store(
+        &mut self,
+        request: &RequestHead<'_>,
+        key: &Key<'_>,
+        hash: u64,
+        directives: &RequestDirectives,
+        joined: Option<Time>,
+        now: Now,
+    ) -> Result<Step, (ForwardReason, Option<Slot>)> {
+        let slot = match self.store.find(key, hash, request.headers) {
+            Found::Match(slot) => slot,
+            Found::OtherVariants => return Err((ForwardReason::VaryMiss, None)),
+            Found::Nothing => return Err((ForwardReason::UriMiss, None)),
+        };
+        let stored = self.store.get_mut(slot);
+        let freshness = stored.freshness;
+        let is_reloaded = joined.is_some_and(|joined| freshness.is_received_after(joined));
+        let directives = if is_reloaded { directives.without_reload() } else { *directives };
+        if freshness.satisfies(&directives, now.time) {
+            if stored.sliced().is_some() {
+                let requester =
+                    Requester { key: key.clone(), head: request, only_if_cached: directives.only_if_cached };
+                return Ok(self.hit_slices(slot, hash, requester, now));
+            }
+            return Ok(Step::Answer(self.hit(slot, hash, request, now)));
+        }
+        // A sliced response is validated first: otherwise each missing slice would be requested as a
+        // part of a representation that may be gone.
+        if stored.sliced().is_none() && freshness.may_be_stale_once_more(&directives, now.time) {
+            return Ok(self.hit_and_refresh(slot, key.clone(), hash, request, now));
+        }
+        let reason = if freshness.is_reusable(now.time) { ForwardReason::Request } else { ForwardReason::Stale };
+        Err((reason, Some(slot)))
     }
 
     /// RFC 5861 §3: one request per key validates in the background; others get the stale response

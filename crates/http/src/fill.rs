@@ -116,7 +116,7 @@ impl Fill {
             self.shared_body.body.become_window(0);
         }
         if self.abandoned.is_some() && !self.is_passing && self.shared_body.body.held().1 == 0 {
-            // An endless body shall not hold the room of what was collected of it for ever.
+            // An endless body must not hold the room of its collected part for ever.
             self.is_passing = true;
             self.shared_body.room().become_window();
             let bytes = self.shared_body.room().bytes;
@@ -345,7 +345,7 @@ impl Reservation {
     fn grow(&mut self, bytes: u64) -> Result<(), Refusal> {
         let limit = self.budget.limit_for(self.bytes.saturating_add(bytes));
         let grown = self.grow_within(bytes, limit);
-        // Who would find no room in any case is kept out by nobody.
+        // A body that would not fit even an empty budget is not refused because of others.
         if grown.is_err() && self.bytes.saturating_add(bytes) <= limit {
             self.budget.room.refusals.fetch_add(1, Ordering::Relaxed);
         }

@@ -69,7 +69,7 @@ impl Cache {
     fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Now) {
         self.remove_from_tier(key);
         self.counters.invalidated += self.store.invalidate(key, hash, now.time);
-        // Who asks from now on shall not get what was asked for before.
+        // Later requests must not get a response that was requested before.
         self.in_flight_table.forget(key, hash);
     }
 }

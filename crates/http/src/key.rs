@@ -33,7 +33,7 @@ impl<'a> Key<'a> {
         Key { scheme, authority, target: Cow::Borrowed(target) }
     }
 
-    /// Keyed: names come from the network, and nobody shall be able to choose names that collide.
+    /// The hash is keyed: names come from the network, and nobody may choose names that collide.
     pub(crate) fn hash(&self, secret: &[u8; 16]) -> u64 {
         // In one piece where it is as short as most: the hasher's work at the seams is half of all.
         let mut text = [0; 256];

@@ -76,10 +76,10 @@ pub const ALONE_PLACES: usize = 4096;
 /// twice what is in use.
 pub const IN_FLIGHT_SWEPT: usize = 1024;
 
-/// A body under way that is no longer collected waits for its slowest reader when so much is ahead
-/// of him: a socket buffer's worth. It takes this of the room for bodies under way, where half of
-/// that is free: what is not stored shall not keep what may be from being. Else a piece is ahead of
-/// him, as of one who reads alone what nobody collects.
+/// A body in progress that is no longer collected waits for its slowest reader when so many bytes
+/// are ahead of it: a socket buffer. It takes them from the room for bodies in progress if half of
+/// that is free, because a body that is not stored must not displace one that may be. Otherwise one
+/// piece is ahead, as for a single reader of a body that is not collected.
 pub const WINDOW_BYTES: usize = 256 * 1024;
 
 /// The largest piece that a reader of a body under way copies at once: what one write to a socket

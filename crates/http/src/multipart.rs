@@ -14,7 +14,7 @@ pub(crate) struct Multipart {
 }
 
 impl Multipart {
-    /// `seed` decides the boundary: who writes the content shall not know it beforehand.
+    /// `seed` decides the boundary: the author of the content must not know it in advance.
     pub(crate) fn new(
         ranges: Vec<Range<u64>>,
         length: u64,

@@ -6,10 +6,10 @@
 //! │ 0, or 1 and, of a body in slices: generation u64, length u64, bytes of a slice u64, name and value of its validator │ body
 //! ```
 //!
-//! A name has its length before it as u16, a value as u32. Freshness is told by the wall clock,
-//! since the monotonic one begins anew: where that has jumped to before the response was received,
-//! nobody knows its age, and it is taken for stale. `Age` and this cache's `Cache-Status` are left
-//! out, other caches' are kept.
+//! A name has its length before it as u16, a value as u32. Freshness uses the wall clock, because
+//! the monotonic one starts again. If the wall clock is before the receipt of the response, its age
+//! is unknown, and it counts as stale. `Age` and this cache's `Cache-Status` are left out; those of
+//! other caches are kept.
 
 use crate::Now;
 use crate::cache_status::CACHE_STATUS;

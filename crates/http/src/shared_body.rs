@@ -3,8 +3,8 @@
 //! While it is collected, everything stays and a reader may start anywhere. When it outgrows its
 //! limits, it becomes a window: what every reader has passed is let go, the writer waits for the
 //! slowest, and nobody may join any more. The window is as wide as there is room; without any, the
-//! next piece comes when all have read the one before. Wakers are how a reader says that it waits;
-//! who polls, and on what, is the host's affair.
+//! next piece comes when all have read the one before. A reader that waits leaves a waker;
+//! the host decides where it polls.
 
 use crate::{Reservation, limits};
 use bytes::Bytes;

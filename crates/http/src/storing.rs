@@ -156,7 +156,8 @@ impl Cache {
         let completion = self.complete_fill(*fill, now);
         if let Some(lead) = lead {
             self.in_flight_table.end(hash, &lead.0);
-            // Who has not boarded yet finds it stored, or flies himself.
+            // A request that has not joined by then finds the stored response or starts its own
+            // fetch.
             lead.0.finish(Outcome::Again);
         }
         match completion {

@@ -74,7 +74,7 @@ fn what_is_under_way_is_not_stored() {
             let mut stage = stored();
             let exchange = stage.open(&get("/late"));
             purge(&mut stage, scope.clone(), soft);
-            // Who asks now does not follow the old request.
+            // A request now does not follow the old one.
             let after = stage.open(&get("/late"));
             let seen = stage.reply(exchange, 200, &[PAGE], "old");
             assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Invalidated)));

@@ -69,7 +69,7 @@ fn followers_stream_what_the_leader_gets() {
     assert_eq!(read(&mut range).unwrap(), b"34");
     let JoinResult::Answer(answer) = ready(&mut of_known, &known) else { panic!() };
     assert_eq!(answer.status, 304);
-    // Who comes while the body is under way boards as well.
+    // A request that comes while the body is in flight joins as well.
     let mut late = follow(&mut stage, &get("/"));
     fill.push(b"56789");
     assert_eq!((read(&mut range).unwrap(), read(&mut range)), (b"567".to_vec(), None));
@@ -174,7 +174,7 @@ fn a_leader_that_is_given_up_strands_nobody() {
     assert!(matches!(broken, Poll::Ready(Some(Err(larder_http::BrokenOff)))), "{broken:?}");
 }
 
-/// Who asks after a change does not get what was asked for before it.
+/// A request after a change does not get a response that was requested before it.
 #[test]
 fn an_invalidation_parts_before_from_after() {
     let mut stage = Stage::new();

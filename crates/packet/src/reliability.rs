@@ -11,8 +11,8 @@
 //! has no processor for a while, and all that is under way would go again for nothing, when he has
 //! least time for it. So after a time-out without any Ack two frames go again, to ask (RFC 6298,
 //! 5.4 to 5.6; two, so that one lost is not the end of it, as RFC 9002, 6.2.4), and the time-out
-//! doubles; the answer tells what is lost. After five of these without an answer, everything sent before the
-//! first is given up.
+//! doubles; the answer tells what is lost. After five of these without an answer, everything sent
+//! before the first is given up.
 //!
 //! Deviations from NFD: silence is no loss, as above; a round trip is measured of frames sent again
 //! too, since their TxSequence tells which one is acknowledged; the time-out has no floor of 200

@@ -219,8 +219,8 @@ fn read_key_locator<'a>(element: &Tlv<'a>) -> Result<Option<KeyLocator<'a>>, Dec
     Ok(found)
 }
 
-/// The elements of an Interest's signature that prevent replay. The specification leaves the choice;
-/// NFD requires a time.
+/// The elements of an Interest's signature that prevent replay. The specification leaves the
+/// choice; NFD requires a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SignatureFreshness<'a> {
     /// Random bytes, one at least.

@@ -50,7 +50,7 @@ impl Cache<'_> {
         self.path
     }
 
-    /// Who would leave next; called again, who would leave after that. Nobody leaves by it.
+    /// Returns the object that would leave next; called again, the one after it. None leaves.
     pub fn next_victim(&mut self) -> Option<Victim> {
         let slot = self.eviction.peek(self.last)?;
         self.last = Some(slot);

@@ -175,8 +175,8 @@ impl Engine {
     /// every large one that goes. So it ends when something first has to leave, and begins again
     /// below half of the capacity.
     ///
-    /// So do the node's caches; the papers, and so the replayer unless it is told to fill, ask for
-    /// every object.
+    /// The node's caches use it. The papers, and the replayer without `--fill`, ask for every
+    /// object.
     #[inline]
     pub fn admit_or_fill(&mut self, id: u64, size: u64, now: Time) -> bool {
         let admitted = self.admit(id, size, now);

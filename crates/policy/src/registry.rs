@@ -85,7 +85,7 @@ pub struct PolicyEntry {
 pub enum Kind {
     /// Whether an object is stored.
     Admission,
-    /// Who leaves.
+    /// Chooses the objects that leave.
     Eviction,
 }
 

@@ -119,8 +119,8 @@ pub trait Evict: Policy {
         let _ = (id, slot);
     }
 
-    /// Who will probably leave next, where that is known at no cost; what the policy itself will
-    /// read of it is being loaded.
+    /// Returns the object that will probably leave next, if that is known at no cost. The policy
+    /// prefetches its own data of it.
     fn expected_victim(&self) -> Option<Slot> {
         None
     }

@@ -18,7 +18,7 @@ struct Naive {
     tuner: Option<Tuner>,
 }
 
-/// Who is stored, and in which order they leave.
+/// The stored objects, and the order in which they leave.
 struct Order {
     power: f64,
     stored: Vec<Stored>,
@@ -169,7 +169,7 @@ impl Order {
         stored.since + self.lifetime(stored.class)
     }
 
-    /// Who leaves first.
+    /// Returns the object that leaves first.
     fn first(&self) -> Option<usize> {
         let key = |at: &usize| {
             let stored = &self.stored[*at];
@@ -185,8 +185,8 @@ impl Order {
     }
 
     fn touch(&mut self, at: usize, class: f64) {
-        // Who would be put off by less than a quarter of its lifetime rests; at the power 0 nobody
-        // does.
+        // An object whose deadline would move by less than a quarter of its lifetime stays; at the
+        // power 0 none does.
         let rest = if self.power == 0.0 { 0.0 } else { 0.25 };
         let Stored { class: old, since, .. } = self.stored[at];
         if class != old || self.clock - since > rest * self.lifetime(class) {
@@ -275,8 +275,8 @@ impl Tuner {
         self.asked = (self.asked * 0.998).max(60.0);
         let most = |of: &[f64]| (0..of.len()).max_by(|a, b| of[*a].total_cmp(&of[*b])).unwrap();
         let (ahead, better) = (most(&self.leads), most(&self.losses));
-        // Who lost 512 hits by following, and an eighth of all that was lost or won, goes to whom
-        // it lost them against, and asks for eight times the lead.
+        // A tuner that lost 512 hits by following, and an eighth of all that was lost or won,
+        // changes to the rung against which it lost, and requires eight times the lead.
         let best = if self.losses[better] > f64::max(512.0, self.swings[better] / 8.0) {
             self.asked = (self.asked * 8.0).min(128.0 * 60.0);
             self.losses.fill(0.0);

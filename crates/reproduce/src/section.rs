@@ -60,8 +60,8 @@ impl Section {
         self.conditions.push((name.to_owned(), value.to_string()));
     }
 
-    /// Records the measured value of the claim `id`. A claim that is judged only at the full scale may
-    /// be measured at the quick one, without effect.
+    /// Records the measured value of the claim `id`. A claim that is judged only at the full scale
+    /// may be measured at the quick one, without effect.
     pub fn measured(&mut self, id: impl Into<String>, value: f64) {
         self.measured.insert(id.into(), value);
     }

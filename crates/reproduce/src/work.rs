@@ -5,8 +5,8 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Receives the progress of the work: a progress bar. Units are what the experiment says they are, mostly
-/// requests.
+/// Receives the progress of the work: a progress bar. Units are what the experiment says they are,
+/// mostly requests.
 pub trait Watch: Sync {
     /// An experiment begins that is about `units` of work.
     fn begin(&self, what: &str, units: u64);

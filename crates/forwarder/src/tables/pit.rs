@@ -213,9 +213,9 @@ impl Pit {
         self.index.len() >= self.limit || self.bytes + bytes_of(interest) > self.most_bytes
     }
 
-    /// Who should make room for an entry of `face`, if somebody should: see `pit_quota.rs`. With the
-    /// entry that should go, or without one where others wait for it too: then it is theirs now,
-    /// and only who held it does not wait any more.
+    /// Who should make room for an entry of `face`, if somebody should: see `pit_quota.rs`. With
+    /// the entry that should go, or without one where others wait for it too: then it is theirs
+    /// now, and only who held it does not wait any more.
     pub(crate) fn take_from(&mut self, face: FaceId) -> Option<(FaceId, Option<u32>)> {
         let slot = self.holders.oldest_of_the_greatest(face)?;
         let holder = self.holders.face_of(slot);

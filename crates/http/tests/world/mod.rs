@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 pub const SLICE: usize = 4096;
 
-/// An origin that knows ranges and conditions, unless it is told otherwise.
+/// An origin that supports ranges and conditions, unless it is configured otherwise.
 pub struct Origin {
     pub content: Vec<u8>,
     pub version: u32,

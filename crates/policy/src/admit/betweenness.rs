@@ -6,7 +6,7 @@
 //! central, each of them stores it, as there. The same admission serves the paper's EgoBetw: the
 //! betweenness is the caller's to compute, of the whole network or of a router's neighbours.
 //!
-//! Admits everything where the engine is told no [`crate::Path`]. Sizes do not matter to it. O(1);
+//! Admits everything if the engine gets no [`crate::Path`]. Sizes do not matter to it. O(1);
 //! no state: 0 bytes an object.
 
 use crate::Request;

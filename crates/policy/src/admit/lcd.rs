@@ -5,7 +5,7 @@
 //! towards the consumer, and what is asked for once stays at the first hop: popularity is counted
 //! by distance, without any counter.
 //!
-//! Admits everything where the engine is told no [`crate::Path`]: a cache by itself is its own
+//! Admits everything if the engine gets no [`crate::Path`]: a cache by itself is its own
 //! first hop. Sizes do not matter to it. O(1); no state: 0 bytes an object.
 
 use crate::Request;

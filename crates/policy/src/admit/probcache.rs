@@ -12,7 +12,7 @@
 //! (`weight=power`), since with equal capacities the linear one gives x(c+1−x)/(c·T), as much near
 //! the source as near the consumer.
 //!
-//! Admits everything where the engine is told no [`crate::Path`]. Sizes do not matter to it but by
+//! Admits everything if the engine gets no [`crate::Path`]. Sizes do not matter to it but by
 //! the capacities, which are in bytes. O(1); no state: 0 bytes an object.
 
 use crate::Request;

@@ -81,7 +81,7 @@ impl Shadow {
         self.index.find(mix(id), |slot| self.held[slot.index()].id == id).copied()
     }
 
-    /// Who is stored, the next victim first, with the size in bytes.
+    /// Returns the stored objects, the next victim first, with the size in bytes.
     pub fn oldest_first(&self) -> impl Iterator<Item = (Slot, u64)> {
         let (mut stack, mut links) = (self.stack.clone(), self.links.clone());
         std::iter::from_fn(move || stack.pop_tail(&mut links)).map(|slot| (slot, self.held[slot.index()].size))

@@ -1,4 +1,4 @@
-//! Who looks ahead at the victims sees those who will leave, and loses nobody by it.
+//! A look ahead at the victims shows those that will leave, and removes none.
 
 use super::*;
 use crate::future::FutureBuilder;

@@ -15,7 +15,7 @@ use crate::list::{Links, List};
 pub(crate) struct Foreseen {
     links: Links,
     queue: List,
-    /// Who is in the queue, by slot.
+    /// True for slots in the queue.
     members: Vec<bool>,
     len: usize,
 }
@@ -30,7 +30,7 @@ impl Foreseen {
         self.len > 0 && self.members.get(slot.index()).is_some_and(|member| *member)
     }
 
-    /// Who was chosen after `after`, or first.
+    /// Returns the slot that was chosen after `after`, or first.
     pub fn next(&self, after: Option<Slot>) -> Option<Slot> {
         after.map_or(self.queue.tail(), |slot| self.queue.newer(&self.links, slot))
     }

@@ -91,7 +91,7 @@ impl<N: Copy + Default> Ghosts<N> {
         Some(self.take(number))
     }
 
-    /// Who left first of those remembered.
+    /// Returns the remembered object that left first.
     pub fn oldest(&self) -> Option<Ghost<N>> {
         (self.length > 0).then(|| self.ring[self.place(self.first)])
     }

@@ -115,7 +115,7 @@ impl<K: Copy + Ord> Heap<K> {
         prefetch(&self.entries, slot.index());
     }
 
-    /// Who probably comes to the top next.
+    /// Returns the slot that probably comes to the top next.
     #[inline]
     pub fn expected(&self) -> Option<Slot> {
         self.nodes.first().map(|node| node.slot)

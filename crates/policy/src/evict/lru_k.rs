@@ -52,7 +52,7 @@ struct LruK {
     k: usize,
     history_percent: u64,
     history_capacity: u64,
-    /// Who was requested less than K times, by the last request.
+    /// Objects with fewer than K requests, by the last request.
     few: List,
     links: Links,
     /// The others, by K-th last and last request.

@@ -1,4 +1,4 @@
-//! Who is stored, a bit a slot, to draw samples from.
+//! The stored objects, one bit per slot, to draw samples from.
 //!
 //! A sample costs what it has to load, so it is drawn by neighbours: the slots whose entries in the
 //! policy's table share a line of the processor's cache. Every slot is drawn as often as any other,

@@ -9,11 +9,11 @@
 //! probation.
 //!
 //! Extended to sizes after the same authors' "aggregated victims" (Einziger, Eytan, Friedman and
-//! Manes, Lightweight robust size aware cache management, ACM Transactions on Storage 18, 2022):
-//! who would enter the main part must have been requested more often than all together whose bytes
-//! it takes, or as often and be smaller. Each of them counts once at least, so that a duel looks at
-//! sixteen at most. An object larger than the window has its duel before it is stored, and enters
-//! the main part or nothing.
+//! Manes, Lightweight robust size aware cache management, ACM Transactions on Storage 18, 2022): an
+//! object enters the main part only if it was requested more often than all objects together whose
+//! bytes it takes, or as often and is smaller. Each of them counts once at least, so that a duel
+//! looks at sixteen at most. An object larger than the window has its duel before it is stored, and
+//! enters the main part or nothing.
 //!
 //! Where this differs from Caffeine:
 //! * The engine asks for victims before it stores the newcomer, so the duel comes before the
@@ -79,8 +79,8 @@ struct Object {
 const WINDOW: u8 = 0;
 const PROBATION: u8 = 1;
 const PROTECTED: u8 = 2;
-/// Who has lost a duel or was chosen, in the order in which they leave: what `peek` showed,
-/// `victim` takes.
+/// Objects that have lost a duel or were chosen, in the order in which they leave: `victim` takes
+/// what `peek` has shown.
 const DOOMED: u8 = 3;
 
 impl WTinyLfu {

@@ -43,7 +43,7 @@ pub(super) trait Places: Linked {
     fn change_since(&mut self, change: impl Fn(f64, u8) -> f64);
 }
 
-/// Who is due when.
+/// The deadlines of all classes.
 pub(super) struct Order {
     lists: Box<[List; CLASSES]>,
     /// A bit for each class that is not empty.
@@ -141,7 +141,7 @@ impl Order {
         }
     }
 
-    /// Who is due first.
+    /// Returns the object with the first deadline.
     #[inline]
     pub fn first(&self) -> Option<Slot> {
         self.lists[usize::from(self.deadlines.first()?.0)].tail()

@@ -112,7 +112,7 @@ impl Ranking {
         self.store.links.prefetch_neighbours(slot);
     }
 
-    /// Who is due first.
+    /// Returns the object with the first deadline.
     #[inline]
     pub fn first(&self) -> Option<Slot> {
         self.order.first()

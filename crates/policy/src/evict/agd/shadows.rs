@@ -237,7 +237,8 @@ impl Shadows {
         self.objects[slot.index()].holders |= 1 << power_index;
     }
 
-    /// Who is due first leaves the shadow `power_index`, until it stores `bytes` at most.
+    /// Removes objects of the shadow `power_index` by their deadlines, until it stores at most
+    /// `bytes`.
     fn shrink(&mut self, power_index: usize, bytes: u64) {
         let mut view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
         while self.used[power_index] > bytes {

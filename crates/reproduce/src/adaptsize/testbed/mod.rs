@@ -4,8 +4,8 @@
 //! Traffic is what the replays have, smaller: traces, catalogue and caches are scaled down
 //! together, objects are cut at a fiftieth of the typical cache, since all that comes of the
 //! servers' own limits (bodies under way, evictions for one object) would else be another
-//! experiment. The files say how much. One machine has all three programs, so throughput is given as
-//! processor time.
+//! experiment. The files say how much. One machine has all three programs, so throughput is given
+//! as processor time.
 //!
 //! Whether a node hits as often as the replayer says is claimed too. The replayer must know that a
 //! node counts more than bodies, and that it fills free room without asking the policy:
