@@ -30,8 +30,8 @@ impl fmt::Display for FaceId {
     }
 }
 
-/// Who may be at the other end. `/localhost` names pass local faces only; `/localhop` names never
-/// go from non-local to non-local.
+/// The scope of a face. `/localhost` names pass local faces only; `/localhop` names never go from
+/// non-local to non-local.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// An application on this machine: Unix sockets, TCP and WebSocket over loopback.
@@ -77,7 +77,7 @@ pub enum LinkType {
 /// What the host says of a new face.
 #[derive(Clone, Debug)]
 pub struct FaceConfig {
-    /// Who may be at the other end.
+    /// The scope of the face.
     pub scope: Scope,
     /// The peer, as a FaceUri: `fd://23`, `udp4://192.0.2.1:6363`.
     pub uri: String,
@@ -309,7 +309,8 @@ impl Faces {
         self.index.find(id.0, |slot| self.places[slot.index()].as_ref().is_some_and(|(other, _)| *other == id))
     }
 
-    /// Whether the face is told where packets come from, and may say where they go.
+    /// Whether packets to the face carry IncomingFaceId, and packets from it may choose the next
+    /// hop.
     pub(crate) fn local_fields(&self, id: FaceId) -> bool {
         self.with_local_fields > 0 && self.get(id).is_some_and(|face| face.config.local_fields)
     }

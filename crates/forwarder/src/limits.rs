@@ -103,7 +103,7 @@ pub const CONTENT_STORE_ENTRY_BYTES: u64 = 224;
 pub const NAMES_ENTERED_AT_ONCE: usize = 256;
 
 /// Names that each look-up enters while prefixes are being asked for: one more than it can have
-/// stored, so that none wait in the end.
+/// stored, so the list of waiting names becomes empty.
 pub const NAMES_ENTERED_A_LOOK_UP: usize = 2;
 
 /// Look-ups, after an Interest with CanBePrefix, that enter names: a store of 2^20 packets is whole

@@ -24,7 +24,7 @@ pub struct Stats {
     pub faces: usize,
     /// Interests that Data, or that the Content Store, answered.
     pub satisfied: u64,
-    /// Interests that nobody answered in time.
+    /// Interests that were not answered in time.
     pub unsatisfied: u64,
 }
 

@@ -19,7 +19,7 @@ use larder_packet::{Certificate, Data, KeyLocator, Name};
 use larder_units::Time;
 use std::sync::Arc;
 
-/// Who signs what is under a prefix.
+/// The trusted signer of the names under a prefix.
 #[derive(Debug)]
 pub struct VerifyRule {
     /// Data under this prefix

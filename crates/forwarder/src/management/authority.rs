@@ -1,4 +1,4 @@
-//! Who may command: rules, signatures, and the memory against repetition.
+//! Authorization of commands: rules, signatures, and protection against replay.
 //!
 //! Commands are signed in either form: the packet format 0.3's signed Interest, or the older one
 //! whose timestamp, nonce, SignatureInfo and SignatureValue are four name components. A rule lets
@@ -22,7 +22,7 @@ use larder_packet::tlv::Tlv;
 use larder_packet::{Certificate, DigestVerifier, Interest, KeyLocator, SignatureInfo, Verifier, types};
 use std::collections::{BTreeSet, VecDeque};
 
-/// Who may use which modules.
+/// A rule that allows a signer to use some modules.
 #[derive(Debug)]
 pub struct Rule {
     /// Whose commands.
@@ -58,7 +58,7 @@ impl Authority {
         self.rules.iter().any(|(rule, _)| rule.localhop)
     }
 
-    /// Checks that somebody who may use this module signed the command.
+    /// Checks that a signer with the right to use this module signed the command.
     pub(super) fn authorize(
         &mut self,
         unix_millis: u64,

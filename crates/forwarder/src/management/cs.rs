@@ -93,7 +93,7 @@ impl Erasure {
         Erasure { erased: self.erased + (erased as u64).min(self.left() as u64), more: self.more || more, ..self }
     }
 
-    /// Whether the client is told to ask again.
+    /// Whether the answer asks the client to repeat the command.
     pub(super) fn goes_on(&self) -> bool {
         self.more && self.erased < self.most
     }

@@ -171,8 +171,8 @@ impl Strategy for Asf {
         measured.timeouts = 0;
         // RFC 6298, equation 2.3: an eighth of what is new.
         measured.srtt = Some(measured.srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
-        // Who was asked too, and took much longer than ever, did not answer: the pending Interest
-        // will not end to tell.
+        // An upstream that was asked too, and took much longer than ever, did not answer: the
+        // pending Interest will not end to tell.
         for out in entry.out_records.iter().filter(|out| out.face != from && out.nacked.is_none()) {
             let late = known.entry(out.face);
             if late.srtt.is_some_and(|srtt| now.since(out.sent) > srtt * LATE) {

@@ -1,5 +1,5 @@
-//! Forwarding strategies: to which next hops an Interest goes, and what a Nack means. One file a
-//! strategy.
+//! Forwarding strategies, which select the next hops of an Interest and react to a Nack. Each
+//! strategy has its own file.
 //!
 //! A program can add strategies of its own: it implements [`Strategy`], describes it by a
 //! [`StrategyEntry`] and calls `Forwarder::register_strategy`. `tests/registered_strategy.rs` of
@@ -34,55 +34,59 @@ pub use suppression::Suppression;
 
 /// How Interests are forwarded under a prefix.
 pub trait Strategy: Send {
-    /// An Interest that the Content Store did not answer; its in-record is in the entry already.
+    /// Decides about an Interest that the Content Store did not answer. Its in-record is already in
+    /// the entry.
     fn on_interest(&mut self, decision: &mut Decision<'_>);
 
-    /// An upstream refused; its out-record is marked already.
+    /// Decides about a pending Interest that an upstream refused. Its out-record is already marked.
     fn on_nack(&mut self, decision: &mut Decision<'_>);
 
-    /// Whether it wants to be told by the two below. Looking it up costs each Data a little.
+    /// Returns true if [`Strategy::on_data`] and [`Strategy::on_expiry`] must be called. The lookup
+    /// of the strategy costs a little time for each Data.
     fn measures(&self) -> bool {
         false
     }
 
-    /// `from` answered the pending Interest. What it returns goes downstream with the Data.
+    /// Learns that `from` answered the pending Interest. The feedback goes downstream with the
+    /// Data.
     fn on_data(&mut self, _now: Time, _from: FaceId, _entry: &PitEntry) -> Feedback {
         Feedback::default()
     }
 
-    /// Nobody answered it in time.
+    /// Learns that no upstream answered the pending Interest in time.
     fn on_expiry(&mut self, _now: Time, _entry: &PitEntry) {}
 
-    /// Whether it holds Interests back ([`Decision::hold`]), and wants to be asked by the two
-    /// below.
+    /// Returns true if it holds Interests back ([`Decision::hold`]), so that
+    /// [`Strategy::next_release`] and [`Strategy::release`] must be called.
     fn holds(&self) -> bool {
         false
     }
 
-    /// When [`Strategy::release`] must be called next.
+    /// Returns the time at which [`Strategy::release`] must be called next.
     fn next_release(&self) -> Option<Time> {
         None
     }
 
-    /// Lets those go whose time has come, one after the other. `send` says whether the Interest
-    /// went: one that was answered meanwhile, or that nobody waits for any more, does not.
+    /// Releases the held Interests that are due, one after the other. `send` returns false if it
+    /// did not send the Interest, because it was answered meanwhile or no consumer waits any more.
     fn release(&mut self, _now: Time, _send: &mut dyn FnMut(HeldInterest) -> bool) {}
 
-    /// The face is gone, and its number never comes again.
+    /// Forgets a face that was removed. Its number is never used again.
     fn forget(&mut self, _face: FaceId) {}
 
-    /// What an operator may want to see of it.
+    /// Returns its figures for operators.
     fn gauges(&self, _now: Time) -> Vec<StrategyGauge> {
         Vec::new()
     }
 }
 
-/// What a strategy tells the consumers of a Data, beside the Data.
+/// The feedback of a strategy to the consumers of a Data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
-    /// The way to the producer is congested (NDNLPv2 CongestionMark).
+    /// True if the path to the producer is congested (NDNLPv2 CongestionMark).
     pub mark: bool,
-    /// Interests a second that this forwarder grants; the least on the path reaches the consumer.
+    /// The rate that this forwarder grants, in Interests per second. The consumer gets the lowest
+    /// rate of the path.
     pub rate: Option<u64>,
 }
 
@@ -100,9 +104,9 @@ pub struct HeldInterest {
 /// A figure that a strategy reports of one of its next hops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StrategyGauge {
-    /// What it is, with its unit.
+    /// The name of the figure, with its unit.
     pub name: &'static str,
-    /// Of which next hop.
+    /// The next hop.
     pub face: FaceId,
     /// The figure.
     pub value: f64,
@@ -167,12 +171,12 @@ impl Parameters<'_> {
     }
 }
 
-/// What a strategy sees of one Interest, and says.
+/// The input of a strategy's decision about one Interest, and the decision.
 pub struct Decision<'a> {
     pub(crate) now: Time,
     /// The face of the Interest or of the Nack.
     pub(crate) from: FaceId,
-    /// The Interest, as it is sent on.
+    /// The Interest, as it is forwarded.
     pub(crate) packet: &'a [u8],
     /// Its congestion mark.
     pub(crate) mark: Option<u64>,
@@ -182,32 +186,33 @@ pub struct Decision<'a> {
     pub(crate) nonce: u32,
     pub(crate) hop_limit: Option<u8>,
     pub(crate) lifetime: Duration,
-    /// Local faces only: `/localhost`, and `/localhop` from afar.
+    /// True if only local faces may be used: for `/localhost`, and for `/localhop` from another
+    /// machine.
     pub(crate) local_only: bool,
-    /// Faces, with another nonce than the Interest's where it is to have one.
+    /// The selected faces, each with a nonce if it differs from the Interest's.
     pub(crate) send_to: &'a mut Vec<(FaceId, Option<u32>)>,
     pub(crate) refused: &'a mut Option<NackReason>,
 }
 
 impl Decision<'_> {
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// The face that the Interest or the Nack came from.
+    /// Returns the face that the Interest or the Nack came from.
     pub fn from(&self) -> FaceId {
         self.from
     }
 
-    /// The pending Interest.
+    /// Returns the pending Interest.
     pub fn entry(&mut self) -> &mut PitEntry {
         self.entry
     }
 
-    /// The next hops that may be used, cheapest first: scope is respected, the packet does not go
-    /// back to where it came from, and nobody is asked for what he alone asks for. An ad-hoc link
-    /// is many: what came from one of them may go to the others.
+    /// Returns the next hops that may be used, cheapest first. Excluded are faces outside the scope
+    /// of the name, the face that the packet came from, and the only face that waits for the Data.
+    /// An ad-hoc link has several peers: an Interest from one of them may go to the others.
     pub fn next_hops(&self) -> impl Iterator<Item = NextHop> + '_ {
         self.next_hops.iter().copied().filter(|hop| self.may_use(hop.face))
     }
@@ -218,34 +223,34 @@ impl Decision<'_> {
         if (face == self.from && !is_ad_hoc) || (self.local_only && !config.is_local()) {
             return false;
         }
-        // Somebody else than this next hop waits for the Data.
+        // Another face than this next hop waits for the Data.
         self.entry
             .in_records
             .iter()
             .any(|record| (record.face != face || is_ad_hoc) && !record.expires.has_passed(self.now))
     }
 
-    /// What was sent to this face for this Interest.
+    /// Returns the out-record of this face.
     pub fn tried(&self, face: FaceId) -> Option<&OutRecord> {
         self.entry.out_records.iter().find(|out| out.face == face)
     }
 
-    /// What the FIB entry of the name is known by: a keyed hash of its prefix.
+    /// Returns the keyed hash of the prefix of the name's FIB entry, which identifies the entry.
     pub fn namespace(&self) -> u64 {
         self.entry.namespace
     }
 
-    /// Whether nobody has been asked for this, or has had time enough to answer.
+    /// Returns true if no upstream was asked, or the time to answer is over for all of them.
     pub fn is_new(&self) -> bool {
         self.entry.out_records.iter().all(|out| out.expires.has_passed(self.now))
     }
 
-    /// Whether this next hop is an application, and not a link.
+    /// Returns true if this next hop is an application, and not a link.
     pub fn is_local(&self, face: FaceId) -> bool {
         self.faces.get(face).is_some_and(|face| face.is_local())
     }
 
-    /// Whether somebody who was asked may still answer.
+    /// Returns true if an upstream that was asked may still answer.
     pub fn is_waiting(&self) -> bool {
         let is_there = |face| face == FaceId::CONTENT_STORE || self.faces.get(face).is_some();
         self.entry
@@ -254,15 +259,15 @@ impl Decision<'_> {
             .any(|out| out.nacked.is_none() && !out.expires.has_passed(self.now) && is_there(out.face))
     }
 
-    /// Sends the Interest to this next hop; to no more than [`RECORDS_PER_ENTRY`].
+    /// Sends the Interest to this next hop. Has no effect beyond [`RECORDS_PER_ENTRY`] next hops.
     pub fn send(&mut self, face: FaceId) {
         if self.note(face, self.nonce) {
             self.send_to.push((face, None));
         }
     }
 
-    /// Holds the Interest back for this next hop: what is returned is the strategy's to let go
-    /// ([`Strategy::release`]).
+    /// Holds the Interest back for this next hop. The strategy keeps the returned Interest and
+    /// releases it later ([`Strategy::release`]).
     pub fn hold(&mut self, face: FaceId) -> Option<HeldInterest> {
         if !self.note(face, self.nonce) {
             return None;
@@ -272,15 +277,16 @@ impl Decision<'_> {
         Some(HeldInterest { packet: Bytes::copy_from_slice(self.packet), from: self.from, to: face, mark: self.mark })
     }
 
-    /// Sends the Interest to this next hop with a nonce of its own, so that it is not taken for one
-    /// that went round.
+    /// Sends the Interest to this next hop with another nonce, so that it is not detected as a
+    /// loop.
     pub fn send_with_nonce(&mut self, face: FaceId, nonce: u32) {
         if self.note(face, nonce) {
             self.send_to.push((face, Some(nonce)));
         }
     }
 
-    /// Whether there was room to remember it: what is not remembered could not be answered.
+    /// Adds an out-record. Returns false if there is no room: without a record, an answer could not
+    /// be matched.
     fn note(&mut self, face: FaceId, nonce: u32) -> bool {
         let record = OutRecord {
             face,
@@ -300,8 +306,8 @@ impl Decision<'_> {
         true
     }
 
-    /// Sends the Interest to the face that the application named, a next hop of its name or not;
-    /// scope holds all the same.
+    /// Sends the Interest to the face that the application chose, whether or not it is a next hop
+    /// of the name. The scope of the name still applies.
     pub(crate) fn send_to_chosen(&mut self, face: FaceId) {
         match self.may_use(face) {
             true => self.send(face),
@@ -309,13 +315,13 @@ impl Decision<'_> {
         }
     }
 
-    /// Refuses the Interest to everyone who waits.
+    /// Refuses the Interest: every consumer gets a Nack with this reason.
     pub fn refuse(&mut self, reason: NackReason) {
         *self.refused = Some(reason);
     }
 
-    /// Refuses if every upstream that was asked has refused, with the least severe of their
-    /// reasons, or if there is none: NoRoute.
+    /// Refuses the Interest if no upstream that was asked may still answer. The reason is the least
+    /// severe one of their Nacks, or NoRoute without a Nack.
     pub fn refuse_if_all_refused(&mut self) {
         if self.is_waiting() {
             return;
@@ -326,8 +332,8 @@ impl Decision<'_> {
     }
 }
 
-/// Congestion before Duplicate before NoRoute: their codes grow so. No reason at all is the worst
-/// (ndn-cxx, `isLessSevere`).
+/// Returns the severity of a reason: Congestion, Duplicate, NoRoute, in the order of their codes. A
+/// Nack without a reason is the most severe (ndn-cxx, `isLessSevere`).
 fn severity(reason: NackReason) -> u64 {
     match reason {
         NackReason::None => u64::MAX,

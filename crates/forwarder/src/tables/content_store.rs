@@ -1,13 +1,14 @@
 //! The Content Store: Data packets by name, in bytes, under the policy engine.
 //!
-//! The engine decides what is stored and what goes; this is the index over it. Exact names are
-//! found by keyed hash, Interests with CanBePrefix by a tree that keeps together what shares a
-//! prefix (`name_tree.rs`), into which names come when somebody asks for a prefix. One Data a name
-//! is kept, the last that came: an Interest with another implicit digest is a miss, and brings that
-//! Data in its place.
+//! The engine decides which packets are stored and evicted; this file has the index. Exact names
+//! are found by keyed hash. Interests with CanBePrefix use a tree that keeps names with a common
+//! prefix together (`name_tree.rs`); names are entered into it when an Interest asks for a prefix.
+//! Each name has one Data, the last that arrived. An Interest with another implicit digest is a
+//! miss, and the Data that answers it replaces the stored one.
 //!
-//! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that
-//! prefix was asked for. While there is free room everything is stored ([`Engine::admit_or_fill`]).
+//! Admission judges the *request*: Data for a prefix Interest is judged by the frequency of
+//! requests for that prefix. While there is free room, every Data is stored
+//! ([`Engine::admit_or_fill`]).
 
 use crate::face::FaceId;
 use crate::limits::{
@@ -30,12 +31,12 @@ pub(crate) struct Entry {
     hash: u64,
     /// The whole packet.
     wire: StoredPacket,
-    /// Where the name's TLV-VALUE stands in `wire`.
+    /// The range of the name's TLV-VALUE in `wire`.
     name: Range<u32>,
     /// The Data satisfies MustBeFresh before this time.
     pub(crate) fresh_until: Time,
     pub(crate) stored: Time,
-    /// Interests that it answered.
+    /// The number of Interests that it answered.
     pub(crate) hits: u32,
 }
 
@@ -73,24 +74,24 @@ impl Entry {
     }
 }
 
-/// Looked-up requests and what became of them.
+/// The results of Content Store lookups and insertions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentStoreCounters {
     /// Interests answered.
     pub hits: u64,
-    /// Interests looked up in vain.
+    /// Lookups that missed.
     pub misses: u64,
     /// Data stored.
     pub insertions: u64,
-    /// Data that the policy did not want.
+    /// Data that the policy rejected.
     pub rejections: u64,
-    /// Data that the policy wanted and nobody trusted had signed.
+    /// Data that the policy admitted, without a trusted signature.
     pub untrusted: u64,
-    /// Data that the policy wanted and there was no time to verify.
+    /// Data that the policy admitted, but that could not be verified for lack of time.
     pub unverified: u64,
-    /// Data that made room for other Data.
+    /// Data that was evicted.
     pub evictions: u64,
-    /// How long all of those were stored, together.
+    /// The sum of the times for which the evicted Data was stored.
     pub evicted_ages: Duration,
 }
 
@@ -107,7 +108,7 @@ impl ContentStoreCounters {
     }
 }
 
-/// Where an erasure goes on.
+/// The position at which an erasure continues.
 struct Erasing {
     /// The face of the client that requested it. Another client's erasure of the same prefix also
     /// means what has been stored since behind this one's back, so it begins anew.
@@ -122,27 +123,27 @@ struct Erasing {
 pub(crate) struct ContentStore {
     hasher: NameHasher,
     engine: Engine,
-    /// Whether a packet takes 1 of the capacity, and not its bytes.
+    /// True if each packet takes 1 of the capacity, and not its bytes.
     counts_packets: bool,
     /// By the engine's slot.
     entries: Vec<Option<Entry>>,
     index: SlotIndex<KeyedHashes>,
     tree: NameTree,
-    /// Erasures that have stopped among more names than one command may look at, oldest first.
+    /// Erasures that stopped at the limit of names per command, oldest first.
     erasing: Vec<Erasing>,
-    /// So many of the next look-ups enter names into the tree too, since somebody asked for a
-    /// prefix not long ago.
+    /// The number of further lookups that also enter names into the tree. An Interest for a prefix
+    /// sets it.
     look_ups_that_enter: u32,
     spare: Spare,
     victims: Vec<Slot>,
     pub(crate) counters: ContentStoreCounters,
-    /// Whether Data is stored, and whether what is stored is served: an operator's switches.
+    /// Whether Data is stored, and whether stored Data is served. An operator sets both.
     pub(crate) admits: bool,
     pub(crate) serves: bool,
 }
 
 impl ContentStore {
-    /// The hasher is the one of the hashes that come with the names.
+    /// `hasher` must be the one that made the hashes of the names.
     pub(crate) fn new(hasher: NameHasher, engine: Engine, counts_packets: bool) -> Self {
         ContentStore {
             hasher,
@@ -169,8 +170,8 @@ impl ContentStore {
         &mut self.engine
     }
 
-    /// The Data that answers this Interest, and the request told to the policy; `hash` is of the
-    /// Interest's name without an implicit digest.
+    /// Returns the Data that answers this Interest, and reports the request to the policy. `hash`
+    /// is of the Interest's name without an implicit digest.
     pub(crate) fn look_up(&mut self, now: Time, hash: u64, interest: &Interest<'_>) -> Option<StoredPacket> {
         if self.look_ups_that_enter > 0 {
             self.look_ups_that_enter -= 1;

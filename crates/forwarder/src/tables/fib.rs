@@ -1,8 +1,8 @@
 //! The Forwarding Information Base: next hops by name prefix.
 //!
-//! Millions of prefixes lead to few different sets of next hops, so each set is kept once, and a
-//! prefix refers to it by number: four bytes a prefix, and the sets in use stay in the processor's
-//! caches while the prefixes do not.
+//! Millions of prefixes have few different sets of next hops. So each set is stored once, and a
+//! prefix refers to it by number. This takes four bytes per prefix, and the sets in use stay in the
+//! processor's caches even though the prefixes do not.
 
 use crate::tables::name_hash::{Lengths, NameHasher, Prefix};
 use crate::tables::prefix_table::PrefixTable;
@@ -22,7 +22,7 @@ impl Fib {
         Fib { prefixes: PrefixTable::new(), sets: Sets::default() }
     }
 
-    /// Number of prefixes.
+    /// Returns the number of prefixes.
     pub(crate) fn len(&self) -> usize {
         self.prefixes.len()
     }
@@ -33,8 +33,8 @@ impl Fib {
         self.prefixes.lengths()
     }
 
-    /// The next hops of the longest prefix of `name`, and that prefix's hash; `prefixes` are the
-    /// name's of these lengths, or of more.
+    /// Returns the next hops of the longest prefix of `name`, and the hash of that prefix.
+    /// `prefixes` are the prefixes of the name with the lengths of [`Fib::lengths`], or with more.
     #[inline]
     pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &[NextHop])> {
         let (hash, number) = self.prefixes.longest_match(name, prefixes)?;
@@ -59,7 +59,7 @@ impl Fib {
         self.prefixes.prefetch_rows(prefixes);
     }
 
-    /// Every prefix with its next hops, in no order.
+    /// Returns every prefix with its next hops, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Name, &[NextHop])> {
         self.prefixes.iter().map(|(name, number)| (name, self.sets.get(*number)))
     }
@@ -87,8 +87,8 @@ impl Fib {
         assert_eq!(self.sets.free.len() + used, counts.len(), "a set is in use or free");
     }
 
-    /// Sets the next hops of exactly `prefix`; none of them removes it. The caller has checked its
-    /// length.
+    /// Sets the next hops of exactly `prefix`. An empty list removes the prefix. The caller has
+    /// checked the length of the prefix.
     pub(crate) fn set(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, next_hops: &[NextHop]) {
         let before = match next_hops {
             [] => self.prefixes.remove(hasher, prefix),
@@ -100,12 +100,12 @@ impl Fib {
     }
 }
 
-/// The different sets of next hops, by number, and how many prefixes have each.
+/// The different sets of next hops, by number, with the number of prefixes of each.
 #[derive(Default)]
 struct Sets {
     sets: Vec<Set>,
     free: Vec<u32>,
-    /// The host's own numbers, so an unkeyed hash does.
+    /// The forwarder itself numbers the faces, so an unkeyed hash is sufficient.
     index: HashTable<u32>,
 }
 
@@ -124,7 +124,7 @@ impl Sets {
         &self.sets[number as usize].next_hops
     }
 
-    /// The number of the set, which one prefix more has now.
+    /// Returns the number of the set, and counts one more prefix that refers to it.
     fn take(&mut self, next_hops: &[NextHop]) -> u32 {
         let hash_of_set = hash(next_hops);
         if let Some(number) = self.index.find(hash_of_set, |number| *self.get(*number) == *next_hops).copied() {
@@ -147,7 +147,7 @@ impl Sets {
         number
     }
 
-    /// One prefix less has it.
+    /// Counts one prefix less that refers to the set, and frees the set after the last one.
     fn release(&mut self, number: u32) {
         let set = &mut self.sets[number as usize];
         set.prefixes -= 1;

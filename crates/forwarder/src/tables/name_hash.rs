@@ -17,7 +17,7 @@
 //! What it is good for: of two names that were chosen without a look at hashes, any b bits are the
 //! same with a probability of at most 2^-b + 2^-63 over the key, a theorem and no assumption but
 //! that the key words, which SipHash-1-3 makes of the key, are as good as random. What it is not: a
-//! pseudorandom function, as SipHash is. Who sees hashes can compute the key, so none leaves the
+//! pseudorandom function, as SipHash is. A reader of hashes can compute the key, so none leaves the
 //! forwarder. Three things depend on them that a neighbour can see: the nanoseconds of a look-up; a
 //! Nack for a duplicate that was none, where 52 bits of a name's and a nonce's hash are those of
 //! another (one Interest in 2^35); and which of the Content Store's newcomers is admitted sooner,
@@ -149,7 +149,7 @@ const fn bit(components: usize) -> u64 {
     }
 }
 
-/// Prefixes of a name that somebody has hashed already, or none.
+/// The prefixes of a name that were hashed before, or none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hashed<'a> {
     pub(crate) prefixes: &'a [Prefix],

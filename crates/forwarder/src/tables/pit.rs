@@ -1,12 +1,13 @@
-//! The Pending Interest Table: who asked for what, and who was asked.
+//! The Pending Interest Table: the Interests that wait for Data, with their consumers and the
+//! upstreams that they were sent to.
 //!
-//! Entries are keyed by name, CanBePrefix, MustBeFresh and ForwardingHint (packet specification
-//! 0.3, "Interest": the elements that select Data or its way). One hash table over the keyed hash
-//! of the name; entries live in a slab and keep their buffers when they are freed, so that a steady
-//! load allocates nothing. Data is matched in one probe for its whole name, one for each shorter
-//! length at which some CanBePrefix Interest is pending. An Interest that names an implicit digest
-//! stands under the hash of its name without it, so that a Data's digest is computed only where
-//! somebody waits for its name with one.
+//! The key of an entry is name, CanBePrefix, MustBeFresh and ForwardingHint (packet specification
+//! 0.3, "Interest": the elements that select Data or its path). One hash table has the keyed hashes
+//! of the names. Entries are in a slab and keep their buffers when they are freed, so a steady load
+//! allocates nothing. Data is matched with one probe for its whole name, and one for each shorter
+//! length at which a CanBePrefix Interest is pending. An Interest with an implicit digest is found
+//! by the hash of its name without the digest. So the digest of a Data is computed only if an
+//! Interest for its name has one.
 
 use crate::face::FaceId;
 use crate::limits;
@@ -21,36 +22,36 @@ use std::time::Duration;
 /// A consumer of a pending Interest.
 #[derive(Clone, Debug)]
 pub struct InRecord {
-    /// Where the Data goes.
+    /// The face that gets the Data.
     pub face: FaceId,
     /// The nonce of its last Interest.
     pub nonce: u32,
-    /// The HopLimit with which that came: a Nack returns it as it was.
+    /// The HopLimit of that Interest as received. A Nack returns it unchanged.
     pub hop_limit: Option<u8>,
     /// The last instant at which it waits: [`Time::has_passed`].
     pub expires: Time,
-    /// To be returned with the Data or Nack.
+    /// The token that the Data or Nack returns.
     pub token: Option<PitToken>,
-    /// It has asked more than once.
+    /// True if it has sent the Interest more than once.
     pub repeated: bool,
 }
 
-/// An upstream that was asked.
+/// An upstream that the Interest was sent to.
 #[derive(Clone, Debug)]
 pub struct OutRecord {
-    /// Where the Interest went.
+    /// The face that the Interest was sent to.
     pub face: FaceId,
-    /// The nonce that it carried: a Nack must carry it too.
+    /// The nonce of the Interest. A Nack must have the same.
     pub nonce: u32,
-    /// The HopLimit that it carried: a Nack must not raise it.
+    /// The HopLimit of the Interest. A Nack must not have a higher one.
     pub hop_limit: Option<u8>,
-    /// When it was last sent.
+    /// The time of the last sending.
     pub sent: Time,
     /// The last instant at which an answer is expected: [`Time::has_passed`].
     pub expires: Time,
-    /// Its refusal, where it refused.
+    /// The reason of its Nack, if it sent one.
     pub nacked: Option<NackReason>,
-    /// Not sent yet: the strategy holds it back.
+    /// True while the strategy holds the Interest back.
     pub held: bool,
 }
 
@@ -59,7 +60,7 @@ pub struct OutRecord {
 pub struct PitEntry {
     hash: u64,
     name: Vec<u8>,
-    /// Of a CanBePrefix Interest's name; nobody else's is asked for.
+    /// The number of components of a CanBePrefix Interest's name; 0 for other Interests.
     components: usize,
     hint: Vec<u8>,
     can_be_prefix: bool,
@@ -67,11 +68,11 @@ pub struct PitEntry {
     has_digest: bool,
     /// The consumers that wait.
     pub in_records: Vec<InRecord>,
-    /// The upstreams that were asked; the Content Store's second tier is face 254.
+    /// The upstreams that it was sent to. The Content Store's second tier is face 254.
     pub out_records: Vec<OutRecord>,
     /// The interval within which retransmissions are not forwarded; owned by the strategy.
     pub suppression: Duration,
-    /// The FIB entry that served it last, as a keyed hash of its prefix.
+    /// The keyed hash of the prefix of the FIB entry that was used last.
     pub(crate) namespace: u64,
 }
 
@@ -83,7 +84,7 @@ impl PitEntry {
 
     /// The Interest's name.
     pub(crate) fn name(&self) -> NameRef<'_> {
-        // It was a name when it came.
+        // The name was valid when the Interest arrived.
         NameRef::from_value(&self.name).unwrap_or_default()
     }
 
@@ -91,12 +92,13 @@ impl PitEntry {
         self.must_be_fresh
     }
 
-    /// When the last consumer stops waiting.
+    /// Returns the time at which the last consumer stops waiting.
     pub(crate) fn last_expiry(&self) -> Time {
         self.in_records.iter().map(|record| record.expires).max().unwrap_or(Time::ZERO)
     }
 
-    /// Whether the Content Store's second tier was asked: then no strategy has heard of it.
+    /// Returns true if the Content Store's second tier is reading the Data. The strategy has not
+    /// seen such an Interest.
     pub(crate) fn waits_for_tier(&self) -> bool {
         self.out_records.iter().any(|record| record.face == FaceId::CONTENT_STORE)
     }
@@ -120,13 +122,13 @@ impl PitEntry {
         self.must_be_fresh = interest.must_be_fresh;
         self.has_digest = interest.name.strip_implicit_digest().1.is_some();
         self.suppression = Duration::ZERO;
-        // Most have one of each: the room for four, which a vector begins with, would be half of
-        // what a pending Interest takes.
+        // Most entries have one of each. The first allocation of a vector has room for four, which
+        // would be half of the memory of a pending Interest.
         self.in_records.reserve_exact(1);
         self.out_records.reserve_exact(1);
     }
 
-    /// Empties the entry; buffers of ordinary size are kept for the next.
+    /// Empties the entry. Keeps buffers of ordinary size for the next Interest.
     fn clear(&mut self) {
         self.in_records.clear();
         self.out_records.clear();
@@ -139,7 +141,7 @@ impl PitEntry {
     }
 }
 
-/// Of its name and its forwarding hint.
+/// Returns the bytes of the name and the forwarding hint.
 fn bytes_of(interest: &Interest<'_>) -> usize {
     interest.name.as_bytes().len() + interest.forwarding_hint.map_or(0, <[u8]>::len)
 }
@@ -155,12 +157,12 @@ pub(crate) struct Pit {
     holders: PitQuota,
     /// Pending CanBePrefix Interests by their number of components.
     prefix_counts: Box<[u32; limits::CAN_BE_PREFIX_COMPONENTS + 1]>,
-    /// Those lengths of which there are some.
+    /// The lengths with a count above 0.
     prefix_lengths: Lengths,
     limit: usize,
-    /// Bytes that names and hints may take.
+    /// The limit on the bytes of names and hints.
     most_bytes: usize,
-    /// Bytes of the pending Interests' names and hints.
+    /// The bytes of the names and hints of pending Interests.
     bytes: usize,
 }
 
@@ -184,13 +186,13 @@ impl Pit {
         self.index.len()
     }
 
-    /// The numbers of components of pending CanBePrefix Interests.
+    /// Returns the numbers of components of pending CanBePrefix Interests.
     #[inline]
     pub(crate) fn prefix_lengths(&self) -> Lengths {
         self.prefix_lengths
     }
 
-    /// Consumers over all entries.
+    /// Returns the number of consumers over all entries.
     pub(crate) fn waiting(&self) -> u64 {
         self.entries.iter().map(|entry| entry.in_records.len() as u64).sum()
     }
@@ -208,14 +210,15 @@ impl Pit {
         self.index.find(hash, same).map(|slot| slot.index() as u32)
     }
 
-    /// Whether there is no room for this Interest before something goes.
+    /// Returns true if an entry must be removed before this Interest has room.
     pub(crate) fn is_full_for(&self, interest: &Interest<'_>) -> bool {
         self.index.len() >= self.limit || self.bytes + bytes_of(interest) > self.most_bytes
     }
 
-    /// Who should make room for an entry of `face`, if somebody should: see `pit_quota.rs`. With
-    /// the entry that should go, or without one where others wait for it too: then it is theirs
-    /// now, and only who held it does not wait any more.
+    /// Makes room for an entry of `face` at the expense of another face, if the quota allows it
+    /// (`pit_quota.rs`). Returns that face and the entry that the caller must remove. If other
+    /// faces wait for the entry too, it now belongs to one of them, the first face does not wait
+    /// any more, and no entry is returned.
     pub(crate) fn take_from(&mut self, face: FaceId) -> Option<(FaceId, Option<u32>)> {
         let slot = self.holders.oldest_of_the_greatest(face)?;
         let holder = self.holders.face_of(slot);
@@ -229,8 +232,8 @@ impl Pit {
         Some((holder, None))
     }
 
-    /// A new entry for an Interest of `face` that [`Pit::find`] did not find; `None` where the
-    /// table, or its name's share of it, is full.
+    /// Makes an entry for an Interest of `face` that [`Pit::find`] did not find. Returns `None` if
+    /// the table, or the limit of entries per name, is full.
     pub(crate) fn insert(&mut self, face: FaceId, hash: u64, interest: &Interest<'_>) -> Option<u32> {
         let mut same_name = 0;
         self.index.find(hash, |slot| {
@@ -271,12 +274,12 @@ impl Pit {
         entry.clear();
         self.free.push(slot);
         if self.index.is_empty() && self.entries.len() > 4096 {
-            // After a burst, the memory goes back.
+            // Returns the memory after a burst.
             *self = Pit::new(self.limit, self.most_bytes);
         }
     }
 
-    /// Every entry that this Data satisfies.
+    /// Collects every entry that this Data satisfies.
     pub(crate) fn matches(
         &self,
         hasher: &NameHasher,
@@ -297,7 +300,7 @@ impl Pit {
         });
         if self.prefix_lengths != Lengths::default() {
             hasher.prefixes(data.name, self.prefix_lengths, prefixes);
-            // Interests of the whole name were found above, and none has the root's.
+            // Interests for the whole name were found above. No Interest has an empty name.
             for prefix in prefixes.iter().filter(|prefix| (1..name.len()).contains(&prefix.end)) {
                 self.collect(prefix.hash, found, |entry| {
                     entry.can_be_prefix && !entry.has_digest && entry.name == name[..prefix.end]
@@ -316,14 +319,13 @@ impl Pit {
         });
     }
 
-    /// Something with a name of this hash will be looked up soon: begins to load its line of the
-    /// index.
+    /// Begins to load the index line of a name with this hash, before its lookup.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.index.prefetch(hash);
     }
 
-    /// The same for the entry, once the index is there.
+    /// Begins to load the entry, after the index line is loaded.
     #[inline]
     pub(crate) fn prefetch_entry(&self, hash: u64) {
         if let Some(slot) = self.index.guess(hash) {
@@ -331,9 +333,9 @@ impl Pit {
         }
     }
 
-    /// The entry that asked `face` for this with this nonce, and no fewer hops: the one that a Nack
-    /// answers; and the HopLimit that was sent. The Interest in the Nack may be sent on, so it must
-    /// be the one that was sent.
+    /// Returns the entry that a Nack of `face` answers: the Interest that was sent there with this
+    /// nonce and at least this HopLimit; and the HopLimit that was sent. The Interest in the Nack
+    /// may be forwarded, so it must be the one that was sent.
     pub(crate) fn find_asked(
         &self,
         hash: u64,

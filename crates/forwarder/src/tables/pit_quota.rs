@@ -1,14 +1,15 @@
-//! Which face holds how much of the PIT, so that a full table takes from who floods it.
+//! The number of PIT entries that each face holds, so that a full PIT removes entries of the face
+//! that floods it.
 //!
-//! Each entry belongs to the face whose Interest made it. Where there is no room, a face that holds
-//! less than another may have the oldest entry of the one that holds the most; who holds the most
-//! himself is refused. So a flood crowds out itself, and every other face keeps what it needs up to
-//! an equal share. An entry for which others wait too goes over to one of them instead: else a few
-//! of these at the head of the line would guard all that its holder has behind them.
+//! Each entry belongs to the face whose Interest made it. If there is no room, a face takes the
+//! oldest entry of the face that holds the most. A face that itself holds the most is refused. So a
+//! flood displaces only its own entries, and every other face keeps its entries up to an equal
+//! share. An entry with other consumers passes to one of them instead of being removed. Otherwise a
+//! few such entries at the head of the chain would protect all entries behind them.
 //!
-//! O(1): who holds the most is known from the insertions, until he holds no more than who asks;
-//! then all faces are looked at, once for as many refusals as there are faces. 12 bytes an entry,
-//! about 50 a face that has some.
+//! O(1): insertions keep track of the face with the most entries. When that face holds no more than
+//! the requesting face, all faces are scanned, once for as many refusals as there are faces. 12
+//! bytes per entry, and about 50 per face with entries.
 
 use crate::face::FaceId;
 use foldhash::fast::FixedState;
@@ -16,21 +17,22 @@ use hashbrown::HashMap;
 
 #[derive(Default)]
 pub(crate) struct PitQuota {
-    /// Where faces that hold entries stand among the holders. Their numbers are the forwarder's
-    /// own, so an unkeyed hash does.
+    /// The positions of faces in `holders`. The forwarder itself numbers the faces, so an unkeyed
+    /// hash is sufficient.
     faces: HashMap<FaceId, u32, FixedState>,
     holders: Vec<Holder>,
     free: Vec<u32>,
-    /// Who got an entry last, and most probably gets the next: he alone may stand here without one.
+    /// The face that got the last entry, and probably gets the next one. Only this holder may have
+    /// no entry.
     latest: Option<u32>,
-    /// By entry.
+    /// The links of the chains, by entry.
     links: Vec<Link>,
-    /// Who held the most when he last got an entry.
+    /// The face that held the most entries when it last got one.
     greatest: Option<FaceId>,
     refusals: usize,
 }
 
-/// One face's entries, in the order in which they came.
+/// The entries of one face, in the order of their insertion.
 #[derive(Clone, Copy)]
 struct Holder {
     face: FaceId,
@@ -49,7 +51,7 @@ struct Link {
 const NONE: u32 = u32::MAX;
 
 impl PitQuota {
-    /// The entry is `face`'s now.
+    /// Adds the entry to those of `face`.
     pub(crate) fn insert(&mut self, face: FaceId, entry: u32) {
         let number = match self.latest {
             Some(latest) if self.holders[latest as usize].face == face => latest,
@@ -77,7 +79,7 @@ impl PitQuota {
         }
     }
 
-    /// The number of a face that was not the latest, which it is now.
+    /// Makes `face` the latest one, and returns its number.
     fn change_latest(&mut self, face: FaceId) -> u32 {
         if let Some(latest) = self.latest.filter(|latest| self.holders[*latest as usize].entries == 0) {
             self.forget(latest);
@@ -104,7 +106,7 @@ impl PitQuota {
         self.free.push(number);
     }
 
-    /// The entry is gone.
+    /// Removes the entry.
     pub(crate) fn remove(&mut self, entry: u32) {
         let Link { holder: number, older, newer } = self.links[entry as usize];
         let holder = &mut self.holders[number as usize];
@@ -122,8 +124,8 @@ impl PitQuota {
         }
     }
 
-    /// The entry that may be taken for `face`: the oldest of the face with the most, where that is
-    /// another, with more than it would leave `face`.
+    /// Returns the entry that `face` may take: the oldest entry of the face with the most entries,
+    /// if that is another face and holds at least two entries more than `face`.
     pub(crate) fn oldest_of_the_greatest(&mut self, face: FaceId) -> Option<u32> {
         let own = self.held(face);
         let mut greatest = self.greatest.filter(|greatest| self.held(*greatest) > own + 1);
@@ -139,7 +141,7 @@ impl PitQuota {
         greatest.and_then(|greatest| self.holder(greatest)).map(|holder| holder.oldest)
     }
 
-    /// Who holds the entry.
+    /// Returns the face that holds the entry.
     pub(crate) fn face_of(&self, entry: u32) -> FaceId {
         self.holders[self.links[entry as usize].holder as usize].face
     }

@@ -29,7 +29,7 @@ pub struct PrefixFigures {
     hash: u64,
     /// Interests that the Content Store answered, from memory or from its second tier.
     pub hits: u64,
-    /// Interests looked up in vain.
+    /// Content Store lookups that missed.
     pub misses: u64,
     /// Requests beside those that it may have had before it was counted: those of the prefix whose
     /// place it took.

@@ -33,7 +33,7 @@ pub(crate) struct Line([u64; 8]);
 pub(crate) struct PrefixFilter {
     /// A power of two of them, when all are there.
     lines: Vec<Line>,
-    /// How many they shall be.
+    /// The number of lines when the filter is complete.
     length: usize,
     /// Since it was made.
     added: usize,

@@ -32,7 +32,7 @@ pub(crate) struct PrefixTable<T> {
     coming: Option<Coming>,
     rows: Rows<Row<T>>,
     free: Vec<Slot>,
-    /// The root's, which every name has and nobody needs to look for.
+    /// The slot of the root. The root is a prefix of every name, so no lookup is needed.
     root: Option<Slot>,
     /// Prefixes in the table by their number of components.
     counts: [usize; PREFIX_COMPONENTS + 1],

@@ -1,9 +1,9 @@
-//! The Routing Information Base: routes with origin, cost, flags and expiry, from which the FIB's
-//! next hops are computed.
+//! The Routing Information Base: routes with origin, cost, flags and expiry. The next hops of the
+//! FIB are computed from them.
 //!
-//! As in NFD's RIB: a prefix's next hops are its own routes, and those of shorter prefixes that
-//! have the child-inherit flag, up to the first prefix that has a capturing route; of several
-//! routes through one face the cheapest counts.
+//! The rules are those of NFD's RIB. The next hops of a prefix are its own routes, and the routes
+//! of shorter prefixes that have the child-inherit flag, up to the first prefix with a capturing
+//! route. Of several routes through one face, the cheapest counts.
 
 use crate::face::FaceId;
 use crate::limits;
@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Bound;
 
-/// Inherited by longer prefixes (NFD management protocol, RIB flags).
+/// The flag of routes that longer prefixes inherit (NFD management protocol, RIB flags).
 pub const CHILD_INHERIT: u64 = 1;
-/// Longer prefixes, and this one, inherit nothing from shorter ones.
+/// The flag of routes whose prefix, and longer ones, inherit nothing from shorter prefixes.
 pub const CAPTURE: u64 = 2;
 
-/// Origin of next hops that `fib/add-nexthop` made. They are kept among the routes, for they end
-/// with their faces as routes do; but a prefix that has nothing else inherits nothing, and they are
-/// listed as no routes.
+/// The origin of next hops that `fib/add-nexthop` made. They are kept among the routes because they
+/// end with their faces as routes do. But a prefix that has only such next hops inherits nothing,
+/// and `rib/list` does not list them.
 pub(crate) const ORIGIN_FIB: u64 = u64::MAX;
 
 /// One route of a prefix.
@@ -28,34 +28,34 @@ pub(crate) const ORIGIN_FIB: u64 = u64::MAX;
 pub struct Route {
     /// The next hop.
     pub face: FaceId,
-    /// Who made it: 0 an application, 255 the configuration (NFD management protocol, "Route
-    /// origins").
+    /// The maker of the route: 0 is an application, 255 is the configuration (NFD management
+    /// protocol, "Route origins").
     pub origin: u64,
-    /// The smaller, the better.
+    /// The cost; smaller is better.
     pub cost: u64,
     /// [`CHILD_INHERIT`] and [`CAPTURE`].
     pub flags: u64,
-    /// When it ends by itself.
+    /// The time at which the route ends by itself.
     pub expires: Option<Time>,
 }
 
 /// A next hop of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NextHop {
-    /// Where Interests go.
+    /// The face that Interests are sent to.
     pub face: FaceId,
-    /// The smaller, the better.
+    /// The cost; smaller is better.
     pub cost: u64,
 }
 
-/// A route that cannot be.
+/// The reason why a route is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteError {
-    /// The next hop is not there.
+    /// The next hop does not exist.
     NoFace(FaceId),
     /// The prefix has too many components, or bytes.
     TooLong,
-    /// The table, or this prefix's part of it, is full.
+    /// The table, or the limit of routes per prefix, is full.
     Full,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for RouteError {
 
 impl std::error::Error for RouteError {}
 
-/// Next hops that a prefix has now; none where the FIB must forget it.
+/// The new next hops of a prefix. If there are none, the FIB removes the prefix.
 pub(crate) struct FibUpdate {
     pub(crate) prefix: Name,
     pub(crate) next_hops: Vec<NextHop>,
@@ -84,13 +84,13 @@ pub(crate) struct FibUpdate {
 
 #[derive(Default)]
 pub(crate) struct Rib {
-    /// In canonical order, which is the byte order of the names: the prefixes under a prefix stand
+    /// In canonical order, which is the byte order of the names, so all prefixes under a prefix are
     /// in one range.
     prefixes: BTreeMap<Name, Vec<Route>>,
     routes: usize,
-    /// How many of them go to each face: most faces that close have none, and cost nothing then.
+    /// The number of routes to each face. Most faces that close have none, and then cost nothing.
     of_face: HashMap<FaceId, usize>,
-    /// No route expires before this time; not always tight.
+    /// A time before which no route expires. The first expiry may be later.
     soonest: Option<Time>,
 }
 
@@ -99,7 +99,7 @@ impl Rib {
         self.routes
     }
 
-    /// Whether a route leads to this face.
+    /// Returns true if a route leads to this face.
     pub(crate) fn has_routes_to(&self, face: FaceId) -> bool {
         self.of_face.contains_key(&face)
     }
@@ -108,7 +108,7 @@ impl Rib {
         self.prefixes.get(prefix).map_or(&[], Vec::as_slice)
     }
 
-    /// Every prefix with its routes, in canonical order.
+    /// Returns every prefix with its routes, in canonical order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &[Route])> {
         self.prefixes.iter().map(|(name, routes)| (name, routes.as_slice()))
     }
@@ -122,7 +122,7 @@ impl Rib {
                 let same = (old.cost, old.flags) == (route.cost, route.flags);
                 *old = route;
                 if same {
-                    // A refresh moves the expiry, and no next hop.
+                    // A refresh changes the expiry, but no next hop.
                     return Vec::new();
                 }
             }
@@ -163,7 +163,7 @@ impl Rib {
         }
     }
 
-    /// Removes every route of a face that is gone.
+    /// Removes every route of a face that was removed.
     pub(crate) fn remove_face(&mut self, face: FaceId) -> Vec<FibUpdate> {
         match self.of_face.contains_key(&face) {
             true => self.remove_everywhere(|route| route.face == face),
@@ -195,7 +195,8 @@ impl Rib {
             !routes.is_empty()
         });
         removed.into_iter().for_each(|face| self.forget(face));
-        // In canonical order what stands under a prefix follows it: each subtree is computed once.
+        // In canonical order the prefixes under a prefix follow it, so each subtree is computed
+        // once.
         let mut top: Option<&Name> = None;
         for prefix in &affected {
             if top.is_none_or(|top| !prefix.as_name().starts_with(top.as_name())) {
@@ -206,12 +207,12 @@ impl Rib {
         updates
     }
 
-    /// When a route may expire.
+    /// Returns the time at which the next route may expire.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.soonest
     }
 
-    /// The next hops of every prefix at or under `prefix`.
+    /// Returns the next hops of every prefix at or under `prefix`.
     fn updates_under(&self, prefix: &Name) -> Vec<FibUpdate> {
         let under = self.prefixes.range::<Name, _>((Bound::Included(prefix), Bound::Unbounded));
         under

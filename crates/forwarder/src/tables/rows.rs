@@ -1,5 +1,5 @@
-//! The rows of a prefix table, in chunks, so that none ever moves but in the first: a table of
-//! millions that moves as one, when it is full, keeps packets waiting meanwhile.
+//! The rows of a prefix table, in chunks. Only rows of the first chunk ever move. A table of
+//! millions of rows that moved as one when it is full would delay packets meanwhile.
 //!
 //! A chunk is [`CHUNK`] rows, 16 MiB of the FIB's, on large pages but for its ends; the first grows
 //! by doubling, for most tables are small. A look-up reads one line more than in a vector, of the

@@ -85,7 +85,7 @@ impl Spare {
         let length = packet.len() as u32;
         while let Some(mut buffer) = self.classes.get_mut(class).and_then(Vec::pop) {
             self.bytes -= buffer.len();
-            // Who holds a copy still keeps the buffer.
+            // A copy that is still in use keeps the buffer.
             if let Some(bytes) = Arc::get_mut(&mut buffer) {
                 bytes[..packet.len()].copy_from_slice(packet);
                 return StoredPacket { buffer, length, is_shared: false };

@@ -1,4 +1,4 @@
-//! A cache that is told a wrong place on the path, or tells where nobody asked it to.
+//! A cache that learns a wrong place on the path, or reports a place without a request.
 
 use crate::world::World;
 use larder_forwarder::{CHILD_INHERIT, FaceId, Route};

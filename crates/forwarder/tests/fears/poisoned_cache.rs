@@ -135,8 +135,8 @@ fn a_flood_of_forgeries_is_verified_so_often_and_no_more() {
     assert_eq!(answered(&mut world, (consumer, producer), "/v/a", &key(1, ANCHOR)), (true, true), "and then again");
 }
 
-/// Who asks with selectors and without waits twice, and needs the Data once; and what comes in
-/// pieces and never whole is counted.
+/// A consumer that asks with selectors and without waits twice, and needs the Data once; and what
+/// comes in pieces and never whole is counted.
 #[test]
 fn data_goes_once_to_a_face_and_half_packets_are_counted() {
     let mut world = World::new();

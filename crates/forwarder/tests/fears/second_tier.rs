@@ -537,7 +537,7 @@ fn another_digest_or_stale_data_is_served() {
     place.fill_memory();
     assert!(place.world.sent(place.consumer, fresh()).is_empty());
     assert_eq!(faces(&place.deliver()), [place.producer]);
-    // Who waits for fresh Data from upstream is not answered by what another gets from the tier.
+    // A consumer of fresh Data from upstream is not answered by what another gets from the tier.
     let other = place.world.local();
     assert!(place.world.interest(other, "/a/b", nonce()).is_empty());
     assert_eq!(contents(&place.deliver()), [(other, b"kept".to_vec())]);
@@ -821,7 +821,7 @@ impl Life {
         assert!(waiting <= self.wishes.len() as u64, "somebody waits who got it");
         let figures = forwarder.stats();
         assert!(figures.pit_entries as u64 <= waiting, "an entry for nobody");
-        // Who is not waiting any more has waited long enough.
+        // A consumer that does not wait any more has waited long enough.
         if waiting == 0 {
             self.wishes.clear();
         }

@@ -182,7 +182,7 @@ fn a_hop_limit_behind_the_parameters_is_dropped() {
 }
 
 /// The fears: each upstream that refuses takes a hop of what the next one may go; and an
-/// application is told that it asks itself.
+/// application learns that it asks itself.
 #[test]
 fn the_next_hop_after_a_refusal_gets_another_interest() {
     let mut world = World::new();
