@@ -1,15 +1,14 @@
-//! The path of Data: finds the consumers that wait, decides whether to store it, and sends it to
-//! all of them.
+//! Incoming Data: finds the pending Interests, decides whether to store the Data, and passes it to the
+//! consumers (`outgoing_data.rs`).
 
 use super::link_service::{Arrival, is_localhost};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::forwarder::{Forwarder, Scratch};
-use crate::limits;
 use crate::outbox::Outbox;
 use crate::tier::Record;
 use crate::verification::Verdict;
-use larder_packet::{Data, LpHeader};
+use larder_packet::Data;
 use larder_units::Time;
 
 impl Forwarder {
@@ -67,49 +66,11 @@ impl Forwarder {
         }
         let found = std::mem::take(&mut self.scratch.found);
         let first = out.sends.len();
-        for (number, slot) in found.iter().enumerate() {
-            // The tier is no next hop, and no strategy knows the Interests that wait for it.
-            let told = match from_tier || self.pit.entry(*slot).waits_for_tier() {
-                true => None,
-                false => self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry)),
-            };
-            let told = told.unwrap_or_default();
-            let mark = arrival.header.congestion_mark.or(told.mark.then_some(1));
-            let rate = [arrival.header.interest_rate, told.rate].into_iter().flatten().min();
-            for consumer in &self.pit.entry(*slot).in_records {
-                // A consumer that asked twice, with selectors and without, gets one.
-                let again = number > 0
-                    && (out.sends[first..].iter().rev().take(limits::REPEATS_LOOKED_FOR))
-                        .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
-                // The sender does not need the Data back, except on a multicast face, where other
-                // listeners may have missed it.
-                let has_it = consumer.face == arrival.face && !self.faces.is_ad_hoc(consumer.face);
-                if consumer.expires.has_passed(now) || has_it {
-                    self.unsatisfied += 1;
-                    continue;
-                }
-                self.satisfied += 1;
-                if !again {
-                    let header = out.push(consumer.face, arrival.source.body());
-                    (header.pit_token, header.congestion_mark, header.interest_rate) = (consumer.token, mark, rate);
-                    self.tell_incoming(header, consumer.face, arrival.face);
-                    if let Some(place) = &place {
-                        header.path = self.path_to(consumer.face, Some(place.told));
-                    }
-                }
-            }
+        for slot in &found {
+            self.outgoing_data(arrival, *slot, place.as_ref(), first, out);
             self.finish(now, *slot);
         }
         self.scratch.found = found;
         Ok(())
-    }
-
-    /// The header of a packet to `face` has the face `incoming` that it came from, if that may be
-    /// shown.
-    #[inline]
-    pub(crate) fn tell_incoming(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
-        if self.faces.local_fields(face) {
-            header.incoming_face = Some(incoming.0);
-        }
     }
 }

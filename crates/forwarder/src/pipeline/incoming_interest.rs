@@ -3,13 +3,12 @@
 
 use super::link_service::{Arrival, check_size, is_localhost, received_hop_limit};
 use super::outgoing_interest::Asked;
-use super::path::answered;
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::limits;
 use crate::management;
-use crate::outbox::{Body, Outbox};
+use crate::outbox::Outbox;
 use crate::tables::name_hash::Hashed;
 use crate::tables::pit::{InRecord, PitEntry};
 use bytes::Bytes;
@@ -57,21 +56,8 @@ impl Forwarder {
         }
         if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
             self.content_store.engine_mut().miss(hash, now);
-        } else {
-            let found = self.content_store.look_up(now, hash, interest);
-            if let Some(figures) = &mut self.figures_by_prefix {
-                figures.note(&self.hasher, name, found.is_some());
-            }
-            if let Some(data) = found {
-                self.satisfied += 1;
-                let to_send = out.push(face, Body::Cached(data));
-                to_send.pit_token = header.pit_token;
-                self.tell_incoming(to_send, face, FaceId::CONTENT_STORE);
-                if self.paths.is_some() {
-                    to_send.path = self.path_to(face, Some(answered(header.path)));
-                }
-                return Ok(());
-            }
+        } else if self.content_store_hit(arrival, hash, interest, out) {
+            return Ok(());
         }
         let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
         let (hop_limit, expires) = (received_hop_limit(interest), now + lifetime);

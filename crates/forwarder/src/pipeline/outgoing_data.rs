@@ -1,0 +1,65 @@
+//! Outgoing Data: sends Data to the consumers of a pending Interest.
+
+use super::link_service::Arrival;
+use super::path::Place;
+use crate::face::FaceId;
+use crate::forwarder::Forwarder;
+use crate::limits;
+use crate::outbox::Outbox;
+use larder_packet::LpHeader;
+
+impl Forwarder {
+    /// Sends Data to all consumers of the pending Interest in `slot`. `first` is the number of the first
+    /// send of this Data: a consumer that asked twice, with selectors and without, gets one.
+    #[inline]
+    pub(super) fn outgoing_data(
+        &mut self,
+        arrival: &Arrival<'_>,
+        slot: u32,
+        place: Option<&Place>,
+        first: usize,
+        out: &mut Outbox,
+    ) {
+        let now = arrival.now;
+        // The tier is no next hop, and no strategy knows the Interests that wait for it.
+        let from_tier = arrival.face == FaceId::CONTENT_STORE;
+        let told = match from_tier || self.pit.entry(slot).waits_for_tier() {
+            true => None,
+            false => self.measure(slot, |strategy, entry| strategy.on_data(now, arrival.face, entry)),
+        };
+        let told = told.unwrap_or_default();
+        let mark = arrival.header.congestion_mark.or(told.mark.then_some(1));
+        let rate = [arrival.header.interest_rate, told.rate].into_iter().flatten().min();
+        let before = out.sends.len();
+        for consumer in &self.pit.entry(slot).in_records {
+            let again = before > first
+                && (out.sends[first..].iter().rev().take(limits::REPEATS_LOOKED_FOR))
+                    .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
+            // The sender does not need the Data back, except on a multicast face, where other
+            // listeners may have missed it.
+            let has_it = consumer.face == arrival.face && !self.faces.is_ad_hoc(consumer.face);
+            if consumer.expires.has_passed(now) || has_it {
+                self.unsatisfied += 1;
+                continue;
+            }
+            self.satisfied += 1;
+            if !again {
+                let header = out.push(consumer.face, arrival.source.body());
+                (header.pit_token, header.congestion_mark, header.interest_rate) = (consumer.token, mark, rate);
+                self.tell_incoming(header, consumer.face, arrival.face);
+                if let Some(place) = place {
+                    header.path = self.path_to(consumer.face, Some(place.told));
+                }
+            }
+        }
+    }
+
+    /// The header of a packet to `face` has the face `incoming` that it came from, if that may be
+    /// shown.
+    #[inline]
+    pub(crate) fn tell_incoming(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
+        if self.faces.local_fields(face) {
+            header.incoming_face = Some(incoming.0);
+        }
+    }
+}
