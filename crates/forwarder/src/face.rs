@@ -20,7 +20,7 @@ impl FaceId {
     pub(crate) const FIRST: FaceId = FaceId(256);
     /// Where management stands: it answers Interests as an application does (NFD's number).
     pub(crate) const INTERNAL: FaceId = FaceId(1);
-    /// Where Data from the Content Store comes from, for who is told (NFD's number).
+    /// The incoming face of Data from the Content Store (NFD's number).
     pub(crate) const CONTENT_STORE: FaceId = FaceId(254);
 }
 

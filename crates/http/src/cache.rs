@@ -211,8 +211,8 @@ impl Cache {
             }
             return Ok(Step::Answer(self.hit(slot, hash, request, now)));
         }
-        // A sliced response is validated first: otherwise each missing slice would be requested as a
-        // part of a representation that may be gone.
+        // A sliced response is validated first: otherwise each missing slice would be requested as
+        // a part of a representation that may be gone.
         if stored.sliced().is_none() && freshness.may_be_stale_once_more(&directives, now.time) {
             return Ok(self.hit_and_refresh(slot, key.clone(), hash, request, now));
         }

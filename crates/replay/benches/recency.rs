@@ -91,19 +91,25 @@ fn workloads() -> Vec<Workload> {
             })
         });
     }
+    popular(&mut all);
+    all
+}
+
+/// Workloads by Zipf's law, with changes.
+fn popular(all: &mut Vec<Workload>) {
     for (exponent, turn, capacities) in [(0.8, 100_000, &[2_000, 10_000][..]), (1.0, 400_000, &[10_000])] {
         let name = format!("Zipf {exponent} over 50000, in another order each {turn}");
-        add(&mut all, &name, capacities, || permuted(exponent, turn, shuffle));
+        add(all, &name, capacities, || permuted(exponent, turn, shuffle));
     }
     for (every, capacities) in [(10, &[2_000, 10_000][..]), (1_000, &[10_000])] {
         let name = format!("Zipf 0.9 over 50000, two change places each {every}");
-        add(&mut all, &name, capacities, || {
+        add(all, &name, capacities, || {
             permuted(0.9, every, |order, law, s| order.swap(law.draw(s) as usize % 50_000, s.below(50_000) as usize))
         });
     }
     for (turn, crowd, capacity) in [(50_000, 500, 5_000), (200_000, 5_000, 10_000)] {
         let name = format!("Zipf 0.8 over 100000, crowds for {crowd} new ones each {turn}");
-        add(&mut all, &name, &[capacity], || {
+        add(all, &name, &[capacity], || {
             let law = zipf(100_000, 0.8);
             Box::new(move |n, s| match n % turn < turn / 2 && s.chance(0.33) {
                 true => NEW + n / turn * crowd + s.below(crowd),
@@ -115,24 +121,23 @@ fn workloads() -> Vec<Workload> {
         [(50_000, 0.8, 100_000, &[5_000, 20_000][..]), (10_000, 0.6, 50_000, &[5_000])]
     {
         let name = format!("Zipf {exponent} over {objects}, others each {turn}");
-        add(&mut all, &name, capacities, || {
+        add(all, &name, capacities, || {
             let law = zipf(objects, exponent);
             Box::new(move |n, s| n / turn * (objects + 1) + law.draw(s))
         });
     }
-    add(&mut all, "Zipf 0.9 over 100000, and each 100000 as many new", &[10_000], || {
+    add(all, "Zipf 0.9 over 100000, and each 100000 as many new", &[10_000], || {
         let law = zipf(100_000, 0.9);
         Box::new(move |n, s| if n / 100_000 % 2 == 0 { law.draw(s) } else { NEW + n })
     });
-    add(&mut all, "Zipf 0.9 over 100000, beside a loop of 12000", &[10_000], || {
+    add(all, "Zipf 0.9 over 100000, beside a loop of 12000", &[10_000], || {
         let law = zipf(100_000, 0.9);
         Box::new(move |n, s| if n % 2 == 0 { NEW + n / 2 % 12_000 } else { law.draw(s) })
     });
-    add(&mut all, "Zipf 0.8 over 100000", &[10_000], || {
+    add(all, "Zipf 0.8 over 100000", &[10_000], || {
         let law = zipf(100_000, 0.8);
         Box::new(move |_, s| law.draw(s))
     });
-    all
 }
 
 fn add(all: &mut Vec<Workload>, name: &str, capacities: &[u64], draw: impl Fn() -> Draw) {

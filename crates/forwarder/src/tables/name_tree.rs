@@ -10,8 +10,8 @@
 //! two thirds full, and 4 a slot.
 //!
 //! A name's key costs as much as all else that storing a Data takes, and most names leave a busy
-//! store without anybody having asked for a prefix of theirs. So a name that is stored waits, and
-//! who asks for a prefix enters the latest that wait ([`NameTree::enter`]), a bounded number: names
+//! store without anybody having asked for a prefix of theirs. So a stored name waits, and an
+//! Interest for a prefix enters the latest that wait ([`NameTree::enter`]), a bounded number: names
 //! that are still waiting then are not found, which is a miss of the cache. The look-ups after it
 //! enter the others, two each, so that where prefixes are asked for now and then, all names are
 //! found.

@@ -129,8 +129,8 @@ fn an_upstream_that_asks_back_is_waited_for() {
     assert!(matches!(sent[..], [Sent { packet: Packet::Nack { nonce: 8, .. }, .. }]), "{sent:?}");
 }
 
-/// The fear: on a link of many, whoever asks is taken for the one who was asked, and each of all
-/// who want the same sends it elsewhere too.
+/// Failure: on a link with several peers, a consumer is taken for the upstream, and each of several
+/// consumers of a name sends it elsewhere too.
 #[test]
 fn an_answer_from_a_third_on_the_link_is_not_waited_for() {
     for link_type in [LinkType::MultiAccess, LinkType::AdHoc] {

@@ -1,7 +1,7 @@
 //! Figures 5 and 8: the object hit ratio over c, replayed and as the model predicts it from the
 //! same requests, calm and in a flash crowd.
 
-use super::replays::{Catalogue, Run, Traffic, replay_all, work};
+use super::replays::{Catalogue, Found, Run, Traffic, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_policy::adaptsize_model::{Bin, Form, Model, Shape};
@@ -96,25 +96,28 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.measured("best-hit-ratio", best[1].1);
     let cs: Vec<f64> = (first..=last).map(|log_c| f64::from(log_c).exp2()).collect();
     let bins = rates(&crowd.accesses[hk.requests / 2..]);
+    crowd_curves(&mut section, &found[2 * points..], &best, &cs, &bins, capacity);
+    section.judged()
+}
+
+/// Measures the curves of the crowd. `best` has the best c of the calm traffic, with its hit ratio.
+fn crowd_curves(section: &mut Section, found: &[Found], best: &[(f64, f64)], cs: &[f64], bins: &[Bin], capacity: u64) {
     let mut series = Vec::new();
-    for ((found, name, shape), calm) in [
-        (&found[2 * points..3 * points], "threshold", Shape::Threshold),
-        (&found[3 * points..], "chance", Shape::Chance),
-    ]
-    .into_iter()
-    .zip(best)
+    for ((found, name, shape), calm) in
+        [(&found[..cs.len()], "threshold", Shape::Threshold), (&found[cs.len()..], "chance", Shape::Chance)]
+            .into_iter()
+            .zip(best)
     {
         let replayed: Vec<(f64, f64)> = cs.iter().zip(found).map(|(c, found)| (*c, found.hit_ratio)).collect();
         let (kept, fall) = kept_and_fall(&replayed, calm.0);
         section.measured(format!("crowd-{name}-kept"), kept);
         section.measured(format!("crowd-{name}-fall"), fall);
-        let model = Model::new(bins.clone(), capacity as f64, shape);
+        let model = Model::new(bins.to_vec(), capacity as f64, shape);
         let model = cs.iter().map(|c| (*c, model.hit_ratio(*c))).collect();
         series.push(Series::points(format!("{name}, replayed"), replayed));
         series.push(Series::line(format!("{name}, model"), model));
     }
     section.figure("crowd", series);
-    section.judged()
 }
 
 /// Of a curve over c whose best c was `before`: the share of its top that it has there; and how far

@@ -142,12 +142,17 @@ fn compare(
             section.figure(id, TUNERS.iter().zip(courses).map(|(name, course)| Series::line(*name, course)).collect());
         }
     }
+    measure(section, id, least);
+    section.table(&format!("{id}: object hit ratio after the change"), ["seed"].into_iter().chain(TUNERS), rows);
+    Ok(())
+}
+
+/// Records the least of each claim's ratios.
+fn measure(section: &mut Section, id: &str, least: [f64; 5]) {
     let claims = ["adaptsize", "hillclimb", "static", "over-hillclimb", "over-static"];
     for (claim, found) in claims.into_iter().zip(least) {
         section.measured(format!("{id}-{claim}"), found);
     }
-    section.table(&format!("{id}: object hit ratio after the change"), ["seed"].into_iter().chain(TUNERS), rows);
-    Ok(())
 }
 
 fn course(found: &Found) -> Vec<(f64, f64)> {
