@@ -1,0 +1,97 @@
+//! The tidy test: the rules of CONTRIBUTING.md that a program can check.
+//!
+//! Each rule is a function from source text to a list of violations, `FILE:LINE: what`. Each has a
+//! test that plants a violation, so that a rule that finds nothing is a rule that still looks.
+//! Exceptions stand in this file, each with its reason.
+
+mod functions;
+mod imports;
+mod text;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One source file of the workspace.
+pub(crate) struct Source {
+    /// Relative to the root of the workspace, with `/`.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+/// Folders with files that are not ours, or that are generated.
+const SKIPPED: [&str; 7] = ["target", ".git", "node_modules", ".env", "artifacts", "corpus", "data"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
+}
+
+/// All files of the workspace with this extension, in order of their paths.
+fn sources(extension: &str) -> Vec<Source> {
+    let root = root();
+    let (mut folders, mut found) = (vec![root.clone()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder that can be read") {
+            let entry = entry.expect("an entry");
+            let name = entry.file_name();
+            let kind = entry.file_type().expect("its type");
+            if kind.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) {
+                folders.push(entry.path());
+            } else if kind.is_file() && entry.path().extension().is_some_and(|found| found == extension) {
+                let path =
+                    entry.path().strip_prefix(&root).expect("below the root").to_string_lossy().replace('\\', "/");
+                found.push(Source { path, text: fs::read_to_string(entry.path()).expect("UTF-8") });
+            }
+        }
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+#[track_caller]
+fn none(violations: &[String], remedy: &str) {
+    assert!(violations.is_empty(), "{} violations; {remedy}\n{}", violations.len(), violations.join("\n"));
+}
+
+#[test]
+fn a_comment_or_a_page_is_wider_than_100_columns() {
+    let mut violations: Vec<_> = sources("rs").iter().flat_map(text::wide_comments).collect();
+    violations.extend(sources("md").iter().flat_map(text::wide_markdown));
+    none(&violations, "wrap them at 100 columns");
+}
+
+#[test]
+fn prose_that_a_stranger_cannot_follow() {
+    let mut violations: Vec<_> = sources("rs").iter().flat_map(text::odd_comments).collect();
+    violations.extend(sources("md").iter().flat_map(text::odd_markdown));
+    none(&violations, "write subject, verb, object; docs/glossary.md has the terms");
+}
+
+#[test]
+fn a_private_name_where_there_is_a_standard_term() {
+    let violations: Vec<_> = sources("rs").iter().flat_map(text::private_names).collect();
+    none(&violations, "docs/glossary.md has the standard term");
+}
+
+#[test]
+fn a_file_that_nobody_reads_to_its_end() {
+    let violations: Vec<_> = sources("rs").iter().filter_map(text::long_file).collect();
+    none(&violations, "split the file by task");
+}
+
+#[test]
+fn a_function_that_does_not_fit_a_screen() {
+    let violations: Vec<_> = sources("rs").iter().flat_map(functions::long_functions).collect();
+    none(&violations, "name a part of it and extract that");
+}
+
+#[test]
+fn modules_that_import_each_other() {
+    let violations = imports::cycles(&sources("rs"));
+    none(&violations, "move what both need below both");
+}
+
+#[test]
+fn a_module_that_imports_from_a_layer_above() {
+    let violations = imports::upward(&sources("rs"));
+    none(&violations, "turn the import round, or move the module");
+}
