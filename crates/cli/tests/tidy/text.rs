@@ -65,13 +65,21 @@ fn paragraphs(source: &Source) -> Vec<(usize, &str)> {
 pub(crate) fn wide_comments(source: &Source) -> Vec<String> {
     let lines: Vec<_> = source.text.lines().collect();
     let wide = |(number, text): &(usize, &str)| lines[number - 1].chars().count() > COLUMNS && !may_be_wide(text);
-    comments(source).iter().filter(|line| wide(line)).map(|(number, _)| at(source, *number, "too wide")).collect()
+    comments(source)
+        .iter()
+        .filter(|line| wide(line))
+        .map(|(number, _)| violation(source, *number, "too wide"))
+        .collect()
 }
 
 pub(crate) fn wide_markdown(source: &Source) -> Vec<String> {
     let lines: Vec<_> = source.text.lines().collect();
     let wide = |(number, text): &(usize, &str)| lines[number - 1].chars().count() > COLUMNS && !may_be_wide(text);
-    paragraphs(source).iter().filter(|line| wide(line)).map(|(number, _)| at(source, *number, "too wide")).collect()
+    paragraphs(source)
+        .iter()
+        .filter(|line| wide(line))
+        .map(|(number, _)| violation(source, *number, "too wide"))
+        .collect()
 }
 
 pub(crate) fn odd_comments(source: &Source) -> Vec<String> {
@@ -87,10 +95,10 @@ fn odd(source: &Source, lines: &[(usize, &str)]) -> Vec<String> {
     for (number, text) in lines {
         let plain = without_quotations(text).to_lowercase();
         if plain.starts_with("who ") {
-            violations.push(at(source, *number, "begins with \"Who\""));
+            violations.push(violation(source, *number, "begins with \"Who\""));
         }
         for phrase in ODD_PHRASES.iter().filter(|phrase| has_words(&plain, phrase)) {
-            violations.push(at(source, *number, &format!("\"{phrase}\"")));
+            violations.push(violation(source, *number, &format!("\"{phrase}\"")));
         }
     }
     violations
@@ -123,7 +131,7 @@ pub(crate) fn private_names(source: &Source) -> Vec<String> {
         let code = without_quotations(line);
         let code = code.split("//").next().unwrap_or_default();
         for name in PRIVATE_NAMES.iter().filter(|name| has_words(code, name)) {
-            violations.push(at(source, at + 1, &format!("`{name}`")));
+            violations.push(violation(source, at + 1, &format!("`{name}`")));
         }
     }
     violations
@@ -131,10 +139,10 @@ pub(crate) fn private_names(source: &Source) -> Vec<String> {
 
 pub(crate) fn long_file(source: &Source) -> Option<String> {
     let lines = source.text.lines().count();
-    (lines > FILE_LINES).then(|| at(source, lines, &format!("{lines} lines, more than {FILE_LINES}")))
+    (lines > FILE_LINES).then(|| violation(source, lines, &format!("{lines} lines, more than {FILE_LINES}")))
 }
 
-fn at(source: &Source, line: usize, what: &str) -> String {
+fn violation(source: &Source, line: usize, what: &str) -> String {
     format!("{}:{line}: {what}", source.path)
 }
 
