@@ -214,7 +214,7 @@ pub(crate) fn upward(sources: &[Source]) -> Vec<String> {
     for (name, layers) in LAYERS {
         let layer = |module: &str| {
             let is_in = |folder: &&str| module == *folder || module.starts_with(&format!("{folder}::"));
-            layers.iter().position(|layer| layer.iter().any(|folder| is_in(folder)))
+            layers.iter().position(|layer| layer.iter().any(is_in))
         };
         for (from, targets) in all.get(name).into_iter().flatten() {
             for to in targets.iter().filter(|to| layer(from) < layer(to)) {
