@@ -1,10 +1,10 @@
 //! The rules for imports: no two modules of a crate import each other, by whatever way round, and
 //! where a crate's layers are listed, imports only point downward.
 //!
-//! A module is a file. It imports another one where it names one of its items, by `use` or by a path
-//! that begins with `crate`, `super` or `self`, outside of its tests. A re-export (`pub use`) is no
-//! import: a facade names everything below it. A name that a facade re-exports counts as an import of
-//! the file where it is defined.
+//! A module is a file. It imports another one where it names one of its items, by `use` or by a
+//! path that begins with `crate`, `super` or `self`, outside of its tests. A re-export (`pub use`)
+//! is no import: a facade names everything below it. A name that a facade re-exports counts as an
+//! import of the file where it is defined.
 
 use super::Source;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,8 @@ type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// What one file says.
 struct Module {
-    /// Names that this file defines or brings in, with the path from the crate's root where they come from.
+    /// Names that this file defines or brings in, with the path from the crate's root where they
+    /// come from.
     names: BTreeMap<String, Vec<String>>,
     /// Paths from the crate's root that it uses.
     used: Vec<Vec<String>>,
