@@ -7,7 +7,8 @@ const FUNCTION_LINES: usize = 70;
 
 struct Functions<'a> {
     source: &'a Source,
-    violations: Vec<String>,
+    /// File, name and lines.
+    found: Vec<(String, String, usize)>,
 }
 
 impl Functions<'_> {
@@ -15,8 +16,7 @@ impl Functions<'_> {
         let (first, last) = (name.span().start().line, block.brace_token.span.close().end().line);
         let lines = last + 1 - first;
         if lines > FUNCTION_LINES {
-            let path = &self.source.path;
-            self.violations.push(format!("{path}:{first}: `{name}` has {lines} lines, more than {FUNCTION_LINES}"));
+            self.found.push((self.source.path.clone(), name.to_string(), lines));
         }
     }
 }
@@ -40,11 +40,12 @@ impl<'ast> Visit<'ast> for Functions<'_> {
     }
 }
 
-pub(crate) fn long_functions(source: &Source) -> Vec<String> {
+/// Returns the functions that are too long: file, name and lines.
+pub(crate) fn long_functions(source: &Source) -> Vec<(String, String, usize)> {
     let file = syn::parse_file(&source.text).unwrap_or_else(|error| panic!("{}: {error}", source.path));
-    let mut functions = Functions { source, violations: Vec::new() };
+    let mut functions = Functions { source, found: Vec::new() };
     functions.visit_file(&file);
-    functions.violations
+    functions.found
 }
 
 #[cfg(test)]
@@ -57,7 +58,7 @@ mod tests {
             path: "planted.rs".to_owned(),
             text: format!("impl A {{ fn long() {{{}}} }}", "\n".repeat(lines - 1)),
         };
-        assert_eq!(long_functions(&of(FUNCTION_LINES)), [""; 0]);
+        assert!(long_functions(&of(FUNCTION_LINES)).is_empty());
         assert_eq!(long_functions(&of(FUNCTION_LINES + 1)).len(), 1);
     }
 }

@@ -11,7 +11,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 
 /// Layers of a crate, the lowest first: a module's layer is the first whose folder or file it is.
-const LAYERS: [(&str, &[&[&str]]); 0] = [];
+const LAYERS: [(&str, &[&[&str]]); 1] = [(
+    "netsim",
+    &[
+        &["limits", "error", "events", "frame", "node"],
+        &["link", "app"],
+        &["centrality", "routes"],
+        &["apps", "tcp"],
+        &["simulation"],
+        &["topology"],
+        &["scenario"],
+    ],
+)];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
@@ -192,8 +203,9 @@ fn reachable(edges: &Edges, from: &str) -> BTreeSet<String> {
     seen
 }
 
-pub(crate) fn cycles(sources: &[Source]) -> Vec<String> {
-    let mut violations = Vec::new();
+/// Returns the cycles: crate and modules.
+pub(crate) fn cycles(sources: &[Source]) -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
     for (name, edges) in edges(sources) {
         let reach: BTreeMap<_, _> = edges.keys().map(|module| (module.clone(), reachable(&edges, module))).collect();
         let mut done = BTreeSet::new();
@@ -202,22 +214,26 @@ pub(crate) fn cycles(sources: &[Source]) -> Vec<String> {
                 continue;
             }
             let cycle: Vec<_> = reached.iter().filter(|other| reach[*other].contains(module)).cloned().collect();
-            violations.push(format!("crates/{name}: {} modules in a cycle: {}", cycle.len(), cycle.join(", ")));
+            found.push((name.clone(), cycle.clone()));
             done.extend(cycle);
         }
     }
-    violations
+    found
 }
 
 pub(crate) fn upward(sources: &[Source]) -> Vec<String> {
+    upward_in(sources, &LAYERS)
+}
+
+fn upward_in(sources: &[Source], all_layers: &[(&str, &[&[&str]])]) -> Vec<String> {
     let all = edges(sources);
     let mut violations = Vec::new();
-    for (name, layers) in LAYERS {
+    for (name, layers) in all_layers {
         let layer = |module: &str| {
             let is_in = |folder: &&str| module == *folder || module.starts_with(&format!("{folder}::"));
             layers.iter().position(|layer| layer.iter().any(is_in))
         };
-        for (from, targets) in all.get(name).into_iter().flatten() {
+        for (from, targets) in all.get(*name).into_iter().flatten() {
             for to in targets.iter().filter(|to| layer(from) < layer(to)) {
                 violations.push(format!("crates/{name}: {from} imports {to} of a higher layer"));
             }
@@ -235,18 +251,30 @@ mod tests {
             path: format!("crates/planted/src/{file}"),
             text: (*text).to_owned(),
         };
-        cycles(&files.iter().map(source).collect::<Vec<_>>())
+        let found = cycles(&files.iter().map(source).collect::<Vec<_>>());
+        found.into_iter().map(|(_, modules)| modules.join(", ")).collect()
     }
 
     #[test]
     fn planted_cycles_are_found() {
         let root = ("lib.rs", "mod a; mod b; pub use a::A;");
         let cycle = [root, ("a.rs", "use crate::b::B; pub struct A;"), ("b.rs", "fn f() { let _ = super::A; }")];
-        assert_eq!(planted(&cycle), ["crates/planted: 2 modules in a cycle: a, b"]);
+        assert_eq!(planted(&cycle), ["a, b"]);
         let parent = [("a/mod.rs", "mod b; use b::B; fn f() {}"), ("a/b.rs", "use super::f; pub struct B;")];
-        assert_eq!(planted(&parent), ["crates/planted: 2 modules in a cycle: a, a::b"]);
+        assert_eq!(planted(&parent), ["a, a::b"]);
         let none =
             [root, ("a.rs", "pub struct A;"), ("b.rs", "use crate::A; #[cfg(test)] mod tests { use super::*; }")];
         assert_eq!(planted(&none), [""; 0]);
+    }
+
+    #[test]
+    fn a_planted_upward_import_is_found() {
+        let source =
+            |file: &str, text: &str| Source { path: format!("crates/planted/src/{file}"), text: text.to_owned() };
+        let sources = [source("low.rs", "use crate::high::H;"), source("high.rs", "pub struct H;")];
+        let layers: &[(&str, &[&[&str]])] = &[("planted", &[&["low"], &["high"]])];
+        assert_eq!(upward_in(&sources, layers), ["crates/planted: low imports high of a higher layer"]);
+        let layers: &[(&str, &[&[&str]])] = &[("planted", &[&["high"], &["low"]])];
+        assert_eq!(upward_in(&sources, layers), [""; 0]);
     }
 }

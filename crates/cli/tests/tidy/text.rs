@@ -127,6 +127,10 @@ fn has_words(text: &str, words: &str) -> bool {
 
 pub(crate) fn private_names(source: &Source) -> Vec<String> {
     let mut violations = Vec::new();
+    // The tests of this rule plant a name.
+    if source.path.ends_with("tests/tidy/text.rs") {
+        return violations;
+    }
     for (at, line) in source.text.lines().enumerate() {
         let code = without_quotations(line);
         let code = code.split("//").next().unwrap_or_default();

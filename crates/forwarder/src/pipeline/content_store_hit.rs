@@ -8,8 +8,8 @@ use crate::outbox::{Body, Outbox};
 use larder_packet::Interest;
 
 impl Forwarder {
-    /// Looks an Interest up in the Content Store, and sends the Data if it is there. Returns false on a
-    /// miss. `hash` is of the name.
+    /// Looks an Interest up in the Content Store, and sends the Data if it is there. Returns false
+    /// on a miss. `hash` is of the name.
     #[inline]
     pub(super) fn content_store_hit(
         &mut self,

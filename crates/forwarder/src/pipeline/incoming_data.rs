@@ -1,5 +1,5 @@
-//! Incoming Data: finds the pending Interests, decides whether to store the Data, and passes it to the
-//! consumers (`outgoing_data.rs`).
+//! Incoming Data: finds the pending Interests, decides whether to store the Data, and passes it to
+//! the consumers (`outgoing_data.rs`).
 
 use super::link_service::{Arrival, is_localhost};
 use crate::drop_reason::{DropReason, Dropped};

@@ -2,11 +2,11 @@
 //! (chapter 4).
 //!
 //! `link_service` decodes a frame, and `batch` decodes several at once. `incoming_interest` takes
-//! an Interest through the PIT and the Content Store (`content_store_hit`). `outgoing_interest` lets
-//! the strategy decide and sends what it decided, and also handles Nacks. `incoming_data` matches
-//! Data with the PIT and stores it; `outgoing_data` sends it to the consumers. `tier_lookup` asks the
-//! second tier of the Content Store, `reassembly` bounds the memory of incomplete packets, and `path`
-//! learns and reports the place of this node on the path.
+//! an Interest through the PIT and the Content Store (`content_store_hit`). `outgoing_interest`
+//! lets the strategy decide and sends what it decided, and also handles Nacks. `incoming_data`
+//! matches Data with the PIT and stores it; `outgoing_data` sends it to the consumers.
+//! `tier_lookup` asks the second tier of the Content Store, `reassembly` bounds the memory of
+//! incomplete packets, and `path` learns and reports the place of this node on the path.
 
 mod batch;
 mod content_store_hit;

@@ -9,8 +9,8 @@ use crate::outbox::Outbox;
 use larder_packet::LpHeader;
 
 impl Forwarder {
-    /// Sends Data to all consumers of the pending Interest in `slot`. `first` is the number of the first
-    /// send of this Data: a consumer that asked twice, with selectors and without, gets one.
+    /// Sends Data to all consumers of the pending Interest in `slot`. `first` is the number of the
+    /// first send of this Data: a consumer that asked twice, with selectors and without, gets one.
     #[inline]
     pub(super) fn outgoing_data(
         &mut self,

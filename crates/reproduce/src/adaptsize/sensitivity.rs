@@ -49,18 +49,17 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let found = replay_all(runs, request, watch)?;
     let bins = rates(&calm.accesses);
     let points = (last - first + 1) as usize;
+    let cs: Vec<f64> = (first..=last).map(|log_c| f64::from(log_c).exp2()).collect();
     let mut best = Vec::new();
     for (found, name, shape) in
         [(&found[..points], "threshold", Shape::Threshold), (&found[points..2 * points], "chance", Shape::Chance)]
     {
         let model = Model::new(bins.clone(), capacity as f64, shape);
         let published = model.clone().in_form(Form::Published);
-        let cs: Vec<f64> = (first..=last).map(|log_c| f64::from(log_c).exp2()).collect();
         let replayed: Vec<(f64, f64)> = cs.iter().zip(found).map(|(c, found)| (*c, found.hit_ratio)).collect();
-        let curve = |model: &Model| cs.iter().map(|c| (*c, model.hit_ratio(*c))).collect::<Vec<_>>();
-        let [exact, published] = [&model, &published].map(curve);
-        let error = replayed.iter().zip(&exact).map(|(replayed, exact)| (replayed.1 - exact.1).abs());
-        let errors: Vec<f64> = error.collect();
+        let [exact, published] =
+            [&model, &published].map(|model| cs.iter().map(|c| (*c, model.hit_ratio(*c))).collect::<Vec<_>>());
+        let errors: Vec<f64> = replayed.iter().zip(&exact).map(|(one, other)| (one.1 - other.1).abs()).collect();
         let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
         section.measured(format!("{name}-model-error"), mean(&errors));
         let top = replayed.iter().copied().fold((0.0, 0.0), |top, point| if point.1 > top.1 { point } else { top });
@@ -91,10 +90,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             ],
         );
     }
-    section.measured("best-c-threshold", best[0].0 / 1024.0);
-    section.measured("best-c-chance", best[1].0 / 1024.0);
-    section.measured("best-hit-ratio", best[1].1);
-    let cs: Vec<f64> = (first..=last).map(|log_c| f64::from(log_c).exp2()).collect();
+    let found_best = [("c-threshold", best[0].0 / 1024.0), ("c-chance", best[1].0 / 1024.0), ("hit-ratio", best[1].1)];
+    found_best.into_iter().for_each(|(claim, value)| section.measured(format!("best-{claim}"), value));
     let bins = rates(&crowd.accesses[hk.requests / 2..]);
     crowd_curves(&mut section, &found[2 * points..], &best, &cs, &bins, capacity);
     section.judged()
