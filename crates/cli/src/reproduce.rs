@@ -128,7 +128,7 @@ fn watch_signals(course: Arc<Course>, builds_networks: bool) -> Result<(), Failu
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::runtime(format!("{}: {}", path.display(), larder_node::system_message(error)))
+    Failure::runtime(format!("{}: {}", path.display(), larder_units::system_message(error)))
 }
 
 fn print(report: &Report) {
