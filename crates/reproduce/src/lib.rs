@@ -2,7 +2,7 @@
 //! published figure beside the measured one.
 //!
 //! What it is: a frame, and a module a paper. An experiment is a TOML file under
-//! `experiments/PAPER/`, embedded here, with its conditions at two scales, the axes of its figures
+//! `experiments/PAPER/` of this crate, embedded here, with its conditions at two scales, the axes of its figures
 //! and its **claims**: what was published, or is expected and by whom, the band in which the
 //! measured figure must lie, and why the band is that wide; a band that was changed after a run
 //! says so. The paper's module measures; the frame judges, and a claim that was not measured is an

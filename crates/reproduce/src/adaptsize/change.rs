@@ -9,11 +9,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 const FLASH: (&str, &str) =
-    ("adaptsize/flash-crowd.toml", include_str!("../../../../experiments/adaptsize/flash-crowd.toml"));
+    ("adaptsize/flash-crowd.toml", include_str!("../../experiments/adaptsize/flash-crowd.toml"));
 const CHUNKS: (&str, &str) =
-    ("adaptsize/flash-chunks.toml", include_str!("../../../../experiments/adaptsize/flash-chunks.toml"));
-const MIX: (&str, &str) =
-    ("adaptsize/traffic-mix.toml", include_str!("../../../../experiments/adaptsize/traffic-mix.toml"));
+    ("adaptsize/flash-chunks.toml", include_str!("../../experiments/adaptsize/flash-chunks.toml"));
+const MIX: (&str, &str) = ("adaptsize/traffic-mix.toml", include_str!("../../experiments/adaptsize/traffic-mix.toml"));
 
 /// Conditions; `How` the traffic changes.
 #[derive(Debug, Deserialize)]

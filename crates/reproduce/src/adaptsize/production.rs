@@ -7,8 +7,7 @@ use larder_figure::Series;
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-const FILE: (&str, &str) =
-    ("adaptsize/production.toml", include_str!("../../../../experiments/adaptsize/production.toml"));
+const FILE: (&str, &str) = ("adaptsize/production.toml", include_str!("../../experiments/adaptsize/production.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

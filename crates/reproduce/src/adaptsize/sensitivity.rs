@@ -10,8 +10,7 @@ use larder_units::Streams;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const FILE: (&str, &str) =
-    ("adaptsize/sensitivity.toml", include_str!("../../../../experiments/adaptsize/sensitivity.toml"));
+const FILE: (&str, &str) = ("adaptsize/sensitivity.toml", include_str!("../../experiments/adaptsize/sensitivity.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

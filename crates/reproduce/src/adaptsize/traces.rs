@@ -8,7 +8,7 @@ use larder_replay::Access;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const FILE: (&str, &str) = ("adaptsize/traces.toml", include_str!("../../../../experiments/adaptsize/traces.toml"));
+const FILE: (&str, &str) = ("adaptsize/traces.toml", include_str!("../../experiments/adaptsize/traces.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,7 +7,7 @@ use larder_figure::Series;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("chunk-size/figures.toml", include_str!("../../../../experiments/chunk-size/figures.toml"));
+    ("chunk-size/figures.toml", include_str!("../../experiments/chunk-size/figures.toml"));
 
 /// The paper's policies; RANDOM in both its meanings.
 const POLICIES: [(&str, &str); 5] = [

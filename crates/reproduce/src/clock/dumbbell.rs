@@ -5,8 +5,7 @@ use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("clock/dumbbell.toml", include_str!("../../../../experiments/clock/dumbbell.toml"));
+pub(super) const FILE: (&str, &str) = ("clock/dumbbell.toml", include_str!("../../experiments/clock/dumbbell.toml"));
 
 /// The depths of the figures' parts (a), (b) and (c).
 const DEPTHS: [u64; 3] = [50, 100, 500];

@@ -5,7 +5,7 @@ use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) = ("clock/linear.toml", include_str!("../../../../experiments/clock/linear.toml"));
+pub(super) const FILE: (&str, &str) = ("clock/linear.toml", include_str!("../../experiments/clock/linear.toml"));
 
 /// Rows of Tables I and II, published: tick in milliseconds (0 is the fine clock), smoothing, Mb/s,
 /// Nacks.

@@ -8,7 +8,7 @@ use larder_replay::model::{self, FilterTable, Popularity};
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) = ("filter/sizes.toml", include_str!("../../../../experiments/filter/sizes.toml"));
+pub(super) const FILE: (&str, &str) = ("filter/sizes.toml", include_str!("../../experiments/filter/sizes.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -13,9 +13,9 @@ use larder_units::BitRate;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/clean.toml", include_str!("../../../../experiments/ndn-vs-http/clean.toml"));
+    ("ndn-vs-http/clean.toml", include_str!("../../experiments/ndn-vs-http/clean.toml"));
 pub(super) const LARGE: (&str, &str) =
-    ("ndn-vs-http/large.toml", include_str!("../../../../experiments/ndn-vs-http/large.toml"));
+    ("ndn-vs-http/large.toml", include_str!("../../experiments/ndn-vs-http/large.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

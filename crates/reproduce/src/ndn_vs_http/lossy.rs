@@ -14,7 +14,7 @@ use serde::Deserialize;
 use std::cmp::Reverse;
 
 pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/lossy.toml", include_str!("../../../../experiments/ndn-vs-http/lossy.toml"));
+    ("ndn-vs-http/lossy.toml", include_str!("../../experiments/ndn-vs-http/lossy.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -12,7 +12,7 @@ use larder_units::BitRate;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/peak.toml", include_str!("../../../../experiments/ndn-vs-http/peak.toml"));
+    ("ndn-vs-http/peak.toml", include_str!("../../experiments/ndn-vs-http/peak.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

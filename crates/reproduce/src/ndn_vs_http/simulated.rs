@@ -24,7 +24,7 @@ use larder_units::{ByteSize, Time};
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/simulated.toml", include_str!("../../../../experiments/ndn-vs-http/simulated.toml"));
+    ("ndn-vs-http/simulated.toml", include_str!("../../experiments/ndn-vs-http/simulated.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -15,8 +15,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/tcp.toml", include_str!("../../../../experiments/ndn-vs-http/tcp.toml"));
+pub(super) const FILE: (&str, &str) = ("ndn-vs-http/tcp.toml", include_str!("../../experiments/ndn-vs-http/tcp.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

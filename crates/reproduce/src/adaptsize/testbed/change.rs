@@ -11,7 +11,7 @@ use larder_units::Streams;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("adaptsize/testbed-change.toml", include_str!("../../../../../experiments/adaptsize/testbed-change.toml"));
+    ("adaptsize/testbed-change.toml", include_str!("../../../experiments/adaptsize/testbed-change.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,7 +11,7 @@ use larder_units::ByteSize;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("adaptsize/testbed-production.toml", include_str!("../../../../../experiments/adaptsize/testbed-production.toml"));
+    ("adaptsize/testbed-production.toml", include_str!("../../../experiments/adaptsize/testbed-production.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

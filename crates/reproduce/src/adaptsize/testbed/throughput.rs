@@ -17,7 +17,7 @@ use larder_units::Time;
 use serde::{Deserialize, Serialize};
 
 pub(super) const FILE: (&str, &str) =
-    ("adaptsize/testbed-throughput.toml", include_str!("../../../../../experiments/adaptsize/testbed-throughput.toml"));
+    ("adaptsize/testbed-throughput.toml", include_str!("../../../experiments/adaptsize/testbed-throughput.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
