@@ -103,16 +103,16 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     if csv {
         show::csv_header();
     }
-    let course = Arc::new(Course::new());
-    let (watched, keeps) = (course.clone(), args.resume.is_some());
+    let status = Arc::new(SweepStatus::new());
+    let (watched, keeps) = (status.clone(), args.resume.is_some());
     interruption::watch(move || interruption::end(&watched.bar, &watched.said(keeps)))?;
     // Programs get the rows of a trace when it is done, people the table at the end.
-    let swept = sweep(&args, &course, |rows| match (json, csv) {
+    let swept = sweep(&args, &status, |rows| match (json, csv) {
         (true, _) => show::json(rows),
         (_, true) => show::csv(rows),
         _ => Ok(()),
     });
-    course.bar.clear();
+    status.bar.clear();
     let rows = swept?;
     if !json && !csv {
         show::table(&rows);
@@ -121,15 +121,15 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
 }
 
 /// How far a sweep is.
-struct Course {
+struct SweepStatus {
     bar: Arc<Bar>,
     rows: AtomicUsize,
     finished: AtomicUsize,
 }
 
-impl Course {
-    fn new() -> Course {
-        Course { bar: Arc::new(Bar::new(0)), rows: AtomicUsize::new(0), finished: AtomicUsize::new(0) }
+impl SweepStatus {
+    fn new() -> SweepStatus {
+        SweepStatus { bar: Arc::new(Bar::new(0)), rows: AtomicUsize::new(0), finished: AtomicUsize::new(0) }
     }
 
     /// For who has interrupted it, and `keeps` finished rows or does not.
@@ -159,7 +159,7 @@ struct Cell<'a> {
 /// All rows, in the order of the arguments; `done` gets those of each trace as soon as it is done.
 fn sweep(
     args: &ReplayArgs,
-    course: &Course,
+    status: &SweepStatus,
     mut done: impl FnMut(&[Row]) -> Result<(), Failure>,
 ) -> Result<Vec<Row>, Failure> {
     let plan = Plan::new(args)?;
@@ -181,13 +181,13 @@ fn sweep(
         });
     }
     let missing: usize = parts.iter().map(|part| part.missing().len()).sum();
-    course.rows.store(cells.len() * parts.len(), Relaxed);
-    course.finished.store(cells.len() * parts.len() - missing, Relaxed);
-    let progress = Progress::on(course.bar.clone());
+    status.rows.store(cells.len() * parts.len(), Relaxed);
+    status.finished.store(cells.len() * parts.len() - missing, Relaxed);
+    let progress = Progress::on(status.bar.clone());
     progress.add(parts.iter().map(|part| part.source.units(part.missing().len())).sum());
     let mut all = Vec::new();
     for mut part in parts {
-        part.complete(&plan, &cells, &mut finished, course, &progress)?;
+        part.complete(&plan, &cells, &mut finished, status, &progress)?;
         let rows: Vec<Row> = part.rows.into_iter().flatten().collect();
         done(&rows)?;
         all.extend(rows);
@@ -217,7 +217,7 @@ impl Part<'_> {
         plan: &Plan,
         cells: &[Cell<'_>],
         finished: &mut Option<Finished>,
-        course: &Course,
+        status: &SweepStatus,
         progress: &Progress,
     ) -> Result<(), Failure> {
         let missing = self.missing();
@@ -240,7 +240,7 @@ impl Part<'_> {
                     finished.add(run, &row)?;
                 }
                 self.rows[place] = Some(row);
-                course.finished.fetch_add(1, Relaxed);
+                status.finished.fetch_add(1, Relaxed);
                 Ok(())
             };
             workers::replay(&self.source, caches.collect::<Result<_, _>>()?, progress, keep)?;

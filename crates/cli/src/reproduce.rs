@@ -103,10 +103,10 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
     let request = Request { paper, scale, seed: args.seed, traces, testbed: args.testbed, only, rows: &rows };
-    let course = Arc::new(Course::of(&request, &out));
-    watch_signals(course.clone(), paper.builds_networks())?;
-    let reproduced = reproduce(&request, &*course).map_err(|error| course.unfinished(&error));
-    course.bar.clear();
+    let status = Arc::new(RunStatus::of(&request, &out));
+    watch_signals(status.clone(), paper.builds_networks())?;
+    let reproduced = reproduce(&request, &*status).map_err(|error| status.unfinished(&error));
+    status.bar.clear();
     let report = reproduced?;
     if args.json {
         line!("{}", report.claims_json());
@@ -119,10 +119,10 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
 
 /// Ends this program at a signal. Where networks stand, which have to be taken down, only the
 /// second one does; the first asks for that.
-fn watch_signals(course: Arc<Course>, builds_networks: bool) -> Result<(), Failure> {
+fn watch_signals(status: Arc<RunStatus>, builds_networks: bool) -> Result<(), Failure> {
     interruption::watch(move || {
-        if course.stop.swap(true, Relaxed) || !builds_networks {
-            interruption::end(&course.bar, &course.said());
+        if status.stop.swap(true, Relaxed) || !builds_networks {
+            interruption::end(&status.bar, &status.said());
         }
     })
 }
@@ -161,7 +161,7 @@ fn verdict(report: &Report) -> Result<(), Failure> {
 }
 
 /// How far the experiments are, and where their report lies.
-struct Course {
+struct RunStatus {
     bar: Bar,
     out: PathBuf,
     experiments: usize,
@@ -171,17 +171,17 @@ struct Course {
     stop: AtomicBool,
 }
 
-impl Course {
-    fn of(request: &Request<'_>, out: &Path) -> Course {
+impl RunStatus {
+    fn of(request: &Request<'_>, out: &Path) -> RunStatus {
         let bar = Bar::new(1);
         bar.set_message(request.paper.name.to_owned());
         let (finished, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Course { bar, out: out.to_owned(), experiments: request.experiments().count(), finished, stop }
+        RunStatus { bar, out: out.to_owned(), experiments: request.experiments().count(), finished, stop }
     }
 
     /// For who has interrupted it.
     fn said(&self) -> String {
-        let Course { experiments, out, .. } = self;
+        let RunStatus { experiments, out, .. } = self;
         let (finished, out) = (self.finished.load(Relaxed), out.display());
         let now = self.bar.said();
         format!("{finished} of {experiments} experiments finished, {now}; go on with --resume ({out}/rows.jsonl)")
@@ -203,7 +203,7 @@ impl Course {
     }
 }
 
-impl Watch for Course {
+impl Watch for RunStatus {
     fn begin(&self, what: &str, units: u64) {
         self.bar.begin(what, units);
     }

@@ -39,6 +39,7 @@ mod programs;
 mod report;
 mod rows;
 mod section;
+mod site;
 mod work;
 
 pub use claim::{Claim, Judged, Quick, Stated};

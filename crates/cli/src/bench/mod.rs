@@ -10,11 +10,11 @@
 //!     ▲──────────── Data ───────────┴──────────────────── Data ◄──────┘
 //! ```
 
-mod asker;
 mod consumer;
 mod process;
 mod producer;
 mod relay;
+mod requester;
 
 use crate::connection::broken;
 use crate::failure::Failure;

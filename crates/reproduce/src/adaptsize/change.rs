@@ -1,6 +1,6 @@
 //! Figures 15 (in two readings of its crowd) and 16: tuners where the traffic changes.
 
-use super::replays::{Catalogue, Found, Run, Traffic, weight};
+use super::replays::{Catalogue, ReplayResult, Run, Traffic, weight};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_replay::{Access, CrowdShape, FlashCrowd, TrafficMix};
@@ -110,7 +110,7 @@ fn tuners<How: DeserializeOwned + Sync>(
         let traffic = &Traffic::new("changing", generate(sweep, seed)?);
         let found =
             specs.iter().map(|spec| Run { traffic, spec: spec.clone(), capacity, warm_up }.found(request, watch));
-        found.collect::<Result<Vec<Found>, Error>>()
+        found.collect::<Result<Vec<ReplayResult>, Error>>()
     });
     let found = found.into_iter().collect::<Result<Vec<_>, Error>>()?;
 
@@ -125,12 +125,13 @@ fn tuners<How: DeserializeOwned + Sync>(
         section.measured(id_of(experiment, id), percentile(shares, 5));
     }
     if let Some(first) = found.first() {
-        let course = |found: &Found| found.course.iter().map(|(at, ratio, _)| (*at, *ratio)).collect();
-        let series = TUNERS.iter().zip(first).map(|(name, found)| Series::line(*name, course(found)));
+        let timeline = |found: &ReplayResult| found.timeline.iter().map(|(at, ratio, _)| (*at, *ratio)).collect();
+        let series = TUNERS.iter().zip(first).map(|(name, found)| Series::line(*name, timeline(found)));
         section.figure("course", series.collect());
     }
     boxes(&mut section, &ratios);
-    let ratios = |found: &Vec<Found>| found.iter().map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>();
+    let ratios =
+        |found: &Vec<ReplayResult>| found.iter().map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>();
     let rows = seeds.iter().zip(&found).map(|(seed, found)| [vec![seed.to_string()], ratios(found)].concat());
     section.table("Object hit ratio after the change", ["seed"].into_iter().chain(TUNERS), rows.collect());
     section.judged()

@@ -10,23 +10,23 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// The machine, for one reproduction alone: two would spoil each other's figures.
-pub(super) struct Ground {
+pub(super) struct MachineLock {
     /// Locked.
     _file: File,
 }
 
-impl Ground {
-    /// Takes it for lighttpd, Squid and wget: [`Ground::bare`] where they are installed.
-    pub(super) fn take() -> Result<Ground, Error> {
+impl MachineLock {
+    /// Takes it for lighttpd, Squid and wget: [`MachineLock::acquire_bare`] where they are installed.
+    pub(super) fn acquire() -> Result<MachineLock, Error> {
         programs::check_installed()?;
-        Ground::bare()
+        MachineLock::acquire_bare()
     }
 
     /// Takes it, and takes away what a run that was killed has left.
     ///
     /// # Errors
     /// The process is not root, another reproduction uses it, or its remains cannot be removed.
-    pub(super) fn bare() -> Result<Ground, Error> {
+    pub(super) fn acquire_bare() -> Result<MachineLock, Error> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error("ndn-vs-http makes network namespaces and devices: run it as root".into()));
         }
@@ -41,11 +41,11 @@ impl Ground {
             larder_testbed::down(&testbed(number))?;
             programs::remove_left(&testbed(number))?;
         }
-        Ok(Ground { _file: file })
+        Ok(MachineLock { _file: file })
     }
 }
 
-impl Drop for Ground {
+impl Drop for MachineLock {
     /// What cannot be removed now, the next one says.
     fn drop(&mut self) {
         (0..MOST_AT_ONCE).for_each(|number| drop(programs::remove_left(&testbed(number))));
@@ -80,18 +80,18 @@ impl Measured {
         request: &Request<'_>,
         watch: &dyn Watch,
     ) -> Result<(), Error> {
-        let floor = Floor::new(cells);
+        let queue = CellQueue::new(cells);
         std::thread::scope(|scope| {
             for _ in 0..MOST_AT_ONCE {
                 scope.spawn(|| {
-                    while let Some(place) = floor.enter(&share) {
-                        let run = measured(&place.cell, place.number, request, watch);
-                        place.leave(run);
+                    while let Some(slot) = queue.take(&share) {
+                        let run = measured(&slot.cell, slot.number, request, watch);
+                        slot.finish(run);
                     }
                 });
             }
         });
-        let State { failure, done, .. } = floor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let State { failure, done, .. } = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         match failure {
             Some(_) if watch.is_stopped() => Err(Error::interrupted()),
             Some(error) => Err(error),
@@ -116,10 +116,10 @@ impl Measured {
 
 /// Where cells are measured beside each other as far as there is room. Who comes first enters
 /// first: a cell that needs much room is not passed for ever.
-struct Floor {
+struct CellQueue {
     state: Mutex<State>,
     /// Somebody has left.
-    left: Condvar,
+    released: Condvar,
 }
 
 struct State {
@@ -132,39 +132,39 @@ struct State {
     done: Vec<(Cell, Run)>,
 }
 
-impl Floor {
-    fn new(cells: Vec<Cell>) -> Floor {
+impl CellQueue {
+    fn new(cells: Vec<Cell>) -> CellQueue {
         let (room, numbers) = (MOST_AT_ONCE, (0..MOST_AT_ONCE).rev().collect());
         let state = State { waiting: cells.into(), room, numbers, failure: None, done: Vec::new() };
-        Floor { state: Mutex::new(state), left: Condvar::new() }
+        CellQueue { state: Mutex::new(state), released: Condvar::new() }
     }
 
     /// The next cell, once there is room for it; `None` where none is left or one has failed.
-    fn enter(&self, share: &impl Fn(&Cell) -> usize) -> Option<Place<'_>> {
+    fn take(&self, share: &impl Fn(&Cell) -> usize) -> Option<Slot<'_>> {
         let mut state = locked(&self.state);
         loop {
             let share = share(state.waiting.front().filter(|_| state.failure.is_none())?);
             if share <= state.room {
                 let (cell, number) = (state.waiting.pop_front()?, state.numbers.pop()?);
                 state.room -= share;
-                return Some(Place { floor: self, cell, number, share });
+                return Some(Slot { queue: self, cell, number, share });
             }
-            state = self.left.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.released.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
-/// A cell on the floor, until it is dropped, and the number of its testbed.
-struct Place<'a> {
-    floor: &'a Floor,
+/// A cell on the queue, until it is dropped, and the number of its testbed.
+struct Slot<'a> {
+    queue: &'a CellQueue,
     cell: Cell,
     number: usize,
     share: usize,
 }
 
-impl Place<'_> {
-    fn leave(self, run: Result<Run, Error>) {
-        let mut state = locked(&self.floor.state);
+impl Slot<'_> {
+    fn finish(self, run: Result<Run, Error>) {
+        let mut state = locked(&self.queue.state);
         match run {
             Ok(run) => state.done.push((self.cell, run)),
             Err(error) => drop(state.failure.get_or_insert(error)),
@@ -172,12 +172,12 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let mut state = locked(&self.floor.state);
+        let mut state = locked(&self.queue.state);
         state.room += self.share;
         state.numbers.push(self.number);
-        self.floor.left.notify_all();
+        self.queue.released.notify_all();
     }
 }
 
@@ -268,21 +268,21 @@ mod tests {
         let network = Network { shape: Shape::Links, rate: None, delay: 0, loss: 0.0 };
         let system = System::Lighttpd { tuned: true };
         let cell = |bytes| Cell { system, network, clients: 1, bytes, congestion: "cubic", seed: 1 };
-        let floor = Floor::new(vec![cell(4), cell(MOST_AT_ONCE), cell(1), cell(1)]);
+        let queue = CellQueue::new(vec![cell(4), cell(MOST_AT_ONCE), cell(1), cell(1)]);
         let share = |cell: &Cell| cell.bytes;
-        let first = floor.enter(&share).unwrap();
+        let first = queue.take(&share).unwrap();
         std::thread::scope(|scope| {
-            let alone = scope.spawn(|| floor.enter(&share).unwrap());
+            let alone = scope.spawn(|| queue.take(&share).unwrap());
             std::thread::sleep(Duration::from_millis(20));
             assert!(!alone.is_finished(), "it does not fit beside the first");
-            first.leave(Ok(Run::default()));
+            first.finish(Ok(Run::default()));
             let alone = alone.join().unwrap();
-            let room = locked(&floor.state).room;
+            let room = locked(&queue.state).room;
             assert_eq!((alone.cell.bytes, room), (MOST_AT_ONCE, 0), "and nobody passes it");
-            alone.leave(Err(Error("it broke".into())));
+            alone.finish(Err(Error("it broke".into())));
         });
-        assert!(floor.enter(&share).is_none(), "after a failure nothing begins");
-        let state = locked(&floor.state);
+        assert!(queue.take(&share).is_none(), "after a failure nothing begins");
+        let state = locked(&queue.state);
         assert_eq!((state.room, state.done.len()), (MOST_AT_ONCE, 1));
     }
 }

@@ -8,7 +8,7 @@
 
 use super::cell::Cell;
 use super::cell::{Faces, System};
-use super::cells::{Ground, Measured, Runs};
+use super::cells::{MachineLock, Measured, Runs};
 use super::lossy::{self, Point};
 
 use super::tree::{CLUSTERS, edge};
@@ -81,7 +81,7 @@ const BBR: usize = 1;
 const UDP: usize = 2;
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let _ground = Ground::take()?;
+    let _lock = MachineLock::acquire()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let Sweep { seeds } = *experiment.sweep(request.scale);
     let lossy = Experiment::<lossy::Sweep>::parse(lossy::FILE.0, lossy::FILE.1)?;

@@ -16,7 +16,6 @@ mod nginx;
 mod production;
 mod serve;
 mod servers;
-mod site;
 mod throughput;
 
 use crate::Run;

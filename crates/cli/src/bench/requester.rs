@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// See the module's documentation.
-pub struct Asker {
+pub struct Requester {
     slots: Vec<Slot>,
     /// Slots without an outstanding Interest.
     free: Vec<u32>,
@@ -34,11 +34,11 @@ struct Slot {
     sent_at: Option<Time>,
 }
 
-impl Asker {
+impl Requester {
     /// Nothing is outstanding; `window` Interests may be.
     pub fn new(window: u16, names: Names) -> Self {
         let slots = (0..u64::from(window)).map(|number| Slot { number, sent_at: None }).collect();
-        Asker { slots, free: (0..u32::from(window)).rev().collect(), sent: VecDeque::new(), names }
+        Requester { slots, free: (0..u32::from(window)).rev().collect(), sent: VecDeque::new(), names }
     }
 
     /// The number of the next Interest, which is outstanding from now on; `None` where the window
@@ -100,35 +100,35 @@ mod tests {
 
     #[test]
     fn an_answer_counts_once_and_makes_room_for_one() {
-        let mut asker = Asker::new(3, Names::New);
-        let first: Vec<u64> = std::iter::from_fn(|| asker.ask(at(1))).collect();
+        let mut requester = Requester::new(3, Names::New);
+        let first: Vec<u64> = std::iter::from_fn(|| requester.ask(at(1))).collect();
         assert_eq!(first, [0, 1, 2]);
-        assert_eq!(asker.answered(at(3), 1), Some(Duration::from_millis(2)));
-        assert_eq!(asker.answered(at(3), 1), None, "again");
-        assert_eq!(asker.answered(at(3), 4), None, "never asked for");
-        assert_eq!(asker.ask(at(4)), Some(4));
-        assert_eq!(asker.ask(at(4)), None);
+        assert_eq!(requester.answered(at(3), 1), Some(Duration::from_millis(2)));
+        assert_eq!(requester.answered(at(3), 1), None, "again");
+        assert_eq!(requester.answered(at(3), 4), None, "never asked for");
+        assert_eq!(requester.ask(at(4)), Some(4));
+        assert_eq!(requester.ask(at(4)), None);
     }
 
     #[test]
     fn hits_never_leave_their_set() {
-        let mut asker = Asker::new(2, Names::Cycle(6));
+        let mut requester = Requester::new(2, Names::Cycle(6));
         for n in 0..100 {
-            let number = asker.ask(at(n)).unwrap();
+            let number = requester.ask(at(n)).unwrap();
             assert!(number < 6);
-            assert!(asker.answered(at(n), number).is_some());
+            assert!(requester.answered(at(n), number).is_some());
         }
     }
 
     #[test]
     fn what_is_lost_is_given_up_and_its_late_answer_is_nobodys() {
-        let mut asker = Asker::new(2, Names::New);
-        asker.ask(at(0));
-        asker.ask(at(500));
-        assert_eq!(asker.give_up(at(999), Duration::from_secs(1)), 0);
-        assert_eq!(asker.give_up(at(1000), Duration::from_secs(1)), 1);
-        assert_eq!(asker.answered(at(1000), 0), None);
-        assert_eq!(asker.ask(at(1000)), Some(2));
-        assert_eq!(asker.give_up(at(1600), Duration::from_secs(1)), 1, "the other one");
+        let mut requester = Requester::new(2, Names::New);
+        requester.ask(at(0));
+        requester.ask(at(500));
+        assert_eq!(requester.give_up(at(999), Duration::from_secs(1)), 0);
+        assert_eq!(requester.give_up(at(1000), Duration::from_secs(1)), 1);
+        assert_eq!(requester.answered(at(1000), 0), None);
+        assert_eq!(requester.ask(at(1000)), Some(2));
+        assert_eq!(requester.give_up(at(1600), Duration::from_secs(1)), 1, "the other one");
     }
 }
