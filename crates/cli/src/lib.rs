@@ -143,8 +143,8 @@ fn fail(Failure { message, code }: &Failure) -> ExitCode {
     ExitCode::from(*code)
 }
 
-/// Returns the fault in the arguments, and clap's tip if there is one, in one line. It leaves out the
-/// usage, which `--help` shows better.
+/// Returns the fault in the arguments, and clap's tip if there is one, in one line. It leaves out
+/// the usage, which `--help` shows better.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));

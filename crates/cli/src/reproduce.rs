@@ -1,4 +1,5 @@
-//! `larder reproduce`: a paper's experiments, published beside measured.
+//! `larder reproduce`: runs a paper's experiments and prints published and measured figures side by
+//! side.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
@@ -15,34 +16,34 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Run a paper's experiments again, and print each published figure beside the measured one
 ///
-/// Writes report.html and claims.json into a directory, anew after each experiment, and the runs
-/// that are finished into rows.jsonl. Exits with 1 if a claim does not hold.
+/// Writes report.html and claims.json into a directory after each experiment, and finished runs
+/// into rows.jsonl. Exits with 1 if a claim does not hold.
 #[derive(Args, Debug)]
 #[command(after_help = papers())]
 pub struct ReproduceArgs {
     /// The paper's short name
     paper: String,
 
-    /// Catalogue and cache scaled down together: under a minute (the default)
+    /// Scale catalogue and cache down together: under a minute (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// The published conditions: by estimate, under an hour on two idle cores
+    /// Use the published conditions: about an hour or less on two idle cores
     #[arg(long)]
     full: bool,
 
-    /// Real servers on loopback, in the place of replays: adaptsize beside nginx and Varnish; two
-    /// to three minutes, with --full up to twenty
+    /// Run real servers on loopback instead of replays: adaptsize with nginx and Varnish; two to
+    /// three minutes, up to twenty with --full
     #[arg(long)]
     testbed: bool,
 
-    /// Directory of report.html, claims.json and rows.jsonl, made where there is none [default:
+    /// Directory for report.html, claims.json and rows.jsonl, created if missing [default:
     /// reproduce-PAPER, reproduce-PAPER-testbed]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Do not compute again what the last run of this very build into this directory left in
-    /// rows.jsonl: finished replays, simulations and downloads
+    /// Skip the replays, simulations and downloads that the last run of this build recorded in
+    /// rows.jsonl of this directory
     #[arg(long)]
     resume: bool,
 
@@ -54,12 +55,12 @@ pub struct ReproduceArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Directory of traces that stand beside the generated ones, for the papers that use some
+    /// Directory of traces to use in addition to the generated ones, for papers that support it
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
 
-    /// Experiments to run alone, as listed below; all where none is named. Their report takes the
-    /// place of a whole one in the same directory
+    /// Run only these experiments, as listed below; all if none is named. Their report replaces a
+    /// complete one in the same directory
     #[arg(long, value_name = "EXPERIMENT", num_args = 1..)]
     only: Vec<String>,
 }
@@ -98,7 +99,7 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let scale = if args.full { Scale::Full } else { Scale::Quick };
     let kind = if args.testbed { "-testbed" } else { "" };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
-    // Before an hour's work, not after it.
+    // A directory that cannot be written is reported before the work, not after it.
     std::fs::create_dir_all(&out).map_err(|error| Failure { code: 2, ..unwritable(&out, &error) })?;
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
@@ -117,8 +118,8 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     verdict(&report)
 }
 
-/// Ends this program at a signal. Where networks stand, which have to be taken down, only the
-/// second one does; the first asks for that.
+/// Ends this program at a signal. If the paper builds networks, the first signal asks for their
+/// removal and the second one ends the program.
 fn watch_signals(status: Arc<RunStatus>, builds_networks: bool) -> Result<(), Failure> {
     interruption::watch(move || {
         if status.stop.swap(true, Relaxed) || !builds_networks {
@@ -160,14 +161,14 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     }
 }
 
-/// How far the experiments are, and where their report lies.
+/// The progress of the experiments, and the directory of their report.
 struct RunStatus {
     bar: Bar,
     out: PathBuf,
     experiments: usize,
-    /// In the report.
+    /// Experiments that are in the report.
     finished: AtomicUsize,
-    /// By a signal.
+    /// Set by a signal.
     stop: AtomicBool,
 }
 
@@ -179,7 +180,7 @@ impl RunStatus {
         RunStatus { bar, out: out.to_owned(), experiments: request.experiments().count(), finished, stop }
     }
 
-    /// For who has interrupted it.
+    /// Describes the progress, for the message after an interruption.
     fn said(&self) -> String {
         let RunStatus { experiments, out, .. } = self;
         let (finished, out) = (self.finished.load(Relaxed), out.display());
@@ -187,7 +188,7 @@ impl RunStatus {
         format!("{finished} of {experiments} experiments finished, {now}; go on with --resume ({out}/rows.jsonl)")
     }
 
-    /// Why it ended, and what there is of it.
+    /// Returns the failure for an error: its reason, and which results are kept.
     fn unfinished(&self, error: &Error) -> Failure {
         if self.stop.load(Relaxed) {
             return Failure::interrupted(&self.said());

@@ -2,13 +2,13 @@
 //! serve, ending them.
 //!
 //! A site in memory ([`Site::in_memory`]) also ends with this process. A shell, the watchdog, waits
-//! at the other end of a pipe. The pipe closes when the site is dropped or when this process ends in
-//! any way, Ctrl-C and SIGKILL included. The watchdog then ends the programs that still run and
+//! at the other end of a pipe. The pipe closes when the site is dropped or when this process ends
+//! in any way, Ctrl-C and SIGKILL included. The watchdog then ends the programs that still run and
 //! removes the directory. It has a process group of its own, so that Ctrl-C at a terminal does not
 //! reach it.
 //!
-//! A temporary site ([`Site::temporary`]) has no watchdog. It is for programs in the namespaces of a
-//! testbed, which `larder testbed down` and the next run of the experiment take down.
+//! A temporary site ([`Site::temporary`]) has no watchdog. It is for programs in the namespaces of
+//! a testbed, which `larder testbed down` and the next run of the experiment take down.
 
 use crate::Error;
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,30 +1,31 @@
-//! The consumer's bookkeeping, without socket and clock: which Interest is outstanding since when,
-//! and which comes next.
+//! The consumer's bookkeeping, without socket and clock: the outstanding Interests with their
+//! times, and the next number.
 //!
-//! There is a slot for each outstanding Interest. Slot `s` asks for the numbers s, s + window, s +
-//! 2·window, …, so a number tells its slot, and an answer is found without a table. Hits go around
-//! in a set of names; its size is a multiple of the window.
+//! There is one slot per outstanding Interest. Slot `s` has the numbers s, s + window, s +
+//! 2·window, …, so a number identifies its slot, and an answer is found without a table. Hits cycle
+//! through a set of names, whose size is a multiple of the window.
 
 use larder_units::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// See the module's documentation.
+/// Tracks outstanding Interests; see the module.
 pub struct Requester {
     slots: Vec<Slot>,
     /// Slots without an outstanding Interest.
     free: Vec<u32>,
-    /// The numbers and times of the outstanding ones, oldest first; some were answered since.
+    /// The numbers and times of the outstanding Interests, oldest first. Some of them have been
+    /// answered.
     sent: VecDeque<(u64, Time)>,
     names: Names,
 }
 
-/// Which names are asked for.
+/// The names to request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Each once.
+    /// Each name once.
     New,
-    /// This many, again and again.
+    /// This many names in a cycle.
     Cycle(u64),
 }
 
@@ -35,14 +36,14 @@ struct Slot {
 }
 
 impl Requester {
-    /// Nothing is outstanding; `window` Interests may be.
+    /// Creates a requester with at most `window` outstanding Interests.
     pub fn new(window: u16, names: Names) -> Self {
         let slots = (0..u64::from(window)).map(|number| Slot { number, sent_at: None }).collect();
         Requester { slots, free: (0..u32::from(window)).rev().collect(), sent: VecDeque::new(), names }
     }
 
-    /// The number of the next Interest, which is outstanding from now on; `None` where the window
-    /// is full.
+    /// Returns the number of the next Interest, which is then outstanding. `None` if the window is
+    /// full.
     pub fn ask(&mut self, now: Time) -> Option<u64> {
         let slot = &mut self.slots[self.free.pop()? as usize];
         slot.sent_at = Some(now);
@@ -50,7 +51,7 @@ impl Requester {
         Some(slot.number)
     }
 
-    /// The Interest of this number was answered; tells how long it took, or `None` where it is not
+    /// Records the answer to an Interest. Returns its round-trip time, or `None` if it is not
     /// outstanding.
     pub fn answered(&mut self, now: Time, number: u64) -> Option<Duration> {
         let window = self.slots.len() as u64;
@@ -68,7 +69,7 @@ impl Requester {
         Some(now.since(sent_at))
     }
 
-    /// Gives up what has been outstanding for `patience`; returns how many.
+    /// Drops the Interests that have been outstanding for `patience`. Returns their number.
     pub fn give_up(&mut self, now: Time, patience: Duration) -> u64 {
         let mut lost = 0;
         while let Some(oldest) = self.sent.pop_front() {
