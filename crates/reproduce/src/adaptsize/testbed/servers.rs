@@ -97,7 +97,7 @@ impl Server {
                 Ok(Server { port, pid, admin: Some(admin), trimmer: None })
             }
             System::Varnish => {
-                let file = site.write(&format!("varnish-{port}.vcl"), &varnish(origin))?;
+                let file = site.write(&format!("varnish-{port}.vcl"), varnish(origin))?;
                 let directory = site.path(&format!("varnish-{port}"));
                 let (listen, memory) = (format!("127.0.0.1:{port}"), format!("malloc,{capacity}b"));
                 let words = ["-F", "-f", &file, "-a", &listen, "-s", &memory, "-n", &directory];
