@@ -75,7 +75,7 @@ pub(super) fn node(socket: &str, up: Option<&Route>, ndn: &str, http: &str) -> S
 mod tests {
     use super::*;
 
-    /// The fear: "as packaged" is something else than what the package has.
+    /// Failure: "as packaged" is something else than what the package has.
     #[test]
     fn a_tuned_program_is_called_packaged() {
         let here = Path::new("/here");
@@ -90,7 +90,7 @@ mod tests {
         );
     }
 
-    /// The fear: a configuration that the node refuses is found out when fifty namespaces stand.
+    /// Failure: a configuration that the node refuses is found out when fifty namespaces stand.
     #[test]
     fn a_node_does_not_read_its_configuration() {
         let far = "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nmemory = \"1GiB\"\nsecret = \"/here/secret\"\n";

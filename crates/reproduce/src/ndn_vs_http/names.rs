@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::Unwatched;
 
-    /// The fear: Interests miss, and misses are measured.
+    /// Failure: Interests miss, and misses are measured.
     #[test]
     fn something_else_than_hits_is_measured() {
         let names = measure(100, 2, 1, &Unwatched).unwrap();

@@ -314,7 +314,7 @@ mod tests {
     use super::super::tree::{Network, Shape};
     use super::*;
 
-    /// The fear: what is simulated is another network than the one that is measured.
+    /// Failure: what is simulated is another network than the one that is measured.
     #[test]
     fn the_simulated_link_is_not_the_measured_one() {
         let rate = Some("100Mbps".parse().unwrap());

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The fear: a cache that answers errors quickly, or cuts bodies off, is taken for a good one.
+    /// Failure: a cache that answers errors quickly, or cuts bodies off, is taken for a good one.
     #[test]
     fn a_load_that_went_wrong_counts() {
         let good = json!({
