@@ -95,9 +95,7 @@ fn a_reload_is_not_answered_with_what_was_asked_for_before_it() {
     let after: Vec<_> = [None, Some("no-cache"), Some("max-age=0")].map(|wish| ask(&node, wish)).into();
     node.await_figure("collapsed", 3);
     gate.open();
-    let plain = plain.join().unwrap();
-    eprintln!("plain {}", plain.text());
-    assert_eq!(plain.status, 200);
+    assert_eq!(plain.join().unwrap().status, 200);
     let reloaded = reload.join().unwrap().text();
     for client in after {
         assert_eq!(client.join().unwrap().text(), reloaded);
