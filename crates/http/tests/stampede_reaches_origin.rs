@@ -41,7 +41,7 @@ fn head(status: u16, fields: Fields<'_>) -> ResponseHead {
     ResponseHead { status: StatusCode::from_u16(status).unwrap(), version: Version::HTTP_11, headers: headers(fields) }
 }
 
-/// Returns true if a request is forwarded that has waited in vain since this moment.
+/// Returns true if a request is forwarded that began to wait at this moment and got no answer.
 fn is_forwarded(stage: &mut Stage, request: &Request) -> bool {
     let mut other = Stage::new();
     other.now = stage.now;
