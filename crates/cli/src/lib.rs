@@ -43,20 +43,35 @@ mod trace;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
+use larder_forwarder::strategy::StrategyRegistry;
+use larder_policy::Registry;
 use std::process::ExitCode;
 
 /// The parts that outside code can add to the program.
 ///
-/// It has no members yet: the commands still use the built-in policies and strategies. A member is
-/// added for each kind of part that can be registered.
-#[derive(Clone, Debug, Default)]
+/// Every command, configuration file, scenario and management command knows them by their names.
+/// `examples/custom_larder.rs` of this crate is such a program.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Registries {}
+pub struct Registries {
+    /// Cache policies.
+    pub policies: Registry,
+    /// Forwarding strategies.
+    pub strategies: StrategyRegistry,
+}
 
 impl Registries {
     /// Returns the registries of the program `larder`.
     pub fn builtin() -> Registries {
-        Registries::default()
+        Registries { policies: Registry::builtin(), strategies: StrategyRegistry::builtin() }
+    }
+
+    /// Makes them the registries of the process.
+    fn install(self) -> Result<(), Failure> {
+        let read_before =
+            |what| Failure::runtime(format!("{what} were read before larder_cli::run: call it first in main"));
+        self.policies.install().map_err(|_| read_before("policies"))?;
+        self.strategies.install().map_err(|_| read_before("strategies"))
     }
 }
 
@@ -95,10 +110,12 @@ enum Command {
 /// Runs the command that the process's arguments name, and returns its exit status. A failure is
 /// printed to standard error.
 ///
-/// It is called first in `main`, while the process has one thread: some commands set options of the
-/// allocator.
+/// Call it first in `main`, while the process has one thread: some commands set options of the
+/// allocator, and the registries become those of the process.
 pub fn run(registries: Registries) -> ExitCode {
-    let Registries {} = registries;
+    if let Err(failure) = registries.install() {
+        return fail(&failure);
+    }
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command.unwrap_or(Command::Run(run::RunArgs::default())),
         Err(error) if !error.use_stderr() => error.exit(),
