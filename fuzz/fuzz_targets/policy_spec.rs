@@ -1,6 +1,6 @@
-//! Policy specs: any text parses or is refused with its place; what parses prints back to itself,
-//! builds within a small memory, and keeps its capacity over any requests. The input is a spec, a
-//! newline, and three bytes a request.
+//! Policy specs: any text parses or is refused with a byte offset. A parsed spec prints text that
+//! parses to the same spec, builds an engine within little memory, and the engine keeps its
+//! invariants over any requests. The input is a spec, a newline, and three bytes for each request.
 #![no_main]
 
 use larder_policy::{Engine, Spec};
@@ -50,6 +50,7 @@ fn replayed(mut engine: Engine, requests: &[u8]) {
         while let Some(job) = engine.job() {
             engine.complete(job.run());
         }
+        engine.check_invariants();
         assert!(engine.used().bytes() <= CAPACITY_BYTES);
         assert_eq!(engine.len(), stored.len());
     }

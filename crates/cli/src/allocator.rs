@@ -79,7 +79,7 @@ pub fn give_back_at_once() {
 mod tests {
     use super::*;
 
-    /// The fear: a block that is not where its type may stand.
+    /// Failure: a block that is not where its type may stand.
     #[test]
     fn blocks_are_aligned_as_they_were_asked_for() {
         let sizes = (1..600).chain((600..200_000).step_by(997));
@@ -103,7 +103,7 @@ mod tests {
         }
     }
 
-    /// The fear: another version has another option under this number.
+    /// Failure: another version has another option under this number.
     #[test]
     fn the_number_is_that_of_the_delay() {
         // SAFETY: it reads a number.

@@ -1,4 +1,4 @@
-//! The connection to a node that put, get and ping share, and how its errors end a command.
+//! The connection to a node that put, get and ping share, and the failures for its errors.
 
 use crate::failure::Failure;
 use larder_client::{Client, ClientError, Transport};
@@ -10,7 +10,7 @@ pub fn connect() -> Result<Client, Failure> {
     until_stopped(Client::connect())
 }
 
-/// Connects to the node of this configuration, by its Unix socket.
+/// Connects to the Unix socket of the node with this configuration.
 pub fn connect_to(config: &Config, path: &Path) -> Result<Client, Failure> {
     let path = path.display();
     match config.ndn.unix.as_ref().filter(|_| config.ndn.enabled) {
@@ -29,7 +29,7 @@ fn until_stopped(connected: Result<Client, ClientError>) -> Result<Client, Failu
     Ok(client)
 }
 
-/// The failure of a command whose connection broke.
+/// Returns the failure for a broken connection.
 pub fn broken(error: ClientError) -> Failure {
     Failure::runtime(error.to_string())
 }

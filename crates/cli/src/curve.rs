@@ -1,5 +1,5 @@
-//! `larder curve`: what policies would hit at many sizes, exactly or from a sample, over one
-//! reading of the trace.
+//! `larder curve`: computes the hit ratios of policies at many sizes, exactly or from a sample, in
+//! one reading of the trace.
 
 mod show;
 mod work;
@@ -18,64 +18,64 @@ use serde::Serialize;
 use std::path::PathBuf;
 use work::{Line, Lines};
 
-/// Sizes of one run: every policy but lru keeps a cache for each.
+/// The largest number of sizes in one run. Every policy except lru keeps a cache for each.
 const MAX_POINTS: usize = 200;
 
-/// The least of the sizes that `--points` chooses is the bytes of all objects ÷ this.
+/// The smallest size that `--points` chooses is the bytes of all objects divided by this.
 const POINTS_SPAN: f64 = 1_000.0;
 
-/// Objects that a bounded curve follows at least: each of the eight sets that tell the error has
-/// its share of them.
+/// The least number of objects that a bounded curve follows. Each of the eight sets that estimate
+/// the error has its share of them.
 const MIN_OBJECTS: i64 = 1_000;
 
 /// Draw the hit ratio of cache policies over the size of the cache
 ///
-/// LRU's is computed at all sizes at once; other policies run a cache for each size. With --sample,
-/// all look at a share of the objects only, chosen by a hash (SHARDS, miniature simulation), and
-/// state the error.
+/// LRU's curve is computed at all sizes at once. Other policies run one cache per size. With
+/// --sample, all of them follow only a share of the objects, chosen by a hash (SHARDS, miniature
+/// simulation), and state the error.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example: larder curve twitter.csv.zst --policy lru s3fifo --points 20 --sample 0.05 --svg curve.svg"
 )]
 pub struct CurveArgs {
-    /// The trace's file, plain or compressed with zstd, xz or gzip
+    /// Trace file, plain or compressed with zstd, xz or gzip
     trace: PathBuf,
 
     /// Policies, as `larder policies` lists them
     #[arg(long, short, value_name = "SPEC", num_args = 1.., default_value = "lru")]
     policy: Vec<String>,
 
-    /// Sizes: bytes (64MiB) or a share of the bytes of all the trace's objects (10%), which reads
+    /// Sizes: bytes (64MiB) or a share of the bytes of all objects of the trace (10%), which reads
     /// the trace twice
     #[arg(long, short, value_name = "SIZE", num_args = 1.., conflicts_with = "points")]
     size: Vec<String>,
 
-    /// How many sizes, from a thousandth of the bytes of all objects up to all: reads the trace
+    /// Number of sizes, from a thousandth of the bytes of all objects up to all; reads the trace
     /// twice
     #[arg(long, value_name = "N", default_value_t = 16)]
     points: usize,
 
-    /// Share of the objects to look at, 0.01 or 1%; the error is stated with 95 % of confidence
+    /// Share of the objects to follow, 0.01 or 1%; the error is stated with 95 % confidence
     #[arg(long, value_name = "RATE", default_value = "1")]
     sample: String,
 
-    /// Objects that lru's curve may follow, and as many again for the error: bounds the memory, the
-    /// share falls as there are more (fixed-size SHARDS)
+    /// The most objects that lru's curve follows, and as many again for the error: bounds the
+    /// memory by lowering the share as objects are added (fixed-size SHARDS)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(MIN_OBJECTS..))]
     objects: Option<u32>,
 
-    /// Seed of the sample and of every random choice
+    /// Seed of the sample and of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
     #[command(flatten)]
     layout: Layout,
 
-    /// Requests to read at most
+    /// Read at most this many requests
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
-    /// Print one JSON object a point instead of a table
+    /// Print one JSON object per point instead of a table
     #[arg(long)]
     json: bool,
 
@@ -83,7 +83,7 @@ pub struct CurveArgs {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 
-    /// Also draw the curves into this file
+    /// Also draw the curves into this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -93,20 +93,20 @@ pub struct CurveArgs {
 struct CurveRow {
     trace: String,
     policy: String,
-    /// Share of the objects that was looked at to the end.
+    /// Share of the objects that was followed to the end.
     sample: f64,
-    /// Of the whole trace.
+    /// Requests of the whole trace.
     requests: u64,
-    /// Of the capacity.
+    /// The unit of the capacity.
     unit: Unit,
     #[serde(flatten)]
     point: Point,
-    /// Requests of the trace ÷ seconds of processor time for this policy's whole curve and the
-    /// sampling, without reading the trace.
+    /// Requests of the trace divided by seconds of processor time for this policy's whole curve and
+    /// the sampling, without reading the trace.
     requests_per_second: f64,
 }
 
-/// Computes, and prints the points in the order of the arguments.
+/// Computes the points, and prints them in the order of the arguments.
 pub fn run(args: CurveArgs) -> Result<(), Failure> {
     // Before an hour's work, not after it.
     args.svg.as_deref().map_or(Ok(()), check_writable)?;

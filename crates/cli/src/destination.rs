@@ -1,9 +1,9 @@
-//! Where fetched bytes go: standard output, a device or a pipe as they come; a regular file only
-//! when it is whole.
+//! The destination of fetched bytes. Standard output, a device or a pipe receives them as they
+//! arrive. A regular file appears only when it is complete.
 //!
-//! A file is written under a temporary name beside it and renamed at the end, so that a half of it
-//! never bears its name, and two transfers to one name do not mix. Whatever ends the transfer early
-//! removes it.
+//! A file is written under a temporary name in the same directory and renamed at the end. So an
+//! incomplete file never has its name, and two transfers to one name do not mix. If the transfer
+//! ends early in any way, the temporary file is removed.
 
 use crate::failure::Failure;
 use crate::output::end_if_unread;
@@ -16,49 +16,48 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use tempfile::NamedTempFile;
 
-/// Bytes gathered before they are written: 32 segments.
+/// The size of a buffer, in bytes: 32 segments.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Gathered buffers that may wait for a slow disk or reader: 2 MB, a few milliseconds' worth at 5
-/// Gb/s.
+/// The most full buffers that wait for a slow disk or reader: 2 MB, a few milliseconds at 5 Gb/s.
 const WAITING_BUFFERS: usize = 8;
 
-/// Writes a file, which is whole when it appears.
+/// Writes a file, which appears only when it is complete.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let mut destination = Destination::open(Some(path))?;
     destination.write(text.as_bytes());
     destination.finish().map(drop)
 }
 
-/// Whether a file can be made at `path`, before the work whose result goes there; nothing is left
-/// of the trial.
+/// Checks that a file can be created at `path`, before the work that produces it. Leaves nothing
+/// behind.
 ///
 /// # Errors
-/// Where it cannot.
+/// If it cannot be created.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
-        // To open a pipe and close it again would tell its reader that this was all.
+        // Opening and closing a pipe would signal the end of the data to its reader.
         Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => Ok(()),
         _ => Destination::open(Some(path)).map(drop),
     }
 }
 
-/// Takes bytes in order. What comes beyond [`BUFFER_BYTES`] is written by a thread, for a file
-/// system takes as long to take bytes as a network to bring them.
+/// Writes bytes in order. A thread writes what exceeds [`BUFFER_BYTES`], because a file system
+/// takes as long to accept bytes as a network takes to deliver them.
 pub struct Destination {
     name: String,
-    /// What was not written yet, nor handed over.
+    /// Bytes that are neither written nor handed to the thread.
     buffer: Vec<u8>,
-    /// `None` once it failed.
+    /// `None` after it has failed.
     end: Option<End>,
     is_standard_output: bool,
     failed: Option<io::Error>,
 }
 
-/// The writing end.
+/// The file or stream that is written to.
 enum End {
     Here(Out),
     Thread(Writer),
@@ -66,7 +65,7 @@ enum End {
 
 enum Out {
     Stdout(io::Stdout),
-    /// A device or a pipe: nothing to rename there.
+    /// A device or a pipe, which is not renamed.
     Special(File),
     File {
         part: NamedTempFile,
@@ -92,13 +91,13 @@ impl Destination {
         Destination { name, buffer: Vec::new(), end: Some(End::Here(out)), is_standard_output, failed: None }
     }
 
-    /// Whether the bytes go to standard output.
+    /// Returns true if the bytes go to standard output.
     pub fn is_standard_output(&self) -> bool {
         self.is_standard_output
     }
 
-    /// The temporary file, until the destination is written to: for who must remove it when a
-    /// signal ends the program.
+    /// Returns the path of the temporary file, until the destination is written to. A signal
+    /// handler removes it.
     pub fn part(&self) -> Option<PathBuf> {
         match &self.end {
             Some(End::Here(Out::File { part, .. })) => Some(part.path().to_owned()),
@@ -106,7 +105,7 @@ impl Destination {
         }
     }
 
-    /// Takes the next bytes; [`Destination::check`] tells whether they could be written.
+    /// Appends bytes. [`Destination::check`] tells whether they could be written.
     pub fn write(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER_BYTES {
@@ -114,7 +113,7 @@ impl Destination {
         }
     }
 
-    /// Has the thread write what is gathered.
+    /// Hands the gathered bytes to the thread.
     fn hand_over(&mut self) {
         let writer = match self.end.take() {
             Some(End::Here(out)) => Writer::start(out),
@@ -127,7 +126,7 @@ impl Destination {
         }
     }
 
-    /// Whether everything could be written so far, as far as it is known.
+    /// Returns an error if a write is known to have failed.
     pub fn check(&mut self) -> Result<(), Failure> {
         match self.take_error() {
             Some(error) => Err(failure(&self.name, &error)),
@@ -135,12 +134,12 @@ impl Destination {
         }
     }
 
-    /// Why not everything could be written so far, for who says it in words of his own.
+    /// Returns the I/O error of a failed write, for a caller with its own message.
     pub fn take_error(&mut self) -> Option<io::Error> {
         self.failed.take()
     }
 
-    /// Everything is there: writes what is left, and gives the file its name, which is returned.
+    /// Writes the rest, gives the file its name, and returns that name.
     pub fn finish(mut self) -> Result<Option<PathBuf>, Failure> {
         self.check()?;
         let name = std::mem::take(&mut self.name);
@@ -165,8 +164,7 @@ impl Destination {
 }
 
 impl Drop for Destination {
-    /// The temporary file is removed by its owner: the thread must have ended before the process
-    /// does.
+    /// The owner removes the temporary file, so the thread must have ended before the process does.
     fn drop(&mut self) {
         if let Some(End::Thread(writer)) = self.end.take()
             && writer.has_temporary
@@ -193,7 +191,7 @@ impl Out {
     }
 }
 
-/// A thread that writes buffers in order, and gives them back.
+/// A thread that writes buffers in order, and returns them for reuse.
 struct Writer {
     full: SyncSender<Vec<u8>>,
     written: Receiver<Vec<u8>>,
@@ -210,7 +208,7 @@ impl Writer {
             for mut buffer in to_write {
                 out.write(&buffer)?;
                 buffer.clear();
-                // One more than there is use for is dropped.
+                // A surplus buffer is dropped.
                 let _ = give_back.try_send(buffer);
             }
             Ok(out)
@@ -219,18 +217,18 @@ impl Writer {
         Ok(Writer { full, written, thread, has_temporary })
     }
 
-    /// Hands over the buffer, and leaves an empty one in its place. Waits where the thread is far
+    /// Hands the buffer to the thread, and replaces it by an empty one. Waits if the thread is far
     /// behind.
     fn hand_over(self, buffer: &mut Vec<u8>) -> io::Result<Writer> {
         let empty = self.written.try_recv().unwrap_or_default();
         match self.full.send(std::mem::replace(buffer, empty)) {
             Ok(()) => Ok(self),
-            // It ended, so it failed.
+            // The thread has ended, so a write has failed.
             Err(_) => Err(self.join().err().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
         }
     }
 
-    /// Waits until all is written.
+    /// Waits until everything is written.
     fn join(self) -> io::Result<Out> {
         drop(self.full);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked")))
@@ -238,7 +236,7 @@ impl Writer {
 }
 
 fn open(path: &Path) -> io::Result<Out> {
-    // Through a symbolic link, the file that it points to is replaced, and not the link.
+    // If the path is a symbolic link, the file that it points to is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -255,7 +253,7 @@ fn open(path: &Path) -> io::Result<Out> {
     let part = tempfile::Builder::new()
         .prefix(&prefix)
         .suffix(".part")
-        // As any new file: the umask takes its share.
+        // The umask applies, as for any new file.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(directory)?;
     Ok(Out::File { part, path })

@@ -1,32 +1,32 @@
-//! How a command fails: one line, and an exit status.
+//! The failure of a command: one line, and an exit status.
 
 use std::fmt;
 
 /// A command that failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// One line that names the thing, the place and the way out.
+    /// One line that names the object, the place and the remedy.
     pub message: String,
-    /// The exit status: 2 for what was typed or configured wrong, 1 for what went wrong, 130 where
-    /// a signal ended it.
+    /// The exit status: 2 for wrong arguments or configuration, 1 for a failure at run time, 130 if
+    /// a signal ended the command.
     pub code: u8,
 }
 
-/// As shells give it to SIGINT.
+/// The exit status that shells report for SIGINT.
 const INTERRUPTED: u8 = 130;
 
 impl Failure {
-    /// What was typed, or a file that was named, is wrong: exit status 2.
+    /// Wrong arguments, or a wrong file that they name: exit status 2.
     pub fn usage(message: impl Into<String>) -> Self {
         Failure { message: message.into(), code: 2 }
     }
 
-    /// It went wrong: exit status 1.
+    /// A failure at run time: exit status 1.
     pub fn runtime(message: impl Into<String>) -> Self {
         Failure { message: message.into(), code: 1 }
     }
 
-    /// A signal ended it before it was done, which is as far as `what`: exit status 130.
+    /// A signal ended the command early; `what` is the progress: exit status 130.
     pub fn interrupted(what: &str) -> Self {
         Failure { message: format!("interrupted: {what}"), code: INTERRUPTED }
     }

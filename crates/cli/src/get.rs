@@ -1,4 +1,4 @@
-//! `larder get`: fetches a file.
+//! `larder get`: fetches a segmented object, or a single Data.
 
 use crate::connection::{broken, connect};
 use crate::destination::Destination;
@@ -14,23 +14,24 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Fetch what is served under a name
+/// Fetch the object that is served under a name
 ///
-/// Asks for the current version (RDR), then for its segments, checks every one of them, and writes
-/// them in order: the protocol of `larder put`, ndnputchunks, `ndnd put`, ndn6-file-server and
-/// NDNts. A single Data of that very name is fetched too.
+/// Discovers the current version (RDR), fetches and verifies every segment, and writes them in
+/// order. This is the protocol of `larder put`, ndnputchunks, `ndnd put`, ndn6-file-server and
+/// NDNts. A single Data of exactly this name is fetched too.
 #[derive(Args, Debug)]
 pub struct GetArgs {
-    /// Name of the object; with a version at its end, that version
+    /// Name of the object; if it ends in a version, that version
     name: Name,
 
-    /// Write to this file, which appears when it is whole; `-` or nothing is standard output
+    /// Write to this file, which appears only when it is complete; `-` or nothing is standard
+    /// output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Accept only what this Ed25519, ECDSA P-256 or RSA key signed (PEM), each segment or once for
-    /// all (`larder put --manifest`, for which NAME must have no version); otherwise only SHA-256
-    /// digests are checked
+    /// Accept only segments that this Ed25519, ECDSA P-256 or RSA key signed (PEM), each one or all
+    /// at once (`larder put --manifest`, for which NAME must have no version); otherwise only
+    /// SHA-256 digests are checked
     #[arg(long, value_name = "PUBLIC.pem")]
     trust: Option<PathBuf>,
 
@@ -38,7 +39,7 @@ pub struct GetArgs {
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_duration)]
     lifetime: Duration,
 
-    /// How often one Interest is sent again before the transfer fails
+    /// Retransmissions of one Interest before the transfer fails
     #[arg(long, value_name = "N", default_value_t = larder_transfer::limits::DEFAULT_RETRIES)]
     retries: u32,
 
@@ -46,16 +47,16 @@ pub struct GetArgs {
     #[arg(long, value_name = "SPEC", default_value_t)]
     congestion: CongestionSpec,
 
-    /// Send only at multiples of this, and whenever a Data or a Nack arrives: fewer wake-ups where
+    /// Send only at multiples of this time, and when a Data or a Nack arrives: fewer wake-ups when
     /// a rate paces
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     tick: Duration,
 
-    /// Fail where the object is larger
+    /// Fail if the object is larger
     #[arg(long, value_name = "SIZE", default_value = "1TiB")]
     max_size: ByteSize,
 
-    /// Fetch NAME/seg=0, 1, … without asking for a version
+    /// Fetch NAME/seg=0, 1, … without discovering a version
     #[arg(long)]
     exact: bool,
 
@@ -64,11 +65,12 @@ pub struct GetArgs {
     json: bool,
 }
 
-/// Fetches the object, or fails with the name of what is missing.
+/// Fetches the object. The error names the missing part.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
     let verifier = args.trust.as_ref().map(read_verifier).transpose()?;
     let mut client = connect()?;
-    // After the connection, which catches signals: a signal before would leave the temporary file.
+    // The connection comes first, because it catches signals. A signal before that would leave the
+    // temporary file behind.
     let mut destination = Destination::open(args.output.as_deref())?;
     if args.json && destination.is_standard_output() {
         return Err(Failure::usage("--json needs a file: with -o -, it would mix with the content"));
@@ -141,7 +143,7 @@ fn on_packet(now: Time, received: Received<'_>, fetcher: &mut Fetcher, destinati
     }
 }
 
-/// On standard error where that is a terminal, nowhere else.
+/// Returns a progress bar on standard error, which is hidden if that is not a terminal.
 fn progress_bar(json: bool) -> ProgressBar {
     if json {
         return ProgressBar::hidden();

@@ -1,5 +1,4 @@
-//! Signals to long work: it says in a line how far it came, where it would have ended without a
-//! word.
+//! Signals during long work. The command reports its progress in one line before it ends.
 
 use crate::failure::Failure;
 use crate::progress::Bar;
@@ -8,10 +7,10 @@ use signal_hook::iterator::Signals;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-/// Calls `on_signal` at each SIGINT and SIGTERM from now on, on a thread of its own.
+/// Calls `on_signal` at each SIGINT and SIGTERM from now on, in its own thread.
 ///
 /// # Errors
-/// Where signals cannot be caught.
+/// If signals cannot be caught.
 pub fn watch(on_signal: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let failed = |error| Failure::runtime(format!("signals cannot be caught: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
@@ -19,24 +18,24 @@ pub fn watch(on_signal: impl Fn() + Send + 'static) -> Result<(), Failure> {
     watch.spawn(move || signals.forever().for_each(|_| on_signal())).map(drop).map_err(failed)
 }
 
-/// Has a signal remove the temporary file `part` and end the program, since `name` is not whole.
+/// At a signal, removes the temporary file `part` of `name` and ends the program.
 ///
 /// # Errors
-/// Where signals cannot be caught.
+/// If signals cannot be caught.
 pub fn give_up(part: PathBuf, name: String) -> Result<(), Failure> {
     watch(move || {
-        // It is gone where the work ended at this moment.
+        // The file is already gone if the work has just ended.
         let _ = std::fs::remove_file(&part);
         if std::io::stderr().is_terminal() {
-            // Below the bar.
+            // The line starts below the bar.
             eprintln!();
         }
         exit(&format!("{name} is not written"))
     })
 }
 
-/// Ends the program, which is as far as `what`, whatever its other threads do: what they keep is
-/// written in whole lines, or cut off by who reads it.
+/// Ends the program and reports `what` was reached, without waiting for other threads. The rows
+/// that they keep are whole lines, and readers ignore a line that is cut off.
 pub fn end(bar: &Bar, what: &str) -> ! {
     bar.clear();
     exit(what)

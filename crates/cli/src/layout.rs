@@ -1,5 +1,4 @@
-//! How the lines or records of a trace's file are read: the arguments that every reader of traces
-//! takes.
+//! The arguments that say how a trace file is read. Every command that reads traces has them.
 
 use crate::failure::Failure;
 use clap::Args;
@@ -7,16 +6,16 @@ use larder_replay::{ColumnNames, Format, Trace};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// As typed; nothing where the file tells.
+/// The arguments; empty if the file itself tells its layout.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
-    /// Format of the trace: columns, web-log, arc, oracle-general, twitter or numbers; told by the
-    /// name and the content otherwise
+    /// Format of the trace: columns, web-log, arc, oracle-general, twitter or numbers [default:
+    /// from name and content]
     #[arg(long)]
     format: Option<String>,
 
-    /// Columns of a text trace, by their names in its first line or their numbers from 1: id=key,
-    /// and time= and size= where it has them
+    /// Columns of a text trace, as names from its first line or numbers from 1: id=key, and time=
+    /// and size= if it has them
     #[arg(long, value_name = "time=…,id=…,size=…", conflicts_with = "format")]
     columns: Option<String>,
 }
@@ -25,7 +24,7 @@ impl Layout {
     /// Opens the trace at `path`.
     ///
     /// # Errors
-    /// Where the arguments name no layout, or the file cannot be read or told.
+    /// If the arguments name no layout, or the file cannot be read or recognised.
     pub fn open(&self, path: &Path) -> Result<Trace, Failure> {
         let trace = match &self.columns {
             Some(columns) => Trace::open_columns(path, columns.parse::<ColumnNames>().map_err(Failure::usage)?),

@@ -1,4 +1,4 @@
-//! `larder origin`: the origin of a testbed, an HTTP server that makes any object of any size on
+//! `larder origin`: an HTTP server for testbeds that serves any object of any size, generated on
 //! the fly.
 
 use crate::failure::Failure;
@@ -7,17 +7,17 @@ use clap::Args;
 use larder_node::http::OriginServer;
 use std::net::SocketAddr;
 
-/// Serve objects of any size, made on the fly, until interrupted: the origin of a testbed
+/// Serve generated objects of any size until interrupted: the origin server of a testbed
 ///
-/// GET /1MiB, /64KiB/any/name, /10000?max-age=5: the path names the size, options say how it may be
-/// cached; / lists them.
+/// GET /1MiB, /64KiB/any/name, /10000?max-age=5: the path is the size, options control caching, and
+/// / lists them.
 #[derive(Args, Debug)]
 pub struct OriginArgs {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 selects a free one
     #[arg(long, default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
 
-    /// Threads that serve
+    /// Number of threads
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 }

@@ -11,7 +11,7 @@ macro_rules! line {
 }
 pub(crate) use line;
 
-/// See [`line!`]. A full disk is a failure, but see [`end_if_unread`].
+/// Prints a line; see [`line!`]. A full disk is a failure; for a closed pipe see [`end_if_unread`].
 pub fn print_line(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) else { return };
@@ -20,8 +20,7 @@ pub fn print_line(text: fmt::Arguments<'_>) {
     std::process::exit(1);
 }
 
-/// A reader of standard output that has seen enough, such as `head`, ends the command, and is no
-/// failure.
+/// Ends the command with success if the reader of standard output, such as `head`, has closed it.
 pub fn end_if_unread(error: &io::Error) {
     if error.kind() == io::ErrorKind::BrokenPipe {
         std::process::exit(0);

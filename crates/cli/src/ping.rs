@@ -1,4 +1,4 @@
-//! `larder ping`: asks a ping server and times the answers, as ndnping does.
+//! `larder ping`: sends Interests to a ping server and measures round trips, as ndnping does.
 
 use crate::connection::{broken, connect};
 use crate::failure::Failure;
@@ -10,19 +10,19 @@ use larder_units::{Stream, Time, parse_duration};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The shortest interval: a thousand pings a second are a load test.
+/// The shortest interval. A thousand pings a second would be a load test.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Time the way to a ping server and back
+/// Measure the round-trip time to a ping server
 ///
-/// Asks for PREFIX/ping/NUMBER, with a number that counts up from a random one: for
-/// `larder ping-server` and ndnpingserver. The exit status is 1 where an answer was missing.
+/// Requests PREFIX/ping/NUMBER, with a number that counts up from a random one, from `larder
+/// ping-server` or ndnpingserver. The exit status is 1 if an answer is missing.
 #[derive(Args, Debug)]
 pub struct PingArgs {
     /// The prefix of the server
     prefix: Name,
 
-    /// How many pings; otherwise until interrupted
+    /// Number of pings [default: until interrupted]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
@@ -30,7 +30,7 @@ pub struct PingArgs {
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     interval: Duration,
 
-    /// How long to wait for an answer (InterestLifetime)
+    /// Time to wait for an answer (InterestLifetime)
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_duration)]
     lifetime: Duration,
 }
@@ -48,7 +48,7 @@ pub fn run(args: PingArgs) -> Result<(), Failure> {
         pings.expire(client.now());
         pings.send_due(&mut client, &mut random);
         if !pings.go_on() {
-            // The last one's time is over: nothing is left to wait for.
+            // The last ping has timed out, so nothing is outstanding.
             break;
         }
         client.receive(pings.next_event(), |now, received, _| pings.on_packet(now, &received)).map_err(broken)?;
@@ -56,13 +56,13 @@ pub fn run(args: PingArgs) -> Result<(), Failure> {
     pings.report(client.now());
     match pings.sent - pings.received {
         0 => Ok(()),
-        // The last one's answer may just have been on its way when the signal came.
+        // The answer to the last ping may have been on its way when the signal came.
         1 if client.interrupted() && pings.waiting.len() == 1 => Ok(()),
         lost => Err(Failure::runtime(format!("{lost} of {} pings were not answered", pings.sent))),
     }
 }
 
-/// The pings sent, and what became of them.
+/// The pings that were sent, and their results.
 struct Pings<'a> {
     args: &'a PingArgs,
     prefix: Name,

@@ -1,4 +1,4 @@
-//! `larder ping-server`: answers pings, as ndnpingserver does.
+//! `larder ping-server`: answers Interests of ping clients, as ndnpingserver does.
 
 use crate::connection::{broken, connect};
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `larder policies`: the registry.
+//! `larder policies`: prints the registry of policies.
 
 use crate::failure::Failure;
 use crate::output::line;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// List the cache policies and their parameters
 #[derive(Args, Debug)]
 pub struct PoliciesArgs {
-    /// Policies to tell of [default: all]
+    /// Names of policies [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Print one JSON array instead of text
@@ -25,7 +25,7 @@ pub fn run(args: PoliciesArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Those with these names, or all.
+/// Returns the entries with these names, or all.
 fn entries(names: &[String]) -> Result<Vec<&'static PolicyEntry>, Failure> {
     if names.is_empty() {
         return Ok(registry().iter().collect());
@@ -91,10 +91,10 @@ fn as_text(entries: &[&PolicyEntry]) -> String {
     text
 }
 
-/// Columns of the text.
+/// The width of the text in columns.
 const WIDTH: usize = 100;
 
-/// The paragraph's lines, `indent` columns in, the later ones four more.
+/// Wraps a paragraph. Its first line is indented by `indent` columns, the others by four more.
 fn wrapped(indent: usize, paragraph: &str) -> String {
     let mut lines = " ".repeat(indent);
     let mut column = indent;

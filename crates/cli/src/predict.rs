@@ -1,4 +1,4 @@
-//! `larder predict`: what the models say that a cache would hit, beside what a replay hits.
+//! `larder predict`: prints the hit ratios that models predict, beside those of a replay.
 
 mod args;
 mod rows;
@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use rows::PredictionRow;
 use traffic::Traffic;
 
-/// Predicts, and prints the rows.
+/// Computes the predictions, and prints the rows.
 pub fn run(args: PredictArgs) -> Result<(), Failure> {
     let rows = rows::rows(&args, &Traffic::new(&args)?)?;
     if args.json {

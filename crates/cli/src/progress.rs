@@ -1,26 +1,27 @@
-//! How far long work is, on standard error: a bar where that is a terminal; elsewhere (cron, CI,
-//! `nohup`) a plain line now and then.
+//! The progress of long work on standard error: a bar on a terminal, otherwise (cron, CI, `nohup`)
+//! an occasional line.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The first line comes after so long, and the next ones are as far apart: short work says nothing.
+/// The time before the first line, and the first interval between lines. Short work prints nothing.
 const LEAST_APART: Duration = Duration::from_secs(60);
 
-/// Later they are a tenth of what has passed apart: an hour's work says some thirty lines.
+/// Later, the interval is this share of the elapsed time: one hour of work prints about thirty
+/// lines.
 const PARTS: u32 = 10;
 
-/// Work of so many units, in the making; any thread may move it.
+/// The progress of work with a known number of units. Any thread may advance it.
 pub struct Bar {
     bar: ProgressBar,
-    /// Where there is no terminal to draw a bar on.
+    /// The lines for a standard error that is not a terminal.
     lines: Option<Mutex<Lines>>,
 }
 
 impl Bar {
-    /// Work of so many units.
+    /// Starts with this many units.
     pub fn new(units: u64) -> Bar {
         let (target, lines) = match io::stderr().is_terminal() {
             true => (ProgressDrawTarget::stderr(), None),
@@ -31,47 +32,47 @@ impl Bar {
         Bar { bar: ProgressBar::with_draw_target(Some(units.max(1)), target).with_style(style), lines }
     }
 
-    /// Other work begins, of so many units. Lines are due as before.
+    /// Starts other work of this many units. The schedule of lines stays.
     pub fn begin(&self, what: &str, units: u64) {
         self.bar.reset();
         self.bar.set_length(units.max(1));
         self.bar.set_message(what.to_owned());
     }
 
-    /// What goes on.
+    /// Sets the message.
     pub fn set_message(&self, what: String) {
         self.bar.set_message(what);
     }
 
-    /// There is more to do than was foreseen.
+    /// Adds units.
     pub fn add(&self, units: u64) {
         self.bar.inc_length(units);
     }
 
-    /// So much more is done.
+    /// Adds finished units.
     pub fn advance(&self, units: u64) {
         self.bar.inc(units);
         self.say_if_due();
     }
 
-    /// So much is done in all.
+    /// Sets the finished units.
     pub fn set_position(&self, units: u64) {
         self.bar.set_position(units);
         self.say_if_due();
     }
 
-    /// A line on standard error.
+    /// Prints a line to standard error.
     pub fn say(&self, text: &str) {
         self.bar.suspend(|| eprintln!("larder: {text}"));
     }
 
-    /// What the bar says: the message, and how much is done.
+    /// Returns the message and the finished share, as the bar shows them.
     pub fn said(&self) -> String {
         let all = self.bar.length().unwrap_or(1);
         format!("{:.0} % of {}", percent(self.bar.position(), all), self.bar.message())
     }
 
-    /// Takes the bar away, for good.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -96,7 +97,7 @@ fn percent(done: u64, all: u64) -> f64 {
     (100.0 * done as f64 / all as f64).min(100.0)
 }
 
-/// Without the time left where nobody can say yet.
+/// The time left is omitted while it is unknown.
 fn line(what: &str, done: u64, all: u64, left: Duration) -> String {
     let percent = percent(done, all);
     match left.is_zero() {
@@ -105,7 +106,7 @@ fn line(what: &str, done: u64, all: u64, left: Duration) -> String {
     }
 }
 
-/// When lines are due.
+/// The schedule of lines.
 struct Lines {
     begun: Instant,
     next: Instant,

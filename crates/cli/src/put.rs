@@ -1,4 +1,4 @@
-//! `larder put`: serves a file.
+//! `larder put`: serves a file as a segmented object.
 
 use crate::connection::{broken, connect};
 use crate::failure::Failure;
@@ -17,28 +17,28 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Serve a file under a name, until interrupted
 ///
-/// Consumers ask for NAME/32=metadata to learn the version, then for NAME/v=N/seg=0, 1, … (RDR;
-/// what ndncatchunks, ndnget and `ndnd cat` do). A file that changes while it is served ends the
-/// command: no consumer gets a mixture.
+/// Consumers request NAME/32=metadata to learn the version, then NAME/v=N/seg=0, 1, … (RDR, as
+/// ndncatchunks, ndnget and `ndnd cat` do). If the file changes while it is served, the command
+/// ends, so that no consumer receives a mixture.
 #[derive(Args, Debug)]
 pub struct PutArgs {
     /// Name of the object, such as /home/video
     name: Name,
 
-    /// The file; `-` is standard input, which is kept in a temporary file
+    /// The file; `-` is standard input, which is copied to a temporary file
     file: PathBuf,
 
-    /// Bytes of content in a segment; otherwise 800 less than the largest packet
+    /// Bytes of content per segment [default: 800 less than the largest packet]
     #[arg(long, value_name = "SIZE")]
     segment_size: Option<ByteSize>,
 
-    /// The largest packet that every node on the way takes: as its `[ndn] largest_packet`, up to
-    /// 64KiB. Fewer and larger packets are less work, but other NDN software takes none beyond 8800
-    /// bytes
+    /// The largest packet that every node on the path accepts, up to 64KiB: its `[ndn]
+    /// largest_packet`. Fewer and larger packets cost less work, but other NDN software accepts at
+    /// most 8800 bytes
     #[arg(long, value_name = "SIZE", default_value = "8800", value_parser = largest_packet)]
     largest_packet: usize,
 
-    /// Version number; otherwise milliseconds since 1970
+    /// Version number [default: milliseconds since 1970]
     #[arg(long, value_name = "N")]
     version: Option<u64>,
 
@@ -51,12 +51,12 @@ pub struct PutArgs {
     #[arg(long, value_name = "KEY.pem")]
     key: Option<PathBuf>,
 
-    /// Name of the key in the packets; otherwise NAME/KEY/larder
+    /// Name of the key in the packets [default: NAME/KEY/larder]
     #[arg(long, value_name = "NAME", requires = "key")]
     key_name: Option<Name>,
 
-    /// Sign once for the whole file: the segments carry digests, and the signed metadata leads to a
-    /// manifest of them, which `larder get --trust` checks. The file is read once at the beginning
+    /// Sign once for the whole file: segments carry digests, and the signed metadata leads to a
+    /// manifest of them, which `larder get --trust` checks. The file is read once at the start
     #[arg(long, requires = "key")]
     manifest: bool,
 
@@ -96,7 +96,7 @@ fn publisher(args: &PutArgs) -> Result<Publisher<OpenFile>, Failure> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     });
-    // A size beyond every packet is beyond usize where that is small: the publisher says what fits.
+    // A size that does not fit usize is larger than every packet. The publisher reports the limit.
     let segment_bytes = match args.segment_size {
         Some(size) => usize::try_from(size.bytes()).unwrap_or(usize::MAX),
         None => args.largest_packet - limits::SEGMENT_OVERHEAD_BYTES,
@@ -125,7 +125,7 @@ fn open(path: &Path) -> Result<File, Failure> {
     let failed =
         |error: io::Error| Failure::runtime(format!("cannot read {}: {}", path.display(), system_message(&error)));
     if path == Path::new("-") {
-        // Segments are read again and again, standard input only once.
+        // Segments are read many times, but standard input only once.
         let mut spool = tempfile::tempfile().map_err(failed)?;
         io::copy(&mut io::stdin().lock(), &mut spool).map_err(failed)?;
         return Ok(spool);
@@ -150,7 +150,7 @@ fn signer(args: &PutArgs) -> Result<Box<dyn Signer>, Failure> {
     signer_from_pem(&text, key_name, &SystemRandom::new()).map_err(|error| wrong(&error))
 }
 
-/// An open file: a file put in its place by a rename leaves it as it is.
+/// An open file. A rename that puts another file in its place does not change it.
 struct OpenFile(File);
 
 impl Source for OpenFile {

@@ -1,9 +1,10 @@
-//! `larder replay`: traces through the policies, and a table of what they hit.
+//! `larder replay`: replays traces through policies and prints a table of hit ratios.
 //!
 //! Every policy runs at every size with every seed over every trace. A trace is read once for all
-//! of them (once more where sizes are shares of it, or a policy knows it ahead). With `--resume`,
-//! what an earlier run has finished is not computed again, and the rest in groups of rows with a
-//! reading each, since the rows of one reading are all finished at its end.
+//! of them. It is read once more if a size is a share of it, or if a policy needs to know the
+//! future. With `--resume`, rows that an earlier run has finished are not computed again. The other
+//! rows are computed in groups, with one reading of the trace for each group, because all rows of a
+//! reading finish at its end.
 
 mod figure;
 mod finished;
@@ -34,30 +35,30 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::available_parallelism;
 use workers::Cache;
 
-/// Rows of one run: the caches of one trace stay in memory until it ends.
+/// The largest number of rows in one run. The caches of one trace stay in memory until it ends.
 const MAX_ROWS: usize = 1_000;
 
-/// Rows of one reading at least where they are kept as they are finished: few are lost by a kill. A
-/// reading of a compressed trace costs as much as two or three rows of a quick policy, so such a
+/// The least number of rows in one reading when rows are kept as they finish, so that a kill loses
+/// few. Reading a compressed trace costs as much as two or three rows of a quick policy, so such a
 /// sweep takes up to two fifths more processor time.
 const KEPT_AT_ONCE: usize = 8;
 
-/// Replay traces through cache policies and print what they hit
+/// Replay traces through cache policies and print their hit ratios
 ///
-/// Every policy runs at every size with every seed, all over one reading of each trace; rows share
-/// the processor's cores.
+/// Every policy runs at every size with every seed. One reading of each trace serves all rows, and
+/// the rows share the processor's cores.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder replay twitter.csv.zst --policy lru 'filter(theta=2)+fifo' --size 50MiB 10%")]
 pub struct ReplayArgs {
-    /// The traces' files, plain or compressed with zstd, xz or gzip
+    /// Trace files, plain or compressed with zstd, xz or gzip
     #[arg(required = true)]
     trace: Vec<PathBuf>,
 
-    /// Policies, as `larder policies` lists them: left stages admit, the last evicts
+    /// Policies, as `larder policies` lists them: the first stages admit, the last evicts
     #[arg(long, short, value_name = "SPEC", num_args = 1.., required = true)]
     policy: Vec<String>,
 
-    /// Capacities: bytes (64MiB) or a share of the bytes of all the trace's objects (10%), which
+    /// Capacities: bytes (64MiB) or a share of the bytes of all objects of the trace (10%), which
     /// reads the trace twice
     #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true, allow_negative_numbers = true)]
     size: Vec<String>,
@@ -65,19 +66,19 @@ pub struct ReplayArgs {
     #[command(flatten)]
     layout: Layout,
 
-    /// Seeds of every random choice, a run each: 7, or from 1 to 5 as 1..5
+    /// Seeds of all random choices, one run for each: 7, or from 1 to 5 as 1..5
     #[arg(long, visible_alias = "seeds", value_name = "SEED", num_args = 1.., default_value = "1")]
     seed: Vec<String>,
 
-    /// Store without asking the policy while there is free room, as the node's caches do
+    /// Store without asking the policy while there is free space, as the node's caches do
     #[arg(long)]
     fill: bool,
 
-    /// Requests of each trace to replay at most
+    /// Replay at most this many requests of each trace
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
-    /// Print one JSON object a row instead of a table
+    /// Print one JSON object per row instead of a table
     #[arg(long)]
     json: bool,
 
@@ -85,12 +86,12 @@ pub struct ReplayArgs {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 
-    /// Also draw the hit ratios over the size into this file
+    /// Also draw the hit ratios over the size into this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Keep finished rows in this file (JSON lines), eight or more a reading of the trace, and
-    /// compute only those that it does not have
+    /// Keep finished rows in this file (JSON lines) and compute only the missing ones, at least
+    /// eight per reading of the trace
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 }
@@ -98,21 +99,21 @@ pub struct ReplayArgs {
 /// Replays, and prints the rows in the order of the arguments.
 pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     let (json, csv, svg) = (args.json, args.csv, args.svg.clone());
-    // Before an hour's work, not after it.
+    // A file that cannot be written is reported before the work, not after it.
     svg.as_deref().map_or(Ok(()), check_writable)?;
     if csv {
         show::csv_header();
     }
-    let course = Arc::new(Course::new());
-    let (watched, keeps) = (course.clone(), args.resume.is_some());
+    let status = Arc::new(SweepStatus::new());
+    let (watched, keeps) = (status.clone(), args.resume.is_some());
     interruption::watch(move || interruption::end(&watched.bar, &watched.said(keeps)))?;
-    // Programs get the rows of a trace when it is done, people the table at the end.
-    let swept = sweep(&args, &course, |rows| match (json, csv) {
+    // JSON and CSV rows are printed when their trace is done, the table at the end.
+    let swept = sweep(&args, &status, |rows| match (json, csv) {
         (true, _) => show::json(rows),
         (_, true) => show::csv(rows),
         _ => Ok(()),
     });
-    course.bar.clear();
+    status.bar.clear();
     let rows = swept?;
     if !json && !csv {
         show::table(&rows);
@@ -120,26 +121,27 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     svg.map_or(Ok(()), |path| figure::write(&rows, &path))
 }
 
-/// How far a sweep is.
-struct Course {
+/// The progress of a sweep.
+struct SweepStatus {
     bar: Arc<Bar>,
     rows: AtomicUsize,
     finished: AtomicUsize,
 }
 
-impl Course {
-    fn new() -> Course {
-        Course { bar: Arc::new(Bar::new(0)), rows: AtomicUsize::new(0), finished: AtomicUsize::new(0) }
+impl SweepStatus {
+    fn new() -> SweepStatus {
+        SweepStatus { bar: Arc::new(Bar::new(0)), rows: AtomicUsize::new(0), finished: AtomicUsize::new(0) }
     }
 
-    /// For who has interrupted it, and `keeps` finished rows or does not.
+    /// Describes the progress, for the message after an interruption. `keeps` says whether finished
+    /// rows are kept.
     fn said(&self, keeps: bool) -> String {
         let way_on = if keeps { "go on with the same --resume" } else { "--resume FILE keeps those that are" };
         format!("{} of {} rows finished; {way_on}", self.finished.load(Relaxed), self.rows.load(Relaxed))
     }
 }
 
-/// What `args` ask for, checked.
+/// The checked arguments.
 struct Plan {
     specs: Vec<Spec>,
     sizes: Vec<Size>,
@@ -149,17 +151,18 @@ struct Plan {
     limit: Option<u64>,
 }
 
-/// One row to be.
+/// The parameters of one row.
 struct Cell<'a> {
     spec: &'a Spec,
     size: Size,
     seed: u64,
 }
 
-/// All rows, in the order of the arguments; `done` gets those of each trace as soon as it is done.
+/// Returns all rows, in the order of the arguments. Calls `done` with the rows of each trace as
+/// soon as the trace is done.
 fn sweep(
     args: &ReplayArgs,
-    course: &Course,
+    status: &SweepStatus,
     mut done: impl FnMut(&[Row]) -> Result<(), Failure>,
 ) -> Result<Vec<Row>, Failure> {
     let plan = Plan::new(args)?;
@@ -181,13 +184,13 @@ fn sweep(
         });
     }
     let missing: usize = parts.iter().map(|part| part.missing().len()).sum();
-    course.rows.store(cells.len() * parts.len(), Relaxed);
-    course.finished.store(cells.len() * parts.len() - missing, Relaxed);
-    let progress = Progress::on(course.bar.clone());
+    status.rows.store(cells.len() * parts.len(), Relaxed);
+    status.finished.store(cells.len() * parts.len() - missing, Relaxed);
+    let progress = Progress::on(status.bar.clone());
     progress.add(parts.iter().map(|part| part.source.units(part.missing().len())).sum());
     let mut all = Vec::new();
     for mut part in parts {
-        part.complete(&plan, &cells, &mut finished, course, &progress)?;
+        part.complete(&plan, &cells, &mut finished, status, &progress)?;
         let rows: Vec<Row> = part.rows.into_iter().flatten().collect();
         done(&rows)?;
         all.extend(rows);
@@ -198,26 +201,26 @@ fn sweep(
 /// A trace of the sweep.
 struct Part<'a> {
     source: Source<'a>,
-    /// What each row is kept as, with the trace as it was before anything was read; empty where
-    /// none is kept.
+    /// The key under which each row is kept, with the identity of the trace before it was read.
+    /// Empty if rows are not kept.
     runs: Vec<Run>,
-    /// As far as they are known, a row a cell.
+    /// The known rows; one entry per cell.
     rows: Vec<Option<Row>>,
 }
 
 impl Part<'_> {
-    /// The places of the rows that are not known.
+    /// Returns the indices of the unknown rows.
     fn missing(&self) -> Vec<usize> {
         (0..self.rows.len()).filter(|place| self.rows[*place].is_none()).collect()
     }
 
-    /// Computes the missing rows, and keeps them as they are finished.
+    /// Computes the missing rows, and keeps each as it finishes.
     fn complete(
         &mut self,
         plan: &Plan,
         cells: &[Cell<'_>],
         finished: &mut Option<Finished>,
-        course: &Course,
+        status: &SweepStatus,
         progress: &Progress,
     ) -> Result<(), Failure> {
         let missing = self.missing();
@@ -240,7 +243,7 @@ impl Part<'_> {
                     finished.add(run, &row)?;
                 }
                 self.rows[place] = Some(row);
-                course.finished.fetch_add(1, Relaxed);
+                status.finished.fetch_add(1, Relaxed);
                 Ok(())
             };
             workers::replay(&self.source, caches.collect::<Result<_, _>>()?, progress, keep)?;
@@ -272,7 +275,7 @@ impl Plan {
         cells
     }
 
-    /// All that the row of `cell` depends on.
+    /// Returns everything that the row of `cell` depends on.
     fn run(&self, cell: &Cell<'_>, trace: &Identity) -> Run {
         Run {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -286,14 +289,13 @@ impl Plan {
         }
     }
 
-    /// Reads the trace where `cells` need to know it ahead.
+    /// Reads the trace if `cells` need its totals or its future.
     fn measure(&self, cells: &[&Cell<'_>], source: &Source<'_>, progress: &Progress) -> Result<Measured, Failure> {
         let check = |cell: &Cell<'_>, capacity| {
             Replay::foreseeing(cell.spec, capacity, 0, &Default::default()).map(drop).map_err(said)
         };
         let (absolute, shares): (Vec<&Cell<'_>>, Vec<_>) = cells.iter().partition(|cell| cell.size.bytes().is_some());
-        // What is wrong with a spec shows before the trace is read, where its capacity is known by
-        // then.
+        // A fault in a spec is reported before the trace is read, if its capacity is known by then.
         absolute.iter().try_for_each(|cell| check(cell, cell.size.capacity(None)?))?;
         let share = shares.first().map(|cell| cell.size.to_string());
         let offline = cells.iter().find(|cell| cell.spec.is_offline()).map(|cell| cell.spec.to_string());
@@ -302,7 +304,7 @@ impl Plan {
         Ok(measured)
     }
 
-    /// An empty cache for `cell`.
+    /// Returns an empty cache for `cell`.
     fn cache(&self, cell: &Cell<'_>, measured: &Measured) -> Result<Cache, Failure> {
         let capacity = cell.size.capacity(measured.survey.as_ref())?;
         let replay = match &measured.future {

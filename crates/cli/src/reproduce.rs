@@ -1,4 +1,5 @@
-//! `larder reproduce`: a paper's experiments, published beside measured.
+//! `larder reproduce`: runs a paper's experiments and prints published and measured figures side by
+//! side.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
@@ -15,34 +16,34 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Run a paper's experiments again, and print each published figure beside the measured one
 ///
-/// Writes report.html and claims.json into a directory, anew after each experiment, and the runs
-/// that are finished into rows.jsonl. Exits with 1 if a claim does not hold.
+/// Writes report.html and claims.json into a directory after each experiment, and finished runs
+/// into rows.jsonl. Exits with 1 if a claim does not hold.
 #[derive(Args, Debug)]
 #[command(after_help = papers())]
 pub struct ReproduceArgs {
     /// The paper's short name
     paper: String,
 
-    /// Catalogue and cache scaled down together: under a minute (the default)
+    /// Scale catalogue and cache down together: under a minute (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// The published conditions: by estimate, under an hour on two idle cores
+    /// Use the published conditions: about an hour or less on two idle cores
     #[arg(long)]
     full: bool,
 
-    /// Real servers on loopback, in the place of replays: adaptsize beside nginx and Varnish; two
-    /// to three minutes, with --full up to twenty
+    /// Run real servers on loopback instead of replays: adaptsize with nginx and Varnish; two to
+    /// three minutes, up to twenty with --full
     #[arg(long)]
     testbed: bool,
 
-    /// Directory of report.html, claims.json and rows.jsonl, made where there is none [default:
+    /// Directory for report.html, claims.json and rows.jsonl, created if missing [default:
     /// reproduce-PAPER, reproduce-PAPER-testbed]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Do not compute again what the last run of this very build into this directory left in
-    /// rows.jsonl: finished replays, simulations and downloads
+    /// Skip the replays, simulations and downloads that the last run of this build recorded in
+    /// rows.jsonl of this directory
     #[arg(long)]
     resume: bool,
 
@@ -54,12 +55,12 @@ pub struct ReproduceArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Directory of traces that stand beside the generated ones, for the papers that use some
+    /// Directory of traces to use in addition to the generated ones, for papers that support it
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
 
-    /// Experiments to run alone, as listed below; all where none is named. Their report takes the
-    /// place of a whole one in the same directory
+    /// Run only these experiments, as listed below; all if none is named. Their report replaces a
+    /// complete one in the same directory
     #[arg(long, value_name = "EXPERIMENT", num_args = 1..)]
     only: Vec<String>,
 }
@@ -98,15 +99,15 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let scale = if args.full { Scale::Full } else { Scale::Quick };
     let kind = if args.testbed { "-testbed" } else { "" };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
-    // Before an hour's work, not after it.
+    // A directory that cannot be written is reported before the work, not after it.
     std::fs::create_dir_all(&out).map_err(|error| Failure { code: 2, ..unwritable(&out, &error) })?;
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
     let request = Request { paper, scale, seed: args.seed, traces, testbed: args.testbed, only, rows: &rows };
-    let course = Arc::new(Course::of(&request, &out));
-    watch_signals(course.clone(), paper.builds_networks())?;
-    let reproduced = reproduce(&request, &*course).map_err(|error| course.unfinished(&error));
-    course.bar.clear();
+    let status = Arc::new(RunStatus::of(&request, &out));
+    watch_signals(status.clone(), paper.builds_networks())?;
+    let reproduced = reproduce(&request, &*status).map_err(|error| status.unfinished(&error));
+    status.bar.clear();
     let report = reproduced?;
     if args.json {
         line!("{}", report.claims_json());
@@ -117,12 +118,12 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     verdict(&report)
 }
 
-/// Ends this program at a signal. Where networks stand, which have to be taken down, only the
-/// second one does; the first asks for that.
-fn watch_signals(course: Arc<Course>, builds_networks: bool) -> Result<(), Failure> {
+/// Ends this program at a signal. If the paper builds networks, the first signal asks for their
+/// removal and the second one ends the program.
+fn watch_signals(status: Arc<RunStatus>, builds_networks: bool) -> Result<(), Failure> {
     interruption::watch(move || {
-        if course.stop.swap(true, Relaxed) || !builds_networks {
-            interruption::end(&course.bar, &course.said());
+        if status.stop.swap(true, Relaxed) || !builds_networks {
+            interruption::end(&status.bar, &status.said());
         }
     })
 }
@@ -160,34 +161,34 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     }
 }
 
-/// How far the experiments are, and where their report lies.
-struct Course {
+/// The progress of the experiments, and the directory of their report.
+struct RunStatus {
     bar: Bar,
     out: PathBuf,
     experiments: usize,
-    /// In the report.
+    /// Experiments that are in the report.
     finished: AtomicUsize,
-    /// By a signal.
+    /// Set by a signal.
     stop: AtomicBool,
 }
 
-impl Course {
-    fn of(request: &Request<'_>, out: &Path) -> Course {
+impl RunStatus {
+    fn of(request: &Request<'_>, out: &Path) -> RunStatus {
         let bar = Bar::new(1);
         bar.set_message(request.paper.name.to_owned());
         let (finished, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Course { bar, out: out.to_owned(), experiments: request.experiments().count(), finished, stop }
+        RunStatus { bar, out: out.to_owned(), experiments: request.experiments().count(), finished, stop }
     }
 
-    /// For who has interrupted it.
+    /// Describes the progress, for the message after an interruption.
     fn said(&self) -> String {
-        let Course { experiments, out, .. } = self;
+        let RunStatus { experiments, out, .. } = self;
         let (finished, out) = (self.finished.load(Relaxed), out.display());
         let now = self.bar.said();
         format!("{finished} of {experiments} experiments finished, {now}; go on with --resume ({out}/rows.jsonl)")
     }
 
-    /// Why it ended, and what there is of it.
+    /// Returns the failure for an error: its reason, and which results are kept.
     fn unfinished(&self, error: &Error) -> Failure {
         if self.stop.load(Relaxed) {
             return Failure::interrupted(&self.said());
@@ -203,7 +204,7 @@ impl Course {
     }
 }
 
-impl Watch for Course {
+impl Watch for RunStatus {
     fn begin(&self, what: &str, units: u64) {
         self.bar.begin(what, units);
     }

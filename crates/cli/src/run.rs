@@ -1,4 +1,4 @@
-//! `larder run`: the node.
+//! `larder run`: runs the node.
 
 use crate::failure::Failure;
 use crate::output::line;
@@ -10,8 +10,7 @@ use std::path::PathBuf;
 /// Run the node: NDN forwarder and HTTP cache
 #[derive(Args, Debug, Default)]
 pub struct RunArgs {
-    /// Configuration file (TOML); without one, the embedded default configuration, which
-    /// --print-config shows
+    /// Configuration file (TOML) [default: the embedded configuration, which --print-config shows]
     config: Option<PathBuf>,
 
     /// Print the default configuration with every key, and exit
@@ -39,12 +38,12 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
     }
     larder_node::log::init(&config.log);
     let node = Node::start(&config).map_err(|error| cannot_start(&config, error))?;
-    // A node whose standard output is closed serves all the same.
+    // A closed standard output does not stop the node.
     let _ = std::io::stdout().write_all(node.greeting().as_bytes());
     node.run(args.config.as_deref()).map_err(Failure::runtime)
 }
 
-/// Says whether a node could start with this configuration.
+/// Checks whether a node could start with this configuration.
 fn check(config: &Config) -> Result<(), Failure> {
     let problems = larder_node::problems(config);
     if !problems.is_empty() {
@@ -57,7 +56,7 @@ fn check(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All that stands in the way, not only what the start stumbled over first.
+/// Returns a failure with all problems, not only the first one at which the start stopped.
 fn cannot_start(config: &Config, first: String) -> Failure {
     let mut problems = larder_node::problems(config);
     if !problems.contains(&first) {

@@ -1,13 +1,13 @@
-//! Seeds as typed: one, or a range with both ends.
+//! Seeds as arguments: one, or a range that includes both ends.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// One seed, or those from the first to the second, both included: `7`, `1..5`.
+/// One seed, or all from the first to the second, both included: `7`, `1..5`.
 #[derive(Clone, Debug)]
 pub struct Seeds(RangeInclusive<u64>);
 
-/// Each is a run whose figures are kept until the last has ended.
+/// The most seeds. The figures of each run are kept until the last one has ended.
 const MOST: u64 = 100_000;
 
 impl FromStr for Seeds {

@@ -1,4 +1,4 @@
-//! `larder simulate`: a scenario's network in virtual time, with one seed or with many.
+//! `larder simulate`: runs a scenario's network in virtual time, with one seed or with many.
 
 mod ndnsim;
 mod pictures;
@@ -18,21 +18,21 @@ use larder_units::parse_duration;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Simulate a network of forwarders as a scenario file describes it
+/// Simulate the network of forwarders that a scenario file describes
 ///
-/// The nodes are the forwarder that `larder run` runs, and packets are real; links and time are
-/// modelled. The same seed gives the same figures again. With many seeds, prints the mean of each
-/// figure with the 95 % interval of the mean.
+/// The nodes are the forwarder of `larder run`, and packets are real. Links and time are modelled.
+/// The same seed gives the same figures. With many seeds, the mean of each figure is printed with
+/// the 95 % interval of the mean.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
-    /// The scenario, a TOML file: docs/simulate.md has every key
+    /// Scenario file (TOML); docs/simulate.md documents every key
     scenario: PathBuf,
 
-    /// Seed of every random choice, or a range of seeds, each a run of its own: 1..30
+    /// Seed of all random choices, or a range of seeds with one run for each: 1..30
     #[arg(long, visible_alias = "seed", default_value = "1", value_name = "SEEDS")]
     seeds: Seeds,
 
-    /// Show only components whose name contains this: "cbr", "node r1"
+    /// Show only components whose name contains this text: "cbr", "node r1"
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 
@@ -45,25 +45,26 @@ pub struct SimulateArgs {
     #[arg(long)]
     csv: bool,
 
-    /// Write an animated replay of the first seed's run: one page that opens from the file
+    /// Write an animated replay of the first seed's run as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Write figures over time of the first seed's run into this directory, as SVG
+    /// Write figures over time of the first seed's run into this directory as SVG
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 
-    /// Write ndnSIM's traces of the first seed's run into this directory: rate-trace.txt,
+    /// Write the first seed's run as ndnSIM traces into this directory: rate-trace.txt,
     /// cs-trace.txt, app-delays-trace.txt
     #[arg(long, value_name = "DIR")]
     ndnsim: Option<PathBuf>,
 
-    /// Write what every component did in each step of the first seed's run, as CSV:
+    /// Write the figures of every component in each step of the first seed's run as CSV:
     /// time_s,component,quantity,unit,value
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Steps of time of these four; 500ms with --ndnsim, else a 240th of the run
+    /// Time step of --html, --svg, --ndnsim and --trace [default: 500ms with --ndnsim, otherwise a
+    /// 240th of the run]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     step: Option<Duration>,
 }
@@ -73,7 +74,7 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
     let source = args.scenario.display().to_string();
     let text = std::fs::read_to_string(&args.scenario)
         .map_err(|error| Failure::usage(format!("cannot read {source}: {}", larder_units::system_message(&error))))?;
-    // Files that a scenario names stand beside it.
+    // Files that a scenario names are in its own directory.
     let beside = args.scenario.parent().map(Path::to_owned).unwrap_or_default();
     let read = |name: &str| std::fs::read(beside.join(name)).map_err(|error| larder_units::system_message(&error));
     let scenario = Scenario::parse_with(&text, &source, &read).map_err(|error| Failure::usage(error.to_string()))?;
@@ -97,7 +98,7 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The run that is watched, if any.
+/// The run whose timeline is recorded, if any.
 struct Watched {
     seed: u64,
     watch: Option<Watch>,

@@ -1,4 +1,5 @@
-//! `larder testbed`: hosts as network namespaces of this machine, with modelled links between them.
+//! `larder testbed`: builds hosts as network namespaces of this machine, with modelled links
+//! between them.
 
 use crate::failure::Failure;
 use crate::output::line;
@@ -11,11 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Build a network of hosts on this machine, with modelled links between them, and run programs in
-/// it
+/// Build a network of hosts on this machine, with modelled links, and run programs in it
 ///
-/// Hosts are network namespaces; links have a rate, a delay, a queue and losses, by the simulator's
-/// own model in real time. Needs root.
+/// Hosts are network namespaces. Links have a rate, a delay, a queue and losses, from the
+/// simulator's model in real time. Needs root.
 #[derive(Args, Debug)]
 pub struct TestbedArgs {
     #[command(subcommand)]
@@ -24,17 +24,17 @@ pub struct TestbedArgs {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Build what a file specifies, and emulate its links until interrupted; then take it down, and
-    /// say how late the emulator was
+    /// Build the network of a file and emulate its links until interrupted; then remove it, and
+    /// print the lateness of the emulator
     #[command(after_help = EXAMPLE)]
     Up {
-        /// The specification (TOML)
+        /// Specification file (TOML)
         spec: PathBuf,
         /// Print JSON instead of tables
         #[arg(long)]
         json: bool,
     },
-    /// Run a program on a host of a testbed that stands
+    /// Run a program on a host of a running testbed
     Run {
         /// The testbed's name
         testbed: String,
@@ -44,8 +44,7 @@ enum Verb {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
-    /// Take down a testbed, also what one that was killed has left: its programs, namespaces and
-    /// devices
+    /// Remove a testbed, including the rest of a killed one: its programs, namespaces and devices
     Down {
         /// The testbed's name
         testbed: String,
@@ -69,13 +68,13 @@ const EXAMPLE: &str = r#"A specification:
 
 Then: larder testbed run pair client ping -c 3 10.77.0.3"#;
 
-/// Builds, uses or takes down a testbed.
+/// Builds, uses or removes a testbed.
 pub fn run(args: TestbedArgs) -> Result<(), Failure> {
     match args.verb {
         Verb::Up { spec, json } => up(&spec, json),
         Verb::Run { testbed, host, command: words } => {
             let mut inside = command(&format!("larder-{testbed}-{host}"), &words[0]);
-            // Only comes back where there is no `ip`; it says itself where there is no such host.
+            // exec returns only if `ip` is missing. `ip` itself reports a missing host.
             let error = inside.args(&words[1..]).exec();
             Err(Failure::runtime(format!("ip: {}", larder_units::system_message(&error))))
         }

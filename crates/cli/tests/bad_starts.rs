@@ -23,13 +23,13 @@ fn error_of(output: &Output) -> String {
 }
 
 /// A directory with a configuration file.
-struct Place {
+struct Workspace {
     directory: TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
-        Place { directory: tempfile::tempdir().unwrap() }
+impl Workspace {
+    fn new() -> Workspace {
+        Workspace { directory: tempfile::tempdir().unwrap() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -103,12 +103,12 @@ fn page(port: u16, path: &str) -> String {
 
 #[test]
 fn check_accepts_what_run_cannot_start() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = occupied.local_addr().unwrap();
-    let image = place.path("image");
+    let image = workspace.path("image");
     fs::write(&image, vec![0; 40_000]).unwrap();
-    let missing = place.path("missing.pem");
+    let missing = workspace.path("missing.pem");
     let own = vacant_port();
     let quiet = "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"\"\n";
     let no_http = quiet.to_owned() + "[http]\nlisten = \"\"\n";
@@ -156,7 +156,7 @@ fn check_accepts_what_run_cannot_start() {
         ),
         ("[ndn]\nenabled = false\n[http]\nenabled = false\n".to_owned(), vec!["enabled", "both false"]),
     ] {
-        let config = place.write("larder.toml", &text);
+        let config = workspace.write("larder.toml", &text);
         let checked = larder(&["run", "--check", &config]);
         let said = error_of(&checked);
         assert_eq!(checked.status.code(), Some(2), "{text} gave {said}");
@@ -170,7 +170,7 @@ fn check_accepts_what_run_cannot_start() {
 
 #[test]
 fn a_file_with_several_mistakes_reports_the_first_only() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = occupied.local_addr().unwrap();
     let text = format!(
@@ -178,7 +178,7 @@ fn a_file_with_several_mistakes_reports_the_first_only() {
          [[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"\n[[ndn.route]]\nprefix = 7\nto = \"udp://127.0.0.1:1\"\n\
          [http]\nlisten = \"{taken}\"\nthreads = 99\n[htpp]\n[ndn.disk]\npath = \"/a\"\n"
     );
-    let said = error_of(&larder(&["run", "--check", &place.write("larder.toml", &text)]));
+    let said = error_of(&larder(&["run", "--check", &workspace.write("larder.toml", &text)]));
     let parts = [":2: ", ":3: ", ":7: ", ":9: ", ":13: ", ":14: ", ":15: ", "[ndn] policy"];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     assert_eq!(said.lines().count(), parts.len(), "{said}");
@@ -187,7 +187,7 @@ fn a_file_with_several_mistakes_reports_the_first_only() {
         "[ndn]\nunix = \"\"\ntcp = \"{taken}\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"{taken}\"\n\
          [http]\nlisten = \"{taken}\"\n[http.disk]\npath = \"/no/such/tier\"\ncapacity = \"64MiB\"\n"
     );
-    let config = place.write("larder.toml", &text);
+    let config = workspace.write("larder.toml", &text);
     for said in [error_of(&larder(&["run", "--check", &config])), error_of(&larder(&["run", &config]))] {
         let parts = ["[ndn] tcp", "[http] listen", "[http.disk] path", "[admin] listen"];
         assert!(parts.iter().all(|part| said.contains(part)), "{said}");
@@ -197,35 +197,35 @@ fn a_file_with_several_mistakes_reports_the_first_only() {
 
 #[test]
 fn the_file_of_a_running_node_is_called_wrong_because_its_ports_are_taken() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let (http, admin) = (vacant_port(), vacant_port());
-    let tier = place.path("tier");
+    let tier = workspace.path("tier");
     let text = |more: &str| {
         format!(
             "[ndn]\nunix = {:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n\
              [http]\nlisten = \"127.0.0.1:{http}\"\n{more}\n[http.disk]\npath = {tier:?}\ncapacity = \"64MiB\"\n",
-            place.path("nfd.sock")
+            workspace.path("nfd.sock")
         )
     };
-    let config = place.write("larder.toml", &text(""));
+    let config = workspace.write("larder.toml", &text(""));
     let node = Running::start(&config);
     let checked = larder(&["run", "--check", &config]);
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(checked.status.success() && said.contains(&node.child.id().to_string()), "{said} {}", error_of(&checked));
-    assert!(place.path("nfd.sock").exists() && tier.exists(), "the check took something away");
+    assert!(workspace.path("nfd.sock").exists() && tier.exists(), "the check took something away");
     // An edit that is wrong is found.
-    place.write("larder.toml", &text("origin_ca = \"/no/such/file\"\norigin = \"https://a\""));
+    workspace.write("larder.toml", &text("origin_ca = \"/no/such/file\"\norigin = \"https://a\""));
     assert!(error_of(&larder(&["run", "--check", &config])).contains("/no/such/file"));
     // Another file with the same ports is wrong.
-    let other = place.write("other.toml", &text(""));
+    let other = workspace.write("other.toml", &text(""));
     assert!(error_of(&larder(&["run", "--check", &other])).contains("[http] listen"));
 }
 
 #[test]
 fn sigusr1_ends_the_node() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let admin = vacant_port();
-    let mut node = Running::start(&place.quiet("node", admin, ""));
+    let mut node = Running::start(&workspace.quiet("node", admin, ""));
     for signal in [Signal::USR1, Signal::USR2, Signal::HUP] {
         node.signal(signal);
     }
@@ -251,19 +251,19 @@ fn strangers_reach_a_node_that_was_not_opened_to_them() {
     for address in ndn.into_iter().chain([defaults.http.listen, defaults.admin.listen]) {
         assert!(address.is_some_and(|address| address.ip().is_loopback()), "{address:?}");
     }
-    let place = Place::new();
-    let node = Running::start(&place.quiet("node", vacant_port(), ""));
+    let workspace = Workspace::new();
+    let node = Running::start(&workspace.quiet("node", vacant_port(), ""));
     assert!(node.greeting.contains("[ndn] udp = \"[::]:6363\""), "{}", node.greeting);
     assert!(node.greeting.contains("[http] listen = \"0.0.0.0:80\""), "{}", node.greeting);
 }
 
 #[test]
 fn a_half_that_is_switched_off_runs() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let (http, admin) = (vacant_port(), vacant_port());
-    let socket = place.path("nfd.sock");
-    let half = |ndn: bool, place: &Place| {
-        place.write(
+    let socket = workspace.path("nfd.sock");
+    let half = |ndn: bool, workspace: &Workspace| {
+        workspace.write(
             "half.toml",
             &format!(
                 "[ndn]\nenabled = {ndn}\nunix = {socket:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n\
@@ -273,7 +273,7 @@ fn a_half_that_is_switched_off_runs() {
         )
     };
     for ndn in [true, false] {
-        let node = Running::start(&half(ndn, &place));
+        let node = Running::start(&half(ndn, &workspace));
         assert_eq!(socket.exists(), ndn);
         assert_eq!(TcpStream::connect(("127.0.0.1", http)).is_ok(), !ndn);
         let status: serde_json::Value = serde_json::from_str(&page(admin, "/status")).unwrap();
@@ -289,13 +289,13 @@ fn a_half_that_is_switched_off_runs() {
 
 #[test]
 fn ctl_commands_another_node_than_the_configured_one() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let admin = vacant_port();
     let token = "token = \"0123456789abcdef\"";
-    let first = place.quiet("first", admin, token);
+    let first = workspace.quiet("first", admin, token);
     let _node = Running::start(&first);
     // A file of another node that names the first one's socket and port.
-    let second = place.write("second.toml", &fs::read_to_string(&first).unwrap());
+    let second = workspace.write("second.toml", &fs::read_to_string(&first).unwrap());
     for command in [&["ctl", "face"][..], &["ctl", "status"], &["ctl", "purge", "--everything"]] {
         let of = |config: &str| larder(&[command, &["--config", config]].concat());
         let right = of(&first);

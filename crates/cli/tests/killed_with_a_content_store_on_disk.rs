@@ -1,4 +1,4 @@
-//! The fear: the Content Store's disk tier loses what it was given more than a second before, or
+//! Failure: the Content Store's disk tier loses what it was given more than a second before, or
 //! gives back half of it. The real program, a file ten times as large as the store in memory, no
 //! producer when it is fetched again, and SIGKILL for the node.
 

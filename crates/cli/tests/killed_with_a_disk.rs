@@ -1,4 +1,4 @@
-//! The fear: a node that is killed loses what its disk tier was given more than a second before, or
+//! Failure: a node that is killed loses what its disk tier was given more than a second before, or
 //! serves half of it. The real program, SIGKILL at any moment, and no origin when it comes back.
 
 use std::collections::BTreeMap;

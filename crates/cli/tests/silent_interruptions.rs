@@ -57,7 +57,7 @@ fn a_reproduction_ends_without_a_word() {
     assert_eq!((said.lines().count(), code), (1, Some(130)), "{said}");
 }
 
-/// The fear: gigabytes under a hidden name.
+/// Failure: gigabytes under a hidden name.
 #[test]
 fn a_trace_that_is_given_up_leaves_a_file() {
     let folder = tempfile::tempdir().unwrap();

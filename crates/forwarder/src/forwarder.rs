@@ -150,7 +150,7 @@ impl Forwarder {
             fib: Fib::new(),
             rib: Rib::default(),
             strategies,
-            strategy_registry: StrategyRegistry::builtin(),
+            strategy_registry: StrategyRegistry::installed().clone(),
             measuring: 0,
             holding: 0,
             streams: config.streams,

@@ -1,7 +1,7 @@
 //! The cache: takes requests and responses, returns what to do. No socket, no clock.
 
 use crate::cache_status::CacheStatus;
-use crate::collapse::{InFlightTable, Join, JoinRequest};
+use crate::collapse::{InFlightTable, Join, JoinRequest, Joined};
 use crate::counters::Counters;
 use crate::directives::{Reload, RequestDirectives};
 use crate::exchange::Ask;
@@ -16,7 +16,7 @@ use crate::tier_lookup::TierLookup;
 use crate::{ForwardReason, Now, conditional, limits};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use larder_policy::{Engine, Job, JobDone, Slot, Spec, SpecError};
-use larder_units::{ByteSize, Streams, Time};
+use larder_units::{ByteSize, Streams};
 
 /// The configuration of a [`Cache`].
 #[derive(Clone, Debug)]
@@ -111,9 +111,10 @@ impl Cache {
     }
 
     /// Continues with a client that waited for the response to another request and got no answer
-    /// ([`crate::JoinResult::Again`]). `joined` is the time when it began to wait
-    /// ([`crate::Follower::joined`]); a reload accepts a response that came since then.
-    pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Time, now: Now) -> Step {
+    /// ([`crate::JoinResult::Again`]). `joined` is [`crate::Follower::joined`]; a
+    /// reload accepts a stored response that came since then and was not requested before the
+    /// response that it waited for.
+    pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Joined, now: Now) -> Step {
         self.step(request, Some(joined), now)
     }
 
@@ -123,9 +124,8 @@ impl Cache {
         if self.ignores_reloads { directives.without_reload() } else { directives }
     }
 
-    /// `joined` is the time when the request began to wait for another one's response, which did
-    /// not answer it.
-    fn step(&mut self, request: &RequestHead<'_>, joined: Option<Time>, now: Now) -> Step {
+    /// `joined` is set if the request waited for another one's response, which did not answer it.
+    fn step(&mut self, request: &RequestHead<'_>, joined: Option<Joined>, now: Now) -> Step {
         let key = Key::new(request.scheme, request.authority, request.target);
         let hash = key.hash(&self.hash_key);
         let directives = self.directives(request.headers);
@@ -191,7 +191,7 @@ impl Cache {
         key: &Key<'_>,
         hash: u64,
         directives: &RequestDirectives,
-        joined: Option<Time>,
+        joined: Option<Joined>,
         now: Now,
     ) -> Result<Step, (ForwardReason, Option<Slot>)> {
         let slot = match self.store.find(key, hash, request.headers) {
@@ -201,7 +201,7 @@ impl Cache {
         };
         let stored = self.store.get_mut(slot);
         let freshness = stored.freshness;
-        let is_reloaded = joined.is_some_and(|joined| freshness.is_received_after(joined));
+        let is_reloaded = joined.is_some_and(|joined| joined.is_reloaded_by(&freshness));
         let directives = if is_reloaded { directives.without_reload() } else { *directives };
         if freshness.satisfies(&directives, now.time) {
             if stored.sliced().is_some() {
@@ -229,7 +229,7 @@ impl Cache {
         if self.in_flight_table.is_under_way(&key, hash) {
             return Step::Answer(answer);
         }
-        let lead = self.in_flight_table.lead(&key, hash, fields::cdn_loop_count(request.headers));
+        let lead = self.in_flight_table.lead(&key, hash, fields::cdn_loop_count(request.headers), now.time);
         let mut exchange = self.forward(request, key, hash, ForwardReason::Stale, now);
         // Also if the client used HEAD: the renewed response answers GET.
         exchange.method = Method::GET;
@@ -329,7 +329,7 @@ impl Cache {
 
 /// Returns true if a request may lead or follow others. A reload that could not share a response is
 /// sent alone: otherwise it would wait for one request after another.
-fn may_share(directives: &RequestDirectives, reason: ForwardReason, joined: Option<Time>) -> bool {
+fn may_share(directives: &RequestDirectives, reason: ForwardReason, joined: Option<Joined>) -> bool {
     if directives.reload() > Reload::No { joined.is_none() } else { reason != ForwardReason::Request }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct InFlight {
     passed: usize,
     /// The degree of reload of its request.
     reload: Reload,
+    /// The time when its request was sent.
+    requested: Time,
     state: Mutex<State>,
 }
 
@@ -183,6 +185,23 @@ pub struct Follower {
     ticket: Option<usize>,
 }
 
+/// When a [`Follower`] began to wait, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Joined {
+    /// The time when it began to wait.
+    at: Time,
+    /// The time when the request that it followed was sent.
+    requested: Time,
+}
+
+impl Joined {
+    /// Returns true if a stored response carries out the reload of the request that waited: it
+    /// came since then, and was not requested before the response that the request waited for.
+    pub(crate) fn is_reloaded_by(self, stored: &Freshness) -> bool {
+        stored.is_received_after(self.at) && !stored.is_requested_before(self.requested)
+    }
+}
+
 /// The result for a [`Follower`].
 #[derive(Debug)]
 pub enum JoinResult {
@@ -241,9 +260,9 @@ impl State {
 }
 
 impl Follower {
-    /// Returns the time when it began to wait, for [`crate::Cache::on_released`].
-    pub fn joined(&self) -> Time {
-        self.now.time
+    /// Returns what it waited for and since when, for [`crate::Cache::on_released`].
+    pub fn joined(&self) -> Joined {
+        Joined { at: self.now.time, requested: self.in_flight.requested }
     }
 
     /// Waits for the head of the response. `request` are the fields of this follower's own request.
@@ -392,7 +411,11 @@ impl InFlightTable {
                 return Join::Bypass;
             }
         }
-        if may_lead { Join::Lead(self.lead_for(key, hash, asking.passed, directives.reload())) } else { Join::Bypass }
+        if may_lead {
+            Join::Lead(self.lead_for(key, hash, asking.passed, directives.reload(), now.time))
+        } else {
+            Join::Bypass
+        }
     }
 
     /// Returns true if a fetch for the key is in flight.
@@ -401,18 +424,18 @@ impl InFlightTable {
     }
 
     /// Begins a fetch for a request that has passed so many caches of our name.
-    pub(crate) fn lead(&mut self, key: &Key<'_>, hash: u64, passed: usize) -> Lead {
-        self.lead_for(key, hash, passed, Reload::No)
+    pub(crate) fn lead(&mut self, key: &Key<'_>, hash: u64, passed: usize, requested: Time) -> Lead {
+        self.lead_for(key, hash, passed, Reload::No, requested)
     }
 
-    fn lead_for(&mut self, key: &Key<'_>, hash: u64, passed: usize, reload: Reload) -> Lead {
+    fn lead_for(&mut self, key: &Key<'_>, hash: u64, passed: usize, reload: Reload, requested: Time) -> Lead {
         self.forget(key, hash);
         if self.table.len() >= self.sweep_at {
             self.table.retain(|entry| !entry.in_flight.is_finished());
             self.sweep_at = limits::IN_FLIGHT_SWEPT.max(self.table.len() * 2);
         }
         let state = State { phase: Phase::Asking, waiting: Vec::new(), free: Vec::new() };
-        let in_flight = Arc::new(InFlight { passed, reload, state: Mutex::new(state) });
+        let in_flight = Arc::new(InFlight { passed, reload, requested, state: Mutex::new(state) });
         let entry = Entry { hash, key: key.to_bytes(), in_flight: Arc::clone(&in_flight) };
         self.table.insert_unique(hash, entry, |entry| entry.hash);
         Lead(in_flight)

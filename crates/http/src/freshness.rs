@@ -16,6 +16,8 @@ pub(crate) struct Freshness {
     lifetime: Duration,
     /// corrected_initial_age: how old it was when it was received.
     initial_age: Duration,
+    /// request_time.
+    requested: Time,
     /// response_time.
     received: Time,
     /// no-cache: never reused without validation (§5.2.2.4).
@@ -23,8 +25,9 @@ pub(crate) struct Freshness {
     /// must-revalidate, proxy-revalidate or s-maxage: never reused stale, whatever the client
     /// wishes (§4.2.4, §5.2.2.10).
     never_stale: bool,
-    /// RFC 5861 §3: served so long after its lifetime, while it is validated in the background.
-    while_revalidating: Duration,
+    /// RFC 5861 §3: served so many seconds after its lifetime, while it is validated in the
+    /// background.
+    while_revalidating_seconds: u64,
     /// RFC 5861 §4: served so long after its lifetime where the origin fails; `None` where the
     /// response does not say.
     if_error: Option<Duration>,
@@ -48,16 +51,27 @@ impl Freshness {
         Freshness {
             lifetime: lifetime(status, headers, says, date),
             initial_age: apparent_age.max(corrected_age),
+            requested: asked,
             received: now.time,
             always_validate: says.no_cache,
             never_stale: says.must_revalidate || says.proxy_revalidate || says.s_maxage.is_some(),
-            while_revalidating: Duration::from_secs(says.stale_while_revalidate.unwrap_or(0)),
+            while_revalidating_seconds: says.stale_while_revalidate.unwrap_or(0),
             if_error: says.stale_if_error.map(Duration::from_secs),
             immutable: says.immutable,
         }
     }
 
-    /// Whether the response came after this moment.
+    /// Returns true if the response was requested before `time`.
+    pub(crate) fn is_requested_before(&self, time: Time) -> bool {
+        self.requested < time
+    }
+
+    /// Returns true if the response was requested after `time`.
+    pub(crate) fn is_requested_after(&self, time: Time) -> bool {
+        self.requested > time
+    }
+
+    /// Returns true if the response was received after `time`.
     pub(crate) fn is_received_after(&self, time: Time) -> bool {
         self.received > time
     }
@@ -117,7 +131,10 @@ impl Freshness {
             || directives.min_fresh.is_some()
             || directives.max_stale.is_some();
         // §4 of RFC 9111: must-revalidate, and s-maxage with its meaning, forbid it.
-        !directives && !self.always_validate && !self.never_stale && self.staleness(now) < self.while_revalidating
+        !directives
+            && !self.always_validate
+            && !self.never_stale
+            && self.staleness(now) < Duration::from_secs(self.while_revalidating_seconds)
     }
 
     /// Whether it may be served where the origin failed: as long as the response says (RFC 5861
@@ -141,7 +158,7 @@ impl Freshness {
         record.u64(nanos(self.lifetime));
         record.u64(nanos(self.initial_age));
         record.u64(now.unix_seconds.saturating_sub(now.time.since(self.received).as_secs()));
-        record.u64(nanos(self.while_revalidating));
+        record.u64(nanos(Duration::from_secs(self.while_revalidating_seconds)));
         record.u64(self.if_error.map_or(u64::MAX, nanos));
         let flags = [self.always_validate, self.never_stale, self.immutable];
         record.byte(flags.iter().enumerate().map(|(bit, flag)| u8::from(*flag) << bit).sum());
@@ -159,10 +176,12 @@ impl Freshness {
         let mut freshness = Freshness {
             lifetime: span(lifetime),
             initial_age: span(initial_age).saturating_add(Duration::from_secs(since.unwrap_or(0))),
+            // Unknown, and before every request of this process.
+            requested: Time::ZERO,
             received: now.time,
             always_validate: flags & 1 != 0,
             never_stale: flags & 2 != 0,
-            while_revalidating: span(while_revalidating),
+            while_revalidating_seconds: span(while_revalidating).as_secs(),
             if_error: (if_error != u64::MAX).then(|| span(if_error)),
             immutable: flags & 4 != 0,
         };

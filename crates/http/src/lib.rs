@@ -165,7 +165,7 @@ pub use assembly::{Assembled, Assembly, Piece, TierSlice};
 pub use bans::{PurgeBans, PurgeVerdict};
 pub use cache::{Cache, Config};
 pub use cache_status::ForwardReason;
-pub use collapse::{Follower, JoinResult, SliceFollower};
+pub use collapse::{Follower, JoinResult, Joined, SliceFollower};
 pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
 pub use fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};

@@ -325,7 +325,7 @@ impl Cache {
         let Some(stored) = self.head_of(&exchange, &headers, length, now) else {
             return Ok(self.ask_as_client(exchange, now));
         };
-        if !self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+        if !self.store.is_outdated(&stored, exchange.asked) {
             self.put_in_tier(&stored, now);
             self.store.put(stored.clone(), now.time);
         }
@@ -336,7 +336,7 @@ impl Cache {
         let (key, hash) = self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
         let request = std::mem::take(&mut exchange.headers);
         let passed = fields::cdn_loop_count(&request);
-        let lead = self.in_flight_table.lead(&key, hash, passed);
+        let lead = self.in_flight_table.lead(&key, hash, passed, now.time);
         let response = {
             let status = StatusCode::PARTIAL_CONTENT;
             let reason = exchange.reason;
@@ -377,7 +377,7 @@ impl Cache {
         let found = self.store.find(&exchange.key, exchange.hash, &exchange.headers);
         if let (Found::Nothing | Found::OtherVariants, Some(stored)) =
             (found, self.head_of(exchange, &headers, length, now))
-            && !self.store.was_invalidated_since(exchange.hash, exchange.asked)
+            && !self.store.is_outdated(&stored, exchange.asked)
         {
             self.put_in_tier(&stored, now);
             self.store.put(stored, now.time);
@@ -476,12 +476,13 @@ impl Cache {
         if exchange.method != Method::GET || !is_whole || is_too_long || !has_ranges {
             return None;
         }
-        let is_barred = self.store.was_invalidated_since(exchange.hash, exchange.asked)
-            || self.in_flight_table.is_alone(unsliced(exchange.hash), now.time);
-        if is_barred {
+        if self.in_flight_table.is_alone(unsliced(exchange.hash), now.time) {
             return None;
         }
         let head = self.head_of(exchange, headers, length, now)?;
+        if self.store.is_outdated(&head, exchange.asked) {
+            return None;
+        }
         let room = self.budget.reserve_for_tier_hit(self.slice_bytes)?;
         self.put_in_tier(&head, now);
         self.store.put(head.clone(), now.time);

@@ -34,7 +34,8 @@ pub enum Refusal {
     Unframed,
     /// The policy did not admit it.
     NotAdmitted,
-    /// Its target was invalidated while it was under way.
+    /// Its target was invalidated, or a later request's response was stored, while it was under
+    /// way.
     Invalidated,
 }
 

@@ -212,6 +212,13 @@ impl Store {
             || [self.invalidations.last(hash), self.all_invalidated].into_iter().flatten().any(|at| asked <= at)
     }
 
+    /// Returns true if a response that was requested at `asked` must not be stored as `stored`:
+    /// [`Store::was_invalidated_since`], or the same variant is stored and was requested later.
+    pub(crate) fn is_outdated(&self, stored: &Stored, asked: Time) -> bool {
+        let is_later = |slot| self.shelf(slot).stored.freshness.is_requested_after(asked);
+        self.was_invalidated_since(stored.hash, asked) || self.position(stored).is_some_and(is_later)
+    }
+
     fn shelf(&self, slot: Slot) -> &Shelf {
         self.shelves[slot.index()].as_ref().expect("a slot in use")
     }

@@ -199,7 +199,7 @@ impl Cache {
             return Completion::Refused(refusal);
         }
         let (unwanted, hash) = (fill.unwanted, fill.stored.hash);
-        if self.store.was_invalidated_since(hash, asked) {
+        if self.store.is_outdated(&fill.stored, asked) {
             fill.into_stored();
             return Completion::Refused(Refusal::Invalidated);
         }
@@ -241,7 +241,7 @@ impl Cache {
             stored.selector = selector;
         }
         verdict?;
-        if self.store.was_invalidated_since(stored.hash, exchange.asked) {
+        if self.store.is_outdated(stored, exchange.asked) {
             return Err(Refusal::Invalidated);
         }
         if stored.in_tier().is_some() {

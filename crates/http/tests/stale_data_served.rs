@@ -1,7 +1,7 @@
 //! The fear: a client gets something that is no longer true, and nobody told it so.
 
 mod stage;
-use larder_http::UpstreamFailure;
+use larder_http::{Completion, Refusal, Step, UpstreamFailure};
 use stage::{Stage, TEN_DAYS_BEFORE, THEN_TEXT, get};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
@@ -224,4 +224,49 @@ fn an_unadmitted_reload_removes_the_old_page() {
     let seen = stage.ask(&reload, 200, &[PAGE], &"n".repeat(2500));
     assert!(seen.header("cache-status").ends_with("detail=not-admitted"), "{seen:?}");
     assert!(!stage.is_hit(&get("/")), "the old one came back");
+}
+
+/// Two requests are in flight, and the earlier one's response ends last: the store keeps the later.
+#[test]
+fn a_response_does_not_replace_one_that_was_requested_later() {
+    let mut stage = Stage::new();
+    let plain = stage.open(&get("/"));
+    stage.wait(1);
+    let reload = stage.open(&get("/").with("cache-control", "no-cache"));
+    assert_eq!(stage.reply(reload, 200, &[PAGE], "new").completion, Some(Completion::Stored));
+    let late = stage.reply(plain, 200, &[PAGE], "old");
+    assert_eq!(late.completion, Some(Completion::Refused(Refusal::Invalidated)));
+    assert_eq!(stage.ask_store(&get("/")).body, b"new");
+}
+
+/// The same for a validation: its 304 confirms what a later response has replaced.
+#[test]
+fn a_late_confirmation_does_not_bring_the_old_page_back() {
+    let mut stage = Stage::new();
+    stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "old");
+    stage.wait(60);
+    let validation = stage.open(&get("/"));
+    stage.wait(1);
+    let reload = stage.open(&get("/").with("cache-control", "no-cache"));
+    stage.reply(reload, 200, &[PAGE, ("etag", "\"2\"")], "new");
+    stage.reply(validation, 304, &[PAGE, ("etag", "\"1\"")], "");
+    assert_eq!(stage.ask_store(&get("/")).body, b"new");
+}
+
+/// A reload follows another one, which brings nothing to store. A plain response that was requested
+/// before both has come meanwhile, and is none for a reload.
+#[test]
+fn a_released_reload_is_not_answered_with_an_earlier_request() {
+    let mut stage = Stage::new();
+    let reload = get("/").with("cache-control", "no-cache");
+    let plain = stage.open(&get("/"));
+    stage.wait(1);
+    let leader = stage.open(&reload);
+    stage.wait(1);
+    let Step::Follow(follower) = stage.cache.on_request(&reload.head(), stage.now) else { panic!() };
+    stage.wait(1);
+    assert_eq!(stage.reply(plain, 200, &[PAGE], "old").completion, Some(Completion::Stored));
+    drop(leader);
+    let step = stage.cache.on_released(&reload.head(), follower.joined(), stage.now);
+    assert!(matches!(step, Step::Forward(_)), "{step:?}");
 }

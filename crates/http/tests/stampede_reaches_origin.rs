@@ -41,8 +41,13 @@ fn head(status: u16, fields: Fields<'_>) -> ResponseHead {
     ResponseHead { status: StatusCode::from_u16(status).unwrap(), version: Version::HTTP_11, headers: headers(fields) }
 }
 
+/// Returns true if a request is forwarded that began to wait at this moment and got no answer.
 fn is_forwarded(stage: &mut Stage, request: &Request) -> bool {
-    matches!(stage.cache.on_released(&request.head(), stage.now.time, stage.now), Step::Forward(_))
+    let mut other = Stage::new();
+    other.now = stage.now;
+    let _leader = other.open(&get("/"));
+    let joined = follow(&mut other, &get("/")).joined();
+    matches!(stage.cache.on_released(&request.head(), joined, stage.now), Step::Forward(_))
 }
 
 #[test]

@@ -97,7 +97,9 @@ fn a_reload_is_not_answered_with_what_was_asked_for_before_it() {
     gate.open();
     assert_eq!(plain.join().unwrap().status, 200);
     let reloaded = reload.join().unwrap().text();
-    assert!(after.into_iter().all(|client| client.join().unwrap().text() == reloaded));
+    for client in after {
+        assert_eq!(client.join().unwrap().text(), reloaded);
+    }
     assert_eq!(origin.requests(), 3);
 }
 

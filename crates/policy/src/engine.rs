@@ -1,28 +1,28 @@
 //! The engine: slots, bytes and the policies, under one capacity.
 
-use crate::cache::Cache;
+use crate::entry::{Build, BuildContext};
 use crate::future::Future;
 use crate::job::{Job, JobDone};
 use crate::limits::MAX_OBJECTS;
+use crate::path::Path;
 use crate::prefetch::{lengthen, prefetch};
-use crate::registry::{Build, Setting};
-use crate::traits::{Admit, Evict, Gauge};
-use crate::{Path, Request, Slot, Spec, SpecError};
+use crate::request::{Request, Slot};
+use crate::spec::{Spec, SpecError};
+use crate::traits::{Admit, Cache, Evict, Gauge, Object};
 use larder_units::{ByteSize, Streams, Time};
 use std::sync::Arc;
 
-/// Decides what a cache keeps. It knows ids, sizes and slots, and neither keys nor values: the
-/// owner's index maps its keys to [`Slot`]s, and drops the values of the slots that come back as
-/// victims.
+/// Decides which objects a cache stores. It knows ids, sizes and slots, and neither keys nor
+/// values: the owner's index maps its keys to [`Slot`]s, and the owner drops the values of the
+/// slots that come back as victims.
 ///
-/// A slot that is not in use is ignored by [`Engine::hit`] and [`Engine::remove`].
+/// [`Engine::hit`] and [`Engine::remove`] ignore a slot that is not in use.
 pub struct Engine {
     spec: Spec,
     capacity: u64,
     used: u64,
     requests: u64,
-    /// Something had to leave, and since then the cache was never less than half full: see
-    /// [`Engine::admit_or_fill`].
+    /// True from an eviction until the cache is less than half full: see [`Engine::admit_or_fill`].
     has_been_full: bool,
     objects: Vec<Object>,
     free: Vec<Slot>,
@@ -30,36 +30,29 @@ pub struct Engine {
     eviction: Box<dyn Evict>,
 }
 
-/// What the engine knows of a slot.
-#[derive(Clone, Copy)]
-pub(crate) struct Object {
-    pub id: u64,
-    /// Bytes, or [`UNUSED`].
-    pub size: u64,
-}
-
-/// The size of a slot that holds nothing; no object can have it (see [`Engine::fits`]).
+/// The size of a slot that is not in use; no object can have it (see [`Engine::fits`]).
 const UNUSED: u64 = u64::MAX;
 
-/// The least that an object weighs, so that a capacity in bytes also bounds the number of objects.
+/// The least size that the engine counts for an object, so that a capacity in bytes also bounds the
+/// number of objects.
 const MIN_SIZE: u64 = 1;
 
 impl Engine {
-    /// An empty engine with `spec`'s policies and room for `capacity`. The same spec, capacity,
-    /// streams and calls give the same decisions.
+    /// Returns an empty engine with `spec`'s policies. The same spec, capacity, streams and calls
+    /// give the same decisions.
     ///
     /// # Errors
-    /// [`SpecError`] where arguments of one stage contradict each other, or a stage would have to
-    /// know the future.
+    /// [`SpecError`] if arguments of one stage contradict each other, or a stage needs to know the
+    /// future.
     pub fn new(spec: &Spec, capacity: ByteSize, streams: &Streams) -> Result<Engine, SpecError> {
         Engine::build(spec, capacity, streams, None)
     }
 
-    /// As [`Engine::new`], also for the policies that know the trace ahead: the engine's n-th
-    /// request is the n-th of `future`.
+    /// Returns an empty engine with `spec`'s policies, which may know the trace ahead. The engine's
+    /// n-th request must be the n-th of `future`.
     ///
     /// # Errors
-    /// [`SpecError`] where arguments of one stage contradict each other.
+    /// [`SpecError`] if arguments of one stage contradict each other.
     pub fn foreseeing(
         spec: &Spec,
         capacity: ByteSize,
@@ -67,6 +60,16 @@ impl Engine {
         future: &Arc<Future>,
     ) -> Result<Engine, SpecError> {
         Engine::build(spec, capacity, streams, Some(future))
+    }
+
+    /// Returns an empty engine with these policies, which need no registry and no spec. The caller
+    /// has built them for this capacity. Admissions are asked in their order.
+    ///
+    /// [`Engine::spec`] names each of them `custom`, and such a spec builds no second engine.
+    /// Owners do not call [`Engine::admit_from`] for it; an admission that needs the path of an
+    /// answer is registered (see [`crate::Registry`]).
+    pub fn with(capacity: ByteSize, admission: Vec<Box<dyn Admit>>, eviction: Box<dyn Evict>) -> Engine {
+        Engine::assemble(Spec::custom(admission.len()), capacity.bytes(), admission, eviction)
     }
 
     fn build(
@@ -80,23 +83,29 @@ impl Engine {
         let mut eviction = None;
         for (stage, parsed) in spec.stages().iter().enumerate() {
             let entry = parsed.entry();
-            let setting = Setting { capacity, streams, stage, name: entry.name };
+            let context = BuildContext { capacity, streams, stage, name: entry.name };
             let future = || {
                 future.ok_or_else(|| format!("`{}` knows the trace ahead, only `larder replay` can run it", entry.name))
             };
             let built = parsed.with_arguments(|arguments| match entry.build {
-                Build::Admission(build) => build(arguments, &setting).map(|policy| admission.push(policy)),
-                Build::Eviction(build) => build(arguments, &setting).map(|policy| eviction = Some(policy)),
+                Build::Admission(build) => build(arguments, &context).map(|policy| admission.push(policy)),
+                Build::Eviction(build) => build(arguments, &context).map(|policy| eviction = Some(policy)),
                 Build::OfflineAdmission(build) => {
-                    build(arguments, &setting, future()?).map(|policy| admission.push(policy))
+                    build(arguments, &context, future()?).map(|policy| admission.push(policy))
                 }
-                Build::OfflineEviction(build) => build(arguments, future()?).map(|policy| eviction = Some(policy)),
+                Build::OfflineEviction(build) => {
+                    build(arguments, &context, future()?).map(|policy| eviction = Some(policy))
+                }
             });
             built.map_err(|problem| SpecError::contradiction(spec, stage, problem))?;
         }
         let eviction = eviction.expect("a parsed spec ends with an eviction policy");
-        Ok(Engine {
-            spec: spec.clone(),
+        Ok(Engine::assemble(spec.clone(), capacity, admission, eviction))
+    }
+
+    fn assemble(spec: Spec, capacity: u64, admission: Vec<Box<dyn Admit>>, eviction: Box<dyn Evict>) -> Engine {
+        Engine {
+            spec,
             capacity,
             used: 0,
             requests: 0,
@@ -105,10 +114,10 @@ impl Engine {
             free: Vec::new(),
             admission,
             eviction,
-        })
+        }
     }
 
-    /// A request for the object in `slot`.
+    /// Reports a request for the object in `slot`.
     #[inline]
     pub fn hit(&mut self, slot: Slot, id: u64, now: Time) {
         let Some(size) = self.size_of(slot) else { return };
@@ -120,7 +129,7 @@ impl Engine {
         self.eviction.on_hit(slot, &request);
     }
 
-    /// A request for something that is not stored. Its size is not known yet.
+    /// Reports a request for an object that is not stored. Its size is not known yet.
     #[inline]
     pub fn miss(&mut self, id: u64, now: Time) {
         self.requests += 1;
@@ -131,15 +140,16 @@ impl Engine {
         self.eviction.on_miss(&request);
     }
 
-    /// The missed object is there, `size` bytes with its overhead: should it be stored? Never where
-    /// it is larger than the capacity. Call it once an answered miss, after [`Engine::miss`].
+    /// Returns true if the missed object should be stored, now that it arrived with `size` bytes,
+    /// its overhead included. Returns false for an object larger than the capacity. Call it once
+    /// for each answered miss, after [`Engine::miss`].
     #[inline]
     pub fn admit(&mut self, id: u64, size: u64, now: Time) -> bool {
         self.judge(id, size, now, None)
     }
 
-    /// As [`Engine::admit`], for a router that knows the path that the answer took. Where it is not
-    /// told, the admissions that depend on it (`lcd`, `probcache`, `betweenness`) admit everything.
+    /// Does what [`Engine::admit`] does, for a router that knows the path of the answer. Without
+    /// the path, the admissions that depend on it ([`Spec::needs_path`]) admit everything.
     pub fn admit_from(&mut self, id: u64, size: u64, now: Time, path: &Path) -> bool {
         self.judge(id, size, now, Some(path))
     }
@@ -158,7 +168,7 @@ impl Engine {
                 last: None,
                 path,
             };
-            // Every stage is asked, so that each one's statistics see the size.
+            // Every stage is asked, so that the statistics of each one include the size.
             admitted &= stage.admit(&request, &mut cache);
         }
         let short = (self.used.saturating_add(request.size)).saturating_sub(self.capacity);
@@ -169,14 +179,15 @@ impl Engine {
         admitted
     }
 
-    /// As [`Engine::admit`], and true also where the object fits into room that has never been
-    /// used: admission protects what is stored, and empty memory needs no protection. What one
-    /// victim leaves over for the next object is not such room: small objects would slip in behind
-    /// every large one that goes. So it ends when something first has to leave, and begins again
-    /// below half of the capacity.
+    /// Returns true if [`Engine::admit`] does, or if the object fits into room that has never been
+    /// used. Admission protects the stored objects, and empty memory needs no protection.
     ///
-    /// The node's caches use it. The papers, and the replayer without `--fill`, ask for every
-    /// object.
+    /// This exception ends with the first eviction and begins again below half of the capacity. The
+    /// bytes that an eviction leaves over are not unused room: else small objects would be stored
+    /// after the eviction of each large one.
+    ///
+    /// The node's caches call it. The papers, and the replayer without `--fill`, call
+    /// [`Engine::admit`] for every object.
     #[inline]
     pub fn admit_or_fill(&mut self, id: u64, size: u64, now: Time) -> bool {
         let admitted = self.admit(id, size, now);
@@ -184,9 +195,9 @@ impl Engine {
         admitted || (!self.has_been_full && self.used.saturating_add(size.max(MIN_SIZE)) <= self.capacity)
     }
 
-    /// Stores the object, evicting until it fits, and adds who had to leave to `victims`. The
-    /// decision of [`Engine::admit`] is the caller's to follow. `None`, and nothing evicted, where
-    /// it can never fit.
+    /// Stores the object, evicts others until it fits, and appends them to `victims`. It does not
+    /// ask [`Engine::admit`]; the caller does. Returns `None`, and evicts nothing, if the object
+    /// can never fit.
     #[inline]
     pub fn insert(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> Option<Slot> {
         if !self.make_room(id, size, now, victims) {
@@ -204,9 +215,9 @@ impl Engine {
         Some(slot)
     }
 
-    /// The evictions of [`Engine::insert`], which then has none left to do: for who wants to ask
-    /// [`Engine::last_id`] of the victims before one of their slots is taken again. False, and
-    /// nothing evicted, where the object can never fit.
+    /// Does the evictions of [`Engine::insert`], which then has none left to do. The owner can then
+    /// read [`Engine::last_id`] of the victims before the new object takes one of their slots.
+    /// Returns false, and evicts nothing, if the object can never fit.
     #[inline]
     pub fn make_room(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> bool {
         let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
@@ -217,9 +228,10 @@ impl Engine {
         fits
     }
 
-    /// A request for `id` will come soon: begins to load what it will read. For owners that know
-    /// their next requests (a trace, a batch of packets), as [`Engine::prefetch_slot`] and
-    /// [`Engine::prefetch_further`], in this order, some requests apart. They change nothing.
+    /// Begins to load the data that a request for `id`, expected soon, will read. It is for owners
+    /// that know their next requests (a trace, a batch of packets). Such an owner calls `prefetch`,
+    /// [`Engine::prefetch_slot`] and [`Engine::prefetch_further`] in this order, some requests
+    /// apart. They change nothing.
     #[inline]
     pub fn prefetch(&self, id: u64) {
         for stage in &self.admission {
@@ -227,7 +239,8 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::prefetch`], once it is known that `id` is probably in `slot`, or not stored.
+    /// Does what [`Engine::prefetch`] does, once the owner knows that `id` is probably in `slot`,
+    /// or not stored.
     #[inline]
     pub fn prefetch_slot(&self, id: u64, slot: Option<Slot>) {
         if let Some(slot) = slot {
@@ -236,13 +249,13 @@ impl Engine {
         self.eviction.prefetch(id, slot);
     }
 
-    /// As [`Engine::prefetch_slot`]: what that has loaded tells what else will be read.
+    /// Begins to load the data to which the data refers that [`Engine::prefetch_slot`] has loaded.
     #[inline]
     pub fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
         self.eviction.prefetch_further(id, slot);
     }
 
-    /// The owner removed the object in `slot`: a purge, an expiry.
+    /// Reports that the owner removed the object in `slot`, because of a purge or an expiry.
     pub fn remove(&mut self, slot: Slot) {
         if self.size_of(slot).is_some() {
             self.eviction.on_remove(slot);
@@ -250,7 +263,7 @@ impl Engine {
         }
     }
 
-    /// Makes the capacity `capacity`, and adds who had to leave to `victims`.
+    /// Changes the capacity, evicts objects until the others fit, and appends them to `victims`.
     pub fn set_capacity(&mut self, capacity: ByteSize, victims: &mut Vec<Slot>) {
         self.capacity = capacity.bytes();
         for stage in &mut self.admission {
@@ -260,9 +273,9 @@ impl Engine {
         self.evict_to(self.capacity, MAX_OBJECTS, None, victims);
     }
 
-    /// Long work that is due: run it here or on another thread, then give the result to
-    /// [`Engine::complete`]. Worth asking every few thousand requests; a host that never asks keeps
-    /// the policies' starting values, and one that loses a job keeps the values of that time.
+    /// Returns long work that is due. The owner runs it, on any thread, and passes the result to
+    /// [`Engine::complete`]. It calls `job` every few thousand requests. An owner that never calls
+    /// it keeps the policies' starting values. One that loses a job keeps the values of that time.
     pub fn job(&mut self) -> Option<Job> {
         let mut stages = self.admission.iter_mut().enumerate();
         let admission = stages.find_map(|(stage, policy)| policy.work().map(|work| Job { stage, work }));
@@ -270,7 +283,7 @@ impl Engine {
         admission.or_else(|| self.eviction.work().map(|work| Job { stage: last, work }))
     }
 
-    /// Takes the result of a job of this engine.
+    /// Accepts the result of a job of this engine.
     pub fn complete(&mut self, done: JobDone) {
         match self.admission.get_mut(done.stage) {
             Some(stage) => stage.complete(done.result),
@@ -278,50 +291,50 @@ impl Engine {
         }
     }
 
-    /// Bytes stored.
+    /// Returns the bytes stored.
     pub fn used(&self) -> ByteSize {
         ByteSize::from_bytes(self.used)
     }
 
-    /// Bytes that may be stored.
+    /// Returns the bytes that can be stored.
     pub fn capacity(&self) -> ByteSize {
         ByteSize::from_bytes(self.capacity)
     }
 
-    /// Objects stored.
+    /// Returns the number of objects stored.
     pub fn len(&self) -> usize {
         self.objects.len() - self.free.len()
     }
 
-    /// Nothing is stored.
+    /// Returns true if nothing is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The id and the bytes of the object in `slot`, if it is in use.
+    /// Returns the id and the size of the object in `slot`, if the slot is in use.
     pub fn object(&self, slot: Slot) -> Option<(u64, ByteSize)> {
         let size = self.size_of(slot)?;
         Some((self.objects[slot.index()].id, ByteSize::from_bytes(size)))
     }
 
-    /// `slot` is in use, and its object is `id`.
+    /// Returns true if `slot` holds the object `id`.
     #[inline]
     pub fn holds(&self, slot: Slot, id: u64) -> bool {
         self.objects.get(slot.index()).is_some_and(|object| object.id == id && object.size != UNUSED)
     }
 
-    /// The id that was stored in `slot` last.
+    /// Returns the id that was stored in `slot` last, also after it left.
     #[inline]
     pub fn last_id(&self, slot: Slot) -> Option<u64> {
         Some(self.objects.get(slot.index())?.id)
     }
 
-    /// The policies.
+    /// Returns the spec that it was built from.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// Every policy's figures, each with the policy's name.
+    /// Returns the figures of all policies, each with the policy's name.
     pub fn gauges(&self) -> Vec<(&'static str, Gauge)> {
         let mut all = Vec::new();
         let mut figures = Vec::new();
@@ -335,10 +348,35 @@ impl Engine {
         all
     }
 
-    /// Bytes of heap that the engine and its policies hold now, beside what they cache.
+    /// Returns the bytes of heap that the engine and its policies use now, without the cached
+    /// values.
     pub fn state_bytes(&self) -> usize {
         let own = self.objects.capacity() * size_of::<Object>() + self.free.capacity() * size_of::<Slot>();
         own + self.admission.iter().map(|stage| stage.state_bytes()).sum::<usize>() + self.eviction.state_bytes()
+    }
+
+    /// Panics if the engine's state contradicts itself. It is for tests and takes O(n).
+    ///
+    /// # Panics
+    /// If the used bytes are not the sum of the sizes of the slots in use, or exceed the capacity;
+    /// if the free list and the unused slots differ; or if the eviction policy keeps another number
+    /// of objects than the engine.
+    pub fn check_invariants(&self) {
+        let spec = &self.spec;
+        let mut is_free = vec![false; self.objects.len()];
+        for slot in &self.free {
+            assert!(!std::mem::replace(&mut is_free[slot.index()], true), "{spec}: {slot:?} is free twice");
+        }
+        let mut bytes = 0_u128;
+        for (object, is_free) in self.objects.iter().zip(is_free) {
+            assert_eq!(object.size == UNUSED, is_free, "{spec}: the free list has exactly the unused slots");
+            bytes += if is_free { 0 } else { u128::from(object.size) };
+        }
+        assert_eq!(u128::from(self.used), bytes, "{spec}: the used bytes are the sum of all sizes");
+        assert!(self.used <= self.capacity, "{spec}: {} bytes used of {}", self.used, self.capacity);
+        if let Some(kept) = self.eviction.object_count() {
+            assert_eq!(kept, self.len(), "{spec}: the eviction policy keeps as many objects as the engine");
+        }
     }
 
     fn fits(&self, size: u64) -> bool {
@@ -353,7 +391,7 @@ impl Engine {
     fn evict_to(&mut self, bytes: u64, len: usize, incoming: Option<&Request>, victims: &mut Vec<Slot>) {
         while self.used > bytes || self.len() > len {
             self.has_been_full = true;
-            // A policy that loses objects would loop here for ever.
+            // Without this check, a policy that loses objects would loop here for ever.
             let victim = self.eviction.victim(incoming).expect("objects are stored, so one can leave");
             self.release(victim);
             victims.push(victim);

@@ -1,60 +1,62 @@
-//! What a trace will ask for, for policies that no cache can run: the bounds that others are
-//! measured by.
+//! The requests of a whole trace, for policies that know the future. No cache can run such a
+//! policy; it bounds what the others can reach.
 
 use crate::hash::mix;
 use crate::limits::MAX_FUTURE_REQUESTS;
 use hashbrown::HashTable;
 use std::fmt;
 
-/// Every request of a trace, and when each one's object is requested again. 20 bytes a request.
+/// All requests of a trace, and for each one the next request of the same object. 20 bytes a
+/// request.
 ///
-/// An engine that foresees takes its n-th request to be the n-th of the trace; what comes after the
-/// end finds nothing foreseen.
+/// The engine's n-th request is the n-th of the trace. For requests after the end of the trace, no
+/// object is requested again.
 #[derive(Debug, Default)]
 pub struct Future {
     ids: Vec<u64>,
     sizes: Vec<u64>,
-    /// The place of the next request of the same object, or [`Future::NEVER`].
+    /// The number, from 1, of the next request of the same object, or [`Future::NEVER`].
     next: Vec<u32>,
 }
 
 impl Future {
-    /// The object is not requested again.
-    pub(crate) const NEVER: u32 = u32::MAX - 1;
+    /// Returned by [`Future::next`] for an object that is not requested again.
+    pub const NEVER: u32 = u32::MAX - 1;
 
-    /// Requests of the trace.
+    /// Returns the number of requests of the trace.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// The trace has no request.
+    /// Returns true if the trace has no request.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// Bytes of heap.
+    /// Returns the bytes of heap that it takes.
     pub fn bytes(&self) -> usize {
         self.ids.capacity() * 8 + self.sizes.capacity() * 8 + self.next.capacity() * 4
     }
 
-    /// The next request of the object that the engine's request `seq` (from 1) asks for: also a
-    /// `seq`, from 1, or [`Future::NEVER`].
+    /// Returns the number of the next request for the object of request `seq`, or
+    /// [`Future::NEVER`]. Both numbers count from 1, as [`crate::Request::seq`] does.
     #[inline]
-    pub(crate) fn next(&self, seq: u64) -> u32 {
+    pub fn next(&self, seq: u64) -> u32 {
         let next = seq.checked_sub(1).and_then(|place| self.next.get(place as usize));
         next.map_or(Future::NEVER, |next| *next)
     }
 
-    /// Up to `len` requests, the engine's request `seq` the first: their ids and sizes in bytes.
-    pub(crate) fn window(&self, seq: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
+    /// Returns the ids and sizes in bytes of up to `len` requests, from request `seq` on, which
+    /// counts from 1.
+    pub fn window(&self, seq: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
         let start = usize::try_from(seq.saturating_sub(1)).unwrap_or(usize::MAX).min(self.len());
         let end = start + usize::try_from(len).unwrap_or(usize::MAX).min(self.len() - start);
         self.ids[start..end].iter().copied().zip(self.sizes[start..end].iter().copied())
     }
 }
 
-/// Makes a [`Future`] from the requests of a trace, one after another. Beside it: 8 bytes and a
-/// table's slack for each object.
+/// Builds a [`Future`] from the requests of a trace, one after another. Meanwhile it takes 8 bytes
+/// and a table's slack for each object in addition.
 ///
 /// ```
 /// let mut trace = larder_policy::FutureBuilder::default();
@@ -66,15 +68,15 @@ impl Future {
 #[derive(Default)]
 pub struct FutureBuilder {
     future: Future,
-    /// The place of each object's last request.
+    /// The index of each object's last request.
     last: HashTable<u32>,
 }
 
 impl FutureBuilder {
-    /// One more request, for the object `id` of `size` bytes.
+    /// Appends a request for the object `id` of `size` bytes.
     ///
     /// # Errors
-    /// [`FutureTooLong`] at [`MAX_FUTURE_REQUESTS`].
+    /// [`FutureTooLong`] if the trace has [`MAX_FUTURE_REQUESTS`] requests.
     pub fn push(&mut self, id: u64, size: u64) -> Result<(), FutureTooLong> {
         let Future { ids, sizes, next } = &mut self.future;
         if ids.len() >= MAX_FUTURE_REQUESTS {
@@ -97,7 +99,7 @@ impl FutureBuilder {
         Ok(())
     }
 
-    /// The future that was told.
+    /// Returns the future of the requests so far.
     pub fn build(mut self) -> Future {
         let Future { ids, sizes, next } = &mut self.future;
         ids.shrink_to_fit();
@@ -107,7 +109,7 @@ impl FutureBuilder {
     }
 }
 
-/// A trace that is too long to be foreseen.
+/// A trace with more requests than [`MAX_FUTURE_REQUESTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FutureTooLong;
 

@@ -170,6 +170,11 @@ impl List {
         Some(tail)
     }
 
+    /// Counts the slots of the list, in O(n). For tests.
+    pub fn count<L: Linked>(&self, links: &L) -> usize {
+        std::iter::successors(self.tail(), |slot| self.newer(links, *slot)).count()
+    }
+
     /// The next newer than `slot`, which is in this list.
     pub fn newer<L: Linked>(&self, links: &L, slot: Slot) -> Option<Slot> {
         let newer = links.link(slot.raw()).newer;

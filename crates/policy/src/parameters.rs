@@ -100,14 +100,16 @@ impl fmt::Display for Values {
     }
 }
 
-/// The values of one stage: given or preset.
-pub(crate) struct Arguments<'a> {
-    pub parameters: &'static [Parameter],
-    pub given: &'a [(&'static str, u64)],
+/// The arguments of one stage: the given values, and the presets of the others.
+pub struct Arguments<'a> {
+    pub(crate) parameters: &'static [Parameter],
+    pub(crate) given: &'a [(&'static str, u64)],
 }
 
 impl Arguments<'_> {
-    /// The value of the parameter `name`: given, else preset; `None` where the policy derives it.
+    /// Returns the value of the parameter `name`, or its preset; `None` if it is neither given nor
+    /// preset. The value is a number, a number of bytes, the index of a choice, or the bits of a
+    /// share.
     pub fn get(&self, name: &str) -> Option<u64> {
         let given = self.given.iter().find(|(given, _)| *given == name).map(|(_, value)| *value);
         given.or_else(|| {
@@ -116,7 +118,8 @@ impl Arguments<'_> {
         })
     }
 
-    /// The value of the parameter `name` of shares; 0 where there is none.
+    /// Returns the value of the parameter `name`, which is a [`Values::Share`]; 0 if it is neither
+    /// given nor preset.
     pub fn share(&self, name: &str) -> f64 {
         self.get(name).map_or(0.0, f64::from_bits)
     }

@@ -1,17 +1,16 @@
-//! The one table of policies, from which come the parser, its suggestions, `larder policies`, the
-//! documentation and the tests over all.
+//! The list of policies by name: the built-in ones, and those that a program registers.
 //!
-//! A policy's entry stands in the policy's own file; a new policy is one file and one line here.
+//! The parser, its suggestions, `larder policies`, the documentation and the tests over all
+//! policies read this list. Each policy's entry is in the policy's own file, so a new built-in
+//! policy is one file and one line here.
 
 use crate::admit;
+use crate::entry::PolicyEntry;
 use crate::evict;
-use crate::future::Future;
-use crate::parameters::{Arguments, Parameter};
-use crate::traits::{Admit, Evict};
-use larder_units::{Stream, Streams};
-use std::sync::Arc;
+use std::fmt;
+use std::sync::OnceLock;
 
-static REGISTRY: &[PolicyEntry] = &[
+static BUILTIN: &[PolicyEntry] = &[
     evict::agd::ENTRY,
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
@@ -57,89 +56,146 @@ static REGISTRY: &[PolicyEntry] = &[
     admit::tinylfu::ENTRY,
 ];
 
-/// Every policy that this build knows.
-pub fn registry() -> &'static [PolicyEntry] {
-    REGISTRY
+/// A list of policies by name, with which a [`crate::Spec`] is parsed.
+///
+/// ```
+/// # use larder_policy::{Build, PolicyEntry};
+/// use larder_policy::{Registry, Spec};
+/// # const ENTRY: PolicyEntry = PolicyEntry {
+/// #     name: "mine", citation: "", summary: "", parameters: &[], complexity: "O(1)", bytes_an_object: 0,
+/// #     needs_path: false, build: Build::Eviction(|_, _| Err("no policy".to_owned())),
+/// # };
+///
+/// let registry = Registry::builtin().register(&ENTRY).unwrap();
+/// let spec = Spec::parse("filter(theta=2)+mine", &registry).unwrap();
+/// assert_eq!(spec.to_string(), "filter(theta=2)+mine");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Registry {
+    entries: Vec<&'static PolicyEntry>,
 }
 
-/// One policy: what it is called, where it comes from, what it takes and costs.
-pub struct PolicyEntry {
-    /// The name in a spec.
-    pub name: &'static str,
-    /// Where it was published.
-    pub citation: &'static str,
-    /// What it does, in one line.
-    pub summary: &'static str,
-    /// What may stand in its parentheses.
-    pub parameters: &'static [Parameter],
-    /// Time a request.
-    pub complexity: &'static str,
-    /// Bytes of policy state a stored object, ghosts included (the engine's own 16 come on top),
-    /// where their number is a power of two: tables that double hold up to twice as much between.
-    pub bytes_an_object: u32,
-    pub(crate) build: Build,
+impl Registry {
+    /// Returns the policies of this crate.
+    pub fn builtin() -> Registry {
+        Registry { entries: BUILTIN.iter().collect() }
+    }
+
+    /// Adds a policy.
+    ///
+    /// # Errors
+    /// [`RegistryError`] if the name is taken or cannot stand in a spec, if two parameters have the
+    /// same name, or if a parameter's preset is not one of its values.
+    pub fn register(mut self, entry: &'static PolicyEntry) -> Result<Registry, RegistryError> {
+        let name = entry.name;
+        let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        if name.is_empty() || !name.bytes().all(is_letter) {
+            return Err(RegistryError::Name(name));
+        }
+        if self.get(name).is_some() {
+            return Err(RegistryError::Taken(name));
+        }
+        for (index, parameter) in entry.parameters.iter().enumerate() {
+            if entry.parameters[..index].iter().any(|earlier| earlier.name == parameter.name) {
+                return Err(RegistryError::ParameterTwice(name, parameter.name));
+            }
+            if parameter.default.text().is_some_and(|text| parameter.values.read(text).is_none()) {
+                return Err(RegistryError::Preset(name, parameter.name));
+            }
+        }
+        self.entries.push(entry);
+        Ok(self)
+    }
+
+    /// Makes this the registry of the process: the one that [`registry`] returns, and that `parse`
+    /// of a string reads. So configuration files, command lines and management commands know its
+    /// policies.
+    ///
+    /// Call it first in `main`. A library does not call it.
+    ///
+    /// # Errors
+    /// Returns this registry if the process has one already, because of an earlier call, or because
+    /// [`registry`] was called or a string was parsed before.
+    pub fn install(self) -> Result<(), Registry> {
+        PROCESS.set(self)
+    }
+
+    /// Returns the policy with this name.
+    pub fn get(&self, name: &str) -> Option<&'static PolicyEntry> {
+        self.iter().find(|entry| entry.name == name)
+    }
+
+    /// Returns the policies, the built-in ones first.
+    pub fn iter(&self) -> std::iter::Copied<std::slice::Iter<'_, &'static PolicyEntry>> {
+        self.entries.iter().copied()
+    }
+
+    /// Returns the number of policies.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns true if there is no policy.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
 }
 
-/// What a policy decides.
+impl<'a> IntoIterator for &'a Registry {
+    type Item = &'static PolicyEntry;
+    type IntoIter = std::iter::Copied<std::slice::Iter<'a, &'static PolicyEntry>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+static PROCESS: OnceLock<Registry> = OnceLock::new();
+
+/// Returns the registry of the process: the installed one, else the built-in one. See
+/// [`Registry::install`].
+pub fn registry() -> &'static Registry {
+    PROCESS.get_or_init(Registry::builtin)
+}
+
+/// A policy that cannot be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Whether an object is stored.
-    Admission,
-    /// Chooses the objects that leave.
-    Eviction,
+pub enum RegistryError {
+    /// A policy with this name is registered already.
+    Taken(&'static str),
+    /// This name has other characters than lower-case letters, digits and `-`, or none.
+    Name(&'static str),
+    /// This policy has two parameters with this name.
+    ParameterTwice(&'static str, &'static str),
+    /// This policy's preset of this parameter is not one of its values.
+    Preset(&'static str, &'static str),
 }
 
-impl PolicyEntry {
-    /// What it decides.
-    pub fn kind(&self) -> Kind {
-        match self.build {
-            Build::Admission(_) | Build::OfflineAdmission(_) => Kind::Admission,
-            Build::Eviction(_) | Build::OfflineEviction(_) => Kind::Eviction,
+impl fmt::Display for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RegistryError::Taken(name) => write!(f, "a policy `{name}` is registered already"),
+            RegistryError::Name(name) => {
+                write!(f, "policy name `{}` needs lower-case letters, digits and `-` only", name.escape_debug())
+            }
+            RegistryError::ParameterTwice(name, parameter) => {
+                write!(f, "policy `{name}` has two parameters `{parameter}`")
+            }
+            RegistryError::Preset(name, parameter) => {
+                write!(f, "policy `{name}`: the preset of `{parameter}` is not one of its values")
+            }
         }
     }
-
-    /// It knows the trace ahead, so that it runs in the replayer only: see
-    /// [`crate::Engine::foreseeing`].
-    pub fn is_offline(&self) -> bool {
-        matches!(self.build, Build::OfflineAdmission(_) | Build::OfflineEviction(_))
-    }
 }
 
-/// How to build a policy. An error is one line about arguments that contradict each other.
-pub(crate) enum Build {
-    #[allow(clippy::type_complexity)]
-    Admission(fn(&Arguments<'_>, &Setting<'_>) -> Result<Box<dyn Admit>, String>),
-    #[allow(clippy::type_complexity)]
-    Eviction(fn(&Arguments<'_>, &Setting<'_>) -> Result<Box<dyn Evict>, String>),
-    #[allow(clippy::type_complexity)]
-    OfflineAdmission(fn(&Arguments<'_>, &Setting<'_>, &Arc<Future>) -> Result<Box<dyn Admit>, String>),
-    #[allow(clippy::type_complexity)]
-    OfflineEviction(fn(&Arguments<'_>, &Arc<Future>) -> Result<Box<dyn Evict>, String>),
-}
-
-/// Where a policy is built: beside its arguments.
-pub(crate) struct Setting<'a> {
-    /// The engine's capacity in bytes, at first; later ones come by `on_resize`.
-    pub capacity: u64,
-    /// The streams of the engine's owner.
-    pub streams: &'a Streams,
-    /// The stage's place in the spec, so that two stages of one policy draw apart.
-    pub stage: usize,
-    /// The policy's name.
-    pub name: &'static str,
-}
-
-impl Setting<'_> {
-    /// The stage's random stream.
-    pub fn stream(&self) -> Stream {
-        self.streams.stream(&format!("policy stage {} {}", self.stage, self.name))
-    }
-}
+impl std::error::Error for RegistryError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Spec;
+    use crate::entry::Build;
+    use crate::parameters::{Parameter, Preset, Values};
 
     #[test]
     fn a_default_that_its_own_parser_refuses() {
@@ -163,5 +219,39 @@ mod tests {
             assert!(entry.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
         }
         assert!("lru".parse::<Spec>().is_ok());
+    }
+
+    const NEW: PolicyEntry = PolicyEntry {
+        name: "new",
+        citation: "",
+        summary: "",
+        parameters: &[],
+        complexity: "O(1)",
+        bytes_an_object: 0,
+        needs_path: false,
+        build: Build::Eviction(|_, _| Err("not built".to_owned())),
+    };
+
+    const NUMBER: Parameter =
+        Parameter { name: "x", unit: "", values: Values::Integer(1, 9), default: Preset::Value("3"), doc: "" };
+
+    #[test]
+    fn an_entry_that_no_spec_can_use_is_registered() {
+        const UPPER: PolicyEntry = PolicyEntry { name: "New", ..NEW };
+        const NAMELESS: PolicyEntry = PolicyEntry { name: "", ..NEW };
+        const LRU: PolicyEntry = PolicyEntry { name: "lru", ..NEW };
+        const TWICE: PolicyEntry = PolicyEntry { parameters: &[NUMBER, NUMBER], ..NEW };
+        const OUT_OF_RANGE: PolicyEntry =
+            PolicyEntry { parameters: &[Parameter { default: Preset::Value("10"), ..NUMBER }], ..NEW };
+        let refused = |entry| Registry::builtin().register(entry).expect_err("a fault");
+        assert_eq!(refused(&UPPER), RegistryError::Name("New"));
+        assert_eq!(refused(&NAMELESS), RegistryError::Name(""));
+        assert_eq!(refused(&LRU), RegistryError::Taken("lru"));
+        assert_eq!(refused(&TWICE), RegistryError::ParameterTwice("new", "x"));
+        assert_eq!(refused(&OUT_OF_RANGE), RegistryError::Preset("new", "x"));
+        let once = Registry::builtin().register(&NEW).unwrap();
+        assert_eq!(once.clone().register(&NEW).expect_err("a fault"), RegistryError::Taken("new"));
+        assert_eq!(once.len(), Registry::builtin().len() + 1);
+        assert!(once.get("new").is_some() && registry().get("new").is_none());
     }
 }

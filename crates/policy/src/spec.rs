@@ -1,20 +1,23 @@
 //! The grammar of policy specs: `filter(theta=2)+fifo`.
 //!
 //! ```text
-//! spec     = *(stage "+") stage          the last evicts, the others admit, from left to right
+//! spec     = *(stage "+") stage          the last stage evicts, the others admit, left to right
 //! stage    = name [ "(" [argument *("," argument)] ")" ]
 //! argument = name "=" value / word       a word is a value of the policy's parameter of choices
 //! ```
 //!
-//! Blanks around a token are allowed, and printed away; everything else is printed as it was given.
+//! Blanks around a token are allowed and are not printed. Everything else prints as it was given.
 
+use crate::entry::{Build, Kind, PolicyEntry};
 use crate::limits::{MAX_SPEC_BYTES, MAX_STAGES};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
-use crate::registry::{Kind, PolicyEntry, registry};
+use crate::registry::{Registry, registry};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-/// A composition of policies, parsed and checked: every name is known and every value in its range.
+/// A composition of policies, parsed and checked: every name is known, and every value is in its
+/// range. It refers to the policies' entries, so it can build an engine by itself.
 ///
 /// ```
 /// let spec: larder_policy::Spec = " filter( theta = 3 ) + fifo".parse().unwrap();
@@ -27,49 +30,135 @@ pub struct Spec {
     stages: Vec<Stage>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stage {
-    /// Its place in the registry.
-    policy: usize,
+    entry: &'static PolicyEntry,
     arguments: Vec<Argument>,
+}
+
+/// Names identify policies: a registry has one entry of each name.
+impl PartialEq for Stage {
+    fn eq(&self, other: &Stage) -> bool {
+        self.entry.name == other.entry.name && self.arguments == other.arguments
+    }
+}
+
+impl Eq for Stage {}
+
+impl Hash for Stage {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.entry.name.hash(hasher);
+        self.arguments.hash(hasher);
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Argument {
     parameter: &'static str,
-    /// As it was given.
+    /// The value as the spec has it.
     text: String,
-    /// A word without its parameter's name.
+    /// True if the spec has the value without the parameter's name.
     bare: bool,
     value: u64,
 }
 
 impl Spec {
+    /// Parses a spec of policies that `registry` lists. The spec keeps their entries, so it builds
+    /// engines without the registry. `text.parse()` does the same with the registry of the process,
+    /// see [`Registry::install`].
+    ///
+    /// # Errors
+    /// [`SpecError`] for a text that does not follow the grammar, an unknown policy or parameter,
+    /// or a value outside its range.
+    pub fn parse(text: &str, registry: &Registry) -> Result<Spec, SpecError> {
+        if text.len() > MAX_SPEC_BYTES {
+            return Err(SpecError {
+                spec: text.chars().take(32).chain("…".chars()).collect(),
+                at: MAX_SPEC_BYTES,
+                problem: format!("longer than {MAX_SPEC_BYTES} bytes"),
+                suggestion: None,
+            });
+        }
+        let mut parser = Parser { text, at: 0, registry };
+        let mut stages = Vec::new();
+        loop {
+            let at = parser.skip_blanks();
+            if stages.len() == MAX_STAGES {
+                return Err(parser.error(at, format!("more than {MAX_STAGES} stages")));
+            }
+            let stage = parser.stage()?;
+            let more = parser.take('+');
+            match (stage.entry.kind(), more) {
+                (Kind::Eviction, true) => {
+                    let name = stage.entry.name;
+                    return Err(parser.error(at, format!("`{name}` evicts and must stand last")));
+                }
+                (Kind::Admission, false) => {
+                    parser.expect_end()?;
+                    let name = stage.entry.name;
+                    let whole = format!("{}+lru", text.trim());
+                    let problem = format!("`{name}` only admits, an eviction policy must follow");
+                    return Err(parser.suggest(at, problem, Some(whole)));
+                }
+                _ => stages.push(stage),
+            }
+            if !more {
+                parser.expect_end()?;
+                return Ok(Spec { stages });
+            }
+        }
+    }
+
+    /// Returns the spec of an engine whose policies do not come from a registry.
+    pub(crate) fn custom(admissions: usize) -> Spec {
+        let stage = |entry| Stage { entry, arguments: Vec::new() };
+        let admissions = (0..admissions).map(|_| stage(&CUSTOM_ADMISSION));
+        Spec { stages: admissions.chain([stage(&CUSTOM_EVICTION)]).collect() }
+    }
+
     pub(crate) fn stages(&self) -> &[Stage] {
         &self.stages
     }
 
-    /// A stage depends on the cache's place on the path of an answer: see
+    /// Returns true if a stage depends on the cache's place on the path of an answer: see
     /// [`crate::Engine::admit_from`].
     pub fn needs_path(&self) -> bool {
-        self.stages.iter().any(|stage| matches!(stage.entry().name, "lcd" | "probcache" | "betweenness"))
+        self.stages.iter().any(|stage| stage.entry.needs_path)
     }
 
-    /// A stage knows the trace ahead: see [`crate::Engine::foreseeing`].
+    /// Returns true if a stage knows the trace ahead: see [`crate::Engine::foreseeing`].
     pub fn is_offline(&self) -> bool {
-        self.stages.iter().any(|stage| stage.entry().is_offline())
+        self.stages.iter().any(|stage| stage.entry.is_offline())
     }
 }
 
+/// Stands for an admission policy that [`crate::Engine::with`] got as an object.
+const CUSTOM_ADMISSION: PolicyEntry = PolicyEntry {
+    name: "custom",
+    citation: "",
+    summary: "a policy that the program supplied as an object",
+    parameters: &[],
+    complexity: "",
+    bytes_an_object: 0,
+    needs_path: false,
+    build: Build::Admission(|_, _| Err(NOT_REGISTERED.to_owned())),
+};
+
+/// Stands for an eviction policy that [`crate::Engine::with`] got as an object.
+const CUSTOM_EVICTION: PolicyEntry =
+    PolicyEntry { build: Build::Eviction(|_, _| Err(NOT_REGISTERED.to_owned())), ..CUSTOM_ADMISSION };
+
+const NOT_REGISTERED: &str = "`custom` is an object that the program supplied, which no spec can build";
+
 impl Stage {
     pub(crate) fn entry(&self) -> &'static PolicyEntry {
-        &registry()[self.policy]
+        self.entry
     }
 
-    /// Calls `build` with the stage's arguments.
+    /// Returns the result of `build` for the stage's arguments.
     pub(crate) fn with_arguments<T>(&self, build: impl FnOnce(&Arguments<'_>) -> T) -> T {
         let given: Vec<_> = self.arguments.iter().map(|a| (a.parameter, a.value)).collect();
-        build(&Arguments { parameters: self.entry().parameters, given: &given })
+        build(&Arguments { parameters: self.entry.parameters, given: &given })
     }
 }
 
@@ -79,7 +168,7 @@ impl fmt::Display for Spec {
             if index > 0 {
                 f.write_str("+")?;
             }
-            f.write_str(stage.entry().name)?;
+            f.write_str(stage.entry.name)?;
             for (index, argument) in stage.arguments.iter().enumerate() {
                 f.write_str(if index == 0 { "(" } else { "," })?;
                 if !argument.bare {
@@ -95,8 +184,8 @@ impl fmt::Display for Spec {
     }
 }
 
-/// A text that is not a policy spec: where, what, and a suggestion where there is one. Printed as
-/// one line.
+/// A text that is not a policy spec: the place, the problem, and a suggestion if there is one. It
+/// prints as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     spec: String,
@@ -106,17 +195,17 @@ pub struct SpecError {
 }
 
 impl SpecError {
-    /// The byte offset of what is wrong.
+    /// Returns the byte offset of the problem.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// What was probably meant.
+    /// Returns the text that was probably meant.
     pub fn suggestion(&self) -> Option<&str> {
         self.suggestion.as_deref()
     }
 
-    /// Arguments of the stage at `index` that contradict each other, found when the policy was
+    /// Returns the error for the stage at `index`, whose policy refused its arguments when it was
     /// built.
     pub(crate) fn contradiction(spec: &Spec, index: usize, problem: String) -> Self {
         let text = spec.to_string();
@@ -141,48 +230,14 @@ impl FromStr for Spec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Spec, SpecError> {
-        if text.len() > MAX_SPEC_BYTES {
-            return Err(SpecError {
-                spec: text.chars().take(32).chain("…".chars()).collect(),
-                at: MAX_SPEC_BYTES,
-                problem: format!("longer than {MAX_SPEC_BYTES} bytes"),
-                suggestion: None,
-            });
-        }
-        let mut parser = Parser { text, at: 0 };
-        let mut stages = Vec::new();
-        loop {
-            let at = parser.skip_blanks();
-            if stages.len() == MAX_STAGES {
-                return Err(parser.error(at, format!("more than {MAX_STAGES} stages")));
-            }
-            let stage = parser.stage()?;
-            let more = parser.take('+');
-            match (stage.entry().kind(), more) {
-                (Kind::Eviction, true) => {
-                    let name = stage.entry().name;
-                    return Err(parser.error(at, format!("`{name}` evicts and must stand last")));
-                }
-                (Kind::Admission, false) => {
-                    parser.expect_end()?;
-                    let name = stage.entry().name;
-                    let whole = format!("{}+lru", text.trim());
-                    let problem = format!("`{name}` only admits, an eviction policy must follow");
-                    return Err(parser.suggest(at, problem, Some(whole)));
-                }
-                _ => stages.push(stage),
-            }
-            if !more {
-                parser.expect_end()?;
-                return Ok(Spec { stages });
-            }
-        }
+        Spec::parse(text, registry())
     }
 }
 
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    registry: &'a Registry,
 }
 
 impl<'a> Parser<'a> {
@@ -191,11 +246,10 @@ impl<'a> Parser<'a> {
         if name.is_empty() {
             return Err(self.error(at, "a policy's name is missing".to_owned()));
         }
-        let Some(policy) = registry().iter().position(|entry| entry.name == name) else {
-            let names = registry().iter().map(|entry| entry.name);
+        let Some(entry) = self.registry.get(name) else {
+            let names = self.registry.iter().map(|entry| entry.name);
             return Err(self.suggest(at, format!("unknown policy `{}`", name.escape_debug()), nearest(name, names)));
         };
-        let entry = &registry()[policy];
         let arguments = if self.take('(') { self.arguments(entry)? } else { Vec::new() };
         let missing = entry.parameters.iter().find(|parameter| {
             matches!(parameter.default, Preset::Required) && arguments.iter().all(|a| a.parameter != parameter.name)
@@ -204,10 +258,10 @@ impl<'a> Parser<'a> {
             let problem = format!("`{name}` needs `{}`, {}", parameter.name, parameter.values);
             return Err(self.error(at, problem));
         }
-        Ok(Stage { policy, arguments })
+        Ok(Stage { entry, arguments })
     }
 
-    /// What stands between the parentheses, and the closing one.
+    /// Reads the arguments and the closing parenthesis.
     fn arguments(&mut self, entry: &'static PolicyEntry) -> Result<Vec<Argument>, SpecError> {
         let mut arguments: Vec<Argument> = Vec::new();
         if self.take(')') {
@@ -251,7 +305,7 @@ impl<'a> Parser<'a> {
         Ok(Argument { parameter: parameter.name, text: text.to_owned(), bare: false, value })
     }
 
-    /// A word without `=`: a value of a parameter of choices.
+    /// Reads a word without `=`, which is a value of a parameter of choices.
     fn bare(&self, entry: &'static PolicyEntry, at: usize, word: &str) -> Result<Argument, SpecError> {
         let value_of = |p: &Parameter| matches!(p.values, Values::Choice(_)).then(|| p.values.read(word)).flatten();
         let found = entry.parameters.iter().find_map(|p| value_of(p).map(|value| (p.name, value)));
@@ -279,8 +333,8 @@ impl<'a> Parser<'a> {
         self.suggest(at, problem, meant)
     }
 
-    /// A name or a value, and where it starts: everything up to the next punctuation, without
-    /// blanks around.
+    /// Reads a name or a value: everything up to the next punctuation, without the blanks around
+    /// it. Returns its byte offset too.
     fn word(&mut self) -> (usize, &'a str) {
         let at = self.skip_blanks();
         let rest = &self.text[at..];
@@ -321,12 +375,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The most similar of `names`, if it is similar at all: by swapped and mistyped letters, or, less,
-/// by how it begins (`lur` is `lru`, not `lru-k`).
+/// Returns the most similar of `names`, if one is similar at all. Swapped and mistyped letters
+/// count more than a common beginning (`lur` is `lru`, not `lru-k`).
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let word = word.to_lowercase();
     let similarity = |name: &str| match strsim::damerau_levenshtein(&word, name) {
-        // One slip, which in a short name is a third of the letters.
+        // In a short name, one mistyped letter is a third of all letters.
         1 if word.len() == name.len() => 0.99,
         _ => strsim::normalized_damerau_levenshtein(&word, name).max(strsim::jaro_winkler(&word, name) - 0.1),
     };

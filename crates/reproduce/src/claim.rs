@@ -1,43 +1,43 @@
-//! Claims: a published or expected figure, the band in which the measured one must lie, and the
+//! Claims: a published or expected value, the band in which the measured value must lie, and the
 //! judgement.
 
 use crate::Scale;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// A claim as an experiment's file states it, before anything is measured.
+/// A claim of an experiment's file, before the measurement.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Names it within its paper.
+    /// Identifies the claim within its paper.
     pub id: String,
     /// What is claimed, with the unit, in one line.
     pub says: String,
-    /// What the paper prints, or what follows from figures that it prints. Without it, there is
-    /// something expected.
+    /// The value that the paper prints, or that follows from values that it prints. Without it,
+    /// `expected` must be present.
     #[serde(default)]
     pub published: Option<Stated>,
-    /// What the paper does not print, but theory or another program's run on the same requests
-    /// says.
+    /// A value that the paper does not print, but that follows from theory or from another
+    /// program's run on the same requests.
     #[serde(default)]
     pub expected: Option<Stated>,
     /// The source of the expected value.
     #[serde(default)]
     pub source: Option<String>,
-    /// The least and the greatest measured figure with which the claim holds. An order is claimed
-    /// by a band that is open (`inf`) on one side.
+    /// The least and the greatest measured value with which the claim holds. An order is claimed by
+    /// a band that is open (`inf`) on one side.
     pub band: [f64; 2],
-    /// Why the band is where it is; of one that was changed after a run, that it was.
+    /// The reason for the band. A band that was changed after a run says so.
     pub reason: String,
-    /// What differs at the quick scale, where catalogue and cache are smaller.
+    /// The form of the claim at the quick scale, where catalogue and cache are smaller.
     #[serde(default)]
     pub quick: Option<Quick>,
-    /// Judged at the full scale only: the quick one cannot show it.
+    /// True if the claim is judged at the full scale only, because the quick one cannot show it.
     #[serde(default)]
     pub full_only: bool,
 }
 
-/// A figure, or a range where the source gives one. As JSON a number, or an array of two.
+/// A value, or a range if the source gives one. In JSON, a number or an array of two.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum Stated {
@@ -47,7 +47,7 @@ pub enum Stated {
     Range([f64; 2]),
 }
 
-/// The quick scale's form of a claim: what its conditions make of the band.
+/// The quick scale's form of a claim: the band that follows from its conditions.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quick {
@@ -58,7 +58,7 @@ pub struct Quick {
 }
 
 impl Claim {
-    /// What is wrong with it as it is stated, if anything.
+    /// Returns the fault in the statement of the claim, if any.
     pub(crate) fn fault(&self) -> Option<String> {
         let bands = std::iter::once(self.band).chain(self.quick.as_ref().map(|quick| quick.band));
         for [low, high] in bands {
@@ -77,12 +77,12 @@ impl Claim {
         }
     }
 
-    /// Whether it is judged at this scale.
+    /// Returns true if the claim is judged at this scale.
     pub fn is_judged_at(&self, scale: Scale) -> bool {
         scale == Scale::Full || !self.full_only
     }
 
-    /// The claim beside what was measured.
+    /// Compares the claim with the measured value.
     pub fn judge(&self, scale: Scale, measured: f64) -> Judged {
         let (band, reason) = match &self.quick {
             Some(quick) if scale == Scale::Quick => (quick.band, &quick.reason),
@@ -102,22 +102,22 @@ impl Claim {
     }
 }
 
-/// A claim and what was measured. As JSON, an entry of `claims.json`.
+/// A claim and its measured value. In JSON, an entry of `claims.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judged {
     /// The claim's name within its paper.
     pub id: String,
     /// What the paper prints.
     pub published: Option<Stated>,
-    /// What others say, where the paper is silent.
+    /// The expected value, if the paper prints none.
     pub expected: Option<Stated>,
     /// The source of the expected value.
     pub source: Option<String>,
     /// The figure of this run.
     pub measured: f64,
-    /// Within which the measured figure had to lie. As JSON, an open side is `null`.
+    /// The band of this scale. In JSON, an open side is `null`.
     pub band: [f64; 2],
-    /// Whether it does.
+    /// True if the measured value lies in the band.
     pub holds: bool,
     /// What is claimed.
     #[serde(skip)]

@@ -1,16 +1,16 @@
-//! Reproductions of papers: their experiments run again by the code that is deployed, and each
-//! published figure beside the measured one.
+//! Reproductions of papers: runs their experiments with the deployed code, and compares each
+//! published figure with the measured one.
 //!
-//! What it is: a frame, and a module a paper. An experiment is a TOML file under
-//! `experiments/PAPER/`, embedded here, with its conditions at two scales, the axes of its figures
-//! and its **claims**: what was published, or is expected and by whom, the band in which the
-//! measured figure must lie, and why the band is that wide; a band that was changed after a run
-//! says so. The paper's module measures; the frame judges, and a claim that was not measured is an
-//! error, never a pass. What it is not: the command line's part (`larder reproduce`: progress,
-//! files, exit status).
+//! The crate has a common frame, and one module per paper. An experiment is a TOML file under
+//! `experiments/PAPER/` of this crate, embedded here. It has its conditions at two scales, the axes
+//! of its figures and its **claims**: the published value, or the expected value and its source,
+//! the band in which the measured value must lie, and the reason for the width of the band. A band
+//! that was changed after a run says so. The paper's module measures; the frame judges. A claim
+//! that was not measured is an error, never a pass. Progress bars, files and the exit status belong
+//! to the command line (`larder reproduce`).
 //!
-//! It is a host: it owns threads and the wall clock. Measurements that need no clock do not depend
-//! on the machine: the same seed gives the same figures.
+//! The crate is a host: it owns threads and the wall clock. Measurements without a clock do not
+//! depend on the machine: the same seed gives the same figures.
 //!
 //! ```text
 //!   experiments/PAPER/*.toml ──► Experiment ──► the paper's module: all cores ──► Section ──► Report ──► table, report.html, claims.json
@@ -39,6 +39,7 @@ mod programs;
 mod report;
 mod rows;
 mod section;
+mod site;
 mod work;
 
 pub use claim::{Claim, Judged, Quick, Stated};
@@ -51,28 +52,27 @@ pub use work::{Unwatched, Watch, on_all_cores, thread_time};
 use std::fmt;
 use std::path::Path;
 
-/// What is to be reproduced, and how.
+/// A paper, and the way to reproduce it.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The paper.
     pub paper: &'static Paper,
-    /// At which scale.
+    /// The scale.
     pub scale: Scale,
-    /// Of every random choice.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// A directory of traces that stand beside what the paper's experiments generate, for the
-    /// papers that can use one.
+    /// A directory of traces to use in addition to the generated ones, for papers that support it.
     pub traces: Option<&'a Path>,
     /// Whether to run [`Paper::on_testbed`] in the place of [`Paper::experiments`].
     pub testbed: bool,
-    /// Names of these experiments that alone are to be run; none: all.
+    /// The names of the experiments to run; empty for all.
     pub only: &'a [String],
-    /// What is finished already, and where what is finished goes.
+    /// The rows that are finished, and the store for new ones.
     pub rows: &'a Rows,
 }
 
 impl Request<'_> {
-    /// The names of the experiments that are to be run, in their order.
+    /// Returns the names of the experiments to run, in order.
     pub fn experiments(&self) -> impl Iterator<Item = &'static str> {
         self.runs().map(|(name, _)| *name)
     }
@@ -131,26 +131,27 @@ pub struct Paper {
 pub const PAPERS: &[Paper] = &[adaptsize::PAPER, chunk_size::PAPER, clock::PAPER, filter::PAPER, ndn_vs_http::PAPER];
 
 impl Paper {
-    /// Its experiments, in the order in which they are run: the names of their files.
+    /// Returns the names of its experiments, in the order in which they run. Their files have the
+    /// same names.
     pub fn experiments(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.experiments.iter().map(|(name, _)| *name)
     }
 
-    /// Those of its experiments that are run with real servers beside Larder's, where they can be
-    /// run without as well.
+    /// Returns the names of the experiments that run real servers beside Larder's, for a paper
+    /// whose experiments also run without.
     pub fn on_testbed(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.testbed.iter().map(|(name, _)| *name)
     }
 
-    /// By estimate, minutes on two idle cores of an experiment at a scale; `None` where nobody
-    /// says.
+    /// Returns the estimated minutes of an experiment on two idle cores, or `None` if there is no
+    /// estimate.
     pub fn minutes(&self, experiment: &str, scale: Scale) -> Option<u64> {
         let (_, [quick, full]) = self.minutes.iter().find(|(name, _)| *name == experiment)?;
         Some(if scale == Scale::Quick { *quick } else { *full })
     }
 
-    /// Whether it builds networks of namespaces, which stand until they are taken down: it ends by
-    /// itself where [`Watch::is_stopped`].
+    /// Returns true if it builds networks of namespaces, which persist until they are removed. Such
+    /// a paper ends by itself at [`Watch::is_stopped`].
     pub fn builds_networks(&self) -> bool {
         self.builds_networks
     }
@@ -159,10 +160,10 @@ impl Paper {
         if testbed { self.testbed } else { self.experiments }
     }
 
-    /// The paper of this short name.
+    /// Returns the paper with this short name.
     ///
     /// # Errors
-    /// [`Error`] with the names that there are.
+    /// [`Error`] with the existing names.
     pub fn named(name: &str) -> Result<&'static Paper, Error> {
         PAPERS.iter().find(|paper| paper.name == name).ok_or_else(|| {
             let known: Vec<String> = PAPERS.iter().map(|paper| format!("`{}`", paper.name)).collect();
@@ -170,12 +171,12 @@ impl Paper {
         })
     }
 
-    /// Whether there is something to run: `only` names experiments of it, or of its testbed, and
-    /// nothing else.
+    /// Checks that there is something to run: `only` may contain only names of its experiments, or
+    /// of its testbed's.
     ///
     /// # Errors
-    /// [`Error`] with the first that is not, and those that there are; or that it has no testbed,
-    /// and who has.
+    /// [`Error`] with the first unknown name and the known ones; or that the paper has no testbed,
+    /// and which ones have.
     pub fn check(&self, testbed: bool, only: &[String]) -> Result<(), Error> {
         let known: Vec<&str> = self.runs(testbed).iter().map(|(name, _)| *name).collect();
         if known.is_empty() {
@@ -196,11 +197,12 @@ impl fmt::Debug for Paper {
     }
 }
 
-/// Runs the experiments of a paper. `watch` is shown the report after each ([`Watch::ended`]).
+/// Runs the experiments of a paper. Passes the report to `watch` after each ([`Watch::ended`]).
 ///
 /// # Errors
-/// [`Error`] where there is no such experiment, one could not measure what it claims, or `watch`
-/// could not keep the report. A claim that does not hold is no error: see [`Report::failures`].
+/// [`Error`] if an experiment does not exist, if it could not measure what it claims, or if `watch`
+/// could not store the report. A claim that does not hold is not an error: see
+/// [`Report::failures`].
 pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
     let begun = std::time::Instant::now();
     request.paper.check(request.testbed, request.only)?;
@@ -225,7 +227,7 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
     Ok(report)
 }
 
-/// Why a reproduction could not be made: one line.
+/// The reason why a reproduction failed: one line.
 #[derive(Debug)]
 pub struct Error(pub(crate) String);
 

@@ -1,18 +1,17 @@
-//! Programs that are started and watched: this very binary, and the processor time of a tree of
-//! processes.
+//! The path of this program, and the processor time of a tree of processes.
 
 use crate::Error;
 use std::fs;
 
-/// This very binary.
+/// Returns the path of the running program.
 pub(crate) fn this_binary() -> Result<String, Error> {
     let path = std::env::current_exe().map_err(|error| Error(format!("where `larder` is cannot be told: {error}")))?;
     Ok(path.display().to_string())
 }
 
-/// Processor time so far of a process and its descendants, s: the scheduler's account, in
-/// nanoseconds, thread by thread; of those that have ended, which nginx' cache managers do all the
-/// time, in hundredths of a second.
+/// Returns the processor time so far of a process and its descendants, s. The value is the
+/// scheduler's, in nanoseconds, for each thread. For children that have ended (nginx' cache
+/// managers end all the time), it is in hundredths of a second.
 pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     let nanoseconds = |thread: &fs::DirEntry| -> Option<u64> {
         fs::read_to_string(thread.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
@@ -21,19 +20,19 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     own as f64 / 1e9 + of_ended_children(pid) + children(pid).into_iter().map(cpu_seconds).sum::<f64>()
 }
 
-/// Processor time of the children that have ended and were waited for, and of theirs, s: `cutime`
-/// and `cstime` (proc_pid_stat(5)), in ticks of USER_HZ.
+/// Returns the processor time of the children that have ended and were waited for, and of their
+/// children, s: `cutime` and `cstime` (proc_pid_stat(5)), in ticks of USER_HZ.
 fn of_ended_children(pid: u32) -> f64 {
     const USER_HZ: f64 = 100.0;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The program's name may have blanks; the third field, its state, stands behind the last
+    // The program's name may contain spaces. The third field, the state, follows the last
     // parenthesis.
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let ticks = fields.split(' ').skip(16 - 3).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
     ticks.sum::<f64>() / USER_HZ
 }
 
-/// The processes that a process has started and that have not ended.
+/// Returns the running children of a process.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let listed = threads(pid).into_iter().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     listed.flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
@@ -54,8 +53,8 @@ mod tests {
         let mut shell = Command::new("sh").args(["-c", script]).spawn().unwrap();
         let begun = std::time::Instant::now();
         let mut sleeping = false;
-        // A child works for some tenths of a second and ends; the next one does so too, and starts
-        // another that sleeps.
+        // A child works for some tenths of a second and ends. So does the next one, which also
+        // starts a child that sleeps.
         while !sleeping && begun.elapsed().as_secs() < 20 {
             sleeping = children(shell.id()).iter().any(|child| !children(*child).is_empty());
             std::thread::sleep(std::time::Duration::from_millis(5));

@@ -1,26 +1,26 @@
-//! The report of a reproduction: what ran, what it found, which claims hold.
+//! The report of a reproduction: what ran, the results, and which claims hold.
 
 use crate::{Judged, Request, Scale, Section, Stated};
 use std::time::Duration;
 
-/// What a reproduction found.
+/// The results of a reproduction.
 #[derive(Debug)]
 pub struct Report {
     /// The paper's short name.
     pub paper: &'static str,
     /// Authors, title, where and when it was published.
     pub citation: &'static str,
-    /// At which scale it ran.
+    /// The scale of the run.
     pub scale: Scale,
-    /// The seed of every random choice.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The experiments that alone were asked for; none: all.
+    /// The experiments that were requested; empty for all.
     pub only: Vec<String>,
     /// Wall time.
     pub took: Duration,
     /// The experiments that are finished, in the paper's order.
     pub sections: Vec<Section>,
-    /// Those that were asked for and are not finished.
+    /// The requested experiments that have not finished.
     pub missing: Vec<&'static str>,
 }
 
@@ -39,26 +39,26 @@ impl Report {
         }
     }
 
-    /// Every claim, judged.
+    /// Returns all judged claims.
     pub fn claims(&self) -> impl Iterator<Item = &Judged> {
         self.sections.iter().flat_map(|section| &section.claims)
     }
 
-    /// The claims that do not hold.
+    /// Returns the claims that do not hold.
     pub fn failures(&self) -> impl Iterator<Item = &Judged> {
         self.claims().filter(|claim| !claim.holds)
     }
 
-    /// `claims.json`: `[{id, published, expected, source, measured, band, holds}]`, null where
-    /// there is none.
+    /// Returns the content of `claims.json`: `[{id, published, expected, source, measured, band,
+    /// holds}]`, with null for absent values.
     pub fn claims_json(&self) -> String {
         let claims: Vec<&Judged> = self.claims().collect();
-        // Numbers are finite and keys are strings: nothing of it can be refused.
+        // Numbers are finite and keys are strings, so serialisation cannot fail.
         serde_json::to_string_pretty(&claims).unwrap_or_default()
     }
 }
 
-/// A figure with as many digits as tell something.
+/// Formats a value with its significant digits.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         _ if value.fract() == 0.0 && value.abs() < 1e9 => format!("{value}"),
@@ -72,8 +72,8 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 impl Judged {
-    /// The published, the expected and the measured figure and the band as printed: the same digits
-    /// in the table and on the page.
+    /// Returns the published, expected and measured value and the band as text, with the same
+    /// digits in the table and on the page.
     pub fn shown(&self) -> [String; 4] {
         let stated = |stated: Option<Stated>| match stated {
             None => "\u{2013}".to_owned(),
@@ -86,5 +86,69 @@ impl Judged {
             [low, high] => format!("{} … {}", number(low), number(high)),
         };
         [stated(self.published), stated(self.expected), number(self.measured), band]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Paper, Rows};
+
+    #[test]
+    fn a_value_is_printed_with_too_few_digits_to_judge_it() {
+        for (value, text) in [
+            (0.0, "0"),
+            (2.0, "2"),
+            (-0.5, "-0.5000"),
+            (0.01234, "0.0123"),
+            (0.001_234, "1.23e-3"),
+            (1.005_9, "1.01"),
+            (12.34, "12.3"),
+            (1234.5, "1234"),
+            (2.5e9, "2.500e9"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    fn judged(id: &str, measured: f64, band: [f64; 2]) -> Judged {
+        Judged {
+            id: id.to_owned(),
+            published: Some(Stated::Figure(1.0)),
+            expected: None,
+            source: None,
+            measured,
+            band,
+            holds: band[0] <= measured && measured <= band[1],
+            says: "A <claim>".to_owned(),
+            reason: "Theory".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_open_band_reads_as_a_closed_one() {
+        assert_eq!(judged("a", 1.0, [0.5, f64::INFINITY]).shown()[3], "at least 0.5000");
+        assert_eq!(judged("a", 1.0, [f64::NEG_INFINITY, 2.0]).shown()[3], "at most 2");
+        assert_eq!(judged("a", 1.0, [1.0, 2.0]).shown()[3], "1 \u{2026} 2");
+    }
+
+    #[test]
+    fn a_failing_claim_is_reported_as_holding_or_a_page_is_not_escaped() {
+        let rows = Rows::default();
+        let paper = Paper::named("filter").unwrap();
+        let mut report = Report::new(&Request::quick(paper, &rows));
+        assert!(report.missing.iter().copied().eq(paper.experiments()), "nothing has run");
+        let text = "title = \"T & U\"\nshows = \"S\"\n[full]\n[quick]\n";
+        let experiment = crate::Experiment::<std::collections::HashMap<String, u64>>::parse("x", text).unwrap();
+        let mut section = Section::new(&experiment, Scale::Quick);
+        section.claims = vec![judged("b", 1.0, [0.0, 2.0]), judged("a", 3.0, [0.0, 2.0])];
+        report.sections.push(section);
+        let failures: Vec<&str> = report.failures().map(|claim| claim.id.as_str()).collect();
+        assert_eq!(failures, ["a"]);
+        let json: serde_json::Value = serde_json::from_str(&report.claims_json()).unwrap();
+        assert_eq!([&json[0]["id"], &json[1]["id"]], ["b", "a"], "claims keep their order");
+        assert_eq!([&json[0]["holds"], &json[1]["holds"]], [true, false]);
+        let page = report.html();
+        assert!(page.contains("T &amp; U") && page.contains("A &lt;claim&gt;") && !page.contains("<claim>"));
     }
 }

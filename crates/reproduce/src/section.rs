@@ -1,17 +1,17 @@
-//! What one experiment found: the measured figures, tables and pictures, then the judged claims.
+//! The result of one experiment: measured values, tables and figures, then the judged claims.
 
 use crate::{Claim, Error, Experiment, FigureText, Judged, Scale};
 use larder_figure::{Axis, Figure, Series};
 use std::collections::BTreeMap;
 
-/// The findings of one experiment, as they are collected, and then as they are reported.
+/// The results of one experiment, while they are collected and in the report.
 #[derive(Debug)]
 pub struct Section {
     /// The experiment's title.
     pub title: String,
-    /// What it shows, and which readings it takes.
+    /// What it shows, and which interpretations of the paper it uses.
     pub shows: String,
-    /// The conditions under which it ran: what and how much.
+    /// The conditions of the run, as names and values.
     pub conditions: Vec<(String, String)>,
     /// Its tables.
     pub tables: Vec<Table>,
@@ -33,12 +33,12 @@ pub struct Table {
     pub title: String,
     /// The columns.
     pub header: Vec<String>,
-    /// The rows, as wide as the header.
+    /// The rows, with as many cells as the header.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Section {
-    /// The section of this experiment, without findings.
+    /// Creates the section of an experiment, without results.
     pub fn new<Sweep>(experiment: &Experiment<Sweep>, scale: Scale) -> Section {
         Section {
             title: experiment.title.clone(),
@@ -55,7 +55,7 @@ impl Section {
         }
     }
 
-    /// A condition of the run.
+    /// Adds a condition of the run.
     pub fn condition(&mut self, name: &str, value: impl ToString) {
         self.conditions.push((name.to_owned(), value.to_string()));
     }
@@ -66,7 +66,7 @@ impl Section {
         self.measured.insert(id.into(), value);
     }
 
-    /// One of many figures of a sweep: kept where a claim is about it.
+    /// Records a value if a claim has this id.
     pub fn measured_if_claimed(&mut self, id: impl Into<String>, value: f64) {
         let id = id.into();
         if self.stated.iter().any(|claim| claim.id == id) {
@@ -74,18 +74,19 @@ impl Section {
         }
     }
 
-    /// A table.
+    /// Adds a table.
     pub fn table<H: Into<String>>(&mut self, title: &str, header: impl IntoIterator<Item = H>, rows: Vec<Vec<String>>) {
         let header = header.into_iter().map(Into::into).collect();
         self.tables.push(Table { title: title.to_owned(), header, rows });
     }
 
-    /// The figure `id` of the experiment's file, with these series.
+    /// Adds the figure `id` of the experiment's file with these series.
     pub fn figure(&mut self, id: &str, series: Vec<Series>) {
         self.draw(id, Vec::new(), series);
     }
 
-    /// As [`Section::figure`], with names in place of the numbers 0, 1, … of the horizontal axis.
+    /// Adds a figure like [`Section::figure`], with names instead of the numbers 0, 1, … on the
+    /// horizontal axis.
     pub fn named_figure(&mut self, id: &str, names: impl IntoIterator<Item = impl Into<String>>, series: Vec<Series>) {
         self.draw(id, Axis::named("", names).names, series);
     }
@@ -105,8 +106,8 @@ impl Section {
     /// Judges the claims.
     ///
     /// # Errors
-    /// [`Error`] where a claim or a figure of the file has not been measured, or was not a number,
-    /// or where what was measured is not in the file.
+    /// [`Error`] if a claim or a figure of the file was not measured or is not a number, or if
+    /// something was measured that is not in the file.
     pub fn judged(mut self) -> Result<Section, Error> {
         let fault = |what: String| Err(Error(format!("experiment \"{}\": {what}", self.title)));
         if let Some(id) = self.measured.keys().find(|id| !self.stated.iter().any(|claim| claim.id == **id)) {

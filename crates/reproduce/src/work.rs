@@ -1,34 +1,34 @@
-//! All cores, and whoever watches the work.
+//! Runs tasks on all cores, and reports their progress.
 
 use crate::{Error, Report};
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Receives the progress of the work: a progress bar. Units are what the experiment says they are,
-/// mostly requests.
+/// Receives the progress of the work, for a progress bar. The experiment defines its units, which
+/// are mostly requests.
 pub trait Watch: Sync {
-    /// An experiment begins that is about `units` of work.
+    /// An experiment of about `units` of work starts.
     fn begin(&self, what: &str, units: u64);
-    /// What of it runs now.
+    /// Names the part that runs now.
     fn now(&self, _part: &str) {}
-    /// So much of it has been done.
+    /// This many units are done.
     fn advance(&self, units: u64);
-    /// Something was left out, and why: one line.
+    /// Something was left out; one line with the reason.
     fn warn(&self, line: &str);
-    /// Whether the work is to end: what builds networks takes them down first
+    /// Returns true if the work must end. A paper that builds networks removes them first
     /// ([`Paper::builds_networks`](crate::Paper::builds_networks)).
     fn is_stopped(&self) -> bool {
         false
     }
-    /// An experiment has ended; all that the report can say by now.
+    /// An experiment has ended; `report` has all results so far.
     ///
     /// # Errors
-    /// [`Error`] that ends the reproduction: what it finds can no longer be kept.
+    /// [`Error`] if the report cannot be stored, which ends the reproduction.
     fn ended(&self, report: &Report) -> Result<(), Error>;
 }
 
-/// Watches nothing.
+/// Ignores the progress.
 pub struct Unwatched;
 
 impl Watch for Unwatched {
@@ -40,19 +40,19 @@ impl Watch for Unwatched {
     }
 }
 
-/// Processor time of this thread: what other programs do on the machine does not count.
+/// Returns the processor time of this thread, which does not depend on other programs.
 pub fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// Runs all `tasks`, a thread a core, and gives their results in the tasks' order. Each thread
-/// takes the next task that nobody has, so the long ones should come first.
+/// Runs all `tasks`, with one thread per core, and returns their results in the order of the tasks.
+/// Each thread takes the next free task, so long tasks should come first.
 pub fn on_all_cores<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(tasks.len());
     let queue = Mutex::new(tasks.into_iter().enumerate());
-    // Poisoned only by a panic, which the scope passes on.
+    // Only a panic poisons it, and the scope passes the panic on.
     let next = || queue.lock().ok()?.next();
     let worker = || std::iter::from_fn(next).map(|(at, task)| (at, run(task))).collect::<Vec<_>>();
     let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {

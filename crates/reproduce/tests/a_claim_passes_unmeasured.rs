@@ -126,7 +126,7 @@ fn a_paper_is_missing() {
 #[test]
 fn a_file_is_no_experiment_s() {
     for paper in PAPERS {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments").join(paper.name);
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments").join(paper.name);
         let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
         let mut files: Vec<_> = files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
         files.sort_unstable();

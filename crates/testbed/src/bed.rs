@@ -1,4 +1,4 @@
-//! A testbed that stands: namespaces with a device each, and the emulator between them.
+//! A running testbed: namespaces with a device each, and the emulator between them.
 
 use crate::emulator::Emulator;
 use crate::lateness::LatenessReport;
@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tappers::{Interface, Tun};
 
-/// The device of a host.
+/// The name of a host's device.
 const DEVICE: &str = "larder0";
 
 const IPV6_OFF: &str = "/proc/sys/net/ipv6/conf/all/disable_ipv6";
@@ -24,25 +24,25 @@ const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
-/// Processes of a testbed that goes away have this long to end by themselves.
+/// The time that processes have to end before they are killed when a testbed is removed.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Namespaces, devices and a running emulator. It is taken down when this is dropped.
+/// Namespaces, devices and a running emulator. Dropping it removes them.
 pub struct Testbed {
     spec: Spec,
-    /// The namespaces that were made here: another who builds a testbed of this name at the same
-    /// moment keeps his.
+    /// The namespaces that this process created. If another process builds a testbed of the same
+    /// name at the same time, its namespaces stay.
     made: Vec<String>,
     stop: Arc<AtomicBool>,
     emulator: Option<JoinHandle<Result<LatenessReport, Error>>>,
 }
 
 impl Testbed {
-    /// Builds it. Needs root, iproute2 and /dev/net/tun.
+    /// Builds the testbed. Needs root, iproute2 and /dev/net/tun.
     ///
     /// # Errors
-    /// One line with what is missing, or with the command that failed; what was made until then is
-    /// taken away.
+    /// One line with the missing part or the failed command. What was created until then is
+    /// removed.
     pub fn up(spec: Spec) -> Result<Testbed, Error> {
         spec.check()?;
         if !rustix::process::geteuid().is_root() {
@@ -56,7 +56,7 @@ impl Testbed {
         }
         allow(&spec.congestion)?;
         let mut bed = Testbed { made: Vec::new(), stop: Arc::default(), emulator: None, spec };
-        // From here on a failure drops `bed`, which takes down what stands.
+        // From here on, a failure drops `bed`, which removes what exists.
         let mut devices = Vec::new();
         for node in 0..bed.spec.nodes.len() {
             devices.push(if bed.spec.nodes[node].is_host { Some(bed.make_host(node)?) } else { None });
@@ -74,27 +74,27 @@ impl Testbed {
         Ok(bed)
     }
 
-    /// What it is made of.
+    /// Returns its specification.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// Whether its links are emulated; not any more where somebody else took it down.
+    /// Returns true while its links are emulated; false after another process has removed it.
     pub fn is_running(&self) -> bool {
         self.emulator.as_ref().is_some_and(|emulator| !emulator.is_finished())
     }
 
-    /// A command that will run on a host.
+    /// Returns a command that runs on a host.
     pub fn command(&self, host: usize, program: &str) -> Command {
         command(&self.spec.namespace(host), program)
     }
 
-    /// Runs something on a host: a thread of real-time priority, below the emulator's, whose
-    /// sockets are that host's. The thread gives what it came to; `None` only where this call has
+    /// Runs a function on a host, in a thread with real-time priority below the emulator's and with
+    /// sockets of the host's namespace. The thread returns the result; `None` only if this call has
     /// failed.
     ///
     /// # Errors
-    /// No thread, or no way into the namespace.
+    /// If the thread cannot start or cannot enter the namespace.
     pub fn on_host<T: Send + 'static>(
         &self,
         host: usize,
@@ -116,10 +116,10 @@ impl Testbed {
         Ok(thread)
     }
 
-    /// Takes it down; how late the emulator was.
+    /// Removes the testbed. Returns the lateness of the emulator.
     ///
     /// # Errors
-    /// What the emulator ended with, or what cannot be taken away.
+    /// The error of the emulator, or what cannot be removed.
     pub fn down(mut self) -> Result<LatenessReport, Error> {
         let report = self.stop_emulator();
         take_down(&self.spec.name, &std::mem::take(&mut self.made))?;
@@ -134,7 +134,8 @@ impl Testbed {
         let device = open_device(&namespace, &spec.congestion)?;
         let address = format!("{}/16", spec.address(node));
         let mtu = spec.mtu.to_string();
-        // One program a host and not three: a network of fifty is up in a second.
+        // One command per host instead of three, so that a network of fifty hosts is up in a
+        // second.
         let lines = format!(
             "link set lo up\naddress add {address} dev {DEVICE}\nlink set {DEVICE} mtu {mtu} txqueuelen 1000 up\n"
         );
@@ -158,25 +159,25 @@ impl Drop for Testbed {
     }
 }
 
-/// A command that will run in a namespace.
+/// Returns a command that runs in a namespace.
 pub fn command(namespace: &str, program: &str) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace, program]);
     command
 }
 
-/// Takes down what is left of a testbed, whoever built it: ends the processes in its namespaces,
-/// and removes them with their devices. How many namespaces there were.
+/// Removes the rest of a testbed of any process: ends the processes in its namespaces, and removes
+/// these with their devices. Returns the number of namespaces.
 ///
 /// # Errors
-/// What cannot be removed.
+/// If something cannot be removed.
 pub fn down(name: &str) -> Result<usize, Error> {
     let namespaces = left(name)?;
     take_down(name, &namespaces)?;
     Ok(namespaces.len())
 }
 
-/// Ends the processes in these namespaces, and removes them; one that is gone already is no
+/// Ends the processes in these namespaces, and removes the namespaces. A missing one is not a
 /// failure.
 fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
     let standing = || -> Result<Vec<String>, Error> {
@@ -192,27 +193,27 @@ fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
         if begun.elapsed() > GRACE {
             signal = "-KILL";
         }
-        // A process may have ended meanwhile.
+        // A process may have ended in the meantime.
         let _ = Command::new("kill").arg(signal).args(&pids).stderr(Stdio::null()).status();
         std::thread::sleep(Duration::from_millis(50));
         if begun.elapsed() > 2 * GRACE {
             return Err(Error(format!("processes of the testbed {name} do not end: {}", pids.join(" "))));
         }
     }
-    // One program for all of them.
+    // One command for all of them.
     let lines: String = standing()?.iter().map(|namespace| format!("netns delete {namespace}\n")).collect();
-    // What somebody else deletes meanwhile fails, and matters to nobody.
+    // Deleting a namespace that another process has just deleted fails without harm.
     let deleted = run_with("ip", &["-force", "-batch", "-"], &lines);
     if standing()?.is_empty() { Ok(()) } else { deleted.map(drop) }
 }
 
-/// The processes in these namespaces: those whose network is the file's. One look at each process,
-/// where `ip netns pids` takes one a namespace.
+/// Returns the processes whose network is one of these namespaces. It reads each process once,
+/// while `ip netns pids` does so once per namespace.
 fn running(namespaces: &[String]) -> Vec<String> {
     let inode = |path: PathBuf| std::fs::metadata(path).map(|metadata| metadata.ino()).ok();
     let networks: Vec<u64> =
         namespaces.iter().filter_map(|namespace| inode(Path::new("/run/netns").join(namespace))).collect();
-    // A process that ends meanwhile has no file any more.
+    // A process that has ended in the meantime has no file.
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().into_string().ok());
     let pids = numbers.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
@@ -220,7 +221,7 @@ fn running(namespaces: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The namespaces of this testbed.
+/// Returns the namespaces of this testbed.
 fn left(name: &str) -> Result<Vec<String>, Error> {
     let prefix = format!("larder-{name}-");
     let listed = run("ip", &["netns", "list"])?;
@@ -228,7 +229,7 @@ fn left(name: &str) -> Result<Vec<String>, Error> {
     Ok(names.filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect())
 }
 
-/// Moves this thread into a namespace, for good.
+/// Moves this thread into a namespace permanently.
 fn enter(namespace: &str) -> Result<(), Error> {
     let path = format!("/run/netns/{namespace}");
     let moved = File::open(&path)
@@ -236,8 +237,8 @@ fn enter(namespace: &str) -> Result<(), Error> {
     moved.map_err(|error| Error(format!("{path}: {error}")))
 }
 
-/// Makes the device of a namespace, and sets its congestion control. A thread goes there for it;
-/// the descriptor stays good outside.
+/// Creates the device of a namespace, and sets the namespace's congestion control. A thread enters
+/// the namespace to do so; the descriptor is also valid outside.
 fn open_device(namespace: &str, congestion: &str) -> Result<Tun, Error> {
     let (namespace, congestion) = (namespace.to_owned(), congestion.to_owned());
     let made = std::thread::spawn(move || {
@@ -256,8 +257,8 @@ fn open_device(namespace: &str, congestion: &str) -> Result<Tun, Error> {
     made.join().unwrap_or_else(|_| Err(Error("a thread died".into())))
 }
 
-/// Lets namespaces use a congestion control that this machine has. A setting of the whole machine,
-/// which stays: it takes nothing from anybody.
+/// Allows namespaces to use a congestion control that this machine has. The setting is for the
+/// whole machine and stays. It removes nothing.
 fn allow(congestion: &str) -> Result<(), Error> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|error| Error(format!("{path}: {error}")));
     let available = read(AVAILABLE)?;
@@ -272,19 +273,19 @@ fn allow(congestion: &str) -> Result<(), Error> {
     std::fs::write(ALLOWED, &more).map_err(|error| Error(format!("{more} into {ALLOWED}: {error}")))
 }
 
-/// Runs a command; what it printed.
+/// Runs a command. Returns its output.
 fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
     run_with(program, arguments, "")
 }
 
-/// Runs a command that reads this; what it printed.
+/// Runs a command with this input. Returns its output.
 fn run_with(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> {
     let line = || format!("`{program} {}`", arguments.join(" "));
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let done = command.spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
-            // A program that does not read it reports why when it ends.
+            // A program that does not read its input reports the reason when it ends.
             let _ = stdin.write_all(input.as_bytes());
         }
         child.wait_with_output()

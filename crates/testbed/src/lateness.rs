@@ -1,17 +1,17 @@
-//! How late the emulator was: a frame that should have arrived at one time arrived at another. Who
-//! is late emulates another link.
+//! The lateness of the emulator: the difference between the time at which a frame should have
+//! arrived and the time at which it arrived. A late emulator emulates another link.
 //!
-//! Not counted: how long a packet waited in its sender's device before the emulator read it; the
-//! link's clock starts with the reading.
+//! Not included: the time that a packet waited in its sender's device before the emulator read it.
+//! The link's clock starts with the reading.
 
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Above this at the 99th percentile a figure measured over the emulator is none.
+/// The largest 99th percentile with which a measured value is valid.
 pub const LATEST: Duration = Duration::from_millis(1);
 
-/// Counts by the microsecond, up to [`Lateness::MOST`].
+/// Counts of frames by lateness in microseconds, up to [`Lateness::MOST`].
 #[derive(Clone)]
 pub(crate) struct Lateness {
     counts: Vec<u64>,
@@ -19,24 +19,24 @@ pub(crate) struct Lateness {
     max: Duration,
 }
 
-/// What was counted.
+/// The lateness of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LatenessReport {
     /// Frames delivered.
     pub frames: u64,
-    /// Half of them were not later than this, ns; and 99 of 100; and all.
+    /// The median, ns.
     pub p50_ns: u64,
-    /// 99 of 100.
+    /// The 99th percentile, ns.
     pub p99_ns: u64,
-    /// All.
+    /// The maximum, ns.
     pub max_ns: u64,
-    /// Frames that a host's device did not take.
+    /// Frames that a host's device did not accept.
     pub refused: u64,
 }
 
 impl LatenessReport {
-    /// Whether what was measured over it counts: frames came in time, and none was lost that the
-    /// model did not lose.
+    /// Returns true if a value measured over the emulator is valid: frames were in time, and only
+    /// the model lost frames.
     pub fn is_sound(&self) -> bool {
         u128::from(self.p99_ns) <= LATEST.as_nanos() && self.refused == 0
     }
@@ -73,7 +73,7 @@ impl Lateness {
                 seen += count;
                 seen >= wanted
             });
-            // The upper edge of the microsecond: never better than it was.
+            // The upper edge of the microsecond, so that the result is never better than the truth.
             found.map_or(0, |micros| nanos(Duration::from_micros(micros as u64 + 1)))
         };
         match self.frames {

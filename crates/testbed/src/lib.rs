@@ -1,18 +1,18 @@
-//! Real programs on modelled links: hosts as network namespaces of this machine, and the
-//! simulator's links between them by the real clock.
+//! Real programs on modelled links: hosts are network namespaces of this machine, and the
+//! simulator's links connect them in real time.
 //!
-//! A [`Spec`] names hosts and links. [`Testbed::up`] makes a namespace with a TUN device for each
-//! host and starts the link emulator, one thread with real-time priority that takes packets out of
-//! the devices, lets them cross [`larder_netsim::Links`], and puts them in where they lead.
-//! Whatever runs in the namespaces (a node, nginx, wget) needs no change. The emulator counts how
-//! late it is: above [`LATEST`] at the 99th percentile a figure measured over it is none
-//! ([`LatenessReport::is_sound`]).
+//! A [`Spec`] names hosts and links. [`Testbed::up`] creates a namespace with a TUN device for each
+//! host and starts the link emulator. The emulator is one thread with real-time priority that reads
+//! packets from the devices, sends them through [`larder_netsim::Links`], and writes them to the
+//! devices of their destinations. Programs in the namespaces (a node, nginx, wget) need no change.
+//! The emulator records its lateness. If the 99th percentile is above [`LATEST`], a value measured
+//! over it is not valid ([`LatenessReport::is_sound`]).
 //!
-//! It is not: a simulator (time is the machine's, and two runs differ), nor for Ethernet (devices
-//! carry IP).
+//! It is not a simulator: time is the machine's, and two runs differ. It does not carry Ethernet,
+//! because the devices carry IP.
 //!
-//! It is a host: it owns namespaces, devices, threads and the clock. It needs root, iproute2 and
-//! util-linux.
+//! The crate is a host: it owns namespaces, devices, threads and the clock. It needs root, iproute2
+//! and util-linux.
 //!
 //! Read first: [`Spec`], [`Testbed`].
 //!
@@ -41,7 +41,7 @@ pub use spec::{Link, Node, Spec, link};
 
 use std::fmt;
 
-/// Why a testbed cannot be built, or taken down: one line.
+/// The reason why a testbed cannot be built or removed: one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(pub(crate) String);
 

@@ -1,8 +1,8 @@
 //! The consumer: keeps a window of Interests outstanding, or a rate, and times the answers.
 
-use super::asker::{Asker, Names};
 use super::process::Usage;
 use super::producer::{NUMBER_BYTES, number};
+use super::requester::{Names, Requester};
 use crate::connection::broken;
 use crate::failure::Failure;
 use hdrhistogram::Histogram;
@@ -98,7 +98,7 @@ impl Outcome {
 }
 
 struct Load {
-    asker: Asker,
+    requester: Requester,
     names: Names,
     /// An Interest; number and nonce are put in where they stand.
     interest: Vec<u8>,
@@ -127,7 +127,7 @@ impl Load {
         // element there.
         let nonce_at = decoded.name_range().end + 2;
         Ok(Load {
-            asker: Asker::new(options.window, names),
+            requester: Requester::new(options.window, names),
             names,
             number_at,
             nonce_at,
@@ -167,13 +167,13 @@ impl Load {
         client
             .receive(Some(next.min(now + PATIENCE)), |now, received, _| self.on_packet(now, received))
             .map_err(broken)?;
-        self.outcome.lost += self.asker.give_up(client.now(), PATIENCE);
+        self.outcome.lost += self.requester.give_up(client.now(), PATIENCE);
         Ok(())
     }
 
     fn ask(&mut self, now: Time, client: &mut Client) {
         while self.rate.is_none_or(|rate| self.due(self.asked + 1, rate) <= now) {
-            let Some(number) = self.asker.ask(now) else { return };
+            let Some(number) = self.requester.ask(now) else { return };
             self.asked += 1;
             self.interest[self.number_at..self.number_at + NUMBER_BYTES].copy_from_slice(&number.to_be_bytes());
             let nonce = (self.nonces.bits() as u32).to_be_bytes();
@@ -190,13 +190,15 @@ impl Load {
     fn on_packet(&mut self, now: Time, received: Received<'_>) {
         match received {
             Received::Data { data, marked, .. } => {
-                let Some(took) = number(data.name).and_then(|number| self.asker.answered(now, number)) else { return };
+                let Some(took) = number(data.name).and_then(|number| self.requester.answered(now, number)) else {
+                    return;
+                };
                 self.outcome.exchanges += 1;
                 self.outcome.marks += u64::from(marked);
                 self.outcome.round_trips_ns.saturating_record(took.as_nanos() as u64);
             }
             Received::Nack { interest, reason } => {
-                let answered = number(interest.name).and_then(|number| self.asker.answered(now, number));
+                let answered = number(interest.name).and_then(|number| self.requester.answered(now, number));
                 // A nonce that was drawn twice says nothing of the forwarder.
                 self.outcome.nacks += u64::from(answered.is_some() && reason != NackReason::Duplicate);
             }

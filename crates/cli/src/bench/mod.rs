@@ -1,20 +1,20 @@
-//! `larder bench`: what a forwarder does under load, and what that costs it.
+//! `larder bench`: measures the throughput and the cost of a forwarder under load.
 //!
-//! A consumer and a producer of this process, each with a connection of its own, exchange Interests
-//! and Data through the forwarder. Packets are prepared beforehand and read and written many at a
-//! time, so that the forwarder is what is measured; `--floor` puts a relay without tables in its
-//! place, which tells what sockets and this generator cost by themselves.
+//! A consumer and a producer in this process, each with its own connection, exchange Interests and
+//! Data through the forwarder. Packets are prepared in advance, and many are read and written per
+//! call, so that the forwarder is the bottleneck. `--floor` replaces the forwarder with a relay
+//! without tables, which measures the cost of the sockets and of this generator alone.
 //!
 //! ```text
 //!  consumer ── Interests ──► forwarder (or relay) ── Interests ──► producer
 //!     ▲──────────── Data ───────────┴──────────────────── Data ◄──────┘
 //! ```
 
-mod asker;
 mod consumer;
 mod process;
 mod producer;
 mod relay;
+mod requester;
 
 use crate::connection::broken;
 use crate::failure::Failure;
@@ -31,27 +31,27 @@ use relay::Relay;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Content of a Data where none is asked for: a small packet and the usual segment.
+/// The default content sizes of a Data: a small packet and the usual segment.
 const SIZES: [&str; 2] = ["100B", "8000B"];
 
 /// Time from the first Interest to the beginning of the measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// Put load on a forwarder and measure it
+/// Load a forwarder and measure it
 ///
-/// A consumer and a producer exchange Interests and Data through the forwarder of this machine, any
-/// that speaks NFD's management protocol: by default with 64 Interests outstanding and with one, by
-/// misses and by hits of the Content Store, for small Data and for segments. Names of misses are
-/// new ones, so the Content Store fills. The forwarder's CPU time comes from /proc, and counts all
-/// its threads.
+/// A consumer and a producer exchange Interests and Data through the forwarder of this machine,
+/// which may be any that speaks NFD's management protocol. By default, 64 Interests and one are
+/// outstanding, for Content Store misses and hits, with small Data and with segments. Misses use
+/// new names, so the Content Store fills. The forwarder's CPU time comes from /proc and includes
+/// all its threads.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// The forwarder, such as unix:///run/nfd/nfd.sock or tcp://127.0.0.1:6363; otherwise as the
-    /// other commands find it
+    /// URI of the forwarder, such as unix:///run/nfd/nfd.sock or tcp://127.0.0.1:6363 [default: as
+    /// for the other commands]
     #[arg(long, value_name = "URI")]
     to: Option<String>,
 
-    /// Where the producer connects to; otherwise to the same
+    /// URI that the producer connects to [default: the consumer's]
     #[arg(long, value_name = "URI")]
     producer_to: Option<String>,
 
@@ -59,32 +59,31 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME", default_value = "/bench")]
     prefix: Name,
 
-    /// Bytes of content in a Data
+    /// Bytes of content per Data
     #[arg(long, value_name = "SIZE", num_args = 1.., default_values = SIZES)]
     size: Vec<ByteSize>,
 
-    /// Interests outstanding
+    /// Outstanding Interests
     #[arg(long, value_name = "N", num_args = 1.., default_values = ["64", "1"], value_parser = clap::value_parser!(u16).range(1..))]
     window: Vec<u16>,
 
-    /// At most this many Interests a second; they are sent as they fall due, a few at each
-    /// millisecond
+    /// Send at most this many Interests per second, a few in each millisecond
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
 
-    /// Only Interests that the Content Store cannot answer
+    /// Measure only Interests that miss in the Content Store
     #[arg(long, conflicts_with = "hits")]
     misses: bool,
 
-    /// Only Interests that it can: for names that were asked for before
+    /// Measure only Interests that hit in the Content Store: names that were requested before
     #[arg(long)]
     hits: bool,
 
-    /// How long each measurement lasts
+    /// Duration of each measurement
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
     duration: Duration,
 
-    /// The forwarder's process, or several; otherwise who listens at the Unix socket
+    /// Process IDs of the forwarder [default: the process that listens on the Unix socket]
     #[arg(long, value_name = "PID", num_args = 1..)]
     pid: Vec<u32>,
 
@@ -92,7 +91,7 @@ pub struct BenchArgs {
     #[arg(long, conflicts_with_all = ["to", "producer_to", "pid", "hits"])]
     floor: bool,
 
-    /// Print one JSON object a line instead of a table
+    /// Print one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
 }

@@ -60,9 +60,9 @@ fn relay(listener: &UnixListener) -> io::Result<()> {
     let (second, _) = listener.accept()?;
     first.set_nonblocking(true)?;
     second.set_nonblocking(true)?;
-    let (mut there, mut back) = (Way::new(&first, &second), Way::new(&second, &first));
+    let (mut there, mut back) = (Direction::new(&first, &second), Direction::new(&second, &first));
     loop {
-        let wanted = |from_here: &Way<'_>, to_here: &Way<'_>| {
+        let wanted = |from_here: &Direction<'_>, to_here: &Direction<'_>| {
             let reading = if from_here.waiting.is_empty() { PollFlags::IN } else { PollFlags::empty() };
             let writing = if to_here.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             reading | writing
@@ -76,7 +76,7 @@ fn relay(listener: &UnixListener) -> io::Result<()> {
 }
 
 /// One direction.
-struct Way<'a> {
+struct Direction<'a> {
     from: &'a UnixStream,
     to: &'a UnixStream,
     buffer: Vec<u8>,
@@ -84,9 +84,9 @@ struct Way<'a> {
     waiting: Range<usize>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> Direction<'a> {
     fn new(from: &'a UnixStream, to: &'a UnixStream) -> Self {
-        Way { from, to, buffer: vec![0; READ_BYTES], waiting: 0..0 }
+        Direction { from, to, buffer: vec![0; READ_BYTES], waiting: 0..0 }
     }
 
     /// Passes on what there is, as far as it is taken; false where the connection is closed.

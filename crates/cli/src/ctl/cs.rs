@@ -1,4 +1,4 @@
-//! `larder ctl cs`.
+//! `larder ctl cs`: the Content Store.
 
 use super::listing::{List, done, figures};
 use super::{Management, seconds};
@@ -19,24 +19,23 @@ pub(super) struct CsArgs {
 
 #[derive(Subcommand, Debug)]
 enum CsVerb {
-    /// Capacity, policy, hits; so does no verb
+    /// Show capacity, policy and hits (default)
     Info,
-    /// List what is stored under a prefix, with age and hits
+    /// List stored Data under a prefix, with age and hits
     List {
         /// The prefix
         #[arg(default_value = "/")]
         prefix: Name,
     },
-    /// Hits and misses by prefix, where the node counts them: those asked for most
+    /// Show hits and misses by prefix, most requested first, if the node counts them
     Prefixes,
-    /// Change capacity or policy, which loses nothing that there is room for, or switch admission
-    /// or serving
+    /// Change capacity or policy, which keeps all Data that fits, or switch admission or serving
     Config {
-        /// Bytes that may be stored, such as 1GiB
+        /// Capacity in bytes, such as 1GiB
         #[arg(long, value_name = "SIZE")]
         capacity: Option<ByteSize>,
 
-        /// What to keep, such as "filter(theta=2)+lru"; `larder policies` lists what there is
+        /// Policy, such as "filter(theta=2)+lru"; `larder policies` lists all
         #[arg(long, value_name = "SPEC")]
         policy: Option<Spec>,
 
@@ -48,12 +47,12 @@ enum CsVerb {
         #[arg(long, value_enum)]
         serve: Option<Switch>,
     },
-    /// Forget what is stored under a prefix
+    /// Remove stored Data under a prefix
     Erase {
         /// The prefix
         prefix: Name,
 
-        /// At most so many packets
+        /// Remove at most this many packets
         #[arg(long, value_name = "N")]
         count: Option<u64>,
     },
@@ -158,11 +157,11 @@ fn prefixes(node: &mut Management, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Answers that a node may give without having erased anything: it looks at 65,536 names at a time,
-/// which is a hundred million.
+/// The most answers without an erased entry. A node examines 65,536 names at a time, so this covers
+/// a hundred million.
 const IN_VAIN: u32 = 2048;
 
-/// A node erases a few at a time, and says when there are more.
+/// A node erases a limited number at a time, and reports whether more remain.
 fn erase(node: &mut Management, prefix: &Name, count: Option<u64>) -> Result<u64, Failure> {
     let (mut erased, mut in_vain) = (0, 0);
     loop {

@@ -1,4 +1,4 @@
-//! `larder ctl face`.
+//! `larder ctl face`: faces.
 
 use super::listing::{List, done, figures};
 use super::{Management, refused};
@@ -19,23 +19,23 @@ pub(super) struct FaceArgs {
 
 #[derive(Subcommand, Debug)]
 enum FaceVerb {
-    /// List all faces; so does no verb
+    /// List faces (default)
     List,
-    /// Everything about one face
+    /// Show all properties of a face
     Show {
         /// Its number, or the URI of its other end
         face: String,
     },
     /// Connect to another forwarder
     Create {
-        /// Its URI: udp://HOST:PORT, tcp://HOST:PORT or `ether://[02:00:00:00:00:01]`
+        /// URI of the peer: udp://HOST:PORT, tcp://HOST:PORT or `ether://[02:00:00:00:00:01]`
         uri: String,
 
         /// The interface of an Ethernet face: dev://eth0
         #[arg(long, value_name = "URI")]
         local: Option<String>,
 
-        /// How long the face lives
+        /// Persistency of the face
         #[arg(long, value_enum, default_value = "persistent")]
         persistency: Persistency,
 
@@ -43,7 +43,7 @@ enum FaceVerb {
         #[arg(long, value_name = "BYTES")]
         mtu: Option<u64>,
 
-        /// Send lost frames again (NDNLPv2 link reliability); both ends must
+        /// Retransmit lost frames (NDNLPv2 link reliability); both ends must enable it
         #[arg(long)]
         reliable: bool,
     },
@@ -159,7 +159,7 @@ fn show(node: &mut Management, face: &str, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The number of the face to a peer, which is made where there is none; and its canonical URI.
+/// Returns the number of the face to a peer, which is created if missing, and its canonical URI.
 pub(super) fn find_or_create(node: &mut Management, face: &str) -> Result<u64, Failure> {
     match find(node, face)? {
         Some(found) => Ok(found.face_id),
@@ -168,7 +168,7 @@ pub(super) fn find_or_create(node: &mut Management, face: &str) -> Result<u64, F
     }
 }
 
-/// The face of a number or of a peer's URI.
+/// Finds a face by its number or its peer's URI.
 pub(super) fn find(node: &mut Management, face: &str) -> Result<Option<FaceStatus>, Failure> {
     let filter = match face.parse() {
         Ok(id) => FaceQueryFilter { face_id: Some(id), ..FaceQueryFilter::default() },
@@ -193,7 +193,7 @@ fn create(node: &mut Management, uri: &str, wanted: ControlParameters) -> Result
     }
 }
 
-/// The URI as the protocol wants it: an address instead of a name, and a port.
+/// Returns the URI in the protocol's form: with an address instead of a name, and with a port.
 fn canonical(uri: &str) -> Result<String, Failure> {
     let transport = match uri.split_once("://") {
         Some(("udp" | "udp4" | "udp6" | "tcp" | "tcp4" | "tcp6", _)) => Transport::parse(uri, None),

@@ -1,4 +1,4 @@
-//! What `larder ctl` prints: the same values as a table for people, or as JSON for programs.
+//! The output of `larder ctl`: the same values as a table, or as JSON.
 
 use crate::output::line;
 use comfy_table::{CellAlignment, Table, presets};
@@ -51,7 +51,7 @@ pub(super) fn figures(json: bool, figures: &[(&'static str, Value)]) {
     }
 }
 
-/// Says in words that something was done, or as JSON what came of it.
+/// Prints that a command succeeded, as text or as JSON.
 pub(super) fn done(json: bool, words: &str, figures: &[(&'static str, Value)]) {
     match json {
         true => json_only(figures),

@@ -1,8 +1,8 @@
-//! `larder ctl`: looks into a running forwarder, and changes it, over NFD's management protocol: so
-//! it works with NFD too. `purge` alone is the HTTP cache's, over the admin API.
+//! `larder ctl`: inspects and changes a running forwarder over NFD's management protocol, so it
+//! works with NFD too. Only `purge` is for the HTTP cache, over the admin API.
 //!
-//! The words are those of NFD's own `nfdc`: `face list`, `route add`, `cs erase`; without a verb, a
-//! thing is listed.
+//! The subcommands are those of NFD's `nfdc`: `face list`, `route add`, `cs erase`. Without a verb,
+//! `list` or `info` is meant.
 
 mod cs;
 mod face;
@@ -23,10 +23,10 @@ use listing::List;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Look into a running node, and change it: faces, routes, strategies, Content Store
+/// Inspect and change a running node: faces, routes, strategies, Content Store
 ///
-/// It speaks NFD's management protocol with the forwarder that NDN_CLIENT_TRANSPORT or client.conf
-/// names, or with the node here.
+/// Speaks NFD's management protocol with the forwarder of NDN_CLIENT_TRANSPORT or client.conf, or
+/// with the local node.
 #[derive(Args, Debug)]
 pub struct CtlArgs {
     #[command(subcommand)]
@@ -36,12 +36,12 @@ pub struct CtlArgs {
     #[arg(long, global = true)]
     json: bool,
 
-    /// The configuration file of the node that is meant: another node that answers is an error
+    /// Configuration file of the intended node; it is an error if another node answers
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
 }
 
-/// A configuration file and what it says.
+/// A configuration file and its content.
 struct Configured {
     path: PathBuf,
     config: Config,
@@ -53,7 +53,7 @@ impl Configured {
         Ok(Configured { path: path.to_owned(), config })
     }
 
-    /// Compares the file with that of the node at `place`, which that node has reported.
+    /// Compares the file with the path that the answering node has reported, `place`.
     fn check(&self, place: &str, reported: Option<&str>) -> Result<(), Failure> {
         if reported.is_some() && reported.map(Path::new) == self.config.source.as_deref() {
             return Ok(());
@@ -71,25 +71,25 @@ impl Configured {
 
 #[derive(Subcommand, Debug)]
 enum Thing {
-    /// Counters and table sizes of the whole forwarder
+    /// Show counters and table sizes of the forwarder
     Status,
-    /// Where it listens
+    /// List the addresses that it listens on
     Channel,
-    /// Connections to applications and other forwarders
+    /// Faces: connections to applications and other forwarders
     Face(face::FaceArgs),
-    /// Prefixes and where Interests for them go, as registered
+    /// RIB: registered prefixes and their routes
     Route(route::RouteArgs),
-    /// Prefixes and next hops, as the routes come to
+    /// FIB: prefixes and next hops that result from the routes
     Fib,
     /// The Content Store
     Cs(cs::CsArgs),
-    /// Take responses out of the HTTP cache
+    /// Remove responses from the HTTP cache
     Purge(purge::PurgeArgs),
-    /// How Interests under a prefix are forwarded
+    /// Strategies: the forwarding of Interests under a prefix
     Strategy(strategy::StrategyArgs),
 }
 
-/// Carries out what was asked.
+/// Runs the subcommand.
 pub fn run(args: CtlArgs) -> Result<(), Failure> {
     let json = args.json;
     let configured = args.config.as_deref().map(Configured::read).transpose()?;
@@ -106,13 +106,13 @@ pub fn run(args: CtlArgs) -> Result<(), Failure> {
     }
 }
 
-/// The forwarder, asked as commands and datasets.
+/// A connection to the forwarder for commands and datasets.
 struct Management {
     client: Client,
 }
 
 impl Management {
-    /// Connects to the node of this configuration, or to the one that the environment names.
+    /// Connects to the node of this configuration, or to the one of the environment.
     fn connect(configured: Option<&Configured>) -> Result<Management, Failure> {
         let Some(configured) = configured else { return Ok(Management { client: connect()? }) };
         let mut node = Management { client: connect_to(&configured.config, &configured.path)? };
@@ -126,12 +126,12 @@ impl Management {
         ForwarderStatus::decode_fields(TlvReader::new(&content)).map_err(|error| malformed("status/general", &error))
     }
 
-    /// The command's response, whatever its status.
+    /// Sends a command. Returns the response with any status.
     fn try_command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlResponse, Failure> {
         self.client.command(command, parameters).map_err(|error| Failure::runtime(error.to_string()))
     }
 
-    /// What came of a command that must succeed.
+    /// Sends a command that must succeed. Returns its parameters.
     fn command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlParameters, Failure> {
         let response = self.try_command(command, parameters)?;
         match response.status_code {
@@ -144,7 +144,7 @@ impl Management {
         self.client.dataset(dataset, argument).map_err(|error| Failure::runtime(error.to_string()))
     }
 
-    /// The entries of a dataset.
+    /// Returns the entries of a dataset.
     fn list<T: Element>(&mut self, dataset: &str, argument: Option<&[u8]>) -> Result<Vec<T>, Failure> {
         T::decode_all(&self.dataset(dataset, argument)?).map_err(|error| malformed(dataset, &error))
     }
@@ -202,7 +202,7 @@ fn fib(node: &mut Management, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Milliseconds as seconds, or nothing.
+/// Formats milliseconds as seconds; empty if absent.
 fn seconds(span: Option<std::time::Duration>) -> Value {
     span.map_or(Value::Null, |span| json!(span.as_millis() as f64 / 1e3))
 }

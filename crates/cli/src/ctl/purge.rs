@@ -1,4 +1,4 @@
-//! `larder ctl purge`: takes responses out of a node's HTTP cache, over its admin API.
+//! `larder ctl purge`: removes responses from a node's HTTP cache over its admin API.
 
 use super::{Configured, listing};
 use crate::failure::Failure;
@@ -13,26 +13,26 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// A node that says nothing for so long has failed; a million objects are purged in less.
+/// The time to wait for the node's answer. Purging a million objects takes less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The admin server's own default.
+/// The default address of the admin server.
 const ADMIN: &str = "127.0.0.1:8081";
 
-/// What is purged, and who asks
+/// The responses to purge, and the token
 ///
-/// The token is that of the table `admin` in the node's configuration: read from there with
-/// --config, else from the environment's LARDER_TOKEN.
+/// The token is the one of the table `admin` in the node's configuration: from --config, otherwise
+/// from the environment variable LARDER_TOKEN.
 #[derive(Args, Debug)]
 pub struct PurgeArgs {
     #[command(flatten)]
     scope: Scope,
 
-    /// Keep them, stale: they are validated, or serve while the origin is down
+    /// Keep the responses as stale: they are validated, or serve while the origin is down
     #[arg(long)]
     soft: bool,
 
-    /// Where the node's admin server is; 127.0.0.1:8081, or as --config says
+    /// Address of the node's admin server [default: from --config, otherwise 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<SocketAddr>,
 }
@@ -44,15 +44,15 @@ struct Scope {
     #[arg(long)]
     url: Option<String>,
 
-    /// Every URL that begins so
+    /// All URLs with this prefix
     #[arg(long)]
     prefix: Option<String>,
 
-    /// Every response with this word in Surrogate-Key or Cache-Tag
+    /// All responses with this key in Surrogate-Key or Cache-Tag
     #[arg(long)]
     tag: Option<String>,
 
-    /// All that is stored
+    /// All stored responses
     #[arg(long)]
     everything: bool,
 }
@@ -71,7 +71,7 @@ impl Scope {
     }
 }
 
-/// Purges, and says how many responses that took.
+/// Purges, and prints the number of responses.
 pub(super) fn run(args: PurgeArgs, configured: Option<&Configured>, json: bool) -> Result<(), Failure> {
     let admin = configured.map(|configured| &configured.config.admin);
     let address = args.admin.or(admin.and_then(|admin| admin.listen)).or_else(|| match admin {
@@ -156,7 +156,7 @@ mod tests {
         Purge::from_arg_matches(&matches).ok().map(|purge| purge.args)
     }
 
-    /// The fear: half an order takes everything.
+    /// Failure: an incomplete order removes everything.
     #[test]
     fn one_scope_exactly() {
         for words in

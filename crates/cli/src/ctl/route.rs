@@ -1,4 +1,4 @@
-//! `larder ctl route`.
+//! `larder ctl route`: routes.
 
 use super::face::{find, find_or_create};
 use super::listing::{List, done};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Flags of a route (NFD management protocol).
 const CHILD_INHERIT: u64 = 1;
 const CAPTURE: u64 = 2;
-/// Origin of a route that an operator made.
+/// The origin of a route that an operator added.
 const STATIC: u64 = 255;
 
 #[derive(Args, Debug)]
@@ -25,18 +25,18 @@ pub(super) struct RouteArgs {
 
 #[derive(Subcommand, Debug)]
 enum RouteVerb {
-    /// List all routes; so does no verb
+    /// List routes (default)
     List,
     /// Add a route, or change its cost and flags
     Add {
         /// Interests under this prefix
         prefix: Name,
 
-        /// go to the face of this number, or to this peer (udp://HOST:PORT, tcp://HOST:PORT), to
-        /// which a face is made if need be
+        /// are forwarded to the face with this number, or to this peer (udp://HOST:PORT,
+        /// tcp://HOST:PORT), to which a face is created if necessary
         face: String,
 
-        /// The smaller, the better
+        /// Cost; the lowest is preferred
         #[arg(long, default_value_t = 0)]
         cost: u64,
 
@@ -44,15 +44,15 @@ enum RouteVerb {
         #[arg(long, default_value_t = STATIC)]
         origin: u64,
 
-        /// How long it lives; for ever where nothing is said
+        /// Lifetime of the route [default: unlimited]
         #[arg(long, value_name = "TIME", value_parser = parse_duration)]
         expires: Option<Duration>,
 
-        /// Longer prefixes do not inherit it
+        /// Do not let longer prefixes inherit the route
         #[arg(long)]
         no_inherit: bool,
 
-        /// This prefix and longer ones inherit nothing from shorter ones
+        /// Do not let this prefix and longer ones inherit routes from shorter ones
         #[arg(long)]
         capture: bool,
     },

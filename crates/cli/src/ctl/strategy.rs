@@ -1,4 +1,4 @@
-//! `larder ctl strategy`.
+//! `larder ctl strategy`: strategy choices.
 
 use super::Management;
 use super::listing::{List, done};
@@ -16,18 +16,18 @@ pub(super) struct StrategyArgs {
 
 #[derive(Subcommand, Debug)]
 enum StrategyVerb {
-    /// List the choices; so does no verb
+    /// List the strategy choices (default)
     List,
-    /// Choose a strategy
+    /// Set the strategy of a prefix
     Set {
         /// Interests under this prefix
         prefix: Name,
 
-        /// are forwarded so: best-route, multicast, asf, random, stateful, hobhis, or one of them
-        /// with parameters (asf/v=5/probing-interval~30000)
+        /// are forwarded by this strategy: best-route, multicast, asf, random, stateful, hobhis, or
+        /// one with parameters (asf/v=5/probing-interval~30000)
         strategy: String,
     },
-    /// Let what is above decide
+    /// Unset the strategy of a prefix, which then inherits one
     Unset {
         /// The prefix
         prefix: Name,

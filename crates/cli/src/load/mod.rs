@@ -1,9 +1,9 @@
-//! `larder load`: the client of the adaptsize paper's testbed (§4.3). It replays a trace against a
-//! cache in a closed loop: so many connections, each of which asks for the trace's next object as
-//! soon as it has the one before.
+//! `larder load`: the HTTP client of the adaptsize paper's testbed (§4.3). It replays a trace
+//! against a cache in a closed loop: each connection requests the next object of the trace as soon
+//! as it has received the one before.
 //!
-//! An object `id` of `size` bytes is asked for as `/SIZE/ID`, which `larder origin` makes. Whether
-//! it was a hit says `Cache-Status` (RFC 9211) of the cache nearest to the client.
+//! An object `id` of `size` bytes is requested as `/SIZE/ID`, which `larder origin` serves.
+//! `Cache-Status` (RFC 9211) of the cache nearest to the client says whether it was a hit.
 
 mod closed_loop;
 mod report;
@@ -20,14 +20,15 @@ use larder_units::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Put load on an HTTP cache: a trace, or one URL again and again, over many connections; hit
-/// ratio, latency, throughput
+/// Load an HTTP cache with a trace or one URL over many connections, and print hit ratio, latency
+/// and throughput
 #[derive(Args, Debug)]
 pub struct LoadArgs {
-    /// Where the cache is, as http://127.0.0.1:8080; without --trace, this very URL is asked for
+    /// URL of the cache, such as http://127.0.0.1:8080; without --trace, exactly this URL is
+    /// requested
     url: Uri,
 
-    /// Replay this trace: its object ID of SIZE bytes is asked for as /SIZE/ID, under the path of
+    /// Replay this trace: its object ID of SIZE bytes is requested as /SIZE/ID, under the path of
     /// URL
     #[arg(long)]
     trace: Option<PathBuf>,
@@ -35,19 +36,19 @@ pub struct LoadArgs {
     #[command(flatten)]
     layout: Layout,
 
-    /// Connections; each asks for the next object when it has the one before
+    /// Connections; each requests the next object after it has received the one before
     #[arg(long, short, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=5000))]
     connections: u16,
 
-    /// Stop after so many requests
+    /// Stop after this many requests
     #[arg(long, short = 'n')]
     requests: Option<u64>,
 
-    /// Stop after this time; 10s where neither a trace nor --requests ends it
+    /// Stop after this time [default: 10s, if neither a trace nor --requests ends the load]
     #[arg(long, short, value_parser = parse_duration)]
     duration: Option<Duration>,
 
-    /// Count nothing of the first so many requests
+    /// Do not count this many requests at the start
     #[arg(long, default_value_t = 0)]
     warm_up: u64,
 
@@ -56,7 +57,7 @@ pub struct LoadArgs {
     json: bool,
 }
 
-/// Drives the load, and reports.
+/// Runs the load, and reports.
 pub fn run(args: LoadArgs) -> Result<(), Failure> {
     larder_node::raise_descriptor_limit();
     let endless = args.trace.is_none() && args.requests.is_none();
@@ -110,15 +111,15 @@ mod tests {
         Http::start(&config, || ()).unwrap()
     }
 
-    /// The fear: the testbed's figures are not the cache's: requests lost or counted twice, hits
-    /// misread, bytes wrong.
+    /// Failure: the testbed's figures are not the cache's. Requests are lost or counted twice, hits
+    /// are misread, or bytes are wrong.
     #[test]
     fn a_trace_over_many_connections_comes_whole_and_its_hits_are_counted() {
         let origin = OriginServer::start(([127, 0, 0, 1], 0).into(), 2).unwrap();
         let node = cache(&origin, ByteSize::from_mib(64));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.csv");
-        // 300 objects, asked for 10 times in turn: 300 misses, the rest hits, wherever nothing is
+        // 300 objects, requested 10 times in turn: 300 misses and otherwise hits, if nothing is
         // evicted.
         let mut text = String::from("time,id,size\n");
         for round in 0..10 {

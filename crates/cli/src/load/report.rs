@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    /// The fear: a far cache's hit, or a word in a text, is taken for a hit of the cache under
+    /// Failure: a far cache's hit, or a word in a text, is taken for a hit of the cache under
     /// test.
     #[test]
     fn only_the_nearest_cache_counts() {

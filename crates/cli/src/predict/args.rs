@@ -5,16 +5,15 @@ use clap::Args;
 use larder_units::ByteSize;
 use std::path::PathBuf;
 
-/// Predict by analytic models what caches hit, from a law or from a trace
+/// Predict hit ratios of caches with analytic models, from a Zipf law or from a trace
 ///
 /// The models (FIFO and Random, Che's for LRU, equations 3 to 7 of the Filter paper, AdaptSize's,
-/// and the best fixed set) take requests as independent of each other, with the popularity of a
-/// Zipf law or that measured in the trace. With --replay, the policies' own hit ratios stand beside
-/// them.
+/// and the best fixed set) assume independent requests, with the popularity of a Zipf law or of the
+/// trace. With --replay, the hit ratios of the policies themselves are printed beside them.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder predict --zipf 0.8 --objects 10000000 --size 100000 1000000 --replay")]
 pub struct PredictArgs {
-    /// A trace, whose popularity and sizes are measured; or else --zipf
+    /// Trace file, whose popularity and sizes are measured; the alternative is --zipf
     #[arg(required_unless_present = "zipf", conflicts_with = "zipf")]
     pub(super) trace: Option<PathBuf>,
 
@@ -22,7 +21,7 @@ pub struct PredictArgs {
     #[arg(long, value_name = "EXPONENT", requires = "objects")]
     pub(super) zipf: Option<f64>,
 
-    /// Objects of the Zipf law; 1e7 can be written
+    /// Objects of the Zipf law; 1e7 is accepted
     #[arg(long, value_name = "N", conflicts_with = "trace")]
     pub(super) objects: Option<String>,
 
@@ -34,12 +33,12 @@ pub struct PredictArgs {
     #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true)]
     pub(super) size: Vec<String>,
 
-    /// Filter: requests in the history that admit, the current one included
+    /// Filter: requests in the history that admit an object, including the current one
     #[arg(long, value_name = "REQUESTS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) theta: u16,
 
-    /// Filter: length of the history; the objects that fit into the cache otherwise, at most 2^24
-    /// and the table's slots
+    /// Filter: length of the history [default: the objects that fit into the cache, at most 2^24
+    /// and the table's slots]
     #[arg(long, value_name = "REQUESTS")]
     pub(super) window: Option<u64>,
 
@@ -47,16 +46,16 @@ pub struct PredictArgs {
     #[arg(long, value_name = "SLOTS", default_value_t = 1 << 24)]
     pub(super) table: u64,
 
-    /// Also LRU behind admission by size: `threshold(c=SIZE)` and `expsize(c=SIZE)`
+    /// Also predict LRU behind admission by size: `threshold(c=SIZE)` and `expsize(c=SIZE)`
     #[arg(long, value_name = "SIZE")]
     pub(super) admit: Option<ByteSize>,
 
-    /// Also replay: the trace, or requests of the law, of which the first half warms up and is not
+    /// Also replay the trace, or requests of the law; the first half of these warms up and is not
     /// counted
     #[arg(long)]
     pub(super) replay: bool,
 
-    /// Requests of the law to replay, or of the trace to read at most
+    /// Requests of the law to replay, or the most to read of the trace
     #[arg(long, value_name = "N")]
     pub(super) requests: Option<u64>,
 
@@ -67,7 +66,7 @@ pub struct PredictArgs {
     #[command(flatten)]
     pub(super) layout: Layout,
 
-    /// Print one JSON object a row instead of a table
+    /// Print one JSON object per row instead of a table
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -18,7 +18,7 @@ fn web07() -> String {
 
 fn rows(trace: &[&str], arguments: &[&str]) -> Result<Vec<Row>, Failure> {
     let args = Cli::try_parse_from(["larder"].iter().chain(trace).chain(arguments)).expect("arguments").args;
-    sweep(&args, &Course::new(), |_| Ok(()))
+    sweep(&args, &SweepStatus::new(), |_| Ok(()))
 }
 
 fn failure(trace: &str, arguments: &[&str]) -> Failure {

@@ -7,10 +7,10 @@ use crate::output::line;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Write a trace in another format
+/// Convert a trace to another format
 ///
-/// The trace is read and written as a stream. To libCacheSim's format it takes a scratch file of 24
-/// bytes a request beside the destination, and about 30 bytes of memory an object, for the next
+/// The trace is read and written as a stream. libCacheSim's format needs a scratch file of 24 bytes
+/// per request beside the destination, and about 30 bytes of memory per object, for the next
 /// accesses.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder trace convert twitter.csv.zst twitter.oracleGeneral.zst")]
@@ -18,14 +18,14 @@ pub struct ConvertArgs {
     #[command(flatten)]
     input: Input,
 
-    /// File to write, which appears when it is whole
+    /// Output file, which appears only when it is complete
     output: PathBuf,
 
     #[command(flatten)]
     format: OutputFormat,
 }
 
-/// Converts, and says how many requests there were.
+/// Converts the trace, and prints its number of requests.
 pub fn run(args: ConvertArgs) -> Result<(), Failure> {
     let mut recording = Recording::open(&args.output, &args.format)?;
     args.input.each("converting", |access| recording.write(access))?;

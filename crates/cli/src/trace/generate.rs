@@ -1,4 +1,4 @@
-//! `larder trace generate`: traffic that is made, by a generator's law and a seed.
+//! `larder trace generate`: generates traffic from a law and a seed.
 
 use super::recording::{OutputFormat, Recording};
 use crate::failure::Failure;
@@ -12,9 +12,9 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-/// Make a trace: web pages, videos, a CDN's traffic
+/// Generate a trace: web pages, videos, a CDN's traffic
 ///
-/// The same parameters and seed make the same trace.
+/// The same parameters and seed give the same trace.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder trace generate web --objects 1000000 --requests 20000000 -o web.oracleGeneral")]
 pub struct GenerateArgs {
@@ -22,26 +22,26 @@ pub struct GenerateArgs {
     generator: Generator,
 }
 
-/// Requests between two looks at the terminal.
+/// Requests between two updates of the progress.
 const TICK: u64 = 1 << 16;
 
-/// What every generator takes.
+/// The arguments of every generator.
 #[derive(Args, Debug)]
 struct Common {
-    /// Requests to make
+    /// Requests to generate
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1_000_000)]
     requests: u64,
 
-    /// Seed of every random choice
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Give the traffic locality: each object's requests in a window of the trace, from this share
-    /// of it (0.01) to all, log-uniform; sorts the trace in memory
+    /// Add locality: each object's requests fall into a window of the trace, whose length is
+    /// log-uniform between this share (0.01) and all of it; sorts the trace in memory
     #[arg(long, value_name = "SHARE")]
     windows: Option<f64>,
 
-    /// File to write, which appears when it is whole
+    /// Output file, which appears only when it is complete
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
@@ -58,7 +58,7 @@ enum Generator {
         #[command(flatten)]
         common: Common,
     },
-    /// The same with Zipf–Mandelbrot popularity, as ndnSIM's consumers: rank k with a probability
+    /// The same with Zipf–Mandelbrot popularity, as in ndnSIM's consumers: rank k has a probability
     /// proportional to 1/(k + shift)^exponent
     ZipfMandelbrot {
         /// Objects of the catalogue
@@ -67,7 +67,7 @@ enum Generator {
         /// The exponent, ndnSIM's s
         #[arg(long, default_value_t = 0.7)]
         exponent: f64,
-        /// The shift, ndnSIM's q, which evens out the most popular ranks
+        /// The shift, ndnSIM's q, which flattens the most popular ranks
         #[arg(long, default_value_t = 0.7)]
         shift: f64,
         /// Mean requests a second
@@ -79,7 +79,7 @@ enum Generator {
         #[command(flatten)]
         common: Common,
     },
-    /// Views of videos, which ask for their packets in order at a constant rate: the filter paper's
+    /// Video views, which request their packets in order at a constant rate: the filter paper's
     /// video traffic
     Video {
         #[command(flatten)]
@@ -87,9 +87,9 @@ enum Generator {
         #[command(flatten)]
         common: Common,
     },
-    /// Web and video together, in a ratio of their bytes: the filter paper's third workload
+    /// Web and video traffic in a given ratio of bytes: the filter paper's third workload
     Mix {
-        /// Bytes of web requests over those of video requests
+        /// Bytes of web requests divided by those of video requests
         #[arg(long, default_value_t = 0.7)]
         ratio: f64,
         /// Objects of the web catalogue
@@ -106,27 +106,27 @@ enum Generator {
         #[command(flatten)]
         common: Common,
     },
-    /// A CDN's hot object cache: the published properties of the AdaptSize paper's traces, at 580
-    /// requests a second
+    /// A CDN's hot object cache with the published properties of the AdaptSize paper's traces, at
+    /// 580 requests a second
     Cdn {
         #[command(flatten)]
         cdn: CdnArgs,
         #[command(flatten)]
         common: Common,
     },
-    /// The CDN's traffic, and then a crowd that wants 200 to 1,000 of its objects: section 5.3.1 of
-    /// the AdaptSize paper (15 million requests)
+    /// The CDN's traffic, then a flash crowd that requests 200 to 1,000 of its objects: section
+    /// 5.3.1 of the AdaptSize paper (15 million requests)
     FlashCrowd {
         #[command(flatten)]
         cdn: CdnArgs,
-        /// Requests before the crowd comes
+        /// Requests before the flash crowd
         #[arg(long, value_name = "N", default_value_t = FlashCrowd::CALM_REQUESTS)]
         calm_requests: u64,
         #[command(flatten)]
         common: Common,
     },
-    /// Web, videos and downloads by turns, with sizes 1 : 32 : 512: section 5.3.2 of the AdaptSize
-    /// paper (60 million requests)
+    /// Alternating web, video and download traffic, with sizes 1 : 32 : 512: section 5.3.2 of the
+    /// AdaptSize paper (60 million requests)
     TrafficMix {
         #[command(flatten)]
         cdn: CdnArgs,
@@ -138,7 +138,7 @@ enum Generator {
     },
     /// Objects drawn from a table of popularity and size, in random order, without times
     Joint {
-        /// The table: lines of one popularity, or below it of `size_in_KB probability`
+        /// Table file: lines of one popularity, or below it of `size_in_KB probability`
         table: PathBuf,
         #[command(flatten)]
         common: Common,
@@ -175,10 +175,10 @@ struct VideoArgs {
     /// Zipf exponent of the videos' popularity
     #[arg(long, default_value_t = Video::default().exponent)]
     exponent: f64,
-    /// Mean views that start in a second
+    /// Mean number of views that start per second
     #[arg(long, value_name = "RATE", default_value_t = Video::default().views_per_second)]
     views_per_second: f64,
-    /// Packets that a view asks for in a second
+    /// Packets that a view requests per second
     #[arg(long, value_name = "RATE", default_value_t = Video::default().packets_per_second)]
     packets_per_second: f64,
 }
@@ -206,7 +206,7 @@ impl CdnArgs {
     }
 }
 
-/// Makes the trace, and says how many requests it has.
+/// Generates the trace, and prints its number of requests.
 pub fn run(args: GenerateArgs) -> Result<(), Failure> {
     match args.generator {
         Generator::Web { web: WebArgs { objects, exponent, requests_per_second, object_bytes }, common } => {

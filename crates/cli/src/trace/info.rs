@@ -1,4 +1,4 @@
-//! `larder trace info`: what a trace holds.
+//! `larder trace info`: prints the properties of a trace.
 
 use super::Input;
 use crate::failure::Failure;
@@ -10,12 +10,12 @@ use larder_replay::survey::{Report, Survey};
 use larder_replay::{Format, Trace, Unit};
 use serde::Serialize;
 
-/// Characters of the longest bar.
+/// The length of the longest bar, in characters.
 const BAR: f64 = 30.0;
 
-/// Print what a trace holds: requests, objects, their sizes and their popularity
+/// Print the properties of a trace: requests, objects, sizes and popularity
 ///
-/// Memory grows with the objects: some 40 bytes each.
+/// Uses about 40 bytes of memory per object.
 #[derive(Args, Debug)]
 pub struct InfoArgs {
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub struct InfoArgs {
 struct Info<'a> {
     trace: &'a str,
     format: &'static str,
-    /// Requests earlier than one before them, which take the latest time instead.
+    /// Requests with a time before an earlier request's. They take the latest time instead.
     late_requests: u64,
     #[serde(skip)]
     late: Option<&'a str>,
@@ -38,7 +38,7 @@ struct Info<'a> {
     report: &'a Report,
 }
 
-/// Reads the trace, and prints.
+/// Reads the trace, and prints its properties.
 pub fn run(args: InfoArgs) -> Result<(), Failure> {
     let mut survey = Survey::default();
     let trace = args.input.each(MEASURING, |access| {

@@ -1,4 +1,4 @@
-//! `larder trace`: what a trace holds, another format of it, and traces that are made.
+//! `larder trace`: describes traces, converts them and generates them.
 
 mod convert;
 mod generate;
@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use larder_replay::{Access, Trace};
 use std::path::PathBuf;
 
-/// Look into traces, convert them, and make them
+/// Describe traces, convert them, and generate them
 #[derive(Args, Debug)]
 pub struct TraceArgs {
     #[command(subcommand)]
@@ -27,7 +27,7 @@ enum TraceCommand {
     Generate(Box<generate::GenerateArgs>),
 }
 
-/// Does one of them.
+/// Runs the subcommand.
 pub fn run(args: TraceArgs) -> Result<(), Failure> {
     match args.command {
         TraceCommand::Info(args) => info::run(args),
@@ -39,13 +39,13 @@ pub fn run(args: TraceArgs) -> Result<(), Failure> {
 /// A trace to read.
 #[derive(Args, Debug)]
 struct Input {
-    /// The trace's file, plain or compressed with zstd, xz or gzip
+    /// Trace file, plain or compressed with zstd, xz or gzip
     trace: PathBuf,
 
     #[command(flatten)]
     layout: Layout,
 
-    /// Requests to read at most
+    /// Read at most this many requests
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 }
@@ -55,7 +55,7 @@ impl Input {
         Source::new(&self.trace, &self.layout, self.limit)
     }
 
-    /// Hands every request to `take`, and shows how far it is.
+    /// Calls `take` with every request, and shows the progress.
     fn each(&self, verb: &str, mut take: impl FnMut(&Access) -> Result<(), Failure>) -> Result<Trace, Failure> {
         let source = self.source();
         source.chunks(verb, &Progress::new(source.units(1)), 1, |chunk| {

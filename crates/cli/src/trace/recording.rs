@@ -47,10 +47,10 @@ impl OutputFormat {
 /// Takes requests, and makes a file of them.
 pub struct Recording {
     name: String,
-    way: Way,
+    writer: Writer,
 }
 
-enum Way {
+enum Writer {
     Direct(TraceWriter<BufWriter<Stream>>),
     Linked { scratch: TraceWriter<BufWriter<File>>, out: Stream },
 }
@@ -65,25 +65,25 @@ impl Recording {
             interruption::give_up(part, name.clone())?;
         }
         let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
-        let way = match format {
+        let writer = match format {
             WriteFormat::OracleGeneral => {
                 let scratch = tempfile::tempfile_in(directory(path)).map_err(failed)?;
                 let scratch = BufWriter::with_capacity(BUFFER_BYTES, scratch);
-                Way::Linked { scratch: TraceWriter::new(scratch, format).map_err(failed)?, out }
+                Writer::Linked { scratch: TraceWriter::new(scratch, format).map_err(failed)?, out }
             }
             _ => {
                 let out = BufWriter::with_capacity(BUFFER_BYTES, out);
-                Way::Direct(TraceWriter::new(out, format).map_err(failed)?)
+                Writer::Direct(TraceWriter::new(out, format).map_err(failed)?)
             }
         };
-        Ok(Recording { name, way })
+        Ok(Recording { name, writer })
     }
 
     /// Takes the next request.
     pub fn write(&mut self, access: &Access) -> Result<(), Failure> {
-        let written = match &mut self.way {
-            Way::Direct(writer) => writer.write(access),
-            Way::Linked { scratch, .. } => scratch.write(access),
+        let written = match &mut self.writer {
+            Writer::Direct(writer) => writer.write(access),
+            Writer::Linked { scratch, .. } => scratch.write(access),
         };
         written.map_err(|error| match error {
             WriteError::Io(error) => self.failure(&error),
@@ -95,13 +95,13 @@ impl Recording {
     pub fn finish(self) -> Result<u64, Failure> {
         let name = self.name.clone();
         let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
-        match self.way {
-            Way::Direct(writer) => {
+        match self.writer {
+            Writer::Direct(writer) => {
                 let requests = writer.requests();
                 let out = writer.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
                 out.finish().map(|()| requests)
             }
-            Way::Linked { scratch, mut out } => {
+            Writer::Linked { scratch, mut out } => {
                 let requests = scratch.requests();
                 let mut scratch = scratch.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
                 let (progress, units, mut linked) = (Progress::new(requests as f64), requests as f64, 0);

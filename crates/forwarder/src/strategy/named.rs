@@ -7,6 +7,7 @@ use crate::limits;
 use larder_packet::{Name, NameRef};
 use larder_units::Streams;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// Where strategies have their names.
 const PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
@@ -110,6 +111,8 @@ impl fmt::Display for StrategyError {
 
 impl std::error::Error for StrategyError {}
 
+static PROCESS: OnceLock<StrategyRegistry> = OnceLock::new();
+
 /// The strategies that can be chosen: the built-in ones, and those that a program registered.
 #[derive(Clone, Debug, Default)]
 pub struct StrategyRegistry {
@@ -138,6 +141,24 @@ impl StrategyRegistry {
         }
         self.registered.push(entry);
         Ok(())
+    }
+
+    /// Makes this the registry of the process: [`strategy_by_name`] reads it, and each new
+    /// `Forwarder` begins with it. So configuration files, command lines and scenarios know its
+    /// strategies.
+    ///
+    /// Call it first in `main`. A library does not call it.
+    ///
+    /// # Errors
+    /// Returns this registry if the process has one already, because of an earlier call, or because
+    /// the registry of the process was read before.
+    pub fn install(self) -> Result<(), StrategyRegistry> {
+        PROCESS.set(self)
+    }
+
+    /// Returns the registry of the process: the installed one, else the built-in one.
+    pub fn installed() -> &'static StrategyRegistry {
+        PROCESS.get_or_init(StrategyRegistry::builtin)
     }
 
     /// Returns the short names of all strategies.
@@ -192,13 +213,13 @@ impl StrategyRegistry {
     }
 }
 
-/// Returns the complete name of the built-in strategy called `text`: see
-/// [`StrategyRegistry::by_name`].
+/// Returns the complete name of the strategy called `text` in the registry of the process: see
+/// [`StrategyRegistry::by_name`] and [`StrategyRegistry::install`].
 ///
 /// # Errors
 /// [`StrategyError`] if it does not exist, or its parameters are wrong.
 pub fn strategy_by_name(text: &str) -> Result<Name, StrategyError> {
-    StrategyRegistry::builtin().by_name(text)
+    StrategyRegistry::installed().by_name(text)
 }
 
 /// Returns the short names of the built-in strategies.

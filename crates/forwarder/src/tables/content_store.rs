@@ -488,6 +488,7 @@ impl ContentStore {
         assert_eq!(self.engine.len(), packets, "the engine has no packet but these");
         assert_eq!(self.engine.used().bytes(), used, "the used bytes are those of all packets");
         assert!(used <= self.engine.capacity().bytes(), "the Content Store keeps its capacity");
+        self.engine.check_invariants();
         self.tree.check_invariants(|slot| self.entry(slot).is_some());
     }
 

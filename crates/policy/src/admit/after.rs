@@ -14,13 +14,12 @@
 //!
 //! O(1) a request; 33 to 45 bytes a key, so some 400 an object stored.
 
-use crate::cache::Cache;
+use crate::entry::{Build, PolicyEntry};
 use crate::hash::mix;
 use crate::limits::{AFTER_KEYS_AN_OBJECT, AFTER_MAX_KEYS, AFTER_MIN_KEYS};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
-use crate::traits::{Admit, Gauge, Policy};
+use crate::traits::{Admit, Cache, Gauge, Policy};
 use crate::{Request, Slot};
 use hashbrown::HashTable;
 use larder_units::Time;
@@ -55,6 +54,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1)",
     bytes_an_object: 400,
+    needs_path: false,
     build: Build::Admission(|arguments, _| Ok(Box::new(After::new(arguments)))),
 };
 

@@ -10,9 +10,8 @@
 //! no state: 0 bytes an object.
 
 use crate::Request;
-use crate::cache::Cache;
-use crate::registry::{Build, PolicyEntry};
-use crate::traits::{Admit, Policy};
+use crate::entry::{Build, PolicyEntry};
+use crate::traits::{Admit, Cache, Policy};
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "betweenness",
@@ -21,6 +20,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1)",
     bytes_an_object: 0,
+    needs_path: true,
     build: Build::Admission(|_, _| Ok(Box::new(Betweenness))),
 };
 

@@ -16,11 +16,10 @@
 
 use crate::Request;
 use crate::bloom::Bloom;
-use crate::cache::Cache;
+use crate::entry::{Build, PolicyEntry};
 use crate::limits::{BLOOM_MAX_WINDOW, BLOOM_MIN_WINDOW, BLOOM_WINDOW_AN_OBJECT};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
-use crate::traits::{Admit, Gauge, Policy};
+use crate::traits::{Admit, Cache, Gauge, Policy};
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "bloom",
@@ -35,6 +34,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1)",
     bytes_an_object: 15,
+    needs_path: false,
     build: Build::Admission(|arguments, _| Ok(Box::new(SecondRequest::new(arguments)))),
 };
 

@@ -7,10 +7,9 @@
 //! an object.
 
 use crate::Request;
-use crate::cache::Cache;
+use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
-use crate::traits::{Admit, Policy};
+use crate::traits::{Admit, Cache, Policy};
 use larder_units::Stream;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -26,9 +25,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1)",
     bytes_an_object: 0,
-    build: Build::Admission(|arguments, setting| {
+    needs_path: false,
+    build: Build::Admission(|arguments, context| {
         let c = arguments.get("c").unwrap_or(32 << 10);
-        Ok(Box::new(ExpSize { c: c as f64, stream: setting.stream() }))
+        Ok(Box::new(ExpSize { c: c as f64, stream: context.stream() }))
     }),
 };
 

@@ -29,7 +29,7 @@
 //! above 8 MB.
 
 use crate::Request;
-use crate::cache::Cache;
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::hash::mix;
 use crate::limits::{
     FILTER_ALWAYS_AFFORDABLE_TABLE, FILTER_ARRIVALS, FILTER_CAPACITY_SHARE, FILTER_FIRST_TABLE, FILTER_MAX_TABLE,
@@ -38,8 +38,7 @@ use crate::limits::{
 };
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::{prefetch, use_large_pages};
-use crate::registry::{Build, PolicyEntry, Setting};
-use crate::traits::{Admit, Gauge, Policy};
+use crate::traits::{Admit, Cache, Gauge, Policy};
 use std::collections::VecDeque;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -71,7 +70,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1)",
     bytes_an_object: 390,
-    build: Build::Admission(|arguments, setting| Filter::new(arguments, setting).map(|f| Box::new(f) as _)),
+    needs_path: false,
+    build: Build::Admission(|arguments, context| Filter::new(arguments, context).map(|f| Box::new(f) as _)),
 };
 
 struct Filter {
@@ -100,7 +100,7 @@ const PREFETCHED_DEPARTURES: usize = 16;
 const UNCOUNTED: u32 = u32::MAX;
 
 impl Filter {
-    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> Result<Filter, String> {
+    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> Result<Filter, String> {
         let window = arguments.get("window");
         let table = arguments.get("table");
         if let (Some(window), Some(table)) = (window, table)
@@ -118,11 +118,11 @@ impl Filter {
         }
         let mut filter = Filter {
             theta: theta as u16,
-            window: window.unwrap_or_else(|| derived_window(setting.capacity, FILTER_TYPICAL_OBJECT_BYTES, 1)) as usize,
+            window: window.unwrap_or_else(|| derived_window(context.capacity, FILTER_TYPICAL_OBJECT_BYTES, 1)) as usize,
             window_is_derived: window.is_none(),
             table: 0,
             table_is_derived: table.is_none(),
-            capacity: setting.capacity,
+            capacity: context.capacity,
             arrived_bytes: FILTER_PRIOR_ARRIVALS * FILTER_TYPICAL_OBJECT_BYTES,
             arrived: FILTER_PRIOR_ARRIVALS,
             history: VecDeque::new(),

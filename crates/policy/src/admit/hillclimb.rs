@@ -19,11 +19,10 @@
 use super::expsize::chance;
 use super::shadow::Shadow;
 use crate::Request;
-use crate::cache::Cache;
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::limits::HILLCLIMB_MAX_INTERVAL;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry, Setting};
-use crate::traits::{Admit, Gauge, Policy};
+use crate::traits::{Admit, Cache, Gauge, Policy};
 use larder_units::Stream;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -48,7 +47,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1)",
     bytes_an_object: 80,
-    build: Build::Admission(|arguments, setting| Ok(Box::new(HillClimb::new(arguments, setting)))),
+    needs_path: false,
+    build: Build::Admission(|arguments, context| Ok(Box::new(HillClimb::new(arguments, context)))),
 };
 
 struct HillClimb {
@@ -63,11 +63,11 @@ struct HillClimb {
 }
 
 impl HillClimb {
-    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> HillClimb {
-        let start = arguments.get("start").map_or(0.92 * log2(setting.capacity), log2);
+    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> HillClimb {
+        let start = arguments.get("start").map_or(0.92 * log2(context.capacity), log2);
         let mut climb = HillClimb {
-            stream: setting.stream(),
-            capacity: setting.capacity,
+            stream: context.stream(),
+            capacity: context.capacity,
             interval: arguments.get("interval"),
             log_c: start,
             shadows: Default::default(),

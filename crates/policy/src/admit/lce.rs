@@ -5,9 +5,8 @@
 //! admissions can name all of them. Sizes do not matter to it. O(1); no state: 0 bytes an object.
 
 use crate::Request;
-use crate::cache::Cache;
-use crate::registry::{Build, PolicyEntry};
-use crate::traits::{Admit, Policy};
+use crate::entry::{Build, PolicyEntry};
+use crate::traits::{Admit, Cache, Policy};
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lce",
@@ -16,6 +15,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1)",
     bytes_an_object: 0,
+    needs_path: false,
     build: Build::Admission(|_, _| Ok(Box::new(LeaveCopyEverywhere))),
 };
 

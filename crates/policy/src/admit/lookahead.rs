@@ -26,12 +26,11 @@ use super::expsize::chance;
 use super::shadow::Shadow;
 use super::window::Window;
 use crate::Request;
-use crate::cache::Cache;
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::future::Future;
 use crate::hash::mix;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry, Setting};
-use crate::traits::{Admit, Gauge, Policy};
+use crate::traits::{Admit, Cache, Gauge, Policy};
 use larder_units::Stream;
 use std::sync::Arc;
 
@@ -58,8 +57,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1), O(window log(capacity)) an interval",
     bytes_an_object: 80,
-    build: Build::OfflineAdmission(|arguments, setting, future| {
-        Ok(Box::new(LookAhead::new(arguments, setting, future)))
+    needs_path: false,
+    build: Build::OfflineAdmission(|arguments, context, future| {
+        Ok(Box::new(LookAhead::new(arguments, context, future)))
     }),
 };
 
@@ -79,6 +79,7 @@ pub(crate) const ENTRY_STATIC: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1), O(window log(capacity)) once",
     bytes_an_object: 80,
+    needs_path: false,
     build: ENTRY.build,
 };
 
@@ -110,17 +111,17 @@ struct LookAhead {
 }
 
 impl LookAhead {
-    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>, future: &Arc<Future>) -> LookAhead {
-        let mut stream = setting.stream();
+    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>, future: &Arc<Future>) -> LookAhead {
+        let mut stream = context.stream();
         LookAhead {
             future: future.clone(),
             has_threshold: arguments.get("shape") == Some(1),
             interval: arguments.get("interval"),
             window: arguments.get("window").unwrap_or(u64::MAX),
-            capacity: setting.capacity,
+            capacity: context.capacity,
             salt: stream.bits(),
             stream,
-            c: setting.capacity as f64,
+            c: context.capacity as f64,
             choices: 0,
             shadow: Shadow::default(),
         }

@@ -13,10 +13,9 @@
 //! O(1); no state: 0 bytes an object.
 
 use crate::Request;
-use crate::cache::Cache;
+use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
-use crate::traits::{Admit, Policy};
+use crate::traits::{Admit, Cache, Policy};
 use larder_units::Stream;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -32,9 +31,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1)",
     bytes_an_object: 0,
-    build: Build::Admission(|arguments, setting| {
+    needs_path: false,
+    build: Build::Admission(|arguments, context| {
         let unit = arguments.get("unit").unwrap_or(1 << 10);
-        Ok(Box::new(LruS { unit: unit as f64, stream: setting.stream() }))
+        Ok(Box::new(LruS { unit: unit as f64, stream: context.stream() }))
     }),
 };
 

@@ -8,10 +8,9 @@
 //! O(1); no state: 0 bytes an object.
 
 use crate::Request;
-use crate::cache::Cache;
+use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
-use crate::traits::{Admit, Policy};
+use crate::traits::{Admit, Cache, Policy};
 use larder_units::Stream;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -27,8 +26,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1)",
     bytes_an_object: 0,
-    build: Build::Admission(|arguments, setting| {
-        Ok(Box::new(Probability { p: arguments.share("p"), stream: setting.stream() }))
+    needs_path: false,
+    build: Build::Admission(|arguments, context| {
+        Ok(Box::new(Probability { p: arguments.share("p"), stream: context.stream() }))
     }),
 };
 

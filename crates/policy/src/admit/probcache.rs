@@ -16,11 +16,10 @@
 //! the capacities, which are in bytes. O(1); no state: 0 bytes an object.
 
 use crate::Request;
-use crate::cache::Cache;
+use crate::entry::{Build, PolicyEntry};
 use crate::limits::PROBCACHE_MAX_WINDOW;
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
-use crate::traits::{Admit, Policy};
+use crate::traits::{Admit, Cache, Policy};
 use larder_units::Stream;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -45,11 +44,12 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1)",
     bytes_an_object: 0,
-    build: Build::Admission(|arguments, setting| {
+    needs_path: true,
+    build: Build::Admission(|arguments, context| {
         Ok(Box::new(ProbCache {
             window: arguments.get("window").unwrap_or(10) as f64,
             is_power: arguments.get("weight") == Some(1),
-            stream: setting.stream(),
+            stream: context.stream(),
         }))
     }),
 };

@@ -4,10 +4,9 @@
 //! O(1) a request; no state: 0 bytes an object.
 
 use crate::Request;
-use crate::cache::Cache;
+use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
-use crate::traits::{Admit, Policy};
+use crate::traits::{Admit, Cache, Policy};
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "size",
@@ -22,6 +21,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1)",
     bytes_an_object: 0,
+    needs_path: false,
     build: Build::Admission(|arguments, _| Ok(Box::new(Size { max: arguments.get("max").unwrap_or(u64::MAX) }))),
 };
 

@@ -7,8 +7,8 @@
 //! bytes an object.
 
 use super::size::Size;
+use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "threshold",
@@ -23,5 +23,6 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1)",
     bytes_an_object: 0,
+    needs_path: false,
     build: Build::Admission(|arguments, _| Ok(Box::new(Size { max: arguments.get("c").unwrap_or(32 << 10) }))),
 };

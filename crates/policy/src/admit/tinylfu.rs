@@ -26,12 +26,11 @@
 
 use crate::Request;
 use crate::bloom::Bloom;
-use crate::cache::Cache;
+use crate::entry::{Build, PolicyEntry};
 use crate::limits::{SKETCH_MAX_WINDOW, SKETCH_MIN_WINDOW};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
 use crate::sketch::Sketch;
-use crate::traits::{Admit, Gauge, Policy};
+use crate::traits::{Admit, Cache, Gauge, Policy};
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "tinylfu",
@@ -55,6 +54,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1)",
     bytes_an_object: 12,
+    needs_path: false,
     build: Build::Admission(|arguments, _| Ok(Box::new(TinyLfu::new(arguments)))),
 };
 

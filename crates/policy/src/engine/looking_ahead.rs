@@ -1,8 +1,9 @@
 //! A look ahead at the victims shows those that will leave, and removes none.
 
 use super::*;
+use crate::entry::Kind;
 use crate::future::FutureBuilder;
-use crate::registry::{Kind, registry};
+use crate::registry::registry;
 use crate::traits::Policy;
 use std::collections::HashMap;
 use std::sync::Mutex;

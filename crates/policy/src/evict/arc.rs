@@ -14,9 +14,9 @@
 //! O(1) a request; 24 bytes an object, 27 to 53 a ghost.
 
 use super::ghosts::{Ghost, Ghosts};
+use crate::entry::{Build, PolicyEntry};
 use crate::list::{Links, List};
 use crate::prefetch::prefetch;
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 
@@ -27,7 +27,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1)",
     bytes_an_object: 80,
-    build: Build::Eviction(|_, setting| Ok(Box::new(Arc { capacity: setting.capacity, ..Arc::default() }))),
+    needs_path: false,
+    build: Build::Eviction(|_, context| Ok(Box::new(Arc { capacity: context.capacity, ..Arc::default() }))),
 };
 
 #[derive(Default)]
@@ -236,5 +237,9 @@ impl Evict for Arc {
     fn expected_victim(&self) -> Option<Slot> {
         let half = if self.recent.bytes as f64 > self.target { &self.recent } else { &self.frequent };
         half.list.tail()
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.recent.list.count(&self.links) + self.frequent.list.count(&self.links))
     }
 }

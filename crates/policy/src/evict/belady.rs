@@ -23,9 +23,9 @@
 //! so 64 bytes an object. O(1) a hit, amortised, O(log n) an eviction, and for `belady-size` the
 //! classes: eight for each octave from the smallest to the largest size.
 
+use crate::entry::{Build, PolicyEntry};
 use crate::future::Future;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 use std::collections::{BinaryHeap, VecDeque};
@@ -38,7 +38,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[ADMISSION],
     complexity: "O(1) a hit, O(log n) an eviction",
     bytes_an_object: 64,
-    build: Build::OfflineEviction(|arguments, future| Ok(Box::new(Belady::new(arguments, future, false)))),
+    needs_path: false,
+    build: Build::OfflineEviction(|arguments, _, future| Ok(Box::new(Belady::new(arguments, future, false)))),
 };
 
 pub(crate) const ENTRY_BY_SIZE: PolicyEntry = PolicyEntry {
@@ -48,7 +49,8 @@ pub(crate) const ENTRY_BY_SIZE: PolicyEntry = PolicyEntry {
     parameters: &[ADMISSION],
     complexity: "O(1) a hit, O(log n + 8 log(largest / smallest size)) an eviction",
     bytes_an_object: 64,
-    build: Build::OfflineEviction(|arguments, future| Ok(Box::new(Belady::new(arguments, future, true)))),
+    needs_path: false,
+    build: Build::OfflineEviction(|arguments, _, future| Ok(Box::new(Belady::new(arguments, future, true)))),
 };
 
 const ADMISSION: Parameter = Parameter {
@@ -261,5 +263,9 @@ impl Evict for Belady {
     fn on_remove(&mut self, slot: Slot) {
         self.restore();
         self.take_out(slot);
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.classes.iter().map(|class| class.len).sum::<usize>() + self.ahead.len())
     }
 }

@@ -14,8 +14,8 @@
 
 use super::foreseen::Foreseen;
 use super::ghosts::{Ghost, Ghosts};
+use crate::entry::{Build, PolicyEntry};
 use crate::list::{Links, List};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 
@@ -26,7 +26,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1) amortised",
     bytes_an_object: 72,
-    build: Build::Eviction(|_, setting| Ok(Box::new(Car { capacity: setting.capacity, ..Car::default() }))),
+    needs_path: false,
+    build: Build::Eviction(|_, context| Ok(Box::new(Car { capacity: context.capacity, ..Car::default() }))),
 };
 
 #[derive(Default)]
@@ -177,5 +178,9 @@ impl Evict for Car {
         if !self.foreseen.take(slot) {
             self.leave(slot);
         }
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.recent.clock.count(&self.links) + self.frequent.clock.count(&self.links) + self.foreseen.len())
     }
 }

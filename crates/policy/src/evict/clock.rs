@@ -13,8 +13,8 @@
 //! bytes an object.
 
 use super::foreseen::Foreseen;
+use crate::entry::{Build, PolicyEntry};
 use crate::list::{Links, List};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 
@@ -25,6 +25,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1) amortised",
     bytes_an_object: 9,
+    needs_path: false,
     build: Build::Eviction(|_, _| Ok(Box::new(Clock::default()))),
 };
 
@@ -90,5 +91,9 @@ impl Evict for Clock {
         if !self.foreseen.take(slot) {
             self.circle.unlink(&mut self.links, slot);
         }
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.circle.count(&self.links) + self.foreseen.len())
     }
 }

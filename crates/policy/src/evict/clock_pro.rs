@@ -28,8 +28,8 @@
 
 use super::foreseen::Foreseen;
 use super::ghosts::{Ghost, Ghosts};
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::list::{Links, List};
-use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 
@@ -40,7 +40,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1) amortised",
     bytes_an_object: 100,
-    build: Build::Eviction(|_, setting| Ok(Box::new(ClockPro::new(setting)))),
+    needs_path: false,
+    build: Build::Eviction(|_, context| Ok(Box::new(ClockPro::new(context)))),
 };
 
 /// One part in this many of the capacity is m_c at first and at least.
@@ -81,10 +82,10 @@ struct Object {
 }
 
 impl ClockPro {
-    fn new(setting: &Setting<'_>) -> ClockPro {
+    fn new(context: &BuildContext<'_>) -> ClockPro {
         ClockPro {
-            capacity: setting.capacity,
-            target: setting.capacity / LEAST_SHARE,
+            capacity: context.capacity,
+            target: context.capacity / LEAST_SHARE,
             clock: 0,
             floor: 0,
             links: Links::default(),
@@ -257,5 +258,9 @@ impl Evict for ClockPro {
         } else {
             self.cold.unlink(&mut self.links, slot);
         }
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.hot.count(&self.links) + self.cold.count(&self.links) + self.foreseen.len())
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! O(1) a request; 8 bytes an object.
 
+use crate::entry::{Build, PolicyEntry};
 use crate::list::{Links, List};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 
@@ -15,6 +15,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1)",
     bytes_an_object: 8,
+    needs_path: false,
     build: Build::Eviction(|_, _| Ok(Box::new(Fifo::default()))),
 };
 
@@ -51,5 +52,9 @@ impl Evict for Fifo {
 
     fn expected_victim(&self) -> Option<Slot> {
         self.queue.tail()
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.queue.count(&self.links))
     }
 }

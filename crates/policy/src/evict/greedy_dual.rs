@@ -14,9 +14,9 @@
 //! O(1) a hit, O(log n) amortised else; 64 bytes an object.
 
 use super::heap::Heap;
+use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 
@@ -27,6 +27,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[admission("always")],
     complexity: COMPLEXITY,
     bytes_an_object: 64,
+    needs_path: false,
     build: Build::Eviction(|arguments, _| Ok(Box::new(GreedyDual::new(arguments, false)))),
 };
 
@@ -37,6 +38,7 @@ pub(crate) const ENTRY_WITH_FREQUENCY: PolicyEntry = PolicyEntry {
     parameters: &[admission("bypass")],
     complexity: COMPLEXITY,
     bytes_an_object: 64,
+    needs_path: false,
     build: Build::Eviction(|arguments, _| Ok(Box::new(GreedyDual::new(arguments, true)))),
 };
 
@@ -167,5 +169,9 @@ impl Evict for GreedyDual {
 
     fn expected_victim(&self) -> Option<Slot> {
         self.heap.expected()
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.heap.len())
     }
 }

@@ -72,6 +72,11 @@ impl<K: Copy + Ord> Heap<K> {
         self.entries[slot.index()].key = key;
     }
 
+    /// Returns the number of objects, those taken out by looks ahead included.
+    pub fn len(&self) -> usize {
+        self.live + self.foreseen.len()
+    }
+
     pub fn key(&self, slot: Slot) -> K {
         self.entries[slot.index()].key
     }

@@ -14,8 +14,8 @@
 
 use super::foreseen::Foreseen;
 use super::pool::Pool;
+use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 use larder_units::Stream;
@@ -33,10 +33,11 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1), an eviction reads the sample",
     bytes_an_object: 24,
-    build: Build::Eviction(|arguments, setting| {
+    needs_path: false,
+    build: Build::Eviction(|arguments, context| {
         Ok(Box::new(Hyperbolic {
             sample: arguments.get("sample").unwrap_or(64) as usize,
-            stream: setting.stream(),
+            stream: context.stream(),
             now: 0,
             pool: Pool::default(),
             sampled: Vec::new(),
@@ -130,5 +131,9 @@ impl Evict for Hyperbolic {
         if !self.foreseen.take(slot) {
             self.pool.remove(slot);
         }
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.pool.len() + self.foreseen.len())
     }
 }

@@ -29,8 +29,8 @@
 use super::foreseen::Foreseen;
 use super::ghosts::{Ghost, Ghosts};
 use super::heap::Heap;
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::list::{Links, List};
-use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 use larder_units::Stream;
@@ -42,7 +42,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1) a hit, O(log n) amortised an eviction",
     bytes_an_object: 220,
-    build: Build::Eviction(|_, setting| Ok(Box::new(Lecar::new(setting)))),
+    needs_path: false,
+    build: Build::Eviction(|_, context| Ok(Box::new(Lecar::new(context)))),
 };
 
 /// λ.
@@ -96,10 +97,10 @@ struct Left {
 }
 
 impl Lecar {
-    fn new(setting: &Setting<'_>) -> Lecar {
+    fn new(context: &BuildContext<'_>) -> Lecar {
         Lecar {
-            capacity: setting.capacity,
-            stream: setting.stream(),
+            capacity: context.capacity,
+            stream: context.stream(),
             recency_weight: 0.5,
             stored: 0,
             by_recency: List::default(),
@@ -226,5 +227,9 @@ impl Evict for Lecar {
             self.by_recency.unlink(&mut self.links, slot);
             self.by_count.remove(slot);
         }
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.by_recency.count(&self.links) + self.foreseen.len())
     }
 }

@@ -12,9 +12,9 @@
 //! O(1) a hit, O(log n) amortised else; 52 bytes an object.
 
 use super::heap::Heap;
+use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
 use crate::prefetch::prefetch;
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 
@@ -31,6 +31,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1) a hit, O(log n) amortised an eviction",
     bytes_an_object: 52,
+    needs_path: false,
     build: Build::Eviction(|arguments, _| {
         Ok(Box::new(Lfu { is_ageing: arguments.get("ageing") == Some(1), ..Lfu::default() }))
     }),
@@ -93,5 +94,9 @@ impl Evict for Lfu {
 
     fn expected_victim(&self) -> Option<Slot> {
         self.heap.expected()
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.heap.len())
     }
 }

@@ -33,9 +33,9 @@
 
 use super::foreseen::Foreseen;
 use super::pool::Pool;
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::limits::{LHD_MAX_INTERVAL, LHD_MIN_INTERVAL};
 use crate::prefetch::prefetch;
-use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 use larder_units::Stream;
@@ -47,7 +47,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1), an eviction reads 32 objects",
     bytes_an_object: 20,
-    build: Build::Eviction(|_, setting| Ok(Box::new(Lhd::new(setting)))),
+    needs_path: false,
+    build: Build::Eviction(|_, context| Ok(Box::new(Lhd::new(context)))),
 };
 
 /// Objects drawn for a victim (section 5.2: associativity 32).
@@ -137,10 +138,10 @@ impl State {
 }
 
 impl Lhd {
-    fn new(setting: &Setting<'_>) -> Lhd {
+    fn new(context: &BuildContext<'_>) -> Lhd {
         Lhd {
-            capacity: setting.capacity,
-            stream: setting.stream(),
+            capacity: context.capacity,
+            stream: context.stream(),
             now: 0,
             due: LHD_MIN_INTERVAL,
             protected: u64::MAX,
@@ -287,6 +288,10 @@ impl Evict for Lhd {
             prefetch(&self.hit_ages, slot.index());
         }
     }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.pool.len() + self.foreseen.len())
+    }
 }
 
 /// What befell the objects of one class, by age.
@@ -382,7 +387,7 @@ mod tests {
     #[test]
     fn a_first_hit_teaches_nothing() {
         let streams = larder_units::Streams::new(1);
-        let mut lhd = Lhd::new(&Setting { capacity: 1000, streams: &streams, stage: 0, name: "lhd" });
+        let mut lhd = Lhd::new(&BuildContext { capacity: 1000, streams: &streams, stage: 0, name: "lhd" });
         let request = |seq| Request { id: 1, size: 1, now: larder_units::Time::ZERO, seq };
         let slot = Slot::new(0);
         lhd.on_insert(slot, &request(1));
@@ -397,7 +402,7 @@ mod tests {
     #[test]
     fn the_dead_explore_for_ever() {
         let streams = larder_units::Streams::new(1);
-        let mut lhd = Lhd::new(&Setting { capacity: 100_000, streams: &streams, stage: 0, name: "lhd" });
+        let mut lhd = Lhd::new(&BuildContext { capacity: 100_000, streams: &streams, stage: 0, name: "lhd" });
         let request = |seq| Request { id: seq, size: 1, now: larder_units::Time::ZERO, seq };
         for seq in 1..=1000 {
             lhd.on_miss(&request(seq));

@@ -24,9 +24,9 @@
 //! O(1) amortised a request (a ghost is pruned once); 40 bytes an object, 35 to 69 a ghost.
 
 use super::ghosts::{Ghost, Ghosts};
+use crate::entry::{Build, PolicyEntry};
 use crate::list::{Links, List};
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 
@@ -43,9 +43,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1) amortised",
     bytes_an_object: 100,
-    build: Build::Eviction(|arguments, setting| {
+    needs_path: false,
+    build: Build::Eviction(|arguments, context| {
         Ok(Box::new(Lirs {
-            capacity: setting.capacity,
+            capacity: context.capacity,
             share: 1.0 - arguments.share("hir"),
             is_filling: true,
             ..Lirs::default()
@@ -211,5 +212,9 @@ impl Evict for Lirs {
 
     fn on_remove(&mut self, slot: Slot) {
         self.leave(slot);
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.lir.count(&self.links) + self.queue.count(&self.links))
     }
 }

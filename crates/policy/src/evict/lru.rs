@@ -2,8 +2,8 @@
 //!
 //! O(1) a request; 8 bytes an object.
 
+use crate::entry::{Build, PolicyEntry};
 use crate::list::{Links, List};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 
@@ -14,6 +14,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1)",
     bytes_an_object: 8,
+    needs_path: false,
     build: Build::Eviction(|_, _| Ok(Box::new(Lru::default()))),
 };
 
@@ -64,5 +65,9 @@ impl Evict for Lru {
 
     fn expected_victim(&self) -> Option<Slot> {
         self.stack.tail()
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.stack.count(&self.links))
     }
 }

@@ -15,11 +15,11 @@
 
 use super::ghosts::{Ghost, Ghosts};
 use super::heap::Heap;
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::limits::LRU_K_MAX;
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
-use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 
@@ -45,7 +45,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1) a hit, O(log n) amortised an eviction",
     bytes_an_object: 230,
-    build: Build::Eviction(|arguments, setting| Ok(Box::new(LruK::new(arguments, setting)))),
+    needs_path: false,
+    build: Build::Eviction(|arguments, context| Ok(Box::new(LruK::new(arguments, context)))),
 };
 
 struct LruK {
@@ -73,7 +74,7 @@ struct Object {
 }
 
 impl LruK {
-    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> LruK {
+    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> LruK {
         let mut policy = LruK {
             k: arguments.get("k").unwrap_or(2) as usize,
             history_percent: arguments.get("history").unwrap_or(100),
@@ -84,7 +85,7 @@ impl LruK {
             history: Ghosts::default(),
             objects: Vec::new(),
         };
-        policy.on_resize(setting.capacity);
+        policy.on_resize(context.capacity);
         policy
     }
 
@@ -195,5 +196,9 @@ impl Evict for LruK {
 
     fn expected_victim(&self) -> Option<Slot> {
         self.few.tail().or_else(|| self.heap.expected())
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.few.count(&self.links) + self.heap.len())
     }
 }

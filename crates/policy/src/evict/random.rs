@@ -5,7 +5,7 @@
 //! this newcomer; once it is refused, the next one is shown others. O(1) a request; 8 bytes an
 //! object.
 
-use crate::registry::{Build, PolicyEntry};
+use crate::entry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 use larder_units::Stream;
@@ -17,7 +17,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1)",
     bytes_an_object: 8,
-    build: Build::Eviction(|_, setting| Ok(Box::new(Random::new(setting.stream())))),
+    needs_path: false,
+    build: Build::Eviction(|_, context| Ok(Box::new(Random::new(context.stream())))),
 };
 
 struct Random {
@@ -95,6 +96,10 @@ impl Evict for Random {
         let last = self.slots.len() - 1;
         self.swap(self.places[slot.index()] as usize, last);
         self.slots.pop();
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.slots.len())
     }
 }
 

@@ -12,7 +12,7 @@
 //! O(1) a hit, O(log n) else; 40 bytes an object.
 
 use super::heap::Heap;
-use crate::registry::{Build, PolicyEntry};
+use crate::entry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 use larder_units::Stream;
@@ -24,8 +24,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1) a hit, O(log n) an eviction",
     bytes_an_object: 40,
-    build: Build::Eviction(|_, setting| {
-        Ok(Box::new(RandomPriority { stream: setting.stream(), drawn: None, heap: Heap::default(), sizes: Vec::new() }))
+    needs_path: false,
+    build: Build::Eviction(|_, context| {
+        Ok(Box::new(RandomPriority { stream: context.stream(), drawn: None, heap: Heap::default(), sizes: Vec::new() }))
     }),
 };
 
@@ -84,5 +85,9 @@ impl Evict for RandomPriority {
 
     fn on_remove(&mut self, slot: Slot) {
         self.heap.remove(slot);
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.heap.len())
     }
 }

@@ -20,10 +20,10 @@
 
 use super::foreseen::Foreseen;
 use super::ghosts::{Ghost, Ghosts};
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
-use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 
@@ -40,7 +40,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1) amortised",
     bytes_an_object: 78,
-    build: Build::Eviction(|arguments, setting| Ok(Box::new(S3Fifo::new(arguments, setting)))),
+    needs_path: false,
+    build: Build::Eviction(|arguments, context| Ok(Box::new(S3Fifo::new(arguments, context)))),
 };
 
 /// Requests that are counted: two bits (section 4.1).
@@ -76,7 +77,7 @@ struct Object {
 }
 
 impl S3Fifo {
-    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> S3Fifo {
+    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> S3Fifo {
         let mut policy = S3Fifo {
             small_percent: arguments.get("small").unwrap_or(10),
             small_capacity: 0,
@@ -90,7 +91,7 @@ impl S3Fifo {
             foreseen: Foreseen::default(),
             objects: Vec::new(),
         };
-        policy.on_resize(setting.capacity);
+        policy.on_resize(context.capacity);
         policy
     }
 
@@ -221,5 +222,9 @@ impl Evict for S3Fifo {
 
     fn expected_victim(&self) -> Option<Slot> {
         if self.small_bytes >= self.small_capacity { self.small.tail() } else { self.main.tail() }
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.small.count(&self.links) + self.main.count(&self.links) + self.foreseen.len())
     }
 }

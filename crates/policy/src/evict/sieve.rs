@@ -14,9 +14,9 @@
 //! begins a new round); 9 bytes an object.
 
 use super::foreseen::Foreseen;
+use crate::entry::{Build, PolicyEntry};
 use crate::list::{Links, List};
 use crate::prefetch::prefetch;
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 
@@ -27,6 +27,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1) amortised",
     bytes_an_object: 9,
+    needs_path: false,
     build: Build::Eviction(|_, _| Ok(Box::new(Sieve::default()))),
 };
 
@@ -117,5 +118,9 @@ impl Evict for Sieve {
 
     fn expected_victim(&self) -> Option<Slot> {
         self.hand.or_else(|| self.queue.tail())
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.queue.count(&self.links))
     }
 }

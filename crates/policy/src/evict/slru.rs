@@ -12,10 +12,10 @@
 //! O(n) a request at worst for n segments, each step one object that falls (sizes may let several
 //! fall for one that rises, amortised by their own rise); 24 bytes an object.
 
+use crate::entry::{Build, PolicyEntry};
 use crate::limits::SLRU_MAX_SEGMENTS;
 use crate::list::{Links, List};
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 
@@ -32,8 +32,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1) amortised",
     bytes_an_object: 24,
-    build: Build::Eviction(|arguments, setting| {
-        Ok(Box::new(Slru::new(arguments.get("segments").unwrap_or(2), setting.capacity)))
+    needs_path: false,
+    build: Build::Eviction(|arguments, context| {
+        Ok(Box::new(Slru::new(arguments.get("segments").unwrap_or(2), context.capacity)))
     }),
 };
 
@@ -44,7 +45,8 @@ pub(crate) const ENTRY_OF_FOUR: PolicyEntry = PolicyEntry {
     parameters: &[],
     complexity: "O(1) amortised",
     bytes_an_object: 24,
-    build: Build::Eviction(|_, setting| Ok(Box::new(Slru::new(4, setting.capacity)))),
+    needs_path: false,
+    build: Build::Eviction(|_, context| Ok(Box::new(Slru::new(4, context.capacity)))),
 };
 
 struct Slru {
@@ -163,5 +165,9 @@ impl Evict for Slru {
 
     fn on_remove(&mut self, slot: Slot) {
         self.leave(slot);
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.segments.iter().map(|segment| segment.list.count(&self.links)).sum())
     }
 }

@@ -12,10 +12,10 @@
 //! O(1) a request; 32 bytes an object, 27 to 53 a ghost.
 
 use super::ghosts::{Ghost, Ghosts};
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
-use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 
@@ -41,7 +41,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1)",
     bytes_an_object: 54,
-    build: Build::Eviction(|arguments, setting| Ok(Box::new(TwoQ::new(arguments, setting)))),
+    needs_path: false,
+    build: Build::Eviction(|arguments, context| Ok(Box::new(TwoQ::new(arguments, context)))),
 };
 
 struct TwoQ {
@@ -78,7 +79,7 @@ struct Ahead {
 }
 
 impl TwoQ {
-    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> TwoQ {
+    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> TwoQ {
         let mut policy = TwoQ {
             in_percent: arguments.get("in").unwrap_or(25),
             out_percent: arguments.get("out").unwrap_or(50),
@@ -92,7 +93,7 @@ impl TwoQ {
             objects: Vec::new(),
             ahead: Ahead::default(),
         };
-        policy.on_resize(setting.capacity);
+        policy.on_resize(context.capacity);
         policy
     }
 
@@ -198,5 +199,9 @@ impl Evict for TwoQ {
 
     fn expected_victim(&self) -> Option<Slot> {
         if self.recent_bytes > self.in_capacity { self.recent.tail() } else { self.main.tail() }
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.recent.count(&self.links) + self.main.count(&self.links))
     }
 }

@@ -28,11 +28,11 @@
 //!
 //! O(1) a request; 32 bytes an object and 8 to 16 of the sketch.
 
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::limits::{SKETCH_MIN_WINDOW, WTINYLFU_PROTECTED};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
-use crate::registry::{Build, PolicyEntry, Setting};
 use crate::sketch::Sketch;
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
@@ -50,7 +50,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1)",
     bytes_an_object: 44,
-    build: Build::Eviction(|arguments, setting| Ok(Box::new(WTinyLfu::new(arguments, setting)))),
+    needs_path: false,
+    build: Build::Eviction(|arguments, context| Ok(Box::new(WTinyLfu::new(arguments, context)))),
 };
 
 struct WTinyLfu {
@@ -84,10 +85,10 @@ const PROTECTED: u8 = 2;
 const DOOMED: u8 = 3;
 
 impl WTinyLfu {
-    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> WTinyLfu {
+    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> WTinyLfu {
         WTinyLfu {
             share: arguments.share("window"),
-            capacity: setting.capacity,
+            capacity: context.capacity,
             sketch: Sketch::new(SKETCH_MIN_WINDOW),
             objects: Vec::new(),
             links: Links::default(),
@@ -298,5 +299,9 @@ impl Evict for WTinyLfu {
 
     fn expected_victim(&self) -> Option<Slot> {
         self.tail(WINDOW)
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.segments.iter().map(|segment| segment.list.count(&self.links)).sum())
     }
 }

@@ -15,11 +15,11 @@
 //! O(1) a request; 18 bytes a stored object, and 8 for each request of the window with 29 to 57 for
 //! each object in it: some 200 to 600 an object stored. TinyLFU's sketch exists to spare that.
 
+use crate::entry::{Build, PolicyEntry};
 use crate::hash::mix;
 use crate::limits::{WLFU_LEVELS, WLFU_MAX_WINDOW, WLFU_MIN_WINDOW, WLFU_WINDOW_AN_OBJECT};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 use hashbrown::HashTable;
@@ -39,6 +39,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }],
     complexity: "O(1)",
     bytes_an_object: 350,
+    needs_path: false,
     build: Build::Eviction(|arguments, _| Ok(Box::new(Wlfu::new(arguments)))),
 };
 
@@ -198,6 +199,10 @@ impl Evict for Wlfu {
 
     fn on_remove(&mut self, slot: Slot) {
         self.release(slot);
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.levels.lists.iter().map(|list| list.count(&self.links)).sum())
     }
 }
 

@@ -92,10 +92,20 @@ impl Owner {
     }
 
     pub fn check(&self) {
+        self.engine.check_invariants();
         let bytes: u64 = self.held.iter().flatten().map(|(_, size)| (*size).max(1)).sum();
         assert!(self.engine.used() <= self.engine.capacity(), "{} over its capacity", self.engine.spec());
         assert_eq!(self.engine.used().bytes(), bytes, "{}: bytes", self.engine.spec());
         assert_eq!(self.engine.len(), self.index.len(), "{}: objects", self.engine.spec());
+    }
+}
+
+/// Each test that drives an engine also checks its invariants at the end.
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.engine.check_invariants();
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Figures 15 (in two readings of its crowd) and 16: tuners where the traffic changes.
 
-use super::replays::{Catalogue, Found, Run, Traffic, weight};
+use super::replays::{Catalogue, ReplayResult, Run, Traffic, weight};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_replay::{Access, CrowdShape, FlashCrowd, TrafficMix};
@@ -9,11 +9,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 const FLASH: (&str, &str) =
-    ("adaptsize/flash-crowd.toml", include_str!("../../../../experiments/adaptsize/flash-crowd.toml"));
+    ("adaptsize/flash-crowd.toml", include_str!("../../experiments/adaptsize/flash-crowd.toml"));
 const CHUNKS: (&str, &str) =
-    ("adaptsize/flash-chunks.toml", include_str!("../../../../experiments/adaptsize/flash-chunks.toml"));
-const MIX: (&str, &str) =
-    ("adaptsize/traffic-mix.toml", include_str!("../../../../experiments/adaptsize/traffic-mix.toml"));
+    ("adaptsize/flash-chunks.toml", include_str!("../../experiments/adaptsize/flash-chunks.toml"));
+const MIX: (&str, &str) = ("adaptsize/traffic-mix.toml", include_str!("../../experiments/adaptsize/traffic-mix.toml"));
 
 /// Conditions; `How` the traffic changes.
 #[derive(Debug, Deserialize)]
@@ -111,7 +110,7 @@ fn tuners<How: DeserializeOwned + Sync>(
         let traffic = &Traffic::new("changing", generate(sweep, seed)?);
         let found =
             specs.iter().map(|spec| Run { traffic, spec: spec.clone(), capacity, warm_up }.found(request, watch));
-        found.collect::<Result<Vec<Found>, Error>>()
+        found.collect::<Result<Vec<ReplayResult>, Error>>()
     });
     let found = found.into_iter().collect::<Result<Vec<_>, Error>>()?;
 
@@ -126,12 +125,13 @@ fn tuners<How: DeserializeOwned + Sync>(
         section.measured(id_of(experiment, id), percentile(shares, 5));
     }
     if let Some(first) = found.first() {
-        let course = |found: &Found| found.course.iter().map(|(at, ratio, _)| (*at, *ratio)).collect();
-        let series = TUNERS.iter().zip(first).map(|(name, found)| Series::line(*name, course(found)));
+        let timeline = |found: &ReplayResult| found.timeline.iter().map(|(at, ratio, _)| (*at, *ratio)).collect();
+        let series = TUNERS.iter().zip(first).map(|(name, found)| Series::line(*name, timeline(found)));
         section.figure("course", series.collect());
     }
     boxes(&mut section, &ratios);
-    let ratios = |found: &Vec<Found>| found.iter().map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>();
+    let ratios =
+        |found: &Vec<ReplayResult>| found.iter().map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>();
     let rows = seeds.iter().zip(&found).map(|(seed, found)| [vec![seed.to_string()], ratios(found)].concat());
     section.table("Object hit ratio after the change", ["seed"].into_iter().chain(TUNERS), rows.collect());
     section.judged()

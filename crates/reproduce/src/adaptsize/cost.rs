@@ -6,7 +6,7 @@ use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-const FILE: (&str, &str) = ("adaptsize/cost.toml", include_str!("../../../../experiments/adaptsize/cost.toml"));
+const FILE: (&str, &str) = ("adaptsize/cost.toml", include_str!("../../experiments/adaptsize/cost.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

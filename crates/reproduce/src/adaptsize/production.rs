@@ -1,14 +1,13 @@
-//! Figures 1, 10, 11 and 12: against the production caches and LookAhead, over c's course and the
+//! Figures 1, 10, 11 and 12: against the production caches and LookAhead, over c's timeline and the
 //! cache's size.
 
-use super::replays::{Catalogue, Found, Run, best, replay_all, work};
+use super::replays::{Catalogue, ReplayResult, Run, best, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-const FILE: (&str, &str) =
-    ("adaptsize/production.toml", include_str!("../../../../experiments/adaptsize/production.toml"));
+const FILE: (&str, &str) = ("adaptsize/production.toml", include_str!("../../experiments/adaptsize/production.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,18 +51,18 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         watch.begin(&format!("production caches, {name}"), work(&runs));
         let found = replay_all(runs, request, watch)?;
         let (ahead, by_size) = found.split_at(2);
-        let sizes: Vec<&[Found]> = by_size.chunks(3 + sweep.nginx.len()).collect();
+        let sizes: Vec<&[ReplayResult]> = by_size.chunks(3 + sweep.nginx.len()).collect();
         typical(&mut section, name, ahead, sizes[1])?;
         over_size(&mut section, name, sweep.capacities, &sizes)?;
         if name == "us" {
-            course_of_c(&mut section, sizes[1]);
+            c_over_time(&mut section, sizes[1]);
         }
     }
     section.judged()
 }
 
 /// Figures 1 and 10. `found` is by [`over_size`]'s order.
-fn typical(section: &mut Section, name: &str, ahead: &[Found], found: &[Found]) -> Result<(), Error> {
+fn typical(section: &mut Section, name: &str, ahead: &[ReplayResult], found: &[ReplayResult]) -> Result<(), Error> {
     let [threshold, chance, lru] = [&found[0], &found[1], &found[2]].map(|found| found.hit_ratio);
     let nginx = best(&found[3..])?;
     section.measured(format!("{name}-nginx"), chance / nginx.hit_ratio);
@@ -88,7 +87,7 @@ fn typical(section: &mut Section, name: &str, ahead: &[Found], found: &[Found]) 
 }
 
 /// Figure 12.
-fn over_size(section: &mut Section, name: &str, capacities: [u64; 3], sizes: &[&[Found]]) -> Result<(), Error> {
+fn over_size(section: &mut Section, name: &str, capacities: [u64; 3], sizes: &[&[ReplayResult]]) -> Result<(), Error> {
     let mut series: Vec<Series> = ["Varnish", "Nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"]
         .map(|name| Series::line(name, Vec::new()))
         .into();
@@ -116,10 +115,11 @@ fn over_size(section: &mut Section, name: &str, capacities: [u64; 3], sizes: &[&
 }
 
 /// Figure 11.
-fn course_of_c(section: &mut Section, found: &[Found]) {
-    let c = |found: &Found| found.course.iter().filter_map(|(at, _, c)| Some((*at, (*c)?))).collect::<Vec<_>>();
-    let mean = |found: &Found| {
-        let settled: Vec<f64> = found.course.iter().skip(found.course.len() / 4).filter_map(|(.., c)| *c).collect();
+fn c_over_time(section: &mut Section, found: &[ReplayResult]) {
+    let c =
+        |found: &ReplayResult| found.timeline.iter().filter_map(|(at, _, c)| Some((*at, (*c)?))).collect::<Vec<_>>();
+    let mean = |found: &ReplayResult| {
+        let settled: Vec<f64> = found.timeline.iter().skip(found.timeline.len() / 4).filter_map(|(.., c)| *c).collect();
         settled.iter().sum::<f64>() / settled.len() as f64
     };
     section.measured("us-c-chance", mean(&found[1]) / 1e3);

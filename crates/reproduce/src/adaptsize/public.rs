@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-const FILE: (&str, &str) = ("adaptsize/public.toml", include_str!("../../../../experiments/adaptsize/public.toml"));
+const FILE: (&str, &str) = ("adaptsize/public.toml", include_str!("../../experiments/adaptsize/public.toml"));
 
 /// A day of NASA's web server, from the Internet Traffic Archive.
 const NASA: &[u8] = include_bytes!("../../../replay/tests/data/nasa_19950801.tsv.zst");

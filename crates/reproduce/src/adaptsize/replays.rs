@@ -1,4 +1,4 @@
-//! Replays of traffic that is held in memory, with the course of the hit ratio and of c.
+//! Replays of traffic that is held in memory, with the timeline of the hit ratio and of c.
 
 use crate::{Error, Request, Watch, on_all_cores, thread_time};
 use larder_policy::{Future, FutureBuilder, Spec, SpecError};
@@ -87,13 +87,13 @@ pub(super) struct Run<'a> {
 
 /// What a replay found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct ReplayResult {
     pub spec: String,
     /// Of the requests after the warm-up.
     pub hit_ratio: f64,
     /// After each fortieth of the traffic: requests in millions, the hit ratio of this fortieth,
     /// and c in bytes, if there is one.
-    pub course: Vec<(f64, f64, Option<f64>)>,
+    pub timeline: Vec<(f64, f64, Option<f64>)>,
     /// The policies' figures at the end, as far as they are numbers.
     pub gauges: Vec<(String, f64)>,
     /// Bytes of the engine's and the policies' tables at the end.
@@ -106,11 +106,15 @@ pub(super) struct Found {
 /// them alike would promise too little.
 const LOOK_AHEAD_WEIGHT: u64 = 10;
 
-/// Parts of a course.
+/// Parts of a timeline.
 pub(super) const PARTS: usize = 40;
 
 /// Runs on all cores those that are not finished; what they found comes in their order.
-pub(super) fn replay_all(runs: Vec<Run<'_>>, request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Found>, Error> {
+pub(super) fn replay_all(
+    runs: Vec<Run<'_>>,
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<Vec<ReplayResult>, Error> {
     on_all_cores(runs, |run| run.found(request, watch)).into_iter().collect()
 }
 
@@ -120,7 +124,7 @@ pub(super) fn work(runs: &[Run<'_>]) -> u64 {
 }
 
 /// The best of what was tried, by hit ratio.
-pub(super) fn best(found: &[Found]) -> Result<&Found, Error> {
+pub(super) fn best(found: &[ReplayResult]) -> Result<&ReplayResult, Error> {
     let best = found.iter().max_by(|a, b| a.hit_ratio.total_cmp(&b.hit_ratio));
     best.ok_or_else(|| Error("nothing was tried".to_owned()))
 }
@@ -132,7 +136,7 @@ pub(super) fn weight(spec: &str) -> u64 {
 
 impl Run<'_> {
     /// Runs it, if it is not finished already.
-    pub fn found(&self, request: &Request<'_>, watch: &dyn Watch) -> Result<Found, Error> {
+    pub fn found(&self, request: &Request<'_>, watch: &dyn Watch) -> Result<ReplayResult, Error> {
         let key = self.key(request.seed);
         if let Some(finished) = request.rows.get(&key) {
             watch.advance(self.work());
@@ -152,7 +156,7 @@ impl Run<'_> {
         format!("adaptsize: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, seed {seed}")
     }
 
-    fn replay(&self, seed: u64, watch: &dyn Watch) -> Result<Found, Error> {
+    fn replay(&self, seed: u64, watch: &dyn Watch) -> Result<ReplayResult, Error> {
         let Run { traffic, capacity, warm_up, .. } = *self;
         let refused = |error: SpecError| Error(error.to_string());
         let spec: Spec = self.spec.parse().map_err(refused)?;
@@ -164,7 +168,7 @@ impl Run<'_> {
         let replay = replay.map_err(refused)?;
         let mut replay = if traffic.fills { replay.filling() } else { replay };
         let part = traffic.accesses.len().div_ceil(PARTS).max(1);
-        let (mut course, mut done, mut busy) = (Vec::new(), 0, 0.0);
+        let (mut timeline, mut done, mut busy) = (Vec::new(), 0, 0.0);
         for accesses in traffic.accesses.chunks(part) {
             let begun = thread_time();
             let (before, after) = accesses.split_at(warm_up.saturating_sub(done).min(accesses.len()));
@@ -181,14 +185,14 @@ impl Run<'_> {
                 .iter()
                 .find(|(_, gauge)| gauge.name == "c_bytes")
                 .map(|(_, gauge)| gauge.value);
-            course.push((done as f64 / 1e6, hits as f64 / accesses.len() as f64, c));
+            timeline.push((done as f64 / 1e6, hits as f64 / accesses.len() as f64, c));
             watch.advance(accesses.len() as u64 * weight(&self.spec));
         }
         let gauges = replay.engine().gauges();
-        Ok(Found {
+        Ok(ReplayResult {
             spec: self.spec.clone(),
             hit_ratio: replay.row("").object_hit_ratio,
-            course,
+            timeline,
             gauges: gauges
                 .into_iter()
                 .filter(|(_, gauge)| gauge.value.is_finite())
@@ -200,7 +204,7 @@ impl Run<'_> {
     }
 }
 
-impl Found {
+impl ReplayResult {
     /// A figure of a policy, such as `adaptsize.c_bytes`.
     pub fn gauge(&self, name: &str) -> f64 {
         self.gauges.iter().find(|(gauge, _)| gauge == name).map_or(f64::NAN, |(_, value)| *value)

@@ -6,7 +6,7 @@ use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-const FILE: (&str, &str) = ("adaptsize/research.toml", include_str!("../../../../experiments/adaptsize/research.toml"));
+const FILE: (&str, &str) = ("adaptsize/research.toml", include_str!("../../experiments/adaptsize/research.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,7 +1,7 @@
 //! Figures 5 and 8: the object hit ratio over c, replayed and as the model predicts it from the
 //! same requests, calm and in a flash crowd.
 
-use super::replays::{Catalogue, Found, Run, Traffic, replay_all, work};
+use super::replays::{Catalogue, ReplayResult, Run, Traffic, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_policy::adaptsize_model::{Bin, Form, Model, Shape};
@@ -10,8 +10,7 @@ use larder_units::Streams;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const FILE: (&str, &str) =
-    ("adaptsize/sensitivity.toml", include_str!("../../../../experiments/adaptsize/sensitivity.toml"));
+const FILE: (&str, &str) = ("adaptsize/sensitivity.toml", include_str!("../../experiments/adaptsize/sensitivity.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,7 +97,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 }
 
 /// Measures the curves of the crowd. `best` has the best c of the calm traffic, with its hit ratio.
-fn crowd_curves(section: &mut Section, found: &[Found], best: &[(f64, f64)], cs: &[f64], bins: &[Bin], capacity: u64) {
+fn crowd_curves(
+    section: &mut Section,
+    found: &[ReplayResult],
+    best: &[(f64, f64)],
+    cs: &[f64],
+    bins: &[Bin],
+    capacity: u64,
+) {
     let mut series = Vec::new();
     for ((found, name, shape), calm) in
         [(&found[..cs.len()], "threshold", Shape::Threshold), (&found[cs.len()..], "chance", Shape::Chance)]

@@ -8,7 +8,7 @@ use larder_replay::Access;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const FILE: (&str, &str) = ("adaptsize/traces.toml", include_str!("../../../../experiments/adaptsize/traces.toml"));
+const FILE: (&str, &str) = ("adaptsize/traces.toml", include_str!("../../experiments/adaptsize/traces.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +38,7 @@ struct Property {
 }
 
 /// What was asked for.
-struct Asked {
+struct TraceSummary {
     /// Those that were asked for.
     objects: Vec<Object>,
     requests: u64,
@@ -55,7 +55,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let [mut by_size, mut by_count] = [Vec::new(), Vec::new()];
     for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
         let cdn = catalogue.cdn(seed)?;
-        let trace = Asked::of(cdn.requests().take(catalogue.requests), cdn.sizes().len());
+        let trace = TraceSummary::of(cdn.requests().take(catalogue.requests), cdn.sizes().len());
         watch.advance(catalogue.requests as u64);
         let properties = trace.properties();
         for property in &properties {
@@ -75,10 +75,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-impl Asked {
+impl TraceSummary {
     /// Of requests for the objects 0 to `objects` − 1.
-    fn of(accesses: impl Iterator<Item = Access>, objects: usize) -> Asked {
-        let mut trace = Asked { objects: vec![Object::default(); objects], requests: 0, bytes: 0 };
+    fn of(accesses: impl Iterator<Item = Access>, objects: usize) -> TraceSummary {
+        let mut trace = TraceSummary { objects: vec![Object::default(); objects], requests: 0, bytes: 0 };
         for access in accesses {
             let object = &mut trace.objects[access.id as usize];
             object.size = access.size;
@@ -162,7 +162,7 @@ mod tests {
         // Object 0: 1,000 B, six times; 1: 2 MB, twice; 2: nobody asks for it; 3: 16 B, once.
         let requests =
             [(0, 1000), (0, 1000), (1, 2_000_000), (0, 1000), (3, 16), (0, 1000), (0, 1000), (1, 2_000_000), (0, 1000)];
-        let trace = Asked::of(requests.into_iter().map(|(id, size)| Access { id, size, now: Time::ZERO }), 4);
+        let trace = TraceSummary::of(requests.into_iter().map(|(id, size)| Access { id, size, now: Time::ZERO }), 4);
         let of = |id| trace.properties().into_iter().find(|property| property.id == id).unwrap().value;
         assert_eq!(of("requests-an-object"), 3.0);
         assert_eq!(of("object-kb"), (1000.0 + 2e6 + 16.0) / 3.0 / 1e3);

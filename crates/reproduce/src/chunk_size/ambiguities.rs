@@ -7,7 +7,7 @@ use larder_netsim::apps::Randomize;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("chunk-size/ambiguities.toml", include_str!("../../../../experiments/chunk-size/ambiguities.toml"));
+    ("chunk-size/ambiguities.toml", include_str!("../../experiments/chunk-size/ambiguities.toml"));
 
 /// The readings, each one switch away from the one that is taken.
 const READINGS: [(&str, Reading); 8] = [

@@ -8,7 +8,7 @@ use larder_policy::{Kind, Spec, registry};
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("chunk-size/beyond.toml", include_str!("../../../../experiments/chunk-size/beyond.toml"));
+    ("chunk-size/beyond.toml", include_str!("../../experiments/chunk-size/beyond.toml"));
 
 /// Kilobytes a second of each consumer: Table I's, whatever the size.
 const LOAD: f64 = 4500.0;

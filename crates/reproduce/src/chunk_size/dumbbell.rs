@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::{Rows, Unwatched};
 
-    /// The fear: half an hour is computed again, or a run without evictions is, since its lifetime
+    /// Failure: half an hour is computed again, or a run without evictions is, since its lifetime
     /// is no number.
     #[test]
     fn a_finished_run_is_computed_again() {

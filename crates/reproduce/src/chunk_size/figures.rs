@@ -7,7 +7,7 @@ use larder_figure::Series;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("chunk-size/figures.toml", include_str!("../../../../experiments/chunk-size/figures.toml"));
+    ("chunk-size/figures.toml", include_str!("../../experiments/chunk-size/figures.toml"));
 
 /// The paper's policies; RANDOM in both its meanings.
 const POLICIES: [(&str, &str); 5] = [
@@ -47,7 +47,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         }
     }
     let runs = run_all(&cells, seeds, "figures 1 to 4", request, watch)?;
-    let found = Found { means: runs.iter().map(|runs| Outcome::mean(runs)).collect(), runs };
+    let found = Findings { means: runs.iter().map(|runs| Outcome::mean(runs)).collect(), runs };
 
     let mut section = Section::new(&experiment, request.scale);
     section.condition("network", "2 consumers – R1 – R2 – 2 producers, 40 Mbps, 10 ms a link");
@@ -59,7 +59,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-struct Found {
+struct Findings {
     /// By scenario, then policy, then size; each by seed.
     runs: Vec<Vec<Outcome>>,
     means: Vec<Outcome>,
@@ -68,7 +68,7 @@ struct Found {
 /// What a figure shows.
 type Metric = fn(&Outcome) -> f64;
 
-impl Found {
+impl Findings {
     fn at(&self, scenario: usize, policy: usize, size: usize) -> &Outcome {
         &self.means[(scenario * POLICIES.len() + policy) * RATES.len() + size]
     }

@@ -6,7 +6,7 @@ use larder_netsim::Depth;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("chunk-size/ndnsim.toml", include_str!("../../../../experiments/chunk-size/ndnsim.toml"));
+    ("chunk-size/ndnsim.toml", include_str!("../../experiments/chunk-size/ndnsim.toml"));
 
 const QUEUES: [usize; 2] = [100, 1000];
 /// The sizes that ndnSIM ran, KB.

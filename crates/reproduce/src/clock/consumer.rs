@@ -11,18 +11,18 @@ use std::time::Duration;
 /// here, so that congestion control alone limits.
 const MOST_AHEAD: usize = 1 << 16;
 
-/// Points of a course are at least so far apart, but for falls of the rate.
-const COURSE_STEP: Duration = Duration::from_millis(20);
+/// Points of a timeline are at least so far apart, but for falls of the rate.
+const TIMELINE_STEP: Duration = Duration::from_millis(20);
 
 pub(super) struct Consumer {
     fetcher: Fetcher,
     started: bool,
-    course: Course,
+    timeline: Timeline,
 }
 
 /// What it did over time: seconds, and the figure.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Course {
+pub(super) struct Timeline {
     /// The Interest sending rate, a second (figs. 4 and 6).
     pub(super) rate: Vec<(f64, f64)>,
     /// Segments asked for (fig. 3).
@@ -39,7 +39,7 @@ impl Consumer {
             ..FetchOptions::default()
         };
         let fetcher = Fetcher::new(prefix, options, congestion.build(), None, nonces);
-        Consumer { fetcher, started: false, course: Course::default() }
+        Consumer { fetcher, started: false, timeline: Timeline::default() }
     }
 
     /// Segments asked for at least once: the "throughput" of Tables I and II counts them.
@@ -56,8 +56,8 @@ impl Consumer {
         self.fetcher.stats().nacks
     }
 
-    pub(super) fn course(&self) -> &Course {
-        &self.course
+    pub(super) fn timeline(&self) -> &Timeline {
+        &self.timeline
     }
 
     fn send(&mut self, now: Time, sends: &mut Sends) {
@@ -66,14 +66,15 @@ impl Consumer {
             sends.push(std::mem::replace(&mut interest, Vec::with_capacity(64)));
         }
         let at = now.as_secs_f64();
-        let is_due = |points: &[(f64, f64)]| points.last().is_none_or(|last| at - last.0 >= COURSE_STEP.as_secs_f64());
-        if is_due(&self.course.sequence) {
-            self.course.sequence.push((at, self.asked() as f64));
+        let is_due =
+            |points: &[(f64, f64)]| points.last().is_none_or(|last| at - last.0 >= TIMELINE_STEP.as_secs_f64());
+        if is_due(&self.timeline.sequence) {
+            self.timeline.sequence.push((at, self.asked() as f64));
         }
         if let Some(rate) = self.fetcher.allowance().1 {
-            let falls = self.course.rate.last().is_some_and(|last| rate < last.1);
-            if falls || is_due(&self.course.rate) {
-                self.course.rate.push((at, rate));
+            let falls = self.timeline.rate.last().is_some_and(|last| rate < last.1);
+            if falls || is_due(&self.timeline.rate) {
+                self.timeline.rate.push((at, rate));
             }
         }
     }

@@ -5,8 +5,7 @@ use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("clock/dumbbell.toml", include_str!("../../../../experiments/clock/dumbbell.toml"));
+pub(super) const FILE: (&str, &str) = ("clock/dumbbell.toml", include_str!("../../experiments/clock/dumbbell.toml"));
 
 /// The depths of the figures' parts (a), (b) and (c).
 const DEPTHS: [u64; 3] = [50, 100, 500];
@@ -121,8 +120,8 @@ fn trends(section: &mut Section, sweep: &Sweep, cells: &Cells) {
     let several = || sweep.pairs.iter().copied().filter(|pairs| *pairs > 1);
     let total = |pairs, depth, tick, smoothing| cells.of(pairs, depth, tick, smoothing).map(Outcome::total);
     let rising = several().map(|pairs| {
-        let course: Vec<f64> = sweep.ticks.iter().filter_map(|tick| total(pairs, 50, *tick, false)).collect();
-        course.windows(2).filter(|pair| pair[1] > pair[0]).count()
+        let timeline: Vec<f64> = sweep.ticks.iter().filter_map(|tick| total(pairs, 50, *tick, false)).collect();
+        timeline.windows(2).filter(|pair| pair[1] > pair[0]).count()
     });
     section.measured("falls-with-tick", rising.sum::<usize>() as f64);
     let single = total(1, 50, 0, false).unwrap_or(f64::NAN);

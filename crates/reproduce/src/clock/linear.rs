@@ -5,7 +5,7 @@ use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) = ("clock/linear.toml", include_str!("../../../../experiments/clock/linear.toml"));
+pub(super) const FILE: (&str, &str) = ("clock/linear.toml", include_str!("../../experiments/clock/linear.toml"));
 
 /// Rows of Tables I and II, published: tick in milliseconds (0 is the fine clock), smoothing, Mb/s,
 /// Nacks.
@@ -78,12 +78,12 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         table,
     );
     section.measured("received-behind", rows[0].total_asked() - rows[0].total());
-    let falls = rows[1].course.rate.windows(2).find(|pair| pair[1].1 < pair[0].1);
+    let falls = rows[1].timeline.rate.windows(2).find(|pair| pair[1].1 < pair[0].1);
     section.measured("tick-50-first-fall", falls.map_or(f64::INFINITY, |pair| pair[1].0));
-    let peak = |row: usize| rows[row].course.rate.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let peak = |row: usize| rows[row].timeline.rate.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
     section.measured("tick-100-peak", peak(2));
     section.measured("tick-200-peak", peak(3));
-    let least = rows[2].course.rate.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min);
+    let least = rows[2].timeline.rate.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min);
     section.measured("tick-100-least", least);
     draw(&mut section, rows);
     section.judged()
@@ -107,10 +107,10 @@ fn draw(section: &mut Section, rows: &[Outcome]) {
     let lines = |rows: &[Outcome], names: &[&str], points: fn(&Outcome) -> Vec<(f64, f64)>| {
         names.iter().zip(rows).map(|(name, row)| Series::line(*name, points(row))).collect::<Vec<_>>()
     };
-    section.figure("sequence", lines(rows, &names, |row| row.course.sequence.clone()));
-    section.figure("rate", lines(rows, &names, |row| row.course.rate.clone()));
+    section.figure("sequence", lines(rows, &names, |row| row.timeline.sequence.clone()));
+    section.figure("rate", lines(rows, &names, |row| row.timeline.rate.clone()));
     for (row, name) in rows[1..4].iter().zip(["50", "100", "200"]) {
         section.figure(&format!("depth-{name}"), vec![Series::line(format!("{name} ms"), row.depth.clone())]);
     }
-    section.figure("smooth-rate", lines(&rows[4..], &names[1..], |row| row.course.rate.clone()));
+    section.figure("smooth-rate", lines(&rows[4..], &names[1..], |row| row.timeline.rate.clone()));
 }

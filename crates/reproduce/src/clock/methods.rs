@@ -6,8 +6,7 @@ use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("clock/methods.toml", include_str!("../../../../experiments/clock/methods.toml"));
+pub(super) const FILE: (&str, &str) = ("clock/methods.toml", include_str!("../../experiments/clock/methods.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,7 +1,7 @@
 //! The paper's network: pairs of consumer and producer at the ends of a dumbbell (figs. 2 and 7),
 //! and what one run of it gives.
 
-use super::consumer::{Consumer, Course};
+use super::consumer::{Consumer, Timeline};
 use crate::{Error, Request, Watch, on_all_cores};
 use larder_netsim::apps::{Payload, Producer, ProducerConfig};
 use larder_netsim::{
@@ -53,7 +53,7 @@ pub(super) struct Run {
     pub(super) marks: bool,
     pub(super) congestion: CongestionSpec,
     pub(super) clock: Clock,
-    /// Whether its course is noted, and the depth of its bucket: for figures over time.
+    /// Whether its timeline is noted, and the depth of its bucket: for figures over time.
     pub(super) is_drawn: bool,
     pub(super) seed: u64,
 }
@@ -69,8 +69,8 @@ pub(super) struct Outcome {
     pub(super) nacks: u64,
     /// Packets that queues of links dropped.
     pub(super) drops: u64,
-    /// The first consumer's course, where it is drawn.
-    pub(super) course: Course,
+    /// The first consumer's timeline, where it is drawn.
+    pub(super) timeline: Timeline,
     /// Seconds, and Interests in the first consumer's bucket, where there is one and it is drawn.
     pub(super) depth: Vec<(f64, f64)>,
 }
@@ -149,7 +149,10 @@ impl Run {
             received: done.iter().map(|consumer| megabits(consumer.arrived())).collect(),
             nacks: done.iter().map(|consumer| consumer.nacks()).sum(),
             drops: network.channels().map(|(_, channel)| channel.counters().dropped).sum(),
-            course: done.first().filter(|_| self.is_drawn).map_or_else(Course::default, |one| one.course().clone()),
+            timeline: done
+                .first()
+                .filter(|_| self.is_drawn)
+                .map_or_else(Timeline::default, |one| one.timeline().clone()),
             depth,
         })
     }

@@ -6,7 +6,7 @@ use larder_units::{ByteSize, Streams, Time};
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("filter/collisions.toml", include_str!("../../../../experiments/filter/collisions.toml"));
+    ("filter/collisions.toml", include_str!("../../experiments/filter/collisions.toml"));
 
 /// Names between two words to whoever watches.
 const STRIDE: u64 = 1 << 18;

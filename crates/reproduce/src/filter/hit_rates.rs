@@ -6,7 +6,7 @@ use larder_figure::Series;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("filter/hit-rates.toml", include_str!("../../../../experiments/filter/hit-rates.toml"));
+    ("filter/hit-rates.toml", include_str!("../../experiments/filter/hit-rates.toml"));
 
 /// The policies of the paper, LFU in both readings.
 const SHOWN: [&str; 7] = ["FIFO", "Random", "LFU (400 C)", "ARC", "TinyLFU", "Filter", "LFU (in cache)"];

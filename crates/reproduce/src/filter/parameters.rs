@@ -9,7 +9,7 @@ use larder_units::ByteSize;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("filter/parameters.toml", include_str!("../../../../experiments/filter/parameters.toml"));
+    ("filter/parameters.toml", include_str!("../../experiments/filter/parameters.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,7 +8,7 @@ use larder_replay::model::{self, FilterTable, Popularity};
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) = ("filter/sizes.toml", include_str!("../../../../experiments/filter/sizes.toml"));
+pub(super) const FILE: (&str, &str) = ("filter/sizes.toml", include_str!("../../experiments/filter/sizes.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,7 +54,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             format!("{:?}, {} + {} requests a cached packet", traffic.workload, traffic.warm_up, traffic.requests),
         );
         let found = number * a_traffic..(number + 1) * a_traffic;
-        let found = Found { cells: &cells[found.clone()], rates: &rates[found], sizes };
+        let found = Findings { cells: &cells[found.clone()], rates: &rates[found], sizes };
         found.report(&mut section, name);
         if let Workload::Web { objects, exponent } = traffic.workload {
             beside_the_model(&mut section, &found, objects, exponent)?;
@@ -70,7 +70,7 @@ pub(super) fn on_web(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<OnW
     let cells = sweep.cells_of(&sweep.web)?;
     watch.begin("cache sizes on web", work(&cells));
     let rates = replay_all(&cells, request, watch)?;
-    Ok(Found { cells: &cells, rates: &rates, sizes: sweep.shares.len() }.on_web())
+    Ok(Findings { cells: &cells, rates: &rates, sizes: sweep.shares.len() }.on_web())
 }
 
 impl Sweep {
@@ -101,13 +101,13 @@ impl Sweep {
 }
 
 /// The rates on one traffic: all sizes of the first policy, then of the next.
-struct Found<'a> {
+struct Findings<'a> {
     cells: &'a [Cell],
     rates: &'a [Rates],
     sizes: usize,
 }
 
-impl Found<'_> {
+impl Findings<'_> {
     fn on_web(&self) -> Vec<OnWeb> {
         let of = |policy| self.of(policy).into_iter().map(move |(capacity, rates)| OnWeb { policy, capacity, rates });
         POLICIES.into_iter().flat_map(of).collect()
@@ -150,7 +150,7 @@ impl Found<'_> {
 }
 
 /// Equations (3) to (7) at every size, and what a miss finds where it knows that it is one.
-fn beside_the_model(section: &mut Section, found: &Found<'_>, objects: u64, exponent: f64) -> Result<(), Error> {
+fn beside_the_model(section: &mut Section, found: &Findings<'_>, objects: u64, exponent: f64) -> Result<(), Error> {
     let popularity =
         Popularity::zipf(objects, exponent).ok_or_else(|| Error(format!("no Zipf {exponent} of {objects}")))?;
     let (fifo, filter) = (found.of("FIFO"), found.of("Filter"));

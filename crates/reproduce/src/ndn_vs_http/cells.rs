@@ -1,5 +1,5 @@
-//! Cells of the experiments: a system on a network with a seed, measured once, and kept, so that
-//! `--resume` does not measure it again.
+//! Cells of the experiments: a system on a network with a seed. A cell is measured once and stored,
+//! so that `--resume` does not measure it again.
 
 use super::cell::{Cell, Run};
 use super::programs;
@@ -9,29 +9,29 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// The machine, for one reproduction alone: two would spoil each other's figures.
-pub(super) struct Ground {
-    /// Locked.
+/// A lock on the machine: two reproductions at once would disturb each other's figures.
+pub(super) struct MachineLock {
+    /// Holds the file lock.
     _file: File,
 }
 
-impl Ground {
-    /// Takes it for lighttpd, Squid and wget: [`Ground::bare`] where they are installed.
-    pub(super) fn take() -> Result<Ground, Error> {
+impl MachineLock {
+    /// Acquires the lock ([`MachineLock::acquire_bare`]) if lighttpd, Squid and wget are installed.
+    pub(super) fn acquire() -> Result<MachineLock, Error> {
         programs::check_installed()?;
-        Ground::bare()
+        MachineLock::acquire_bare()
     }
 
-    /// Takes it, and takes away what a run that was killed has left.
+    /// Acquires the lock, and removes what a killed run has left.
     ///
     /// # Errors
     /// The process is not root, another reproduction uses it, or its remains cannot be removed.
-    pub(super) fn bare() -> Result<Ground, Error> {
+    pub(super) fn acquire_bare() -> Result<MachineLock, Error> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error("ndn-vs-http makes network namespaces and devices: run it as root".into()));
         }
-        // Beside the namespaces, which are the machine's: a directory for temporary files may be a
-        // user's own.
+        // The lock is for the machine, as the namespaces are. A directory for temporary files may
+        // belong to one user.
         let path = Path::new("/run/larder-ndn-vs-http.lock");
         let said = |what: &dyn std::fmt::Display| Error(format!("{}: {what}", path.display()));
         let file = File::options().write(true).create(true).truncate(false).open(path).map_err(|error| said(&error))?;
@@ -41,38 +41,38 @@ impl Ground {
             larder_testbed::down(&testbed(number))?;
             programs::remove_left(&testbed(number))?;
         }
-        Ok(Ground { _file: file })
+        Ok(MachineLock { _file: file })
     }
 }
 
-impl Drop for Ground {
-    /// What cannot be removed now, the next one says.
+impl Drop for MachineLock {
+    /// The next run reports what cannot be removed now.
     fn drop(&mut self) {
         (0..MOST_AT_ONCE).for_each(|number| drop(programs::remove_left(&testbed(number))));
     }
 }
 
-/// Runs beside each other, where each takes the least share of the machine.
+/// The most concurrent runs, if each has the least share of the machine.
 pub(super) const MOST_AT_ONCE: usize = 18;
 
-/// The name of one of the testbeds beside each other: always the same ones, so that what a killed
-/// run leaves is found.
+/// Returns the name of a concurrent testbed. The names are always the same, so that the rest of a
+/// killed run is found.
 pub(super) fn testbed(number: usize) -> String {
     format!("ndnvshttp{number}")
 }
 
-/// Cells and what they gave.
+/// Cells and their results.
 #[derive(Default)]
 pub(super) struct Measured(Vec<(Cell, Run)>);
 
 impl Measured {
-    /// Measures these cells in their order, and adds them. `share` is how much of the machine a
-    /// cell takes, of [`MOST_AT_ONCE`] in all: who lets several run beside each other says why they
-    /// do not disturb one another.
+    /// Measures these cells in their order, and adds the results. `share` is the share of the
+    /// machine that a cell needs, out of [`MOST_AT_ONCE`]. A caller that lets several cells run at
+    /// once documents why they do not disturb each other.
     ///
     /// # Errors
-    /// The first that could not be measured, or that the work was to end; those under way end, the
-    /// others do not begin.
+    /// The first failure, or that the work was stopped. Running cells end, and no other cell
+    /// starts.
     pub(super) fn add(
         &mut self,
         cells: Vec<Cell>,
@@ -80,18 +80,18 @@ impl Measured {
         request: &Request<'_>,
         watch: &dyn Watch,
     ) -> Result<(), Error> {
-        let floor = Floor::new(cells);
+        let queue = CellQueue::new(cells);
         std::thread::scope(|scope| {
             for _ in 0..MOST_AT_ONCE {
                 scope.spawn(|| {
-                    while let Some(place) = floor.enter(&share) {
-                        let run = measured(&place.cell, place.number, request, watch);
-                        place.leave(run);
+                    while let Some(slot) = queue.take(&share) {
+                        let run = measured(&slot.cell, slot.number, request, watch);
+                        slot.finish(run);
                     }
                 });
             }
         });
-        let State { failure, done, .. } = floor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let State { failure, done, .. } = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         match failure {
             Some(_) if watch.is_stopped() => Err(Error::interrupted()),
             Some(error) => Err(error),
@@ -102,69 +102,70 @@ impl Measured {
         }
     }
 
-    /// The runs of these cells.
+    /// Returns the runs of these cells.
     pub(super) fn runs(&self, is: impl Fn(&Cell) -> bool) -> Runs<'_> {
         Runs(self.0.iter().filter(|(cell, _)| is(cell)).map(|(_, run)| run).collect())
     }
 
-    /// How late the links were in the worst of the runs, as a condition of the report has it.
+    /// Returns the lateness of the links in the worst run, as text for a condition of the report.
     pub(super) fn lateness(&self) -> String {
         let latest = self.0.iter().map(|(_, run)| run.late_p99_ns).max().unwrap_or_default();
         format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3)
     }
 }
 
-/// Where cells are measured beside each other as far as there is room. Who comes first enters
-/// first: a cell that needs much room is not passed for ever.
-struct Floor {
+/// The cells to measure, which run concurrently within the capacity of the machine. They start in
+/// order, so a cell with a large share is not overtaken for ever.
+struct CellQueue {
     state: Mutex<State>,
-    /// Somebody has left.
-    left: Condvar,
+    /// Notified when a cell has ended.
+    released: Condvar,
 }
 
 struct State {
     waiting: VecDeque<Cell>,
-    /// Of [`MOST_AT_ONCE`].
+    /// The free share, out of [`MOST_AT_ONCE`].
     room: usize,
-    /// Of testbeds that nobody uses.
+    /// The numbers of free testbeds.
     numbers: Vec<usize>,
     failure: Option<Error>,
     done: Vec<(Cell, Run)>,
 }
 
-impl Floor {
-    fn new(cells: Vec<Cell>) -> Floor {
+impl CellQueue {
+    fn new(cells: Vec<Cell>) -> CellQueue {
         let (room, numbers) = (MOST_AT_ONCE, (0..MOST_AT_ONCE).rev().collect());
         let state = State { waiting: cells.into(), room, numbers, failure: None, done: Vec::new() };
-        Floor { state: Mutex::new(state), left: Condvar::new() }
+        CellQueue { state: Mutex::new(state), released: Condvar::new() }
     }
 
-    /// The next cell, once there is room for it; `None` where none is left or one has failed.
-    fn enter(&self, share: &impl Fn(&Cell) -> usize) -> Option<Place<'_>> {
+    /// Waits until the next cell has room, and takes it. `None` if no cell is left or one has
+    /// failed.
+    fn take(&self, share: &impl Fn(&Cell) -> usize) -> Option<Slot<'_>> {
         let mut state = locked(&self.state);
         loop {
             let share = share(state.waiting.front().filter(|_| state.failure.is_none())?);
             if share <= state.room {
                 let (cell, number) = (state.waiting.pop_front()?, state.numbers.pop()?);
                 state.room -= share;
-                return Some(Place { floor: self, cell, number, share });
+                return Some(Slot { queue: self, cell, number, share });
             }
-            state = self.left.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.released.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
-/// A cell on the floor, until it is dropped, and the number of its testbed.
-struct Place<'a> {
-    floor: &'a Floor,
+/// A running cell, the number of its testbed, and its share, which the drop releases.
+struct Slot<'a> {
+    queue: &'a CellQueue,
     cell: Cell,
     number: usize,
     share: usize,
 }
 
-impl Place<'_> {
-    fn leave(self, run: Result<Run, Error>) {
-        let mut state = locked(&self.floor.state);
+impl Slot<'_> {
+    fn finish(self, run: Result<Run, Error>) {
+        let mut state = locked(&self.queue.state);
         match run {
             Ok(run) => state.done.push((self.cell, run)),
             Err(error) => drop(state.failure.get_or_insert(error)),
@@ -172,16 +173,16 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let mut state = locked(&self.floor.state);
+        let mut state = locked(&self.queue.state);
         state.room += self.share;
         state.numbers.push(self.number);
-        self.floor.left.notify_all();
+        self.queue.released.notify_all();
     }
 }
 
-/// Runs that differ in their seed alone.
+/// Runs that differ only in their seed.
 pub(super) struct Runs<'a>(Vec<&'a Run>);
 
 impl Runs<'_> {
@@ -189,33 +190,34 @@ impl Runs<'_> {
         self.0.is_empty()
     }
 
-    /// The mean over the runs of the clients' mean download time, and half the width of its 90 %
-    /// interval, s.
+    /// Returns the mean over the runs of the clients' mean download time, and half the width of its
+    /// 90 % interval, s.
     pub(super) fn mean(&self) -> (f64, f64) {
         super::mean_and_interval(&self.0.iter().map(|run| run.mean()).collect::<Vec<_>>())
     }
 
-    /// The median over the runs of the clients' mean download time, s: what claims are made of, for
-    /// one run with a bad start moves a mean.
+    /// Returns the median over the runs of the clients' mean download time, s. Claims use it,
+    /// because one run with a bad start moves a mean.
     pub(super) fn median(&self) -> f64 {
         super::median(self.0.iter().map(|run| run.mean()).collect())
     }
 
-    /// Download times of all clients in all runs, in order, s.
+    /// Returns the download times of all clients in all runs, sorted, s.
     pub(super) fn each(&self) -> Vec<f64> {
         let mut times: Vec<f64> = self.0.iter().flat_map(|run| &run.times).copied().collect();
         times.sort_by(f64::total_cmp);
         times
     }
 
-    /// The fastest client, the median one and the slowest of all runs, for a table.
+    /// Returns the times of the fastest, the median and the slowest client of all runs, as text for
+    /// a table.
     pub(super) fn spread(&self) -> String {
         let times = self.each();
         let at = |place: usize| times.get(place).copied().unwrap_or(f64::NAN);
         format!("{:.2} / {:.2} / {:.2}", at(0), at(times.len() / 2), at(times.len().saturating_sub(1)))
     }
 
-    /// The median over the runs of what is taken of each.
+    /// Returns the median over the runs of a value of each run.
     pub(super) fn median_of(&self, of: impl Fn(&Run) -> f64) -> f64 {
         super::median(self.0.iter().map(|run| of(run)).collect())
     }
@@ -228,7 +230,7 @@ fn measured(cell: &Cell, number: usize, request: &Request<'_>, watch: &dyn Watch
     Ok(run)
 }
 
-/// A panic elsewhere ends the reproduction anyway.
+/// A panic in another thread ends the reproduction anyway.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -241,8 +243,8 @@ mod tests {
     use crate::{Rows, Unwatched};
     use std::time::Duration;
 
-    /// The fear: a cell is measured again after `--resume`, or taken for another that differs in
-    /// the loss alone.
+    /// Failure: a cell is measured again after `--resume`, or is confused with another that differs
+    /// only in the loss.
     #[test]
     fn a_finished_cell_is_measured_again() {
         let network = Network { shape: Shape::Links, rate: None, delay: 200, loss: 10.0 };
@@ -261,28 +263,28 @@ mod tests {
         assert_ne!(format!("{cell:?}"), format!("{lossless:?}"));
     }
 
-    /// The fear: a run that needs the machine for itself has others beside it, or waits until
-    /// everybody else is done.
+    /// Failure: a run that needs the whole machine has others beside it, or waits until all others
+    /// are done.
     #[test]
     fn a_run_that_needs_room_has_none() {
         let network = Network { shape: Shape::Links, rate: None, delay: 0, loss: 0.0 };
         let system = System::Lighttpd { tuned: true };
         let cell = |bytes| Cell { system, network, clients: 1, bytes, congestion: "cubic", seed: 1 };
-        let floor = Floor::new(vec![cell(4), cell(MOST_AT_ONCE), cell(1), cell(1)]);
+        let queue = CellQueue::new(vec![cell(4), cell(MOST_AT_ONCE), cell(1), cell(1)]);
         let share = |cell: &Cell| cell.bytes;
-        let first = floor.enter(&share).unwrap();
+        let first = queue.take(&share).unwrap();
         std::thread::scope(|scope| {
-            let alone = scope.spawn(|| floor.enter(&share).unwrap());
+            let alone = scope.spawn(|| queue.take(&share).unwrap());
             std::thread::sleep(Duration::from_millis(20));
             assert!(!alone.is_finished(), "it does not fit beside the first");
-            first.leave(Ok(Run::default()));
+            first.finish(Ok(Run::default()));
             let alone = alone.join().unwrap();
-            let room = locked(&floor.state).room;
+            let room = locked(&queue.state).room;
             assert_eq!((alone.cell.bytes, room), (MOST_AT_ONCE, 0), "and nobody passes it");
-            alone.leave(Err(Error("it broke".into())));
+            alone.finish(Err(Error("it broke".into())));
         });
-        assert!(floor.enter(&share).is_none(), "after a failure nothing begins");
-        let state = locked(&floor.state);
+        assert!(queue.take(&share).is_none(), "after a failure nothing begins");
+        let state = locked(&queue.state);
         assert_eq!((state.room, state.done.len()), (MOST_AT_ONCE, 1));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::cell::Cell;
 use super::cell::{Faces, System};
-use super::cells::{Ground, MOST_AT_ONCE, Measured, Runs};
+use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs};
 
 use super::series;
 use super::tree::{Network, Shape};
@@ -13,9 +13,9 @@ use larder_units::BitRate;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/clean.toml", include_str!("../../../../experiments/ndn-vs-http/clean.toml"));
+    ("ndn-vs-http/clean.toml", include_str!("../../experiments/ndn-vs-http/clean.toml"));
 pub(super) const LARGE: (&str, &str) =
-    ("ndn-vs-http/large.toml", include_str!("../../../../experiments/ndn-vs-http/large.toml"));
+    ("ndn-vs-http/large.toml", include_str!("../../experiments/ndn-vs-http/large.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -99,7 +99,7 @@ fn measured(
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<Measured, Error> {
-    let _ground = Ground::take()?;
+    let _lock = MachineLock::acquire()?;
     let network = Network { shape: Shape::Interfaces, rate: Some(rate(sweep)?), delay: 0, loss: 0.0 };
     let cells = |systems: &[System]| {
         let mut cells = Vec::new();

@@ -59,7 +59,7 @@ pub(super) struct Route {
 }
 
 /// A Larder node that forwards on port 6363, with this under `[ndn]` and this `[http]`.
-pub(super) fn node(socket: &Path, up: Option<&Route>, ndn: &str, http: &str) -> String {
+pub(super) fn node(socket: &str, up: Option<&Route>, ndn: &str, http: &str) -> String {
     let route = up.map(|Route { to, reliable }| {
         let reliable = if *reliable { "reliable = true\n" } else { "" };
         format!("[[ndn.route]]\nprefix = \"/\"\nto = {to:?}\n{reliable}")
@@ -75,7 +75,7 @@ pub(super) fn node(socket: &Path, up: Option<&Route>, ndn: &str, http: &str) -> 
 mod tests {
     use super::*;
 
-    /// The fear: "as packaged" is something else than what the package has.
+    /// Failure: "as packaged" is something else than what the package has.
     #[test]
     fn a_tuned_program_is_called_packaged() {
         let here = Path::new("/here");
@@ -90,12 +90,12 @@ mod tests {
         );
     }
 
-    /// The fear: a configuration that the node refuses is found out when fifty namespaces stand.
+    /// Failure: a configuration that the node refuses is found out when fifty namespaces stand.
     #[test]
     fn a_node_does_not_read_its_configuration() {
         let far = "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nmemory = \"1GiB\"\nsecret = \"/here/secret\"\n";
         let route = Route { to: "udp://10.77.0.1:6363".into(), reliable: true };
-        let text = node(Path::new("/here/a.sock"), Some(&route), far, "listen = \"\"");
+        let text = node("/here/a.sock", Some(&route), far, "listen = \"\"");
         let table: toml::Table = toml::from_str(&text).unwrap();
         assert_eq!(table["ndn"]["route"][0]["to"].as_str(), Some("udp://10.77.0.1:6363"));
         assert_eq!(table["ndn"]["route"][0]["reliable"].as_bool(), Some(true));

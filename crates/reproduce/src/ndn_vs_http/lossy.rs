@@ -3,7 +3,7 @@
 
 use super::cell::Cell;
 use super::cell::{Faces, System};
-use super::cells::{Ground, MOST_AT_ONCE, Measured, Runs};
+use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs};
 
 use super::series;
 use super::tree::{Network, Shape};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use std::cmp::Reverse;
 
 pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/lossy.toml", include_str!("../../../../experiments/ndn-vs-http/lossy.toml"));
+    ("ndn-vs-http/lossy.toml", include_str!("../../experiments/ndn-vs-http/lossy.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -149,7 +149,7 @@ pub(super) fn measure(mut cells: Vec<Cell>, request: &Request<'_>, watch: &dyn W
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let _ground = Ground::take()?;
+    let _lock = MachineLock::acquire()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let (points, greatest) = (sweep.points(), sweep.greatest());

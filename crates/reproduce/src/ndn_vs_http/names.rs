@@ -25,10 +25,10 @@ pub(super) struct Names {
     /// Of a Data.
     pub(super) bytes: usize,
     /// The look-ups of [`LOOK_UPS`], then the forwarder as it is deployed.
-    pub(super) ways: Vec<Way>,
+    pub(super) methods: Vec<LookUpMethod>,
 }
 
-/// Places in [`Names::ways`]; what decodes stands behind each of the first two.
+/// Places in [`Names::methods`]; what decodes stands behind each of the first two.
 pub(super) const HASHED: usize = 0;
 pub(super) const ORDERED: usize = 2;
 pub(super) const WHOLE: usize = 4;
@@ -36,7 +36,7 @@ pub(super) const WHOLE: usize = 4;
 const NAMES: [&str; 5] = ["hashed, kept", "hashed, decoded", "ordered, kept", "ordered, decoded (CCNx)", "on_packet"];
 
 /// A way to answer.
-pub(super) struct Way {
+pub(super) struct LookUpMethod {
     pub(super) name: &'static str,
     /// CPU time of a hit, the median over rounds.
     pub(super) nanoseconds: f64,
@@ -44,7 +44,7 @@ pub(super) struct Way {
     pub(super) interval: f64,
 }
 
-impl Way {
+impl LookUpMethod {
     /// What leaves in a second of CPU time, in Data of so many bytes.
     pub(super) fn gigabits(&self, bytes: usize) -> f64 {
         8.0 * bytes as f64 / self.nanoseconds
@@ -54,7 +54,7 @@ impl Way {
 impl Names {
     /// Throughput with names kept, in units of that with names decoded.
     pub(super) fn gain(&self, kept: usize) -> f64 {
-        self.ways[kept + 1].nanoseconds / self.ways[kept].nanoseconds
+        self.methods[kept + 1].nanoseconds / self.methods[kept].nanoseconds
     }
 }
 
@@ -74,12 +74,12 @@ pub(super) fn measure(segments: u64, rounds: usize, seed: u64, watch: &dyn Watch
         }
         watch.advance(1);
     }
-    let ways = times.into_iter().zip(NAMES).map(|(mut times, name)| {
+    let methods = times.into_iter().zip(NAMES).map(|(mut times, name)| {
         times.sort_by(f64::total_cmp);
         let at = |share: usize| times.get(times.len() * share / 4).copied().unwrap_or_default();
-        Way { name, nanoseconds: at(2), interval: (at(3) - at(1)) / 2.0 }
+        LookUpMethod { name, nanoseconds: at(2), interval: (at(3) - at(1)) / 2.0 }
     });
-    Ok(Names { segments: order.len() as u64, bytes: store.bytes, ways: ways.collect() })
+    Ok(Names { segments: order.len() as u64, bytes: store.bytes, methods: methods.collect() })
 }
 
 /// A forwarder that has a file in its Content Store.
@@ -176,11 +176,11 @@ mod tests {
     use super::*;
     use crate::Unwatched;
 
-    /// The fear: Interests miss, and misses are measured.
+    /// Failure: Interests miss, and misses are measured.
     #[test]
     fn something_else_than_hits_is_measured() {
         let names = measure(100, 2, 1, &Unwatched).unwrap();
-        assert_eq!((names.segments, names.ways.len()), (100, 5));
-        assert!(names.ways.iter().all(|way| way.nanoseconds > 0.0) && names.bytes > 8000);
+        assert_eq!((names.segments, names.methods.len()), (100, 5));
+        assert!(names.methods.iter().all(|way| way.nanoseconds > 0.0) && names.bytes > 8000);
     }
 }

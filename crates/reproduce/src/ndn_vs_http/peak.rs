@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::cell::{Faces, System};
-use super::cells::{Ground, MOST_AT_ONCE, Measured};
+use super::cells::{MOST_AT_ONCE, MachineLock, Measured};
 use super::names::{self, Names};
 
 use super::tree::{Network, Shape};
@@ -12,7 +12,7 @@ use larder_units::BitRate;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/peak.toml", include_str!("../../../../experiments/ndn-vs-http/peak.toml"));
+    ("ndn-vs-http/peak.toml", include_str!("../../experiments/ndn-vs-http/peak.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +24,7 @@ pub(super) struct Sweep {
     rate: String,
     /// Data in the Content Store.
     segments: u64,
-    /// In which all ways to look up have their turns.
+    /// In which all look-up methods have their turns.
     rounds: usize,
 }
 
@@ -35,7 +35,7 @@ const SYSTEMS: [System; 3] = [
 ];
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let _ground = Ground::take()?;
+    let _lock = MachineLock::acquire()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let rate: BitRate = sweep.rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
@@ -74,12 +74,13 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let header =
         ["top", "outgoing, Gb for a CPU second", "incoming, Gb for a CPU second", "CPU of the top, s", "download, s"];
     section.table("Peak throughput of the top, one level of cache", header, rows.collect());
-    let bars = names.ways.iter().enumerate().map(|(at, way)| (at as f64, way.gigabits(packet)));
-    let labels = names.ways.iter().map(|way| way.name);
+    let bars = names.methods.iter().enumerate().map(|(at, method)| (at as f64, method.gigabits(packet)));
+    let labels = names.methods.iter().map(|method| method.name);
     section.named_figure("names", labels, vec![Series::bars("outgoing", bars.collect())]);
-    let rows = names.ways.iter().map(|way| {
-        let figures = [way.nanoseconds, way.interval, way.gigabits(packet)].map(|figure| format!("{figure:.1}"));
-        std::iter::once(way.name.to_owned()).chain(figures).collect()
+    let rows = names.methods.iter().map(|method| {
+        let figures =
+            [method.nanoseconds, method.interval, method.gigabits(packet)].map(|figure| format!("{figure:.1}"));
+        std::iter::once(method.name.to_owned()).chain(figures).collect()
     });
     let header =
         ["names of the Content Store", "ns a hit", "half of the quartiles' distance, ns", "Gb for a CPU second"];
@@ -90,6 +91,6 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.measured("top-to-squid-tuned", tuned / squid);
     section.measured("names-hashed", names.gain(names::HASHED));
     section.measured("names-ordered", names.gain(names::ORDERED));
-    section.measured("whole", names.ways[names::HASHED].nanoseconds / names.ways[names::WHOLE].nanoseconds);
+    section.measured("whole", names.methods[names::HASHED].nanoseconds / names.methods[names::WHOLE].nanoseconds);
     section.judged()
 }

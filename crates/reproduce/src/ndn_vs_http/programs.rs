@@ -5,25 +5,22 @@ use super::cell::{Cell, Faces, Run, System};
 use super::configurations::{self, Route};
 use super::tree::{CLUSTERS, edge};
 use crate::programs::{cpu_seconds, this_binary};
+use crate::site::{Probe, Site};
 use crate::{Error, Watch};
 use larder_testbed::{LatenessReport, Spec, Testbed};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
-use tempfile::TempDir;
 
 /// A download that takes longer ends the experiment.
 const LONGEST: Duration = Duration::from_secs(900);
 
 /// Runs with late links that are run again before the experiment ends.
 const ATTEMPTS: usize = 5;
-
-/// A program that does not serve by then has failed.
-const START: Duration = Duration::from_secs(20);
 
 /// The file that is fetched; its type is in Debian's table, without which lighttpd sends neither
 /// validators nor times.
@@ -65,7 +62,7 @@ pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run
             return Err(Error::interrupted());
         }
         let spec = cell.network.testbed(name, cell.clients, cell.congestion, cell.seed);
-        let (run, lateness) = Site::new(spec, cell.bytes)?.download(cell.system, cell.clients, watch)?;
+        let (run, lateness) = Deployment::new(spec, cell.bytes)?.download(cell.system, cell.clients, watch)?;
         if lateness.is_sound() {
             return Ok(run);
         }
@@ -103,38 +100,30 @@ pub(super) fn remove_left(testbed: &str) -> Result<(), Error> {
 /// Of Squid's collapsed forwarding, which makes them with one process too.
 const SHARED: [&str; 3] = ["metadata", "queues", "readers"];
 
-/// A testbed with programs. Its processes and its directory go with the testbed; where this process
-/// is killed, the next one takes both away ([`Ground`](super::cells::Ground)).
-struct Site {
+/// A testbed with programs. Its processes and its directory go with the testbed. If this process is
+/// killed, the next run removes both ([`MachineLock`](super::cells::MachineLock)).
+struct Deployment {
+    /// Dropped first: it ends the programs in its namespaces.
     bed: Testbed,
-    directory: TempDir,
-    running: Vec<Program>,
+    site: Site,
+    /// Host and pid of each program.
+    programs: Vec<(String, u32)>,
 }
 
-/// A program on a host.
-struct Program {
-    host: String,
-    what: String,
-    process: Child,
-    /// Succeeds once the program serves; `None` where it has.
-    ask: Option<Command>,
-}
-
-impl Site {
-    fn new(spec: Spec, bytes: usize) -> Result<Site, Error> {
-        let directory = TempDir::with_prefix(prefix(&spec.name));
-        let directory = directory.map_err(|error| Error(format!("no temporary directory: {error}")))?;
-        let site = Site { bed: Testbed::up(spec)?, directory, running: Vec::new() };
+impl Deployment {
+    fn new(spec: Spec, bytes: usize) -> Result<Deployment, Error> {
+        let site = Site::temporary(&prefix(&spec.name))?;
+        let deployment = Deployment { bed: Testbed::up(spec)?, site, programs: Vec::new() };
         // Nothing that a compression could shorten.
         let mut stream = larder_units::Streams::new(1).stream("file");
         let file: Vec<u8> = std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(bytes).collect();
-        let path = site.write(FILE, &file)?;
+        let path = deployment.site.write(FILE, file)?;
         // Nothing says how long it may be kept: last changed a year ago, it is what caches take for
         // lasting (RFC 9111, section 4.2.2).
         let then = SystemTime::now() - Duration::from_secs(365 * 24 * 3600);
         let set = fs::File::options().write(true).open(&path).and_then(|file| file.set_modified(then));
-        set.map_err(|error| Error(format!("{}: {error}", path.display())))?;
-        Ok(site)
+        set.map_err(|error| Error(format!("{path}: {error}")))?;
+        Ok(deployment)
     }
 
     fn download(mut self, system: System, clients: usize, watch: &dyn Watch) -> Result<(Run, LatenessReport), Error> {
@@ -143,7 +132,7 @@ impl Site {
             System::Squid { levels, tuned } => {
                 self.start_lighttpd(true)?;
                 self.start_squid("top", None, tuned)?;
-                self.wait_for_all()?;
+                self.site.wait_until_all_serve()?;
                 for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
                     self.start_squid(&edge(cluster), Some("top"), tuned)?;
                 }
@@ -154,18 +143,17 @@ impl Site {
                 self.start_larder(levels, Faces::Tcp, LARGE_AT_NODES, &LARGE_AT_PUT)?;
             }
         }
-        self.wait_for_all()?;
+        self.site.wait_until_all_serve()?;
         if system == System::Pair {
             // A node on each client's host, all started a moment ago: their first packets make
             // tables and connections, which last for weeks.
-            self.write("small.txt", b"a small file")?;
+            self.site.write("small.txt", "a small file")?;
             self.fetch(system, clients, "small.txt", watch)?;
         }
         let before = self.cpu();
         let times = self.fetch(system, clients, FILE, watch)?;
         let [cpu, cpu_top] = std::array::from_fn(|at| self.cpu()[at] - before[at]);
-        self.running.iter_mut().for_each(|program| drop(program.process.kill()));
-        self.running.iter_mut().for_each(|program| drop(program.process.wait()));
+        self.site.kill_programs();
         let lateness = self.bed.down()?;
         Ok((Run { times, cpu, cpu_top, late_p99_ns: lateness.p99_ns }, lateness))
     }
@@ -244,37 +232,37 @@ impl Site {
     }
 
     fn start_lighttpd(&mut self, tuned: bool) -> Result<(), Error> {
-        let file = self.write("lighttpd.conf", configurations::lighttpd(self.directory.path(), tuned).as_bytes())?;
-        self.start("server", "lighttpd", &["-D", "-f", &file.display().to_string()], 80)
+        let file = self.site.write("lighttpd.conf", configurations::lighttpd(self.site.directory(), tuned))?;
+        self.start("server", "lighttpd", &["-D", "-f", &file], 80)
     }
 
     fn start_squid(&mut self, host: &str, parent: Option<&str>, tuned: bool) -> Result<(), Error> {
         let parent = parent.map(|parent| self.address(parent)).transpose()?;
-        let text = configurations::squid(self.directory.path(), host, parent, tuned);
-        let file = self.write(&format!("{host}.squid"), text.as_bytes())?;
+        let text = configurations::squid(self.site.directory(), host, parent, tuned);
+        let file = self.site.write(&format!("{host}.squid"), text)?;
         // Squid's shared memory bears this name, beside the Squids of other testbeds.
         let service = format!("{}{host}", self.bed.spec().name);
-        self.start(host, "squid", &["-N", "-n", &service, "-f", &file.display().to_string()], 3128)
+        self.start(host, "squid", &["-N", "-n", &service, "-f", &file], 3128)
     }
 
     /// HTTP over NDN from each client's host to lighttpd.
     fn start_pair(&mut self, clients: usize) -> Result<(), Error> {
         self.start_lighttpd(true)?;
-        self.wait_for_all()?;
-        let secret = self.write("secret", b"a secret of 32 bytes and some more")?;
+        self.site.wait_until_all_serve()?;
+        let secret = self.site.write("secret", "a secret of 32 bytes and some more")?;
         // A body is shared on the way up to an eighth of the memory: the file of the clean links
         // has 100 MB.
         let gateway = format!(
             "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\nmemory = \"1GiB\"\n"
         );
         self.start_node_with("server", None, &gateway, NO_HTTP, 6363)?;
-        self.wait_for_all()?;
+        self.site.wait_until_all_serve()?;
         self.start_node("top", Some(("server", Faces::Tcp)), "")?;
-        self.wait_for_all()?;
+        self.site.wait_until_all_serve()?;
         for cluster in 0..CLUSTERS {
             self.start_node(&edge(cluster), Some(("top", Faces::Tcp)), "")?;
         }
-        self.wait_for_all()?;
+        self.site.wait_until_all_serve()?;
         let http = format!("listen = \"127.0.0.1:3128\"\n[http.upstream]\nndn = \"/far\"\nsecret = {secret:?}");
         for client in 0..clients {
             let near = edge(client % CLUSTERS);
@@ -288,10 +276,10 @@ impl Site {
     /// `[ndn]`.
     fn start_larder(&mut self, levels: u8, faces: Faces, ndn: &str, put: &[&str]) -> Result<(), Error> {
         self.start_node("server", None, ndn)?;
-        self.wait_for_all()?;
+        self.site.wait_until_all_serve()?;
         self.start_put(put)?;
         self.start_node("top", Some(("server", faces)), ndn)?;
-        self.wait_for_all()?;
+        self.site.wait_until_all_serve()?;
         for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
             self.start_node(&edge(cluster), Some(("top", faces)), ndn)?;
         }
@@ -314,20 +302,20 @@ impl Site {
         http: &str,
         port: u16,
     ) -> Result<(), Error> {
-        let text = configurations::node(&self.path(&format!("{host}.sock")), up.as_ref(), ndn, http);
-        let file = self.write(&format!("{host}.toml"), text.as_bytes())?;
-        self.start(host, &this_binary()?, &["run", &file.display().to_string()], port)
+        let text = configurations::node(&self.site.path(&format!("{host}.sock")), up.as_ref(), ndn, http);
+        let file = self.site.write(&format!("{host}.toml"), text)?;
+        self.start(host, &this_binary()?, &["run", &file], port)
     }
 
     fn start_put(&mut self, words: &[&str]) -> Result<(), Error> {
         let host = self.bed.spec().host("server")?;
-        let transport = format!("unix://{}", self.path("server.sock").display());
+        let transport = format!("unix://{}", self.site.path("server.sock"));
         let mut put = self.bed.command(host, &this_binary()?);
-        put.args(["put", "/repo/file"]).arg(self.path(FILE)).args(words).env("NDN_CLIENT_TRANSPORT", transport);
+        put.args(["put", "/repo/file"]).arg(self.site.path(FILE)).args(words).env("NDN_CLIENT_TRANSPORT", transport);
         // It says when it is ready; to ask for the file would fill the server's cache.
-        let mut ask = Command::new("grep");
-        ask.args(["--quiet", "^serving"]).arg(self.log(self.running.len()));
-        self.start_until(put, "larder put", "server", ask)
+        let mut probe = Command::new("grep");
+        probe.args(["--quiet", "^serving"]).arg(self.site.next_log());
+        self.start_until(put, "larder put", "server", probe)
     }
 
     /// Starts a program on a host, which serves once it listens on `port`.
@@ -335,70 +323,28 @@ impl Site {
         let number = self.bed.spec().host(host)?;
         let mut command = self.bed.command(number, program);
         command.args(words);
-        let mut ask = self.bed.command(number, "bash");
-        ask.args(["-c", &format!("exec 3<>/dev/tcp/127.0.0.1/{port}")]);
-        self.start_until(command, program, host, ask)
+        let mut probe = self.bed.command(number, "bash");
+        probe.args(["-c", &format!("exec 3<>/dev/tcp/127.0.0.1/{port}")]);
+        self.start_until(command, program, host, probe)
     }
 
-    /// Starts a program, which serves once `ask` succeeds.
-    fn start_until(&mut self, mut command: Command, what: &str, host: &str, mut ask: Command) -> Result<(), Error> {
-        let failed = |error: std::io::Error| Error(format!("{what} on {host}: {error}"));
-        let file = fs::File::create(self.log(self.running.len())).map_err(failed)?;
-        let copy = file.try_clone().map_err(failed)?;
-        let process = command.stdin(Stdio::null()).stdout(copy).stderr(file).spawn().map_err(failed)?;
-        ask.stdin(Stdio::null()).stderr(Stdio::null());
-        self.running.push(Program { host: host.into(), what: what.into(), process, ask: Some(ask) });
+    /// Starts a program, which serves once `probe` succeeds.
+    fn start_until(&mut self, command: Command, what: &str, host: &str, probe: Command) -> Result<(), Error> {
+        let pid = self.site.spawn(&format!("{what} on {host}"), command, Probe::Command(probe))?;
+        self.programs.push((host.to_owned(), pid));
         Ok(())
-    }
-
-    /// Waits until all that was started serves.
-    fn wait_for_all(&mut self) -> Result<(), Error> {
-        let begun = Instant::now();
-        loop {
-            for number in 0..self.running.len() {
-                let Program { host, what, process, ask } = &mut self.running[number];
-                let Some(question) = ask else { continue };
-                if question.status().is_ok_and(|status| status.success()) {
-                    *ask = None;
-                } else if process.try_wait().is_ok_and(|status| status.is_some()) || begun.elapsed() > START {
-                    let what = format!("{what} on {host}");
-                    let said = fs::read_to_string(self.log(number)).unwrap_or_default();
-                    return Err(Error(format!("{what} does not serve: {}", said.trim())));
-                }
-            }
-            if self.running.iter().all(|program| program.ask.is_none()) {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// What the program of this number says.
-    fn log(&self, number: usize) -> PathBuf {
-        self.path(&format!("program{number}.log"))
     }
 
     /// CPU time of the programs so far, of all and of those at the top, s.
     fn cpu(&self) -> [f64; 2] {
         let of = |is: &dyn Fn(&str) -> bool| -> f64 {
-            let programs = self.running.iter().filter(|program| is(&program.host));
-            programs.map(|program| cpu_seconds(program.process.id())).sum()
+            self.programs.iter().filter(|(host, _)| is(host)).map(|(_, pid)| cpu_seconds(*pid)).sum()
         };
         [of(&|_| true), of(&|host| host == "top")]
     }
 
     fn address(&self, host: &str) -> Result<Ipv4Addr, Error> {
         Ok(self.bed.spec().address(self.bed.spec().host(host)?))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf, Error> {
-        let path = self.path(name);
-        fs::write(&path, content).map_err(|error| Error(format!("{}: {error}", path.display())))?;
-        Ok(path)
     }
 }
 

@@ -8,7 +8,7 @@
 
 use super::cell::Cell;
 use super::cell::{Faces, System};
-use super::cells::{Ground, Measured, Runs};
+use super::cells::{MachineLock, Measured, Runs};
 use super::lossy::{self, Point};
 
 use super::tree::{CLUSTERS, edge};
@@ -24,7 +24,7 @@ use larder_units::{ByteSize, Time};
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/simulated.toml", include_str!("../../../../experiments/ndn-vs-http/simulated.toml"));
+    ("ndn-vs-http/simulated.toml", include_str!("../../experiments/ndn-vs-http/simulated.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,7 +81,7 @@ const BBR: usize = 1;
 const UDP: usize = 2;
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let _ground = Ground::take()?;
+    let _lock = MachineLock::acquire()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let Sweep { seeds } = *experiment.sweep(request.scale);
     let lossy = Experiment::<lossy::Sweep>::parse(lossy::FILE.0, lossy::FILE.1)?;
@@ -314,7 +314,7 @@ mod tests {
     use super::super::tree::{Network, Shape};
     use super::*;
 
-    /// The fear: what is simulated is another network than the one that is measured.
+    /// Failure: what is simulated is another network than the one that is measured.
     #[test]
     fn the_simulated_link_is_not_the_measured_one() {
         let rate = Some("100Mbps".parse().unwrap());

@@ -1,7 +1,7 @@
 //! The simulator's TCP beside the kernel's, download by download over the same links: what HTTP in
 //! virtual time rests on.
 
-use super::cells::{Ground, testbed};
+use super::cells::{MachineLock, testbed};
 use super::median;
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
@@ -15,8 +15,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/tcp.toml", include_str!("../../../../experiments/ndn-vs-http/tcp.toml"));
+pub(super) const FILE: (&str, &str) = ("ndn-vs-http/tcp.toml", include_str!("../../experiments/ndn-vs-http/tcp.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,7 +87,7 @@ struct Job {
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let _ground = Ground::bare()?;
+    let _lock = MachineLock::acquire_bare()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let cells = cells(sweep);

@@ -84,7 +84,7 @@ pub(super) fn edge(cluster: usize) -> String {
 mod tests {
     use super::*;
 
-    /// The fear: a host of the clean network has two interfaces, or none, and its bottleneck is not
+    /// Failure: a host of the clean network has two interfaces, or none, and its bottleneck is not
     /// the paper's.
     #[test]
     fn a_host_sends_past_its_interface() {

@@ -23,7 +23,8 @@
 //! by the rate before it: some thousand bins stand for 100,000 objects, with the same c as the
 //! result (`benches/adaptsize.rs`).
 
-use super::model::{Admissible, Admission, Bin, Model, Shape, exp_less_1, presence};
+use super::bins::{Admissible, Admission, Bin, Shape};
+use super::model::{Model, exp_less_1, presence};
 use super::search;
 use crate::hash::mix;
 use hashbrown::HashTable;

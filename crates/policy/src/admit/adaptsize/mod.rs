@@ -40,6 +40,7 @@
 //! O(1) a request; at most 40 bytes for each object requested in the last intervals (not for each
 //! stored), within fixed bounds.
 
+pub mod bins;
 pub mod foresight;
 pub mod model;
 mod published;
@@ -47,17 +48,17 @@ mod search;
 mod statistics;
 
 use crate::Request;
-use crate::cache::Cache;
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::limits::{
     ADAPTSIZE_DERIVED_INTERVAL, ADAPTSIZE_MAX_INTERVAL, ADAPTSIZE_MIN_INTERVAL, ADAPTSIZE_REPEATS,
     ADAPTSIZE_REQUESTS_AN_OBJECT,
 };
 use crate::parameters::{Arguments, Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry, Setting};
-use crate::traits::{Admit, Gauge, Policy, Work};
+use crate::traits::{Admit, Cache, Gauge, Policy, Work};
+use bins::Shape;
 use foresight::Foresight;
 use larder_units::Stream;
-use model::{Form, Shape};
+use model::Form;
 use statistics::{Counts, History};
 use std::any::Any;
 
@@ -99,7 +100,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1), and a search of some 10 ms an interval as a job",
     bytes_an_object: 40,
-    build: Build::Admission(|arguments, setting| Ok(Box::new(AdaptSize::new(arguments, setting)))),
+    needs_path: false,
+    build: Build::Admission(|arguments, context| Ok(Box::new(AdaptSize::new(arguments, context)))),
 };
 
 struct AdaptSize {
@@ -128,14 +130,14 @@ struct Tuned {
 }
 
 impl AdaptSize {
-    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> AdaptSize {
-        let start = arguments.get("start").unwrap_or(32 << 10).min(setting.capacity).max(1);
+    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> AdaptSize {
+        let start = arguments.get("start").unwrap_or(32 << 10).min(context.capacity).max(1);
         AdaptSize {
             shape: if arguments.get("shape") == Some(1) { Shape::Threshold } else { Shape::Chance },
             is_prototype: arguments.get("shape") == Some(2),
             form: if arguments.get("model") == Some(1) { Form::Published } else { Form::Exact },
-            stream: setting.stream(),
-            capacity: setting.capacity,
+            stream: context.stream(),
+            capacity: context.capacity,
             interval: arguments.get("interval"),
             stored: 0,
             c: start as f64,

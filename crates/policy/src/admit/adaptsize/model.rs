@@ -12,31 +12,12 @@
 //!
 //! O(bins) a round, 4 to 8 rounds an evaluation.
 
+use super::bins::{Admissible, Admission, Bin, Shape};
 use super::{published, search};
 use crate::limits::ADAPTSIZE_SOLVER_ROUNDS;
 
 /// Share of the capacity that Lemma 1 may be off: a hundredth of what the bins cost.
 const TOLERANCE: f64 = 1e-5;
-
-/// Objects of about one size and rate; one object where `objects` is 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Bin {
-    /// How many.
-    pub objects: f64,
-    /// Their mean size in bytes.
-    pub size: f64,
-    /// Their mean rate in requests a unit of time. The unit cancels.
-    pub rate: f64,
-}
-
-/// How size decides admission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Admit with the probability exp(−size/c).
-    Chance,
-    /// Admit where size ≤ c.
-    Threshold,
-}
 
 /// How the model is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,26 +133,6 @@ impl Model {
             stride = if low.is_finite() && high.is_finite() { 0.5 * (high - low) } else { 2.0 * stride };
         }
         ln_mu.exp()
-    }
-}
-
-/// A bin that can be admitted.
-pub(super) struct Admissible {
-    /// Its place among the model's bins.
-    pub at: usize,
-    pub bin: Bin,
-    pub admission: Admission,
-}
-
-/// An admission probability, and its logarithm, which stays exact where p underflows.
-pub(super) struct Admission {
-    pub p: f64,
-    pub ln_p: f64,
-}
-
-impl Admission {
-    pub fn with_ln(ln_p: f64) -> Admission {
-        Admission { p: ln_p.exp(), ln_p }
     }
 }
 

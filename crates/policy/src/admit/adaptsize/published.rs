@@ -12,7 +12,7 @@
 //! computed as P = 1 − e^{−rµ}, without an approximation. Kept for comparison: the published claims
 //! were made with this.
 
-use super::model::{Admissible, Shape};
+use super::bins::{Admissible, Shape};
 
 /// Rounds of the fixed-point iteration, the prototype's.
 const ROUNDS: usize = 20;
@@ -55,7 +55,8 @@ fn pade(x: f64, p: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Admission, presence};
+    use super::super::bins::Admission;
+    use super::super::model::presence;
     use super::*;
 
     #[test]

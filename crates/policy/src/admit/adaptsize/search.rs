@@ -54,7 +54,8 @@ fn golden_section(at: impl Fn(f64) -> Point, mut low: f64, mut high: f64) -> Poi
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Bin, Model, Shape};
+    use super::super::bins::{Bin, Shape};
+    use super::super::model::Model;
 
     /// Small popular objects, and large ones that fill the cache with little use.
     fn mixed(shape: Shape) -> Model {

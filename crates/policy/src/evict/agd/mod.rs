@@ -90,8 +90,8 @@ mod ranking;
 mod shadows;
 mod tuner;
 
+use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
-use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 use frequency::Frequency;
@@ -120,13 +120,14 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     complexity: "O(1), amortised",
     bytes_an_object: 56,
-    build: Build::Eviction(|arguments, setting| {
+    needs_path: false,
+    build: Build::Eviction(|arguments, context| {
         let bytes = arguments.get("bytes").unwrap_or(0) as f64 / 100.0;
         let fixed = arguments
             .get("p")
             .and_then(|choice| (choice as usize).checked_sub(1))
             .map(|power_index| POWERS[power_index]);
-        Ok(Box::new(Agd::new(fixed, bytes, setting.capacity)))
+        Ok(Box::new(Agd::new(fixed, bytes, context.capacity)))
     }),
 };
 
@@ -219,5 +220,9 @@ impl Evict for Agd {
 
     fn expected_victim(&self) -> Option<Slot> {
         self.frequency.ranking.first()
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.frequency.ranking.len())
     }
 }

@@ -3,7 +3,7 @@
 
 use super::serve::{Run, overhead, serve};
 use super::servers::System;
-use crate::adaptsize::replays::{self, Catalogue, Found, PARTS, Traffic, replay_all};
+use crate::adaptsize::replays::{self, Catalogue, PARTS, ReplayResult, Traffic, replay_all};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_replay::{Access, CrowdShape, FlashCrowd, TrafficMix};
@@ -11,7 +11,7 @@ use larder_units::Streams;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("adaptsize/testbed-change.toml", include_str!("../../../../../experiments/adaptsize/testbed-change.toml"));
+    ("adaptsize/testbed-change.toml", include_str!("../../../experiments/adaptsize/testbed-change.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,7 +107,7 @@ fn compare(
         let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
         watch.begin(&format!("{id}: replays"), replays::work(&runs));
         let replayed = replay_all(runs, request, watch)?;
-        let c = replayed[0].course.last().and_then(|(.., c)| *c);
+        let c = replayed[0].timeline.last().and_then(|(.., c)| *c);
         let c = c.ok_or_else(|| Error("no c of Static's was found".to_owned()))?;
         let tuners = [
             format!("adaptsize(chance,interval={})+lru", sweep.adaptsize_interval),
@@ -138,8 +138,9 @@ fn compare(
                 };
                 served.parts.iter().enumerate().map(hits).collect::<Vec<_>>()
             });
-            let courses = [course(&replayed[1])].into_iter().chain(courses);
-            section.figure(id, TUNERS.iter().zip(courses).map(|(name, course)| Series::line(*name, course)).collect());
+            let courses = [timeline(&replayed[1])].into_iter().chain(courses);
+            section
+                .figure(id, TUNERS.iter().zip(courses).map(|(name, timeline)| Series::line(*name, timeline)).collect());
         }
     }
     measure(section, id, least);
@@ -155,6 +156,6 @@ fn measure(section: &mut Section, id: &str, least: [f64; 5]) {
     }
 }
 
-fn course(found: &Found) -> Vec<(f64, f64)> {
-    found.course.iter().map(|(at, ratio, _)| (*at, *ratio)).collect()
+fn timeline(found: &ReplayResult) -> Vec<(f64, f64)> {
+    found.timeline.iter().map(|(at, ratio, _)| (*at, *ratio)).collect()
 }

@@ -16,7 +16,6 @@ mod nginx;
 mod production;
 mod serve;
 mod servers;
-mod site;
 mod throughput;
 
 use crate::Run;
@@ -36,7 +35,7 @@ mod tests {
     use super::*;
     use crate::{Experiment, Scale};
 
-    /// The fear: a scale that the servers' own limits decide. Larder has 7/32 of a cache for large
+    /// Failure: a scale that the servers' own limits decide. Larder has 7/32 of a cache for large
     /// bodies under way.
     #[test]
     fn a_file_is_read_after_the_servers_were_started() {

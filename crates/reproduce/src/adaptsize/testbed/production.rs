@@ -3,7 +3,7 @@
 use super::nginx;
 use super::serve::{Run, Served, overhead, serve};
 use super::servers::System;
-use crate::adaptsize::replays::{self, Catalogue, Found, Traffic, replay_all};
+use crate::adaptsize::replays::{self, Catalogue, ReplayResult, Traffic, replay_all};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_replay::Access;
@@ -11,7 +11,7 @@ use larder_units::ByteSize;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
-    ("adaptsize/testbed-production.toml", include_str!("../../../../../experiments/adaptsize/testbed-production.toml"));
+    ("adaptsize/testbed-production.toml", include_str!("../../../experiments/adaptsize/testbed-production.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,7 +123,7 @@ impl<'a> Bench<'a> {
         systems: &[System],
         served: &[Served],
         nginx_model: f64,
-        replayed: &[Found],
+        replayed: &[ReplayResult],
     ) {
         let known = [None, Some(nginx_model)].into_iter().chain(replayed.iter().map(|found| Some(found.hit_ratio)));
         let known = known.map(|ratio| ratio.map_or("\u{2013}".to_owned(), |ratio| format!("{ratio:.4}")));
@@ -207,7 +207,7 @@ impl<'a> Bench<'a> {
     }
 
     /// What replays say of these policies, of the bytes that Larder counts.
-    fn replayed(&self, specs: Vec<String>, capacity: u64) -> Result<Vec<Found>, Error> {
+    fn replayed(&self, specs: Vec<String>, capacity: u64) -> Result<Vec<ReplayResult>, Error> {
         let run = |spec| replays::Run { traffic: &self.stored, spec, capacity, warm_up: self.warm_up() };
         let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
         self.watch.begin(&format!("{}: replays", self.name), replays::work(&runs));

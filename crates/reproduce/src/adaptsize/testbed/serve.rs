@@ -1,10 +1,10 @@
 //! Traffic through a cache: `larder load` in front of it, `larder origin` behind, part after part
 //! of the traffic.
 
-use super::servers::{Server, System};
-use super::site::{REQUESTS, Site};
+use super::servers::{REQUESTS, Server, System};
 use crate::adaptsize::replays::Traffic;
 use crate::programs::{cpu_seconds, this_binary};
+use crate::site::Site;
 use crate::{Error, Request, Watch};
 use larder_replay::{Access, TraceWriter, WriteFormat};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl Run<'_> {
     }
 
     fn serve(&self, watch: &dyn Watch) -> Result<Served, Error> {
-        let mut site = Site::new()?;
+        let mut site = Site::in_memory()?;
         let origin = Server::origin(&mut site)?;
         let cache = Server::start(&mut site, &self.system, self.capacity, origin.port)?;
         let of_client = |loads: &[Load]| loads.iter().map(|load| load.cpu_seconds).sum();
@@ -114,7 +114,7 @@ pub(super) fn overhead(traffic: &Traffic) -> Result<u64, Error> {
     let objects: Vec<Access> =
         traffic.accesses.iter().filter(|access| seen.insert(access.id)).take(OBJECTS).copied().collect();
     let bodies: u64 = objects.iter().map(|access| access.size).sum();
-    let mut site = Site::new()?;
+    let mut site = Site::in_memory()?;
     let origin = Server::origin(&mut site)?;
     let room = 16 * bodies + (64 << 20);
     let cache = Server::start(&mut site, &System::Larder("lru".to_owned()), room, origin.port)?;
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The fear: a cache that answers errors quickly, or cuts bodies off, is taken for a good one.
+    /// Failure: a cache that answers errors quickly, or cuts bodies off, is taken for a good one.
     #[test]
     fn a_load_that_went_wrong_counts() {
         let good = json!({

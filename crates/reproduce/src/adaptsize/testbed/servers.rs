@@ -14,9 +14,9 @@
 //! * nginx holds to its size in a process that wakes up every ten seconds, in which it would store
 //!   many times as much: it is woken as soon as there is more (see [`Trimmer`]).
 
-use super::site::{REQUESTS, Site, free_ports};
 use crate::Error;
 use crate::programs::{children, this_binary};
+use crate::site::{Site, free_ports};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,6 +24,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// The file that the client reads its requests from.
+pub(super) const REQUESTS: &str = "requests.csv";
 
 /// A cache, and what it keeps.
 #[derive(Clone, Debug)]
@@ -94,7 +97,7 @@ impl Server {
                 Ok(Server { port, pid, admin: Some(admin), trimmer: None })
             }
             System::Varnish => {
-                let file = site.write(&format!("varnish-{port}.vcl"), &varnish(origin))?;
+                let file = site.write(&format!("varnish-{port}.vcl"), varnish(origin))?;
                 let directory = site.path(&format!("varnish-{port}"));
                 let (listen, memory) = (format!("127.0.0.1:{port}"), format!("malloc,{capacity}b"));
                 let words = ["-F", "-f", &file, "-a", &listen, "-s", &memory, "-n", &directory];

@@ -7,9 +7,9 @@
 
 use super::serve::{Load, repeat, replay};
 use super::servers::{Server, System};
-use super::site::Site;
 use crate::interval::{Confidence, mean_and_interval};
 use crate::programs::cpu_seconds;
+use crate::site::Site;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_replay::Access;
@@ -17,7 +17,7 @@ use larder_units::Time;
 use serde::{Deserialize, Serialize};
 
 pub(super) const FILE: (&str, &str) =
-    ("adaptsize/testbed-throughput.toml", include_str!("../../../../../experiments/adaptsize/testbed-throughput.toml"));
+    ("adaptsize/testbed-throughput.toml", include_str!("../../../experiments/adaptsize/testbed-throughput.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,7 +85,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let measurements = 2 * sweep.connections.len() * (rounds + 1) * SYSTEMS.len();
     watch.begin("throughput", measurements as u64 * requests);
     let mut bench = Bench::new(sweep)?;
-    let mut found = Found::default();
+    let mut found = Findings::default();
     for half in [Half::Hits, Half::Misses] {
         for &connections in &sweep.connections {
             watch.now(&format!("throughput: {} hits, {connections} connections", half.says()));
@@ -117,7 +117,7 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn new(sweep: &'a Sweep) -> Result<Bench<'a>, Error> {
-        let mut site = Site::new()?;
+        let mut site = Site::in_memory()?;
         let origin = Server::origin(&mut site)?;
         let start = |at| Server::start(&mut site, &system(at), sweep.capacity, origin.port);
         let caches = (0..SYSTEMS.len()).map(start).collect::<Result<Vec<Server>, Error>>()?;
@@ -185,7 +185,7 @@ impl<'a> Bench<'a> {
 
 /// What the report says of all of it.
 #[derive(Default)]
-struct Found {
+struct Findings {
     rows: Vec<Vec<String>>,
     /// By half and system: connections, the mean of thousand requests a processor second, half its
     /// interval.
@@ -199,7 +199,7 @@ struct Found {
     client: f64,
 }
 
-impl Found {
+impl Findings {
     fn add(&mut self, half: Half, connections: usize, spent: &[Vec<Spent>]) {
         for (at, rounds) in spent.iter().enumerate() {
             let rates: Vec<f64> = rounds.iter().map(|one| 1e-3 / one.cache).collect();

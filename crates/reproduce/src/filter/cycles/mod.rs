@@ -12,8 +12,7 @@ use larder_forwarder::account::{STAGES, Stage};
 use serde::Deserialize;
 use world::{Whole, World};
 
-pub(super) const FILE: (&str, &str) =
-    ("filter/cycles.toml", include_str!("../../../../../experiments/filter/cycles.toml"));
+pub(super) const FILE: (&str, &str) = ("filter/cycles.toml", include_str!("../../../experiments/filter/cycles.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

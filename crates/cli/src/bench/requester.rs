@@ -1,30 +1,31 @@
-//! The consumer's bookkeeping, without socket and clock: which Interest is outstanding since when,
-//! and which comes next.
+//! The consumer's bookkeeping, without socket and clock: the outstanding Interests with their
+//! times, and the next number.
 //!
-//! There is a slot for each outstanding Interest. Slot `s` asks for the numbers s, s + window, s +
-//! 2·window, …, so a number tells its slot, and an answer is found without a table. Hits go around
-//! in a set of names; its size is a multiple of the window.
+//! There is one slot per outstanding Interest. Slot `s` has the numbers s, s + window, s +
+//! 2·window, …, so a number identifies its slot, and an answer is found without a table. Hits cycle
+//! through a set of names, whose size is a multiple of the window.
 
 use larder_units::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// See the module's documentation.
-pub struct Asker {
+/// Tracks outstanding Interests; see the module.
+pub struct Requester {
     slots: Vec<Slot>,
     /// Slots without an outstanding Interest.
     free: Vec<u32>,
-    /// The numbers and times of the outstanding ones, oldest first; some were answered since.
+    /// The numbers and times of the outstanding Interests, oldest first. Some of them have been
+    /// answered.
     sent: VecDeque<(u64, Time)>,
     names: Names,
 }
 
-/// Which names are asked for.
+/// The names to request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Each once.
+    /// Each name once.
     New,
-    /// This many, again and again.
+    /// This many names in a cycle.
     Cycle(u64),
 }
 
@@ -34,15 +35,15 @@ struct Slot {
     sent_at: Option<Time>,
 }
 
-impl Asker {
-    /// Nothing is outstanding; `window` Interests may be.
+impl Requester {
+    /// Creates a requester with at most `window` outstanding Interests.
     pub fn new(window: u16, names: Names) -> Self {
         let slots = (0..u64::from(window)).map(|number| Slot { number, sent_at: None }).collect();
-        Asker { slots, free: (0..u32::from(window)).rev().collect(), sent: VecDeque::new(), names }
+        Requester { slots, free: (0..u32::from(window)).rev().collect(), sent: VecDeque::new(), names }
     }
 
-    /// The number of the next Interest, which is outstanding from now on; `None` where the window
-    /// is full.
+    /// Returns the number of the next Interest, which is then outstanding. `None` if the window is
+    /// full.
     pub fn ask(&mut self, now: Time) -> Option<u64> {
         let slot = &mut self.slots[self.free.pop()? as usize];
         slot.sent_at = Some(now);
@@ -50,7 +51,7 @@ impl Asker {
         Some(slot.number)
     }
 
-    /// The Interest of this number was answered; tells how long it took, or `None` where it is not
+    /// Records the answer to an Interest. Returns its round-trip time, or `None` if it is not
     /// outstanding.
     pub fn answered(&mut self, now: Time, number: u64) -> Option<Duration> {
         let window = self.slots.len() as u64;
@@ -68,7 +69,7 @@ impl Asker {
         Some(now.since(sent_at))
     }
 
-    /// Gives up what has been outstanding for `patience`; returns how many.
+    /// Drops the Interests that have been outstanding for `patience`. Returns their number.
     pub fn give_up(&mut self, now: Time, patience: Duration) -> u64 {
         let mut lost = 0;
         while let Some(oldest) = self.sent.pop_front() {
@@ -100,35 +101,35 @@ mod tests {
 
     #[test]
     fn an_answer_counts_once_and_makes_room_for_one() {
-        let mut asker = Asker::new(3, Names::New);
-        let first: Vec<u64> = std::iter::from_fn(|| asker.ask(at(1))).collect();
+        let mut requester = Requester::new(3, Names::New);
+        let first: Vec<u64> = std::iter::from_fn(|| requester.ask(at(1))).collect();
         assert_eq!(first, [0, 1, 2]);
-        assert_eq!(asker.answered(at(3), 1), Some(Duration::from_millis(2)));
-        assert_eq!(asker.answered(at(3), 1), None, "again");
-        assert_eq!(asker.answered(at(3), 4), None, "never asked for");
-        assert_eq!(asker.ask(at(4)), Some(4));
-        assert_eq!(asker.ask(at(4)), None);
+        assert_eq!(requester.answered(at(3), 1), Some(Duration::from_millis(2)));
+        assert_eq!(requester.answered(at(3), 1), None, "again");
+        assert_eq!(requester.answered(at(3), 4), None, "never asked for");
+        assert_eq!(requester.ask(at(4)), Some(4));
+        assert_eq!(requester.ask(at(4)), None);
     }
 
     #[test]
     fn hits_never_leave_their_set() {
-        let mut asker = Asker::new(2, Names::Cycle(6));
+        let mut requester = Requester::new(2, Names::Cycle(6));
         for n in 0..100 {
-            let number = asker.ask(at(n)).unwrap();
+            let number = requester.ask(at(n)).unwrap();
             assert!(number < 6);
-            assert!(asker.answered(at(n), number).is_some());
+            assert!(requester.answered(at(n), number).is_some());
         }
     }
 
     #[test]
     fn what_is_lost_is_given_up_and_its_late_answer_is_nobodys() {
-        let mut asker = Asker::new(2, Names::New);
-        asker.ask(at(0));
-        asker.ask(at(500));
-        assert_eq!(asker.give_up(at(999), Duration::from_secs(1)), 0);
-        assert_eq!(asker.give_up(at(1000), Duration::from_secs(1)), 1);
-        assert_eq!(asker.answered(at(1000), 0), None);
-        assert_eq!(asker.ask(at(1000)), Some(2));
-        assert_eq!(asker.give_up(at(1600), Duration::from_secs(1)), 1, "the other one");
+        let mut requester = Requester::new(2, Names::New);
+        requester.ask(at(0));
+        requester.ask(at(500));
+        assert_eq!(requester.give_up(at(999), Duration::from_secs(1)), 0);
+        assert_eq!(requester.give_up(at(1000), Duration::from_secs(1)), 1);
+        assert_eq!(requester.answered(at(1000), 0), None);
+        assert_eq!(requester.ask(at(1000)), Some(2));
+        assert_eq!(requester.give_up(at(1600), Duration::from_secs(1)), 1, "the other one");
     }
 }

@@ -1,0 +1,192 @@
+//! The command line of Larder, as a library: [`run`] is the whole of the program `larder`.
+//!
+//! Each command has a file with its arguments and its output. The crates below do the work. The
+//! library exists so that a program outside this workspace can build a complete `larder` with parts
+//! of its own, which it passes in [`Registries`].
+//!
+//! The library also sets the process's allocator (mimalloc), so such a program sets none.
+//!
+//! ```no_run
+//! use larder_cli::{Registries, run};
+//!
+//! let status: std::process::ExitCode = run(Registries::builtin());
+//! ```
+#![deny(unsafe_code)]
+#![allow(clippy::print_stderr, reason = "a command line reports failures")]
+
+mod allocator;
+mod bench;
+mod connection;
+mod ctl;
+mod curve;
+mod destination;
+mod failure;
+mod get;
+mod interruption;
+mod layout;
+mod load;
+mod origin;
+mod output;
+mod ping;
+mod ping_server;
+mod policies;
+mod predict;
+mod progress;
+mod put;
+mod replay;
+mod reproduce;
+mod run;
+mod seeds;
+mod simulate;
+mod testbed;
+mod trace;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use larder_forwarder::strategy::StrategyRegistry;
+use larder_policy::Registry;
+use std::process::ExitCode;
+
+/// The parts that outside code can add to the program.
+///
+/// Every command, configuration file, scenario and management command knows them by their names.
+/// `examples/custom_larder.rs` of this crate is such a program.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Registries {
+    /// Cache policies.
+    pub policies: Registry,
+    /// Forwarding strategies.
+    pub strategies: StrategyRegistry,
+}
+
+impl Registries {
+    /// Returns the registries of the program `larder`.
+    pub fn builtin() -> Registries {
+        Registries { policies: Registry::builtin(), strategies: StrategyRegistry::builtin() }
+    }
+
+    /// Makes them the registries of the process.
+    fn install(self) -> Result<(), Failure> {
+        let read_before =
+            |what| Failure::runtime(format!("{what} were read before larder_cli::run: call it first in main"));
+        self.policies.install().map_err(|_| read_before("policies"))?;
+        self.strategies.install().map_err(|_| read_before("strategies"))
+    }
+}
+
+/// Larder keeps named content close to the people who request it: an NDN forwarder and an HTTP
+/// cache on one policy engine.
+///
+/// Without a command, it runs the node with its default configuration.
+#[derive(Parser, Debug)]
+#[command(name = "larder", version, arg_required_else_help = false)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Run(run::RunArgs),
+    Put(put::PutArgs),
+    Get(get::GetArgs),
+    Ping(ping::PingArgs),
+    PingServer(ping_server::PingServerArgs),
+    Ctl(ctl::CtlArgs),
+    Bench(bench::BenchArgs),
+    Replay(replay::ReplayArgs),
+    Curve(curve::CurveArgs),
+    Predict(predict::PredictArgs),
+    Load(load::LoadArgs),
+    Origin(origin::OriginArgs),
+    Policies(policies::PoliciesArgs),
+    Reproduce(reproduce::ReproduceArgs),
+    Simulate(simulate::SimulateArgs),
+    Testbed(testbed::TestbedArgs),
+    Trace(trace::TraceArgs),
+}
+
+/// Runs the command that the process's arguments name, and returns its exit status. A failure is
+/// printed to standard error.
+///
+/// Call it first in `main`, while the process has one thread: some commands set options of the
+/// allocator, and the registries become those of the process.
+pub fn run(registries: Registries) -> ExitCode {
+    if let Err(failure) = registries.install() {
+        return fail(&failure);
+    }
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command.unwrap_or(Command::Run(run::RunArgs::default())),
+        Err(error) if !error.use_stderr() => error.exit(),
+        Err(error) => return fail(&Failure::usage(one_line(&error))),
+    };
+    match execute(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => fail(&failure),
+    }
+}
+
+fn execute(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => {
+            allocator::give_back_at_once();
+            run::run(args)
+        }
+        Command::Put(args) => put::run(args),
+        Command::Get(args) => get::run(args),
+        Command::Ping(args) => ping::run(args),
+        Command::PingServer(args) => ping_server::run(args),
+        Command::Ctl(args) => ctl::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Replay(args) => {
+            allocator::give_back_at_once();
+            replay::run(args)
+        }
+        Command::Curve(args) => curve::run(args),
+        Command::Predict(args) => predict::run(args),
+        Command::Load(args) => load::run(args),
+        Command::Origin(args) => origin::run(args),
+        Command::Policies(args) => policies::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
+        Command::Simulate(args) => simulate::run(args),
+        Command::Testbed(args) => testbed::run(args),
+        Command::Trace(args) => trace::run(args),
+    }
+}
+
+fn fail(Failure { message, code }: &Failure) -> ExitCode {
+    message.lines().for_each(|line| eprintln!("larder: {line}"));
+    ExitCode::from(*code)
+}
+
+/// Returns the fault in the arguments, and clap's tip if there is one, in one line. It leaves out
+/// the usage, which `--help` shows better.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let lines: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let line = lines.join("; ").replace(":; ", ": ").replace("; tip: ", "; ");
+    format!("{}; see --help", line.trim_start_matches("error: "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_take_more_than_a_line() {
+        for (typed, words) in [
+            (&["frobnicate"][..], "unrecognized subcommand 'frobnicate'"),
+            (&["polices"], "'policies'"),
+            (&["run", "--chek"], "a similar argument exists: '--check'"),
+            (&["replay", "trace", "-p", "lru"], "not provided: --size <SIZE>..."),
+            (&["get", "foo%zz"], "a name starts with \"/\""),
+            (&["ping", "/x", "--interval", "1 fortnight"], "such as \"10ms\""),
+        ] {
+            let error = Cli::try_parse_from(["larder"].iter().chain(typed)).expect_err("a mistake");
+            let line = one_line(&error);
+            assert!(line.contains(words) && !line.contains('\n') && line.ends_with("; see --help"), "{line}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Detects that a crate outside the workspace cannot build a `larder` with parts of its own, or
+//! that a command of that program does not know them. The crate is the example `custom_larder`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Ends with the test.
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Builds the crate, which is no member of the workspace, and returns its program. It shares the
+/// workspace's build directory and lock file, so that most dependencies are built already.
+fn build() -> PathBuf {
+    // Always the same place: cargo builds all crates anew for a crate in another one.
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom-larder");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let dependency = |name: &str| format!("larder-{name} = {{ path = {:?} }}\n", crates.join(name));
+    let dependencies: String = ["cli", "forwarder", "policy"].map(dependency).concat();
+    fs::create_dir_all(directory.join("src")).unwrap();
+    let manifest = "[package]\nname = \"custom-larder\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    fs::write(directory.join("Cargo.toml"), format!("{manifest}\n[dependencies]\n{dependencies}")).unwrap();
+    fs::copy(crates.parent().unwrap().join("Cargo.lock"), directory.join("Cargo.lock")).unwrap();
+    fs::write(directory.join("src/main.rs"), include_str!("../examples/custom_larder.rs")).unwrap();
+    // target/debug/larder
+    let target = Path::new(env!("CARGO_BIN_EXE_larder")).parent().unwrap().parent().unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    let cargo = cargo.args(["build", "--quiet", "--offline", "--target-dir"]).arg(target).current_dir(&directory);
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    target.join("debug/custom-larder")
+}
+
+/// Runs a command that must succeed, and returns its output.
+fn output(program: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {problem}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_policy_and_a_strategy_of_another_crate_are_unknown_to_its_larder() {
+    let directory = tempfile::tempdir().unwrap();
+    let larder = build();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    assert!(output(&larder, &["policies", "lifo"]).contains("evicts the object that was stored last"));
+
+    let trace = path("trace.csv");
+    let requests: String = [1, 2, 3, 1, 2, 3].map(|id| format!("{id},{id},10\n")).concat();
+    fs::write(&trace, requests).unwrap();
+    let replay = ["replay", &trace, "--policy", "lifo", "--size", "20", "--json"];
+    let result = output(&larder, &replay);
+    // Objects 1 and 2 are stored; 3 replaces 2. Then 1 hits, 2 replaces 3, and 3 replaces 2.
+    assert!(result.contains("\"hits\":1"), "{result}");
+
+    let (config, socket) = (path("larder.toml"), path("larder.sock"));
+    let text = format!(
+        "[ndn]\nunix = {socket:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\npolicy = \"lifo\"\n\n\
+         [[ndn.strategy]]\nprefix = \"/a\"\nstrategy = \"costliest\"\n\n[http]\nlisten = \"\"\n\n[admin]\nlisten = \"\"\n"
+    );
+    fs::write(&config, text).unwrap();
+    output(&larder, &["run", "--check", &config]);
+    let mut command = Command::new(&larder);
+    let node = command.args(["run", &config]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut node = Node(node);
+    let greeting = BufReader::new(node.0.stdout.take().unwrap()).lines().next();
+    assert!(greeting.is_some(), "the node did not start");
+    let listed = output(&larder, &["ctl", "--config", &config, "strategy", "list"]);
+    assert!(listed.contains("/localhost/nfd/strategy/costliest/v=1"), "{listed}");
+}
