@@ -1,7 +1,7 @@
 //! The connection to a node that put, get and ping share, and the failures for its errors.
 
 use crate::failure::Failure;
-use larder_node::client::{Client, ClientError, Transport};
+use larder_client::{Client, ClientError, Transport};
 use larder_node::{Config, UnixSetting};
 use std::path::Path;
 

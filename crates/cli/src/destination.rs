@@ -7,7 +7,7 @@
 
 use crate::failure::Failure;
 use crate::output::end_if_unread;
-use larder_node::system_message;
+use larder_units::system_message;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;

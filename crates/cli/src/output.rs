@@ -16,7 +16,7 @@ pub fn print_line(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) else { return };
     end_if_unread(&error);
-    eprintln!("larder: standard output: {}", larder_node::system_message(&error));
+    eprintln!("larder: standard output: {}", larder_units::system_message(&error));
     std::process::exit(1);
 }
 

@@ -4,7 +4,7 @@ use crate::connection::{broken, connect};
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
-use larder_node::client::{Client, Received};
+use larder_client::{Client, Received};
 use larder_packet::{InterestBuilder, Name, NameRef};
 use larder_units::{Stream, Time, parse_duration};
 use std::collections::BTreeMap;

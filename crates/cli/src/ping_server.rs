@@ -4,7 +4,7 @@ use crate::connection::{broken, connect};
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
-use larder_node::client::Received;
+use larder_client::Received;
 use larder_packet::{DataBuilder, DigestSigner, Interest, Name};
 use larder_transfer::limits::MAX_PACKET_BYTES;
 use std::time::Duration;

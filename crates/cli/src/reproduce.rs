@@ -129,7 +129,7 @@ fn watch_signals(status: Arc<RunStatus>, builds_networks: bool) -> Result<(), Fa
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::runtime(format!("{}: {}", path.display(), larder_node::system_message(error)))
+    Failure::runtime(format!("{}: {}", path.display(), larder_units::system_message(error)))
 }
 
 fn print(report: &Report) {

@@ -73,10 +73,10 @@ pub struct SimulateArgs {
 pub fn run(args: SimulateArgs) -> Result<(), Failure> {
     let source = args.scenario.display().to_string();
     let text = std::fs::read_to_string(&args.scenario)
-        .map_err(|error| Failure::usage(format!("cannot read {source}: {}", larder_node::system_message(&error))))?;
+        .map_err(|error| Failure::usage(format!("cannot read {source}: {}", larder_units::system_message(&error))))?;
     // Files that a scenario names are in its own directory.
     let beside = args.scenario.parent().map(Path::to_owned).unwrap_or_default();
-    let read = |name: &str| std::fs::read(beside.join(name)).map_err(|error| larder_node::system_message(&error));
+    let read = |name: &str| std::fs::read(beside.join(name)).map_err(|error| larder_units::system_message(&error));
     let scenario = Scenario::parse_with(&text, &source, &read).map_err(|error| Failure::usage(error.to_string()))?;
     let seeds: Vec<u64> = args.seeds.clone().into_iter().collect();
     let mut figures = show::over_seeds(args.run_all(&scenario, &source, &seeds)?);

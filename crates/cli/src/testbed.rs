@@ -76,7 +76,7 @@ pub fn run(args: TestbedArgs) -> Result<(), Failure> {
             let mut inside = command(&format!("larder-{testbed}-{host}"), &words[0]);
             // exec returns only if `ip` is missing. `ip` itself reports a missing host.
             let error = inside.args(&words[1..]).exec();
-            Err(Failure::runtime(format!("ip: {}", larder_node::system_message(&error))))
+            Err(Failure::runtime(format!("ip: {}", larder_units::system_message(&error))))
         }
         Verb::Down { testbed } => {
             let hosts = down(&testbed).map_err(broken)?;
@@ -92,7 +92,7 @@ pub fn run(args: TestbedArgs) -> Result<(), Failure> {
 fn up(path: &std::path::Path, json: bool) -> Result<(), Failure> {
     let place = path.display();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("{place}: {}", larder_node::system_message(&error))))?;
+        .map_err(|error| Failure::usage(format!("{place}: {}", larder_units::system_message(&error))))?;
     let spec = Spec::parse(&text).map_err(|error| Failure::usage(format!("{place}: {error}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

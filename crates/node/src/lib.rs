@@ -18,12 +18,10 @@
 //! ```
 #![deny(unsafe_code)]
 
-pub mod client;
 mod config;
 pub mod disk;
 mod entropy;
 pub mod gateway;
-mod gso;
 pub mod http;
 pub mod limits;
 pub mod log;
@@ -31,7 +29,6 @@ mod ndn;
 mod node;
 mod preflight;
 mod reload;
-mod system_message;
 
 pub use config::{
     AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, DiskTable, GatewayTable, HttpTable, LogConfig,
@@ -40,4 +37,3 @@ pub use config::{
 };
 pub use node::{Node, raise_descriptor_limit};
 pub use preflight::{problems, running_node};
-pub use system_message::system_message;

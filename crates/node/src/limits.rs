@@ -124,9 +124,6 @@ pub const RECONNECT_FIRST: Duration = Duration::from_secs(1);
 /// The longest time between two attempts.
 pub const RECONNECT_MOST: Duration = Duration::from_secs(30);
 
-/// The largest payload of a UDP datagram over IPv4.
-pub const UDP_MOST_BYTES: usize = 65_507;
-
 /// The largest UDP frame to other machines: Ethernet's 1500 bytes less the IPv6 and UDP headers.
 pub const UDP_MTU: usize = 1500 - 40 - 8;
 

@@ -2,7 +2,7 @@
 //! them that can change at once.
 
 use crate::config::Config;
-use crate::system_message::system_message;
+use larder_units::system_message;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};

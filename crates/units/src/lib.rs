@@ -28,8 +28,10 @@
 
 mod chance;
 mod quantity;
+mod system_message;
 mod time;
 
 pub use chance::{Stream, Streams};
 pub use quantity::{BitRate, ByteSize, Ratio, UnitError};
+pub use system_message::system_message;
 pub use time::{Time, format_duration, parse_duration};

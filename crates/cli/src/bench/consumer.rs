@@ -6,7 +6,7 @@ use super::requester::{Names, Requester};
 use crate::connection::broken;
 use crate::failure::Failure;
 use hdrhistogram::Histogram;
-use larder_node::client::{Client, Received};
+use larder_client::{Client, Received};
 use larder_packet::{InterestBuilder, NackReason, Name};
 use larder_units::{Stream, Time};
 use std::time::Duration;

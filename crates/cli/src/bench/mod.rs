@@ -22,7 +22,7 @@ use crate::output::line;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
-use larder_node::client::{Client, Transport};
+use larder_client::{Client, Transport};
 use larder_packet::Name;
 use larder_units::{ByteSize, parse_duration};
 use process::{Process, Usage};

@@ -1,6 +1,6 @@
 //! What a process, or a thread of this one, has used: from /proc (proc(5)).
 
-use larder_node::client::Client;
+use larder_client::Client;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -6,7 +6,7 @@
 
 use crate::connection::broken;
 use crate::failure::Failure;
-use larder_node::client::{Client, Received};
+use larder_client::{Client, Received};
 use larder_packet::{Data, DataBuilder, Name, NameRef, SignError, Signer};
 use larder_transfer::limits::MAX_PACKET_BYTES;
 use std::sync::Arc;

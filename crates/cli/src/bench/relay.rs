@@ -4,8 +4,8 @@
 
 use crate::connection::broken;
 use crate::failure::Failure;
-use larder_node::client::{Client, Transport};
-use larder_node::system_message;
+use larder_client::{Client, Transport};
+use larder_units::system_message;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{self, Read, Write};
 use std::ops::Range;

@@ -85,7 +85,7 @@ pub(super) fn run(args: PurgeArgs, configured: Option<&Configured>, json: bool) 
     })?;
     let order = args.scope.order(args.soft);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::runtime(larder_node::system_message(&error)))?;
+    let runtime = runtime.map_err(|error| Failure::runtime(larder_units::system_message(&error)))?;
     let exchange = |request| {
         runtime
             .block_on(async { tokio::time::timeout(PATIENCE, send(address, request)).await })
@@ -126,7 +126,7 @@ fn purge_request(address: SocketAddr, token: &str, order: String) -> Result<Requ
 async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
     let broken = |error: &dyn std::fmt::Display| Failure::runtime(format!("{address}: {error}"));
     let stream = TcpStream::connect(address).await.map_err(|error| {
-        let error = larder_node::system_message(&error);
+        let error = larder_units::system_message(&error);
         Failure::runtime(format!(
             "cannot reach the admin server at {address}: {error}; does the node run, and its [admin] listen there?"
         ))

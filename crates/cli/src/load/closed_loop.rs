@@ -51,7 +51,7 @@ pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<R
         _ => return Err(Failure::usage(format!("{}: expected a URL such as http://127.0.0.1:8080", plan.url))),
     };
     let wrong = |error: std::io::Error| {
-        Failure::runtime(format!("cannot reach {authority}: {}", larder_node::system_message(&error)))
+        Failure::runtime(format!("cannot reach {authority}: {}", larder_units::system_message(&error)))
     };
     let mut addresses = (authority.host(), authority.port_u16().unwrap_or(80)).to_socket_addrs().map_err(wrong)?;
     let address = addresses.next().ok_or_else(|| Failure::runtime(format!("{authority} has no address")))?;
@@ -216,7 +216,7 @@ async fn ask(
 }
 
 async fn connect(address: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, String> {
-    let stream = TcpStream::connect(address).await.map_err(|error| larder_node::system_message(&error))?;
+    let stream = TcpStream::connect(address).await.map_err(|error| larder_units::system_message(&error))?;
     let _ = stream.set_nodelay(true);
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     // Its errors come to who has asked.

@@ -55,7 +55,7 @@ impl Finished {
     /// Where it cannot be, another run has it, or it holds anything else than such rows.
     pub fn open(path: &Path) -> Result<Finished, Failure> {
         let failed = |problem: String| Failure::usage(format!("{}: {problem}", path.display()));
-        let said = |error: std::io::Error| failed(larder_node::system_message(&error));
+        let said = |error: std::io::Error| failed(larder_units::system_message(&error));
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(said)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => failed("another larder replay is writing it; give each its own".to_owned()),
@@ -97,7 +97,7 @@ impl Finished {
         let failed = |problem: String| Failure::runtime(format!("{}: {problem}", self.path.display()));
         let line = Line { row: row.clone(), run: run.clone() };
         let text = serde_json::to_string(&line).map_err(|error| failed(error.to_string()))? + "\n";
-        self.file.write_all(text.as_bytes()).map_err(|error| failed(larder_node::system_message(&error)))?;
+        self.file.write_all(text.as_bytes()).map_err(|error| failed(larder_units::system_message(&error)))?;
         self.lines.push(line);
         Ok(())
     }

@@ -83,7 +83,7 @@ impl<'a> Source<'a> {
     /// Where it is not a file: what comes from a pipe can be anything the next time.
     pub fn identity(&self) -> Result<Identity, Failure> {
         let failed = |problem: &str| Failure::usage(format!("{}: {problem}", self.path.display()));
-        let said = |error: io::Error| failed(&larder_node::system_message(&error));
+        let said = |error: io::Error| failed(&larder_units::system_message(&error));
         let file = self.path.metadata().map_err(said)?;
         if !file.is_file() {
             return Err(failed("not a file, so it cannot be known again; leave out --resume"));

@@ -44,7 +44,7 @@ pub fn write(timeline: &Timeline, directory: &Path) -> Result<(), Failure> {
 /// Makes the directory, where it is not there yet.
 pub fn make(directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|error| {
-        Failure::usage(format!("cannot make {}: {}", directory.display(), larder_node::system_message(&error)))
+        Failure::usage(format!("cannot make {}: {}", directory.display(), larder_units::system_message(&error)))
     })
 }
 

@@ -236,7 +236,7 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
         Generator::Joint { table, common } => {
             let name = table.display();
             let file = File::open(&table).map_err(|error| {
-                Failure::usage(format!("cannot read {name}: {}", larder_node::system_message(&error)))
+                Failure::usage(format!("cannot read {name}: {}", larder_units::system_message(&error)))
             })?;
             let joint =
                 Joint::read(BufReader::new(file)).map_err(|error| Failure::usage(format!("{name}, {error}")))?;

@@ -14,9 +14,9 @@ pub use gateway::{GatewayTable, UpstreamTable};
 pub use http::{DiskTable, HttpTable, Origin, OriginTable, TlsTable};
 pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting, VerifyConfig};
 
-use crate::system_message::system_message;
 use larder_policy::Engine;
 use larder_units::Streams;
+use larder_units::system_message;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;

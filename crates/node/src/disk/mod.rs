@@ -17,10 +17,10 @@ mod reads;
 mod status;
 
 use crate::limits;
-use crate::system_message::system_message;
 use file::DiskFile;
 use larder_disk::{Bans, Config, Geometry, Identity, Log, OpenError, Opened};
 use larder_policy::Spec;
+use larder_units::system_message;
 use larder_units::{ByteSize, Streams, Time};
 use readers::{Read, run_reads};
 pub use reads::{Asked, Found};

@@ -1,11 +1,11 @@
 //! The keys of both ends, from the files that the configuration names.
 
 use super::limits;
-use crate::system_message::system_message;
 use larder_packet::{
     Certificate, DigestSigner, HmacSigner, HmacVerifier, Name, Signer, SystemRandom, Verifier, VerifyError,
     signer_from_pem, verifier_from_pem,
 };
+use larder_units::system_message;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The thread of either end, with a connection to this node's forwarder as any application has, and
 //! the figures that it publishes.
 
-use crate::client::{Client, ClientError, Transport};
+use larder_client::{Client, ClientError, Transport};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

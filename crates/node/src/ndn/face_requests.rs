@@ -17,9 +17,9 @@ use super::packet_socket::Mac;
 use super::stream::{Socket, StreamConnection};
 use super::udp_places::Standing;
 use crate::limits;
-use crate::system_message::system_message;
 use larder_forwarder::{FaceAnswer, FaceConfig, FaceId, FaceRequest, HostRequest, Persistency};
 use larder_units::Time;
+use larder_units::system_message;
 use mio::net::TcpStream;
 use std::net::SocketAddr;
 

@@ -216,7 +216,7 @@ impl EventLoop {
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);
         let face = self.enter_face(config, |_, _| Ok(()))?;
-        let frames = Frames::new(mtu, limits::UDP_MOST_BYTES, self.largest_packet);
+        let frames = Frames::new(mtu, larder_client::limits::UDP_MOST_BYTES, self.largest_packet);
         let peer = Peer::new(address, permanent, now, frames);
         self.links.insert(face, Link::new(Connection::Udp(peer)));
         Some(face)

@@ -34,7 +34,7 @@ fn present() -> Vec<String> {
 }
 
 fn wrong(key: &str, name: &str, error: &std::io::Error) -> String {
-    use crate::system_message::system_message;
+    use larder_units::system_message;
     let way_out = match error.kind() {
         std::io::ErrorKind::PermissionDenied => "this needs root, or the capability CAP_NET_RAW",
         _ => "name an interface that `ip link` shows as up, or none",

@@ -3,10 +3,10 @@
 use super::datagram::{UdpListener, canonical};
 use super::event_loop::{EventLoop, TCP, UDP, UNIX, WEBSOCKET};
 use super::{ethernet, multicast, reload};
-use crate::client::{default_socket_paths, is_safe};
 use crate::config::NdnConfig;
 use crate::preflight::Preflight;
-use crate::system_message::system_message;
+use larder_client::{default_socket_paths, is_safe};
+use larder_units::system_message;
 use mio::Interest;
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use std::io;

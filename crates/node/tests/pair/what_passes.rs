@@ -3,7 +3,7 @@
 
 use crate::wire::{self, Asked, Node, Origin, say};
 use crate::{Place, noise, pair};
-use larder_node::client::{Client, Received, Transport};
+use larder_client::{Client, Received, Transport};
 use larder_node::http::{HttpConfig, TlsConfig, Upstream};
 use larder_packet::Name;
 use larder_transfer::{CongestionSpec, FetchOptions, Fetcher, PathFeedback, Progress};

@@ -16,9 +16,9 @@ pub use exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};
 
 use super::keys::KeyFiles;
 use super::thread::{Running, Shown, Work, connect};
-use crate::client::{Client, ClientError, Output, Received};
 use crate::config::GatewayTable;
 use ::http::Uri;
+use larder_client::{Client, ClientError, Output, Received};
 use larder_packet::{LpHeader, Name};
 use larder_units::ByteSize;
 use origin::{FromOrigin, Requests};

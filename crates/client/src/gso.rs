@@ -5,7 +5,7 @@ use crate::limits::UDP_MOST_BYTES;
 
 /// Returns how many of the datagrams of these lengths one call sends, and their bytes; `most` is
 /// the kernel's limit. At least one, if there is one.
-pub(crate) fn run(lengths: impl IntoIterator<Item = usize>, most: usize) -> (usize, usize) {
+pub fn run(lengths: impl IntoIterator<Item = usize>, most: usize) -> (usize, usize) {
     let mut lengths = lengths.into_iter();
     let Some(size) = lengths.next() else { return (0, 0) };
     let (mut count, mut bytes, mut last) = (1, size, size);

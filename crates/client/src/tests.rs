@@ -1,5 +1,7 @@
 //! The client against a forwarder of a few lines, over real sockets on this machine.
 
+#![allow(clippy::disallowed_methods, reason = "a test owns the other end's thread")]
+
 use super::*;
 use larder_packet::{ControlResponse, DataBuilder, DigestSigner, DigestVerifier, InterestBuilder};
 use std::io::{Read, Write};

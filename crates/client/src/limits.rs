@@ -39,3 +39,6 @@ pub const READS_BEHIND_TIME: usize = 4096;
 
 /// Bytes of receive buffer requested for UDP; the kernel may give less.
 pub const UDP_BUFFER_BYTES: usize = 4 << 20;
+
+/// The largest payload of a UDP datagram over IPv4.
+pub const UDP_MOST_BYTES: usize = 65_507;

@@ -168,7 +168,7 @@ pub(super) fn is_ours(path: &Path) -> bool {
 
 /// Returns true if no other user could have put a socket there: under /tmp, where anyone could, its
 /// directory must belong to this user.
-pub(crate) fn is_safe(path: &Path) -> bool {
+pub fn is_safe(path: &Path) -> bool {
     let owner = || path.parent().and_then(|directory| fs::symlink_metadata(directory).ok()).map(|found| found.uid());
     !path.starts_with("/tmp") || owner() == Some(rustix::process::geteuid().as_raw())
 }

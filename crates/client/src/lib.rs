@@ -14,29 +14,29 @@
 //!
 //! Missing: reconnection, and a new registration after the node has restarted.
 
-mod limits;
+#![forbid(unsafe_code)]
+
+mod entropy;
+pub mod gso;
+pub mod limits;
 mod management;
 mod socket;
 #[cfg(test)]
 mod tests;
 pub mod transport;
 
-use crate::entropy;
-use crate::gso;
-use crate::system_message::system_message;
 use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_packet::{
     ControlParameters, Data, Fragmenter, Interest, LpHeader, LpPacket, NackReason, Name, PitToken, Reassembled,
     Reassembler, Reliability, encode_lp, tlv,
 };
-use larder_units::{Stream, Streams, Time};
+use larder_units::{Stream, Streams, Time, system_message};
 use socket::Socket;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
-pub(crate) use transport::is_safe;
-pub use transport::{Transport, default_socket_paths};
+pub use transport::{Transport, default_socket_paths, is_safe};
 
 /// A connection to a forwarder.
 pub struct Client {

@@ -1,0 +1,15 @@
+//! The only place where the client reads entropy: nonces, sequence numbers and seeds.
+
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// Returns uniform words of the operating system's entropy.
+pub fn words<const N: usize>() -> [u64; N] {
+    let random = SystemRandom::new();
+    std::array::from_fn(|_| {
+        let mut bytes = [0; 8];
+        // Fails only if the kernel has no source of entropy.
+        #[allow(clippy::expect_used, reason = "see above")]
+        random.fill(&mut bytes).expect("the operating system gives no entropy");
+        u64::from_le_bytes(bytes)
+    })
+}
