@@ -63,16 +63,16 @@ impl Claim {
         let bands = std::iter::once(self.band).chain(self.quick.as_ref().map(|quick| quick.band));
         for [low, high] in bands {
             if low.partial_cmp(&high).is_none_or(Ordering::is_gt) {
-                return Some(format!("nothing lies in the band [{low}, {high}]"));
+                return Some(format!("no value lies in the band [{low}, {high}]"));
             }
             if low.is_infinite() && high.is_infinite() {
-                return Some(format!("everything lies in the band [{low}, {high}]"));
+                return Some(format!("every value lies in the band [{low}, {high}]"));
             }
         }
         match (self.published, self.expected, &self.source) {
             (None, None, _) => Some("it has neither `published` nor `expected`".to_owned()),
-            (_, Some(_), None) => Some("who expects it is not said: `source` is missing".to_owned()),
-            (_, None, Some(_)) => Some("`source` stands there without `expected`".to_owned()),
+            (_, Some(_), None) => Some("`expected` needs a `source`".to_owned()),
+            (_, None, Some(_)) => Some("`source` needs `expected`".to_owned()),
             _ => None,
         }
     }

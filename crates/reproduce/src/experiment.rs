@@ -1,19 +1,25 @@
-//! Experiments as their files state them: conditions at two scales, the axes of the figures, the
-//! claims.
+//! The file of an experiment: conditions at two scales, the axes of the figures, the claims.
 
 use crate::{Claim, Error, Scale};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
 
-/// One experiment of a paper. `Sweep` is what its module varies: its fields are the keys of the
-/// tables `[full]` and `[quick]`.
+/// Expands to the name and the text of a file under `experiments/`, for [`Experiment::parse`].
+macro_rules! experiment_file {
+    ($name:literal) => {
+        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $name)))
+    };
+}
+
+/// One experiment of a paper. `Sweep` has the conditions that its module reads. Its fields are the
+/// keys of the tables `[full]` and `[quick]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment<Sweep> {
-    /// What it is, with the section or the figure of the paper.
+    /// Its title, with the section or the figure of the paper.
     pub title: String,
-    /// What it shows, and which readings of the paper it takes.
+    /// What it shows, and which interpretations of the paper it uses.
     pub shows: String,
     /// The published conditions.
     pub full: Sweep,
@@ -31,7 +37,7 @@ pub struct Experiment<Sweep> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureText {
-    /// Names it within its experiment.
+    /// Its name within its experiment.
     pub id: String,
     /// What it shows.
     pub title: String,
@@ -48,12 +54,11 @@ pub struct FigureText {
 }
 
 impl<Sweep: DeserializeOwned> Experiment<Sweep> {
-    /// Reads the experiment that stands in the file `name`.
+    /// Parses the experiment of the file `name`.
     ///
     /// # Errors
-    /// [`Error`] with the file's name, the line, and what is wrong in it: a key that is not known,
-    /// a claim without a band or with one that claims nothing, an expectation without a source, an
-    /// id that comes twice.
+    /// [`Error`] with the file's name, the line and the fault: an unknown key, a claim without a
+    /// band or with one that excludes nothing, an expected value without a source, a repeated id.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let experiment: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
@@ -63,7 +68,7 @@ impl<Sweep: DeserializeOwned> Experiment<Sweep> {
         let figures = experiment.figures.iter().map(|figure| &figure.id);
         if let Some(twice) = experiment.claims.iter().map(|claim| &claim.id).chain(figures).find(|id| !ids.insert(*id))
         {
-            return Err(Error(format!("experiments/{name}: `{twice}` stands there twice")));
+            return Err(Error(format!("experiments/{name}: the id `{twice}` is used twice")));
         }
         let mut faults = experiment.claims.iter().filter_map(|claim| Some((claim, claim.fault()?)));
         if let Some((claim, fault)) = faults.next() {
@@ -72,7 +77,7 @@ impl<Sweep: DeserializeOwned> Experiment<Sweep> {
         Ok(experiment)
     }
 
-    /// The conditions at this scale.
+    /// Returns the conditions at this scale.
     pub fn sweep(&self, scale: Scale) -> &Sweep {
         match scale {
             Scale::Full => &self.full,

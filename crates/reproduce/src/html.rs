@@ -55,7 +55,7 @@ fn page(report: &Report) -> String {
     page
 }
 
-/// Writing into a string cannot fail, so nobody looks at the result.
+/// Writing into a string cannot fail, so the result is ignored.
 fn write_section(page: &mut String, section: &Section) {
     let _ = writeln!(page, "<h2>{}</h2>\n<p>{}</p>", escaped(&section.title), escaped(&section.shows));
     if !section.conditions.is_empty() {

@@ -5,9 +5,10 @@
 //! `experiments/PAPER/` of this crate, embedded here. It has its conditions at two scales, the axes
 //! of its figures and its **claims**: the published value, or the expected value and its source,
 //! the band in which the measured value must lie, and the reason for the width of the band. A band
-//! that was changed after a run says so. The paper's module measures; the frame judges. A claim
-//! that was not measured is an error, never a pass. Progress bars, files and the exit status belong
-//! to the command line (`larder reproduce`).
+//! that was changed after a run says so. The paper's module turns the conditions into the cells of a
+//! grid and knows how to measure one. The frame runs the cells on all cores, stores their rows, and
+//! judges the claims. A claim that was not measured is an error, never a pass. Progress bars, files
+//! and the exit status belong to the command line (`larder reproduce`).
 //!
 //! The crate is a host: it owns threads and the wall clock. Measurements without a clock do not
 //! depend on the machine: the same seed gives the same figures.
@@ -26,26 +27,30 @@
 //! ```
 #![deny(unsafe_code)]
 
+#[macro_use]
+mod experiment;
+
 mod adaptsize;
+mod cell;
 mod chunk_size;
 mod claim;
 mod clock;
-mod experiment;
 mod filter;
 mod html;
-mod interval;
 mod ndn_vs_http;
 mod programs;
 mod report;
 mod rows;
 mod section;
 mod site;
+mod statistics;
 mod work;
 
 pub use claim::{Claim, Judged, Quick, Stated};
 pub use experiment::{Experiment, FigureText};
 pub use report::Report;
 pub use rows::Rows;
+use section::numbered;
 pub use section::{Section, Table};
 pub use work::{Unwatched, Watch, on_all_cores, thread_time};
 
@@ -167,7 +172,7 @@ impl Paper {
     pub fn named(name: &str) -> Result<&'static Paper, Error> {
         PAPERS.iter().find(|paper| paper.name == name).ok_or_else(|| {
             let known: Vec<String> = PAPERS.iter().map(|paper| format!("`{}`", paper.name)).collect();
-            Error(format!("no reproduction of a paper `{name}`; there is {}", known.join(", ")))
+            Error(format!("unknown paper `{name}`; the papers are {}", known.join(", ")))
         })
     }
 
@@ -182,11 +187,15 @@ impl Paper {
         if known.is_empty() {
             let with: Vec<&str> =
                 PAPERS.iter().filter(|paper| !paper.testbed.is_empty()).map(|paper| paper.name).collect();
-            return Err(Error(format!("`{}` has nothing to run with --testbed; {} has", self.name, with.join(", "))));
+            return Err(Error(format!("`{}` has no experiments with --testbed; {} has", self.name, with.join(", "))));
         }
         let unknown = only.iter().find(|name| !known.contains(&name.as_str()));
         unknown.map_or(Ok(()), |unknown| {
-            Err(Error(format!("`{}` has no experiment `{unknown}`; there is {}", self.name, known.join(", "))))
+            Err(Error(format!(
+                "`{}` has no experiment `{unknown}`; its experiments are {}",
+                self.name,
+                known.join(", ")
+            )))
         })
     }
 }
@@ -234,6 +243,11 @@ pub struct Error(pub(crate) String);
 impl Error {
     fn interrupted() -> Error {
         Error("interrupted".into())
+    }
+
+    /// Returns an error with the text of its cause.
+    pub(crate) fn from_cause(cause: impl fmt::Display) -> Error {
+        Error(cause.to_string())
     }
 }
 

@@ -5,7 +5,8 @@ use std::fs;
 
 /// Returns the path of the running program.
 pub(crate) fn this_binary() -> Result<String, Error> {
-    let path = std::env::current_exe().map_err(|error| Error(format!("where `larder` is cannot be told: {error}")))?;
+    let path = std::env::current_exe()
+        .map_err(|error| Error(format!("the path of the running program is unknown: {error}")))?;
     Ok(path.display().to_string())
 }
 
@@ -68,8 +69,8 @@ mod tests {
         assert!(sleeping && of_child > 0.01, "{all} s, {of_child} s of them the child's");
         assert!(
             ended_before > 0.01 && all >= of_child + ended_before,
-            "{all} s, {ended_before} s of them of who has ended"
+            "{all} s, {ended_before} s of them of ended children"
         );
-        assert_eq!(cpu_seconds(u32::MAX).to_bits(), 0.0_f64.to_bits(), "nobody");
+        assert_eq!(cpu_seconds(u32::MAX).to_bits(), 0.0_f64.to_bits(), "no such process");
     }
 }

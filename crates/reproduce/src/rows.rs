@@ -1,11 +1,11 @@
-//! Rows of an experiment that are finished, so that an hour's work is neither lost by a late
-//! failure nor done twice.
+//! The finished rows of an experiment, so that a late failure does not lose an hour's work, and no
+//! work is done twice.
 //!
-//! A row is kept under a key: the text of all that it depends on. One that two experiments share is
-//! computed once; with a file behind them (JSON lines, a row a line, written by one call when it is
-//! finished), the next run can go on where the last one ended. The program is part of the key, by
-//! its version and by its file's length and time: another build, which may have another policy,
-//! computes its rows itself.
+//! A row has a key: a text with everything that it depends on. Two experiments that share a row
+//! compute it once. With a file (JSON lines, one row per line, written by one call when the row is
+//! finished), the next run can continue where the last one ended. The key contains the program's
+//! version and its file's length and time, because another build may have another policy. Another
+//! build computes its own rows.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
-/// Bytes of such a file: some ten thousand of the longest rows. More is no file of ours.
+/// The most bytes of such a file, for about ten thousand of the longest rows. A longer file has
+/// another origin.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Finished rows.
@@ -26,7 +27,7 @@ const MAX_BYTES: u64 = 64 << 20;
 pub struct Rows {
     finished: Mutex<HashMap<String, Value>>,
     file: Option<(PathBuf, File)>,
-    /// Which program computes them: before each key.
+    /// Identifies the program. It precedes each key.
     program: String,
 }
 
@@ -37,12 +38,12 @@ struct Line {
 }
 
 impl Rows {
-    /// Rows that the file at `path` keeps too: with those that an earlier run left there if it is
-    /// to `resume`; else those are moved to `path.old`.
+    /// Opens rows that are also stored in the file at `path`. With `resume`, the rows of an earlier
+    /// run in this file count as finished. Otherwise they are moved to `path.old`.
     ///
     /// # Errors
-    /// [`Error`] where it cannot be opened, another run has it, or it holds anything else than such
-    /// rows; a torn last line is cut off.
+    /// [`Error`] if the file cannot be opened, if another run uses it, or if it contains anything
+    /// else than rows. An incomplete last line is removed.
     pub fn open(path: &Path, resume: bool) -> Result<Rows, Error> {
         let failed = |problem: String| Error(format!("{}: {problem}", path.display()));
         let said = |error: std::io::Error| failed(error.to_string());
@@ -61,7 +62,7 @@ impl Rows {
             (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(said)?;
         }
         if text.len() as u64 > MAX_BYTES {
-            return Err(failed(format!("more than {MAX_BYTES} bytes; begin anew, without --resume")));
+            return Err(failed(format!("more than {MAX_BYTES} bytes; start again without --resume")));
         }
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         file.set_len(whole as u64).map_err(said)?;
@@ -69,7 +70,7 @@ impl Rows {
         for (number, line) in
             text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
         {
-            let problem = |_| failed(format!("line {}: no finished row; begin anew, without --resume", number + 1));
+            let problem = |_| failed(format!("line {}: not a finished row; start again without --resume", number + 1));
             let Line { key, row } = serde_json::from_slice(line).map_err(problem)?;
             finished.insert(key, row);
         }
@@ -80,19 +81,19 @@ impl Rows {
         })
     }
 
-    /// The row of this key, if it is finished.
+    /// Returns the row of this key, if it is finished.
     pub(crate) fn get<Row: DeserializeOwned>(&self, key: &str) -> Option<Row> {
         let row = self.finished().get(&self.of_program(key))?.clone();
         serde_json::from_value(row).ok()
     }
 
-    /// It is finished.
+    /// Stores a finished row.
     pub(crate) fn add<Row: Serialize>(&self, key: &str, row: &Row) -> Result<(), Error> {
         let key = self.of_program(key);
-        let unkept = |problem: String| Error(format!("row {key}: {problem}"));
-        let row = serde_json::to_value(row).map_err(|error| unkept(error.to_string()))?;
+        let unstored = |problem: String| Error(format!("row {key}: {problem}"));
+        let row = serde_json::to_value(row).map_err(|error| unstored(error.to_string()))?;
         let line = Line { key: key.clone(), row };
-        let text = serde_json::to_string(&line).map_err(|error| unkept(error.to_string()))? + "\n";
+        let text = serde_json::to_string(&line).map_err(|error| unstored(error.to_string()))? + "\n";
         let mut finished = self.finished();
         if let Some((path, file)) = &self.file {
             let mut file = file;
@@ -102,7 +103,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The row of this key, or else what `compute` finds, which is finished then.
+    /// Returns the row of this key. If it is not finished, computes and stores it.
     pub(crate) fn get_or<Row: Serialize + DeserializeOwned>(
         &self,
         key: &str,
@@ -119,14 +120,14 @@ impl Rows {
         format!("{}, {key}", self.program)
     }
 
-    /// An insertion is one call: what a panic elsewhere left is whole.
+    /// An insertion is one call, so a panic elsewhere leaves the map complete.
     fn finished(&self) -> MutexGuard<'_, HashMap<String, Value>> {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// For figures of a row that may be no number (`deserialize_with`): JSON has no NaN, and null was
-/// written for it.
+/// Deserializes a number that may be NaN (`deserialize_with`). JSON has no NaN, and serialization
+/// writes null for it.
 pub(crate) fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Option::deserialize(deserializer).map(|number| number.unwrap_or(f64::NAN))
 }
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(rows.get::<(f64, String)>("a"), Some((third, "x".to_owned())));
         assert!(Rows::open(&path, true).unwrap_err().0.contains("another reproduction"));
         drop(rows);
-        // Killed while it wrote a third.
+        // The process was killed while it wrote a third row.
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.clone() + "{\"key\":\"c").unwrap();
         let rows = Rows::open(&path, true).unwrap();
@@ -166,12 +167,12 @@ mod tests {
         drop(rebuilt);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         drop(Rows::open(&path, false).unwrap());
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "nobody asked to resume");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "without --resume");
         assert_eq!(std::fs::read_to_string(directory.path().join("rows.jsonl.old")).unwrap(), text, "an hour's work");
     }
 
     #[test]
-    fn somebody_s_file_is_taken_for_rows() {
+    fn a_file_of_another_origin_is_taken_for_rows() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
         std::fs::write(&path, "1,2,3\n").unwrap();

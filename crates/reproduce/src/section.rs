@@ -37,6 +37,11 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+/// Returns points with these values over 0, 1, … on the horizontal axis.
+pub(crate) fn numbered(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
+    (0..).map(f64::from).zip(values).collect()
+}
+
 impl Section {
     /// Creates the section of an experiment, without results.
     pub fn new<Sweep>(experiment: &Experiment<Sweep>, scale: Scale) -> Section {
@@ -111,17 +116,17 @@ impl Section {
     pub fn judged(mut self) -> Result<Section, Error> {
         let fault = |what: String| Err(Error(format!("experiment \"{}\": {what}", self.title)));
         if let Some(id) = self.measured.keys().find(|id| !self.stated.iter().any(|claim| claim.id == **id)) {
-            return fault(format!("`{id}` was measured, but is no claim"));
+            return fault(format!("`{id}` was measured, but the file has no such claim"));
         }
         for claim in self.stated.iter().filter(|claim| claim.is_judged_at(self.scale)) {
             match self.measured.get(&claim.id) {
                 Some(value) if value.is_finite() => self.claims.push(claim.judge(self.scale, *value)),
-                Some(value) => return fault(format!("claim `{}` measured {value}, which is no figure", claim.id)),
+                Some(value) => return fault(format!("claim `{}` measured {value}, which is not a number", claim.id)),
                 None => return fault(format!("claim `{}` was not measured", claim.id)),
             }
         }
         if let Some(id) = self.drawn.iter().find(|id| !self.axes.iter().any(|axes| axes.id == **id)) {
-            return fault(format!("`{id}` was drawn, but has no axes"));
+            return fault(format!("`{id}` was drawn, but the file has no such figure"));
         }
         if let Some(axes) = self.axes.iter().find(|axes| !self.drawn.contains(&axes.id)) {
             return fault(format!("figure `{}` was not drawn", axes.id));

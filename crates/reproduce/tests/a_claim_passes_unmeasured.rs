@@ -80,13 +80,13 @@ fn what_was_not_measured_holds() {
 fn mistakes_in_a_file_are_not_found() {
     for (from, to, words) in [
         ("objects = 10", "object = 10", "line 5: unknown field `object`"),
-        ("band = [0.9, 1.1]", "band = [1.1, 0.9]", "`a`: nothing lies in the band [1.1, 0.9]"),
-        ("band = [0.5, 0.6]", "band = [nan, 0.6]", "`a`: nothing"),
-        ("band = [2, 2]", "band = [-inf, inf]", "`b`: everything lies"),
+        ("band = [0.9, 1.1]", "band = [1.1, 0.9]", "`a`: no value lies in the band [1.1, 0.9]"),
+        ("band = [0.5, 0.6]", "band = [nan, 0.6]", "`a`: no value"),
+        ("band = [2, 2]", "band = [-inf, inf]", "`b`: every value lies"),
         ("published = 2\n", "", "`b`: it has neither"),
-        ("published = 2\n", "expected = 2\n", "`source` is missing"),
-        ("published = 2\n", "published = 2\nsource = \"x\"\n", "without `expected`"),
-        ("id = \"b\"", "id = \"a\"", "`a` stands there twice"),
+        ("published = 2\n", "expected = 2\n", "`expected` needs a `source`"),
+        ("published = 2\n", "published = 2\nsource = \"x\"\n", "`source` needs `expected`"),
+        ("id = \"b\"", "id = \"a\"", "the id `a` is used twice"),
         ("reason = \"A count\"\n", "", "missing field `reason`"),
     ] {
         let error = experiment(&FILE.replace(from, to)).unwrap_err();

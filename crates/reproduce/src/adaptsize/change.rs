@@ -1,52 +1,52 @@
-//! Figures 15 (in two readings of its crowd) and 16: tuners where the traffic changes.
+//! Figures 15 and 16: tuners when the traffic changes. Figure 15 runs with two interpretations of
+//! its flash crowd.
 
 use super::replays::{Catalogue, ReplayResult, Run, Traffic, weight};
-use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
+use crate::cell::measure;
+use crate::statistics::percentile;
+use crate::{Error, Experiment, Request, Section, Watch, numbered, on_all_cores};
 use larder_figure::Series;
-use larder_replay::{Access, CrowdShape, FlashCrowd, TrafficMix};
-use larder_units::Streams;
+use larder_replay::{Access, CrowdShape};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-const FLASH: (&str, &str) =
-    ("adaptsize/flash-crowd.toml", include_str!("../../experiments/adaptsize/flash-crowd.toml"));
-const CHUNKS: (&str, &str) =
-    ("adaptsize/flash-chunks.toml", include_str!("../../experiments/adaptsize/flash-chunks.toml"));
-const MIX: (&str, &str) = ("adaptsize/traffic-mix.toml", include_str!("../../experiments/adaptsize/traffic-mix.toml"));
+const FLASH: (&str, &str) = experiment_file!("adaptsize/flash-crowd.toml");
+const CHUNKS: (&str, &str) = experiment_file!("adaptsize/flash-chunks.toml");
+const MIX: (&str, &str) = experiment_file!("adaptsize/traffic-mix.toml");
 
-/// Conditions; `How` the traffic changes.
+/// Conditions, with the `Change` of the traffic.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sweep<How> {
-    /// Of the web; `requests` of all the traffic.
+struct Sweep<Change> {
+    /// The catalogue of the web objects. Its `requests` are those of all the traffic.
     catalogue: Catalogue,
-    /// Bytes.
+    /// The capacity, bytes.
     capacity: u64,
-    /// Requests until the traffic changes.
+    /// The number of requests until the traffic changes.
     calm: u64,
-    change: How,
-    /// Randomised repetitions.
+    change: Change,
+    /// The number of randomised repetitions.
     seeds: u64,
     lookahead_interval: u64,
     lookahead_window: u64,
 }
 
-/// A crowd comes.
+/// A flash crowd starts.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Comes {
-    /// How many objects, at least and at most.
+struct Crowd {
+    /// The least and the greatest number of objects.
     crowd: [u64; 2],
-    /// Bytes of each, if it is a new video's chunk.
+    /// The bytes of each object, if the objects are chunks of a new video.
     chunk_bytes: Option<u64>,
 }
 
-/// The kind of traffic changes, every so many requests as it was calm.
+/// The kind of traffic changes after every `calm` requests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Changes {}
+struct KindChange {}
 
-/// In the order of the runs of one seed.
+/// The tuners, in the order of the runs of one seed.
 const TUNERS: [&str; 4] = ["LookAhead", "AdaptSize", "HillClimb", "Static"];
 
 pub(super) fn flash_crowd(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -58,31 +58,26 @@ pub(super) fn flash_chunks(request: &Request<'_>, watch: &dyn Watch) -> Result<S
 }
 
 fn crowd((name, text): (&str, &str), request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let experiment = Experiment::<Sweep<Comes>>::parse(name, text)?;
-    // What counts begins with the crowd.
+    let experiment = Experiment::<Sweep<Crowd>>::parse(name, text)?;
+    // Counting starts with the crowd.
     tuners(&experiment, request, watch, |sweep, seed| {
-        let Comes { crowd, chunk_bytes } = sweep.change;
+        let Crowd { crowd, chunk_bytes } = sweep.change;
         let crowd = CrowdShape { objects: crowd, chunk_bytes };
-        let crowd = FlashCrowd::of(crowd, sweep.catalogue.cdn(seed)?, &Streams::new(seed)).after(sweep.calm);
-        Ok(crowd.requests().take(sweep.catalogue.requests).collect())
+        sweep.catalogue.flash_crowd(crowd, sweep.calm, seed)
     })
 }
 
 pub(super) fn traffic_mix(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let experiment = Experiment::<Sweep<Changes>>::parse(MIX.0, MIX.1)?;
-    // What counts begins with the first change.
-    tuners(&experiment, request, watch, |sweep, seed| {
-        let Catalogue { objects, requests, exponent } = sweep.catalogue;
-        let mix = TrafficMix::new(objects, exponent, sweep.calm, &Streams::new(seed));
-        Ok(mix.map_err(|error| Error(error.to_string()))?.requests().take(requests).collect())
-    })
+    let experiment = Experiment::<Sweep<KindChange>>::parse(MIX.0, MIX.1)?;
+    // Counting starts with the first change.
+    tuners(&experiment, request, watch, |sweep, seed| sweep.catalogue.traffic_mix(sweep.calm, seed))
 }
 
-fn tuners<How: DeserializeOwned + Sync>(
-    experiment: &Experiment<Sweep<How>>,
+fn tuners<Change: DeserializeOwned + Sync>(
+    experiment: &Experiment<Sweep<Change>>,
     request: &Request<'_>,
     watch: &dyn Watch,
-    generate: impl Fn(&Sweep<How>, u64) -> Result<Vec<Access>, Error> + Sync,
+    generate: impl Fn(&Sweep<Change>, u64) -> Result<Vec<Access>, Error> + Sync,
 ) -> Result<Section, Error> {
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(experiment, request.scale);
@@ -92,7 +87,7 @@ fn tuners<How: DeserializeOwned + Sync>(
     );
     section.condition("cache", format!("{} bytes", sweep.capacity));
     let (interval, window) = (sweep.lookahead_interval, sweep.lookahead_window);
-    // As in the paper: Static is Threshold, tuned on the traffic before the change, the others are
+    // As in the paper: Static is Threshold, tuned on the traffic before the change; the others are
     // Chance.
     let specs = [
         format!("lookahead(chance,interval={interval},window={window})+lru"),
@@ -104,12 +99,12 @@ fn tuners<How: DeserializeOwned + Sync>(
     let seeds: Vec<u64> = (request.seed..request.seed + sweep.seeds).collect();
     let requests = sweep.seeds * sweep.catalogue.requests as u64;
     watch.begin(&experiment.title, requests * specs.iter().map(|spec| weight(spec)).sum::<u64>());
-    // One scenario is up to 3 GB, with what LookAhead foresees: as many are held as there are
-    // cores.
+    // One scenario occupies up to 3 GB, with the future requests for LookAhead. There is one
+    // scenario in memory per core.
     let found = on_all_cores(seeds.clone(), |seed| {
         let traffic = &Traffic::new("changing", generate(sweep, seed)?);
         let found =
-            specs.iter().map(|spec| Run { traffic, spec: spec.clone(), capacity, warm_up }.found(request, watch));
+            specs.iter().map(|spec| measure(&Run { traffic, spec: spec.clone(), capacity, warm_up }, request, watch));
         found.collect::<Result<Vec<ReplayResult>, Error>>()
     });
     let found = found.into_iter().collect::<Result<Vec<_>, Error>>()?;
@@ -137,11 +132,11 @@ fn tuners<How: DeserializeOwned + Sync>(
     section.judged()
 }
 
-/// Figures 15b and 16b: from the 25th to the 75th percentile of the repetitions, whiskers from the
+/// Adds figures 15b and 16b: the 25th and 75th percentile of the repetitions, and whiskers from the
 /// 5th to the 95th.
 fn boxes(section: &mut Section, ratios: &[Vec<f64>; 4]) {
     let of = |percent| ratios.iter().map(|ratios| percentile(ratios, percent)).collect::<Vec<f64>>();
-    let points = |percent| (0..).map(f64::from).zip(of(percent)).collect();
+    let points = |percent| numbered(of(percent));
     let median = Series::points("median, and 5 to 95 % of the repetitions", points(50));
     let series = vec![
         median.with_interval(of(5).into_iter().zip(of(95)).collect()),
@@ -156,31 +151,9 @@ fn boxes(section: &mut Section, ratios: &[Vec<f64>; 4]) {
     section.table("The same, percentiles of the repetitions", ["percentile"].into_iter().chain(TUNERS), rows.into());
 }
 
-/// By nearest rank: the fifth percentile of up to 20 repetitions is the least.
-fn percentile(values: &[f64], percent: usize) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let rank = (values.len() * percent).div_ceil(100).max(1);
-    values.get(rank - 1).copied().unwrap_or(f64::NAN)
-}
-
-/// The claim about this tuner: ids are unique in the paper, so the two experiments prefix theirs.
-fn id_of<How>(experiment: &Experiment<Sweep<How>>, tuner: &str) -> String {
+/// Returns the id of the claim about this tuner. Ids are unique within the paper, so the two
+/// experiments use different prefixes.
+fn id_of<Change>(experiment: &Experiment<Sweep<Change>>, tuner: &str) -> String {
     let claim = experiment.claims.iter().find(|claim| claim.id.ends_with(tuner));
     claim.map_or_else(|| tuner.to_owned(), |claim| claim.id.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_is_of_another_rank() {
-        let shares = |count: usize| (1..=count).rev().map(|share| share as f64).collect::<Vec<f64>>();
-        let of = |percent| [1, 2, 20, 21, 50].map(|count| percentile(&shares(count), percent));
-        assert_eq!(of(5), [1.0, 1.0, 1.0, 2.0, 3.0]);
-        assert_eq!(of(50), [1.0, 1.0, 10.0, 11.0, 25.0]);
-        assert_eq!(of(95), [1.0, 2.0, 19.0, 20.0, 48.0]);
-        assert!(percentile(&[], 5).is_nan());
-    }
 }

@@ -1,18 +1,19 @@
-//! Section 5.1.5 as far as a replay shows it: bytes of the statistics, and processor time a request
-//! beside LRU's.
+//! Section 5.1.5, as far as a replay shows it: bytes of the statistics, and processor time per
+//! request compared with LRU.
 
-use super::replays::{Catalogue, Run, replay_all, work};
+use super::replays::{Catalogue, Run};
+use crate::cell::{measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-const FILE: (&str, &str) = ("adaptsize/cost.toml", include_str!("../../experiments/adaptsize/cost.toml"));
+const FILE: (&str, &str) = experiment_file!("adaptsize/cost.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sweep {
     us: Catalogue,
-    /// Bytes.
+    /// The deployed capacity, bytes.
     capacity: u64,
 }
 
@@ -25,14 +26,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut section = Section::new(&experiment, request.scale);
     section.condition("us", format!("{} requests, {} objects", us.requests, us.objects));
     let traffic = us.traffic("us", request.seed + 1)?;
-    // Room for everything: all hits; and almost none: all misses.
+    // With room for everything, all requests hit; with almost no room, all miss.
     let capacities = [("all hits", u64::MAX / 2), ("as deployed", capacity), ("almost no hits", 1 << 10)];
     let mut runs = Vec::new();
     for (_, capacity) in capacities {
         runs.extend(SPECS.map(|spec| Run { traffic: &traffic, spec: spec.to_owned(), capacity, warm_up: 0 }));
     }
-    watch.begin("cost", work(&runs));
-    let found = replay_all(runs, request, watch)?;
+    watch.begin("cost", units(&runs));
+    let found = measure_all(runs, request, watch)?;
     let rows = found.iter().zip(capacities.iter().flat_map(|(name, _)| [name; SPECS.len()])).map(|(found, name)| {
         vec![
             (*name).to_owned(),

@@ -1,13 +1,15 @@
-//! `adaptsize`: size-aware admission against production caches, research policies and other tuners,
-//! by the replayer.
+//! `adaptsize`: size-aware admission compared with production caches, research policies and other
+//! tuners, in the replayer and with real servers.
 //!
-//! The paper's traces are not public. Traffic is generated with their published properties
-//! (`larder_replay::Cdn`), which are marginals, not a trace, so a gain may differ: its band is half
-//! to twice the published gain, or the range where one is published for two traces that are not
-//! told apart and is wide; a share of LookAhead's may fall short by 5 points (10 where traffic
-//! changes). What a replay cannot show, throughput of a server under concurrent clients (figure
-//! 13), stands as cost a request, and is measured on the testbed: real servers, a client and an
-//! origin, as the paper has them. The real traces that are public stand beside it all.
+//! The paper's traces are not public. The experiments generate traffic with the published
+//! properties (`larder_replay::Cdn`). These are marginals, not a trace, so a gain may differ from
+//! the published one. The band of a gain is half to twice the published value. If the paper gives
+//! one wide range for two traces without distinguishing them, the band is that range. A share of
+//! LookAhead's hit ratio may be 5 points lower (10 points when the traffic changes).
+//!
+//! A replay cannot show the throughput of a server under concurrent clients (figure 13). It shows
+//! the cost per request instead. The testbed measures the throughput with real servers, a client
+//! and an origin, as in the paper. The public real traces run in addition to the generated traffic.
 
 mod change;
 mod cost;

@@ -1,28 +1,29 @@
-//! Figures 1, 10, 11 and 12: against the production caches and LookAhead, over c's timeline and the
-//! cache's size.
+//! Figures 1, 10, 11 and 12: comparison with the production caches and LookAhead, c over time, and
+//! the cache's size.
 
-use super::replays::{Catalogue, ReplayResult, Run, best, replay_all, work};
-use crate::{Error, Experiment, Request, Section, Watch};
+use super::replays::{Catalogue, ReplayResult, Run, best};
+use crate::cell::{measure_all, units};
+use crate::{Error, Experiment, Request, Section, Watch, numbered};
 use larder_figure::Series;
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-const FILE: (&str, &str) = ("adaptsize/production.toml", include_str!("../../experiments/adaptsize/production.toml"));
+const FILE: (&str, &str) = experiment_file!("adaptsize/production.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sweep {
     hk: Catalogue,
     us: Catalogue,
-    /// Small, typical, large: bytes.
+    /// The small, the typical and the large capacity, bytes.
     capacities: [u64; 3],
-    /// How often nginx may have seen what it admits.
+    /// The values of `n` that are tried: nginx admits an object at its `n`th request.
     nginx: Vec<u64>,
     lookahead_interval: u64,
     lookahead_window: u64,
 }
 
-/// At the typical size.
+/// The systems compared at the typical size.
 const POLICIES: [&str; 6] =
     ["Varnish", "Nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)", "LookAhead(Threshold)", "LookAhead(Chance)"];
 
@@ -48,8 +49,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             );
             runs.extend(sweep.nginx.iter().map(|n| run(capacity, format!("after(n={n})+lru"))));
         }
-        watch.begin(&format!("production caches, {name}"), work(&runs));
-        let found = replay_all(runs, request, watch)?;
+        watch.begin(&format!("production caches, {name}"), units(&runs));
+        let found = measure_all(runs, request, watch)?;
         let (ahead, by_size) = found.split_at(2);
         let sizes: Vec<&[ReplayResult]> = by_size.chunks(3 + sweep.nginx.len()).collect();
         typical(&mut section, name, ahead, sizes[1])?;
@@ -61,7 +62,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// Figures 1 and 10. `found` is by [`over_size`]'s order.
+/// Adds figures 1 and 10. `found` has the order that [`over_size`] expects.
 fn typical(section: &mut Section, name: &str, ahead: &[ReplayResult], found: &[ReplayResult]) -> Result<(), Error> {
     let [threshold, chance, lru] = [&found[0], &found[1], &found[2]].map(|found| found.hit_ratio);
     let nginx = best(&found[3..])?;
@@ -70,8 +71,11 @@ fn typical(section: &mut Section, name: &str, ahead: &[ReplayResult], found: &[R
     section.measured(format!("{name}-lookahead-threshold"), threshold / ahead[0].hit_ratio);
     section.measured(format!("{name}-lookahead-chance"), chance / ahead[1].hit_ratio);
     let ratios = [lru, nginx.hit_ratio, threshold, chance, ahead[0].hit_ratio, ahead[1].hit_ratio];
-    let points = (0..).map(f64::from).zip(ratios).collect();
-    section.named_figure(&format!("{name}-typical"), POLICIES, vec![Series::bars("object hit ratio", points)]);
+    section.named_figure(
+        &format!("{name}-typical"),
+        POLICIES,
+        vec![Series::bars("object hit ratio", numbered(ratios))],
+    );
     let specs = ["lru", &nginx.spec, &found[0].spec, &found[1].spec, &ahead[0].spec, &ahead[1].spec];
     let rows = POLICIES
         .iter()
@@ -86,7 +90,8 @@ fn typical(section: &mut Section, name: &str, ahead: &[ReplayResult], found: &[R
     Ok(())
 }
 
-/// Figure 12.
+/// Adds figure 12. Each of `sizes` has AdaptSize(Threshold), AdaptSize(Chance), LRU, then each
+/// setting of nginx.
 fn over_size(section: &mut Section, name: &str, capacities: [u64; 3], sizes: &[&[ReplayResult]]) -> Result<(), Error> {
     let mut series: Vec<Series> = ["Varnish", "Nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"]
         .map(|name| Series::line(name, Vec::new()))
@@ -114,7 +119,7 @@ fn over_size(section: &mut Section, name: &str, capacities: [u64; 3], sizes: &[&
     Ok(())
 }
 
-/// Figure 11.
+/// Adds figure 11.
 fn c_over_time(section: &mut Section, found: &[ReplayResult]) {
     let c =
         |found: &ReplayResult| found.timeline.iter().filter_map(|(at, _, c)| Some((*at, (*c)?))).collect::<Vec<_>>();

@@ -1,24 +1,26 @@
-//! Public traces beside the generated ones: NASA's day always, and what the directory of `--traces`
-//! holds.
+//! Public traces, in addition to the generated ones: a day of NASA's web server, and the files of
+//! the directory given with `--traces`.
 
-use super::replays::{Run, Traffic, replay_all, work};
+use super::replays::{Run, Traffic};
+use crate::cell::{measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_replay::{Access, Survey, Trace};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-const FILE: (&str, &str) = ("adaptsize/public.toml", include_str!("../../experiments/adaptsize/public.toml"));
+const FILE: (&str, &str) = experiment_file!("adaptsize/public.toml");
 
 /// A day of NASA's web server, from the Internet Traffic Archive.
-const NASA: &[u8] = include_bytes!("../../../replay/tests/data/nasa_19950801.tsv.zst");
+const NASA: &[u8] = include_bytes!("../../data/nasa_19950801.tsv.zst");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sweep {
-    /// Of the bytes of all objects.
+    /// The capacity as a share of the bytes of all objects.
     capacity: f64,
-    /// Requests of each trace, at most: it is held in memory, since every policy and core reads it.
+    /// The most requests of each trace. A trace is held in memory, because every policy and every
+    /// core reads it.
     requests: usize,
     specs: Vec<String>,
 }
@@ -32,7 +34,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut rows = Vec::new();
     let mut unread = Vec::new();
     let traces = std::iter::once(nasa()).chain(beside.iter().map(|path| open(path, sweep.requests)));
-    // One at a time: the next is read when the last has left the memory.
+    // The iterator reads one trace at a time, after the previous one is freed.
     for traffic in traces {
         let traffic = match traffic {
             Ok(traffic) => traffic,
@@ -49,8 +51,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         section.condition(&traffic.name, format!("{} requests, cache of {capacity} bytes", survey.requests()));
         let run = |spec: &String| Run { traffic: &traffic, spec: spec.clone(), capacity, warm_up: 0 };
         let runs: Vec<Run<'_>> = sweep.specs.iter().map(run).collect();
-        watch.begin(&traffic.name, work(&runs));
-        let found = replay_all(runs, request, watch)?;
+        watch.begin(&traffic.name, units(&runs));
+        let found = measure_all(runs, request, watch)?;
         if rows.is_empty() {
             section.measured("nasa-lru", found[0].hit_ratio);
             section.measured("nasa-adaptsize", found[1].hit_ratio);
@@ -65,7 +67,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// The files of a directory, in the order of their names.
+/// Returns the files of a directory in the order of their names.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let unread = |error: std::io::Error| Error(format!("{}: {error}", directory.display()));
     let entries = std::fs::read_dir(directory).map_err(unread)?.collect::<Result<Vec<_>, _>>().map_err(unread)?;
@@ -76,20 +78,20 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 
 fn open(path: &Path, requests: usize) -> Result<Traffic, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let trace = Trace::open(path, None).map_err(|error| Error(error.to_string()))?;
+    let trace = Trace::open(path, None).map_err(Error::from_cause)?;
     load(&name, trace, requests)
 }
 
 fn load(name: &str, trace: Trace, requests: usize) -> Result<Traffic, Error> {
     let accesses: Result<Vec<Access>, _> = trace.take(requests).collect();
-    Ok(Traffic::new(name, accesses.map_err(|error| Error(error.to_string()))?))
+    Ok(Traffic::new(name, accesses.map_err(Error::from_cause)?))
 }
 
-/// NASA's day. A log does not tell the size of what was not modified (304): the largest that was
-/// ever sent stands in, for which the reader looks ahead in a file, but cannot in bytes that it
-/// reads once.
+/// Reads NASA's day. A log does not contain the size of a response that was not modified (304). The
+/// largest size that the log has for the object replaces it. The trace reader does so by reading
+/// ahead in a file, but it cannot do so here, because it reads these bytes only once.
 fn nasa() -> Result<Traffic, Error> {
-    let trace = Trace::read(NASA, "nasa_19950801.tsv.zst", None).map_err(|error| Error(error.to_string()))?;
+    let trace = Trace::read(NASA, "nasa_19950801.tsv.zst", None).map_err(Error::from_cause)?;
     let mut traffic = load("NASA, a day", trace, usize::MAX)?;
     let mut sizes: HashMap<u64, u64> = HashMap::new();
     for access in &traffic.accesses {
@@ -144,8 +146,8 @@ mod tests {
         let rows = Rows::default();
         let request = Request::quick(&super::super::PAPER, &rows);
         let run = Run { traffic: &traffic, spec: "lru".to_owned(), capacity: 10_935_931, warm_up: 0 };
-        let found = replay_all(vec![run], &request, &Unwatched).unwrap();
-        // As `larder replay` counts.
+        let found = measure_all(vec![run], &request, &Unwatched).unwrap();
+        // The same number as `larder replay` reports.
         assert_eq!((found[0].hit_ratio * 30_393.0).round(), 24_448.0);
     }
 }

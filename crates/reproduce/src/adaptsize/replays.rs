@@ -1,21 +1,22 @@
-//! Replays of traffic that is held in memory, with the timeline of the hit ratio and of c.
+//! Replays of traffic that is held in memory, with the hit ratio and c over time.
 
-use crate::{Error, Request, Watch, on_all_cores, thread_time};
-use larder_policy::{Future, FutureBuilder, Spec, SpecError};
-use larder_replay::{Access, Cdn, Replay};
+use crate::cell::Cell;
+use crate::{Error, Watch, thread_time};
+use larder_policy::{Future, FutureBuilder, Spec};
+use larder_replay::{Access, Cdn, CrowdShape, FlashCrowd, Replay, TrafficMix};
 use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Requests, named.
+/// A named sequence of requests.
 pub(super) struct Traffic {
     pub name: String,
     pub accesses: Vec<Access>,
-    /// Whether free room is filled without asking the policy, as the node's caches do; the paper
-    /// asks for every object.
+    /// Whether free room is filled without asking the policy, as the node's caches do. The paper
+    /// asks the policy for every object.
     fills: bool,
-    /// Of all the requests: tells this traffic from others.
+    /// A hash of all requests, which identifies this traffic.
     digest: u64,
     future: OnceLock<Arc<Future>>,
 }
@@ -26,17 +27,29 @@ pub(super) struct Traffic {
 pub(super) struct Catalogue {
     pub objects: usize,
     pub requests: usize,
-    /// Zipf's.
+    /// The exponent of the Zipf distribution.
     pub exponent: f64,
 }
 
 impl Catalogue {
     pub fn cdn(&self, seed: u64) -> Result<Cdn, Error> {
-        Cdn::new(self.objects, self.exponent, &Streams::new(seed)).map_err(|error| Error(error.to_string()))
+        Cdn::new(self.objects, self.exponent, &Streams::new(seed)).map_err(Error::from_cause)
     }
 
     pub fn traffic(&self, name: &str, seed: u64) -> Result<Traffic, Error> {
         Ok(Traffic::new(name, self.cdn(seed)?.requests().take(self.requests).collect()))
+    }
+
+    /// Returns this traffic with a flash crowd after `calm` requests.
+    pub fn flash_crowd(&self, crowd: CrowdShape, calm: u64, seed: u64) -> Result<Vec<Access>, Error> {
+        let crowd = FlashCrowd::of(crowd, self.cdn(seed)?, &Streams::new(seed)).after(calm);
+        Ok(crowd.requests().take(self.requests).collect())
+    }
+
+    /// Returns traffic of which the kind changes after every `calm` requests.
+    pub fn traffic_mix(&self, calm: u64, seed: u64) -> Result<Vec<Access>, Error> {
+        let mix = TrafficMix::new(self.objects, self.exponent, calm, &Streams::new(seed));
+        Ok(mix.map_err(Error::from_cause)?.requests().take(self.requests).collect())
     }
 }
 
@@ -50,7 +63,8 @@ impl Traffic {
         Traffic { name: name.into(), accesses, fills: false, digest, future: OnceLock::new() }
     }
 
-    /// The same as a node's cache has it, which counts so many bytes an object beside its body.
+    /// Returns this traffic as a node's cache sees it: each object has `overhead` more bytes, and
+    /// free room is filled without asking the policy.
     pub fn stored(&self, overhead: u64) -> Traffic {
         let accesses = self.accesses.iter().map(|access| Access { size: access.size + overhead, ..*access });
         Traffic { fills: true, ..Traffic::new(format!("{}, as stored", self.name), accesses.collect()) }
@@ -67,7 +81,7 @@ impl Traffic {
     }
 }
 
-/// All that tells it from others.
+/// Writes the name and the hash, which identify the traffic in a row's key.
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:x}", self.name, self.digest)
@@ -79,93 +93,68 @@ impl fmt::Display for Traffic {
 pub(super) struct Run<'a> {
     pub traffic: &'a Traffic,
     pub spec: String,
-    /// Bytes.
+    /// The capacity, bytes.
     pub capacity: u64,
-    /// Requests before anything is counted.
+    /// The number of requests before counting starts.
     pub warm_up: usize,
 }
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ReplayResult {
     pub spec: String,
-    /// Of the requests after the warm-up.
+    /// The object hit ratio of the requests after the warm-up.
     pub hit_ratio: f64,
-    /// After each fortieth of the traffic: requests in millions, the hit ratio of this fortieth,
-    /// and c in bytes, if there is one.
+    /// One entry per fortieth of the traffic: requests until its end in millions, its hit ratio,
+    /// and c in bytes if the policy has one.
     pub timeline: Vec<(f64, f64, Option<f64>)>,
-    /// The policies' figures at the end, as far as they are numbers.
+    /// The finite gauges of the policies at the end, by `policy.gauge`.
     pub gauges: Vec<(String, f64)>,
-    /// Bytes of the engine's and the policies' tables at the end.
+    /// The bytes of the engine's and the policies' tables at the end.
     pub state_bytes: usize,
-    /// Processor time a request.
+    /// Processor time per request.
     pub nanoseconds: f64,
 }
 
-/// As much as LRU's request costs one of LookAhead, whose header says why: a progress that counted
-/// them alike would promise too little.
+/// The cost of a request under LookAhead, in requests of LRU. LookAhead's header explains the cost.
+/// The weight keeps the predicted end of the work realistic.
 const LOOK_AHEAD_WEIGHT: u64 = 10;
 
-/// Parts of a timeline.
+/// The number of parts of a timeline.
 pub(super) const PARTS: usize = 40;
 
-/// Runs on all cores those that are not finished; what they found comes in their order.
-pub(super) fn replay_all(
-    runs: Vec<Run<'_>>,
-    request: &Request<'_>,
-    watch: &dyn Watch,
-) -> Result<Vec<ReplayResult>, Error> {
-    on_all_cores(runs, |run| run.found(request, watch)).into_iter().collect()
-}
-
-/// What all runs cost, about, in requests of LRU.
-pub(super) fn work(runs: &[Run<'_>]) -> u64 {
-    runs.iter().map(Run::work).sum()
-}
-
-/// The best of what was tried, by hit ratio.
+/// Returns the result with the best hit ratio.
 pub(super) fn best(found: &[ReplayResult]) -> Result<&ReplayResult, Error> {
     let best = found.iter().max_by(|a, b| a.hit_ratio.total_cmp(&b.hit_ratio));
-    best.ok_or_else(|| Error("nothing was tried".to_owned()))
+    best.ok_or_else(|| Error("there is no result to choose from".to_owned()))
 }
 
-/// What a request costs under these policies, about: LRU's is 1.
+/// Returns the approximate cost of a request under these policies, in requests of LRU.
 pub(super) fn weight(spec: &str) -> u64 {
     if spec.starts_with("lookahead") { LOOK_AHEAD_WEIGHT } else { 1 }
 }
 
-impl Run<'_> {
-    /// Runs it, if it is not finished already.
-    pub fn found(&self, request: &Request<'_>, watch: &dyn Watch) -> Result<ReplayResult, Error> {
-        let key = self.key(request.seed);
-        if let Some(finished) = request.rows.get(&key) {
-            watch.advance(self.work());
-            return Ok(finished);
-        }
-        let found = self.replay(request.seed, watch)?;
-        request.rows.add(&key, &found).map(|()| found)
-    }
+impl Cell for Run<'_> {
+    type Row = ReplayResult;
 
-    fn work(&self) -> u64 {
-        self.traffic.accesses.len() as u64 * weight(&self.spec)
-    }
-
-    /// All that it finds depends on.
     fn key(&self, seed: u64) -> String {
         let Run { traffic, spec, capacity, warm_up } = self;
         format!("adaptsize: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, seed {seed}")
     }
 
-    fn replay(&self, seed: u64, watch: &dyn Watch) -> Result<ReplayResult, Error> {
+    fn units(&self) -> u64 {
+        self.traffic.accesses.len() as u64 * weight(&self.spec)
+    }
+
+    fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<ReplayResult, Error> {
         let Run { traffic, capacity, warm_up, .. } = *self;
-        let refused = |error: SpecError| Error(error.to_string());
-        let spec: Spec = self.spec.parse().map_err(refused)?;
+        let spec: Spec = self.spec.parse().map_err(Error::from_cause)?;
         let capacity = ByteSize::from_bytes(capacity);
         let replay = match spec.is_offline() {
             true => Replay::foreseeing(&spec, capacity, seed, traffic.future()?),
             false => Replay::new(&spec, capacity, seed),
         };
-        let replay = replay.map_err(refused)?;
+        let replay = replay.map_err(Error::from_cause)?;
         let mut replay = if traffic.fills { replay.filling() } else { replay };
         let part = traffic.accesses.len().div_ceil(PARTS).max(1);
         let (mut timeline, mut done, mut busy) = (Vec::new(), 0, 0.0);
@@ -205,7 +194,7 @@ impl Run<'_> {
 }
 
 impl ReplayResult {
-    /// A figure of a policy, such as `adaptsize.c_bytes`.
+    /// Returns a gauge of a policy, such as `adaptsize.c_bytes`, or NaN if there is no such gauge.
     pub fn gauge(&self, name: &str) -> f64 {
         self.gauges.iter().find(|(gauge, _)| gauge == name).map_or(f64::NAN, |(_, value)| *value)
     }

@@ -1,23 +1,24 @@
-//! Figures 2 and 14: against the research policies; and what became of AdaptSize's readings and of
-//! later evictions.
+//! Figures 2 and 14: comparison with the research policies, with the other interpretations of
+//! AdaptSize, and with later eviction policies.
 
-use super::replays::{Catalogue, Run, best, replay_all, work};
-use crate::{Error, Experiment, Request, Section, Watch};
+use super::replays::{Catalogue, Run, best};
+use crate::cell::{measure_all, units};
+use crate::{Error, Experiment, Request, Section, Watch, numbered};
 use larder_figure::Series;
 use serde::Deserialize;
 
-const FILE: (&str, &str) = ("adaptsize/research.toml", include_str!("../../experiments/adaptsize/research.toml"));
+const FILE: (&str, &str) = experiment_file!("adaptsize/research.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sweep {
     hk: Catalogue,
     us: Catalogue,
-    /// Bytes.
+    /// The capacity, bytes.
     capacity: u64,
-    /// The configurations of each policy; the best of each stands for it, as in the paper.
+    /// The configurations of each policy. The best one represents the policy, as in the paper.
     policies: Vec<Policy>,
-    /// AdaptSize as it was published and deployed, and before other evictions.
+    /// AdaptSize as it was published, as it was deployed, and in front of other eviction policies.
     readings: Vec<String>,
 }
 
@@ -40,8 +41,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let run = |spec: &String| Run { traffic: &traffic, spec: spec.clone(), capacity: sweep.capacity, warm_up };
         let published = sweep.policies.iter().flat_map(|policy| &policy.specs);
         let runs: Vec<Run<'_>> = published.chain(&sweep.readings).map(run).collect();
-        watch.begin(&format!("research policies, {name}"), work(&runs));
-        let found = replay_all(runs, request, watch)?;
+        watch.begin(&format!("research policies, {name}"), units(&runs));
+        let found = measure_all(runs, request, watch)?;
         let mut rest = found.as_slice();
         let mut bars = Vec::new();
         for policy in &sweep.policies {
@@ -57,7 +58,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let (adaptsize, others) = bars.split_first().ok_or_else(|| Error("no policy is compared".to_owned()))?;
         let next = others.iter().map(|(_, ratio)| *ratio).fold(0.0, f64::max);
         section.measured(format!("{name}-next-best"), adaptsize.1 / next);
-        let points = (0..).map(f64::from).zip(bars.iter().map(|(_, ratio)| *ratio)).collect();
+        let points = numbered(bars.iter().map(|(_, ratio)| *ratio));
         let names: Vec<&str> = bars.iter().map(|(name, _)| *name).collect();
         section.named_figure(&format!("{name}-research"), names, vec![Series::bars("object hit ratio", points)]);
     }

@@ -1,26 +1,27 @@
 //! Figures 5 and 8: the object hit ratio over c, replayed and as the model predicts it from the
-//! same requests, calm and in a flash crowd.
+//! same requests, without and with a flash crowd.
 
-use super::replays::{Catalogue, ReplayResult, Run, Traffic, replay_all, work};
+use super::replays::{Catalogue, ReplayResult, Run, Traffic};
+use crate::cell::{measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_policy::adaptsize_model::{Bin, Form, Model, Shape};
-use larder_replay::{Access, CrowdShape, FlashCrowd};
-use larder_units::Streams;
+use larder_replay::{Access, CrowdShape};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const FILE: (&str, &str) = ("adaptsize/sensitivity.toml", include_str!("../../experiments/adaptsize/sensitivity.toml"));
+const FILE: (&str, &str) = experiment_file!("adaptsize/sensitivity.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sweep {
     hk: Catalogue,
-    /// Bytes.
+    /// The capacity, bytes.
     capacity: u64,
-    /// c, as powers of two: the first and the last.
+    /// The binary logarithms of the first and the last c.
     log_c: [u32; 2],
-    /// How many chunks the crowd wants, at least and at most, and the bytes of each.
+    /// The least and the greatest number of chunks that the crowd requests, and the bytes of each
+    /// chunk.
     crowd: [u64; 2],
     chunk_bytes: u64,
 }
@@ -33,8 +34,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.condition("cache", format!("{capacity} bytes"));
     let calm = hk.traffic("hk", request.seed)?;
     let crowd = CrowdShape { objects: crowd, chunk_bytes: Some(chunk_bytes) };
-    let crowd = FlashCrowd::of(crowd, hk.cdn(request.seed)?, &Streams::new(request.seed)).after(hk.requests as u64 / 2);
-    let crowd = Traffic::new("hk, crowd", crowd.requests().take(hk.requests).collect());
+    let crowd = Traffic::new("hk, crowd", hk.flash_crowd(crowd, hk.requests as u64 / 2, request.seed)?);
     let mut runs = Vec::new();
     for traffic in [&calm, &crowd] {
         for stage in ["threshold", "expsize"] {
@@ -44,8 +44,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             }));
         }
     }
-    watch.begin("sensitivity to c", work(&runs));
-    let found = replay_all(runs, request, watch)?;
+    watch.begin("sensitivity to c", units(&runs));
+    let found = measure_all(runs, request, watch)?;
     let bins = rates(&calm.accesses);
     let points = (last - first + 1) as usize;
     let cs: Vec<f64> = (first..=last).map(|log_c| f64::from(log_c).exp2()).collect();
@@ -123,9 +123,9 @@ fn crowd_curves(
     section.figure("crowd", series);
 }
 
-/// Of a curve over c whose best c was `before`: the share of its top that it has there; and how far
-/// it falls on its way to a c that is better than all within an octave of there, 0 where it only
-/// rises.
+/// Compares a curve over c with the best c before the crowd, `before`. Returns the hit ratio at
+/// `before` as a share of the curve's maximum. Also returns how far the curve falls between the
+/// best c within an octave of `before` and the c of the maximum; 0 if it only rises.
 fn kept_and_fall(curve: &[(f64, f64)], before: f64) -> (f64, f64) {
     let top = curve.iter().copied().fold((0.0, 0.0), |top, point| if point.1 > top.1 { point } else { top });
     let near = curve.iter().copied().filter(|(c, _)| (before / 2.0..=before * 2.0).contains(c));
@@ -136,7 +136,8 @@ fn kept_and_fall(curve: &[(f64, f64)], before: f64) -> (f64, f64) {
     (at / top.1, near.1 - least)
 }
 
-/// Objects by size and number of requests: the aggregated statistics that the model takes.
+/// Groups the objects by size and number of requests: the aggregated statistics that the model
+/// takes.
 fn rates(accesses: &[Access]) -> Vec<Bin> {
     let mut counts: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
     for access in accesses {
@@ -161,12 +162,12 @@ mod tests {
     #[test]
     fn the_old_best_is_taken_for_the_new_one() {
         let curve = |ratios: [f64; 6]| (0..6).map(|log: i32| f64::from(log).exp2()).zip(ratios).collect::<Vec<_>>();
-        // A peak at 2 beside the old best, 4; a valley at 16; the top at 32.
+        // A peak at 2 beside the old best c, 4; a valley at 16; the maximum at 32.
         let (kept, fall) = kept_and_fall(&curve([0.1, 0.5, 0.4, 0.35, 0.25, 0.8]), 4.0);
         assert_eq!((kept, fall), (0.5, 0.25));
-        // It only rises.
+        // The curve only rises.
         assert_eq!(kept_and_fall(&curve([0.1, 0.2, 0.4, 0.5, 0.6, 0.8]), 4.0).1, 0.0);
-        // It is the best still.
+        // The old best c is still the best.
         assert_eq!(kept_and_fall(&curve([0.1, 0.2, 0.8, 0.5, 0.1, 0.6]), 4.0), (1.0, 0.0));
     }
 }

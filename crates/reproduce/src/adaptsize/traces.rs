@@ -1,5 +1,5 @@
-//! Section 4.1, figures 4 and 9: the properties that are published of the two traces, of the
-//! traffic that stands for them.
+//! Section 4.1, figures 4 and 9: the published properties of the two traces, measured on the
+//! traffic that replaces them.
 
 use super::replays::Catalogue;
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -8,7 +8,7 @@ use larder_replay::Access;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const FILE: (&str, &str) = ("adaptsize/traces.toml", include_str!("../../experiments/adaptsize/traces.toml"));
+const FILE: (&str, &str) = experiment_file!("adaptsize/traces.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,32 +17,33 @@ struct Sweep {
     us: Catalogue,
 }
 
-/// What the paper calls popular: more than 200,000 of HK's 450 million requests.
+/// The paper's limit for a popular object, as a share of the requests: more than 200,000 of HK's
+/// 450 million.
 const POPULAR: f64 = 200e3 / 450e6;
 
-/// An object, as far as it was asked for.
+/// The size of an object and the number of its requests.
 #[derive(Clone, Copy, Default)]
 struct Object {
     size: u64,
     requests: u64,
 }
 
-/// A figure of a trace.
+/// One property of a trace.
 struct Property {
-    /// Of its claim, where there is one.
+    /// The id of its claim, without the trace's name. Some properties have no claim.
     id: &'static str,
     says: &'static str,
     value: f64,
-    /// Of HK and of US.
+    /// The published values of HK and of US.
     published: [&'static str; 2],
 }
 
-/// What was asked for.
+/// The objects and requests of a trace.
 struct TraceSummary {
-    /// Those that were asked for.
+    /// The objects with at least one request, sorted by size.
     objects: Vec<Object>,
     requests: u64,
-    /// Of all requests.
+    /// The bytes of all requests.
     bytes: u64,
 }
 
@@ -76,7 +77,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 }
 
 impl TraceSummary {
-    /// Of requests for the objects 0 to `objects` − 1.
+    /// Summarises requests for the objects 0 to `objects` − 1.
     fn of(accesses: impl Iterator<Item = Access>, objects: usize) -> TraceSummary {
         let mut trace = TraceSummary { objects: vec![Object::default(); objects], requests: 0, bytes: 0 };
         for access in accesses {
@@ -127,7 +128,8 @@ impl TraceSummary {
         ]
     }
 
-    /// Figure 4: the share of requests for objects of at most so many bytes, at each power of two.
+    /// Returns figure 4: at each power of two, the share of requests for objects of at most this
+    /// size.
     fn sizes(&self) -> Vec<(f64, f64)> {
         let mut at_most = [0_u64; 65];
         for object in &self.objects {
@@ -140,7 +142,7 @@ impl TraceSummary {
         (0..).map(|log: i32| f64::from(log).exp2()).zip(sum).take(32).collect()
     }
 
-    /// Figure 9: the mean size of the objects with 1, 2 and 3, 4 to 7 … requests.
+    /// Returns figure 9: the mean size of the objects with 1, 2 to 3, 4 to 7, … requests.
     fn mean_sizes(&self) -> Vec<(f64, f64)> {
         let mut by_count: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
         for object in &self.objects {
@@ -159,7 +161,8 @@ mod tests {
 
     #[test]
     fn properties_are_of_another_trace() {
-        // Object 0: 1,000 B, six times; 1: 2 MB, twice; 2: nobody asks for it; 3: 16 B, once.
+        // Object 0 has 1,000 B and six requests; 1 has 2 MB and two; 2 has none; 3 has 16 B and
+        // one.
         let requests =
             [(0, 1000), (0, 1000), (1, 2_000_000), (0, 1000), (3, 16), (0, 1000), (0, 1000), (1, 2_000_000), (0, 1000)];
         let trace = TraceSummary::of(requests.into_iter().map(|(id, size)| Access { id, size, now: Time::ZERO }), 4);

@@ -1,4 +1,4 @@
-//! What each thing that the paper leaves open changes.
+//! The effect of each property of the network that the paper leaves open.
 
 use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, Reading, run_all};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -6,10 +6,9 @@ use larder_netsim::Depth;
 use larder_netsim::apps::Randomize;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("chunk-size/ambiguities.toml", include_str!("../../experiments/chunk-size/ambiguities.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("chunk-size/ambiguities.toml");
 
-/// The readings, each one switch away from the one that is taken.
+/// The interpretations of the paper. Each one differs from the assumed one in one property.
 const READINGS: [(&str, Reading); 8] = [
     ("as taken", READING),
     ("both consumers ask for the same names", Reading { shared: true, ..READING }),
@@ -25,9 +24,9 @@ const READINGS: [(&str, Reading); 8] = [
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
     seeds: u64,
-    /// Simulated.
+    /// The simulated time, s.
     seconds: u64,
-    /// Indices of Table I.
+    /// Indices into Table I.
     sizes: Vec<usize>,
     policies: Vec<Policy>,
 }

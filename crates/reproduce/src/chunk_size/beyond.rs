@@ -1,5 +1,5 @@
-//! Beyond the paper: every policy of the registry, packets to 1 MB, loss, and what fragments do to
-//! each.
+//! Experiments beyond the paper: every policy of the registry, packets up to 1 MB, losses, and the
+//! effect of fragments on each.
 
 use super::dumbbell::{BACKBONES, CACHED_OBJECTS, CATALOGUE, Cell, Outcome, RATES, READING, Reading, run_all};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -7,25 +7,24 @@ use larder_netsim::apps::ZipfMandelbrot;
 use larder_policy::{Kind, Spec, registry};
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("chunk-size/beyond.toml", include_str!("../../experiments/chunk-size/beyond.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("chunk-size/beyond.toml");
 
-/// Kilobytes a second of each consumer: Table I's, whatever the size.
+/// Kilobytes per second of each consumer, for every packet size: the value of Table I.
 const LOAD: f64 = 4500.0;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
     seeds: u64,
-    /// Simulated.
+    /// The simulated time, s.
     seconds: u64,
-    /// Indices of Table I, for the policies.
+    /// Indices into Table I, for the policies.
     sizes: Vec<usize>,
-    /// KB.
+    /// Packet sizes, KB.
     large: Vec<u64>,
-    /// Shares of frames.
+    /// Lost shares of the frames.
     losses: Vec<f64>,
-    /// KB, under loss.
+    /// Packet sizes under loss, KB.
     lossy_sizes: Vec<u64>,
 }
 
@@ -40,9 +39,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// The policies that do not know the trace ahead: those that evict, and those that admit before
-/// LRU. One that needs to be told a number (`size`, `threshold`) is left out: packets of one size
-/// are no question to it.
+/// Returns the policies that do not know the future: eviction policies, and admission policies in
+/// front of LRU. A policy that needs a size as its parameter (`size`, `threshold`) is left out,
+/// because all packets have the same size.
 fn specs() -> Vec<String> {
     let online = registry().iter().filter(|entry| !entry.is_offline());
     let spec = |entry: &larder_policy::PolicyEntry| match entry.kind() {
@@ -92,7 +91,7 @@ fn every_policy(sweep: &Sweep, request: &Request<'_>, section: &mut Section, wat
     Ok(())
 }
 
-/// What is claimed of the policies' hit ratios at one size.
+/// Measures the claims about the policies' hit ratios at one packet size.
 fn claim_policies(section: &mut Section, size: u64, specs: &[String], hits: &[f64]) {
     let all = || specs.iter().zip(hits);
     let best = hits.iter().copied().fold(0.0, f64::max);
@@ -114,14 +113,14 @@ fn popularity() -> ZipfMandelbrot {
     ZipfMandelbrot::new(CATALOGUE, READING.skew.0, READING.skew.1)
 }
 
-/// The share of `requests` that repeat an earlier one.
+/// Returns the expected share of `requests` that repeat an earlier request.
 fn repeated(requests: f64) -> f64 {
     let popularity = popularity();
     let different: f64 = (1..=CATALOGUE).map(|rank| 1.0 - (1.0 - popularity.share(rank)).powf(requests)).sum();
     1.0 - different / requests
 }
 
-/// A packet size under the paper's load.
+/// Returns a packet size with its rate under the paper's load.
 fn at_load(size: u64) -> (u64, f64) {
     (size, LOAD / size as f64)
 }
@@ -227,7 +226,7 @@ mod tests {
         let mut experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
         let mut section = Section::new(&experiment, Scale::Full);
         (experiment.full.seeds, experiment.full.seconds) = (1, 1);
-        // Those that no claim is about.
+        // Keeps only the sizes that have a claim.
         experiment.full.large.retain(|size| *size >= 500);
         (experiment.full.lossy_sizes, experiment.full.losses) = (vec![5, 160], vec![0.0, 0.01, 0.05]);
         let sweep = experiment.sweep(Scale::Full);
@@ -251,7 +250,7 @@ mod tests {
         let request = Request::quick(&super::super::PAPER, &rows);
         loss(experiment.sweep(Scale::Quick), &request, &mut section, &Unwatched).unwrap();
         let rows = &section.tables[0].rows;
-        // At 1 %, of the packets of 109 fragments on three links few come through.
+        // With 1 % loss on three links, few packets of 109 fragments arrive.
         let delivered = |row: usize| rows[row].last().unwrap().trim_end_matches(" %").parse::<f64>().unwrap();
         assert!(delivered(7) > 60.0 && delivered(3) < 40.0, "{rows:?}");
     }

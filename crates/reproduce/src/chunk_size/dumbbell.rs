@@ -1,7 +1,8 @@
 //! One run of the paper's network: two consumers, R1, R2, two producers.
 
+use crate::cell::{measure_all, units};
 use crate::rows::number_or_nan;
-use crate::{Error, Request, Watch, on_all_cores};
+use crate::{Error, Request, Watch};
 use larder_netsim::apps::{Cbr, CbrConfig, Names, Payload, Producer, ProducerConfig, Randomize, ZipfMandelbrot};
 use larder_netsim::{AppId, Capacity, Depth, LinkConfig, Loss, NodeConfig, Queueing, Simulation, Topology};
 use larder_packet::Name;
@@ -9,7 +10,7 @@ use larder_units::{BitRate, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Table I: packet size in KB, Interests a second of each consumer.
+/// Table I: packet size in KB, Interests per second of each consumer.
 pub(super) const RATES: [(u64, f64); 7] =
     [(5, 900.0), (10, 450.0), (20, 225.0), (40, 112.0), (80, 56.0), (120, 42.0), (160, 28.0)];
 
@@ -21,24 +22,24 @@ pub(super) const CACHED_OBJECTS: u64 = 1000;
 const EDGE_MBPS: u64 = 40;
 const DELAY: Duration = Duration::from_millis(10);
 
-/// What the paper leaves open.
+/// The properties that the paper leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reading {
     pub(super) queue: Depth,
     pub(super) mtu: Option<usize>,
-    /// Whether both consumers ask for the same names (of the first producer).
+    /// Whether both consumers request the same names (of the first producer).
     pub(super) shared: bool,
     pub(super) randomize: Randomize,
-    /// Bytes of a KB.
+    /// The bytes of a KB.
     pub(super) kilobyte: u64,
-    /// q and s of Zipf–Mandelbrot.
+    /// The parameters q and s of the Zipf–Mandelbrot distribution.
     pub(super) skew: (f64, f64),
     /// The share of frames that every link loses.
     pub(super) loss: f64,
 }
 
-/// The one that ndnSIM 2.8 shares with the paper's text: fragments of 1500 bytes, queues that take
-/// them.
+/// The interpretation with which ndnSIM 2.8 agrees with the paper's text: fragments of 1500 bytes,
+/// and queues that hold them.
 pub(super) const READING: Reading = Reading {
     queue: Depth::Packets(1000),
     mtu: Some(1500),
@@ -52,7 +53,7 @@ pub(super) const READING: Reading = Reading {
 /// One run. Its `Debug` text is its key among the finished rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell<'a> {
-    /// An entry of [`RATES`], or one like it.
+    /// An entry of [`RATES`], or a similar one.
     pub(super) size: (u64, f64),
     pub(super) policy: &'a str,
     pub(super) backbone_mbps: u64,
@@ -61,37 +62,37 @@ pub(super) struct Cell<'a> {
     pub(super) seed: u64,
 }
 
-/// What a run, or the mean of some, measured; NaN where there is nothing to measure.
+/// The measurements of a run, or their means over several runs; NaN if there is nothing to measure.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
-    /// Content Store hits of the consumers' nodes over all their Interests: what ndnSIM's CsTracer
+    /// Content Store hits of the consumers' nodes over all their Interests, as ndnSIM's CsTracer
     /// counts.
     #[serde(deserialize_with = "number_or_nan")]
     pub(super) hit_ratio: f64,
-    /// Hits over look-ups: NFD looks up where nothing is pending only.
+    /// Hits over look-ups. NFD looks up only if no Interest with the same name is pending.
     #[serde(deserialize_with = "number_or_nan")]
     pub(super) hit_ratio_of_lookups: f64,
     /// Data that reached an application over Interests sent.
     #[serde(deserialize_with = "number_or_nan")]
     pub(super) delivered: f64,
-    /// R1 to a consumer, frames with their headers.
+    /// The rate from R1 to a consumer, frames with their headers, Mb/s.
     pub(super) mbps: f64,
-    /// From the first Interest to the Data, milliseconds.
+    /// The time from the first Interest to the Data, ms.
     #[serde(deserialize_with = "number_or_nan")]
     pub(super) delay_ms: f64,
-    /// Seconds that what R1 evicted had been stored, mean.
+    /// The mean time that the packets evicted by R1 had been stored, s.
     #[serde(deserialize_with = "number_or_nan")]
     pub(super) lifetime: f64,
-    /// The same with what was still stored at the end.
+    /// The same mean with the packets that were still stored at the end, s.
     #[serde(deserialize_with = "number_or_nan")]
     pub(super) lifetime_with_survivors: f64,
 }
 
 impl Outcome {
-    /// The columns of a table, behind those that say which run it is.
+    /// The columns of a table, after those that identify the run.
     pub(super) const COLUMNS: [&str; 5] = ["hit ratio", "lifetime, evicted / all, s", "Mbps", "delay, ms", "delivered"];
 
-    /// What stands in them.
+    /// Returns the texts of these columns.
     pub(super) fn shown(&self) -> [String; 5] {
         let seconds = |value: f64| if value.is_finite() { format!("{value:.2}") } else { "–".to_owned() };
         [
@@ -103,7 +104,7 @@ impl Outcome {
         ]
     }
 
-    /// The mean over runs, of the figures that are numbers.
+    /// Returns the mean of each finite metric over the runs.
     pub(super) fn mean(runs: &[Outcome]) -> Outcome {
         let mean = |figure: fn(&Outcome) -> f64| mean(runs.iter().map(figure));
         Outcome {
@@ -123,8 +124,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / f64::from(count)
 }
 
-/// Runs each cell with `seeds` seeds, on all cores, but for those that are finished; the runs of a
-/// cell stand together.
+/// Runs each cell with `seeds` seeds. Returns the outcomes of each cell together.
 pub(super) fn run_all(
     cells: &[Cell<'_>],
     seeds: u64,
@@ -132,31 +132,34 @@ pub(super) fn run_all(
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<Vec<Vec<Outcome>>, Error> {
-    // Packets of any size carry the same load.
-    let work = |cell: &Cell<'_>| cell.seconds;
     let runs: Vec<Cell<'_>> = cells
         .iter()
         .flat_map(|cell| (0..seeds).map(|run| Cell { seed: cell.seed.wrapping_add(run), ..*cell }))
         .collect();
-    watch.begin(what, runs.iter().map(work).sum());
-    let outcomes = on_all_cores(runs, |cell| {
-        let outcome = request.rows.get_or(&format!("chunk-size {cell:?}"), || run(&cell));
-        watch.advance(work(&cell));
-        outcome
-    });
-    let outcomes: Result<Vec<Outcome>, Error> = outcomes.into_iter().collect();
-    Ok(outcomes?.chunks(seeds.max(1) as usize).map(<[Outcome]>::to_vec).collect())
+    watch.begin(what, units(&runs));
+    let outcomes = measure_all(runs, request, watch)?;
+    Ok(outcomes.chunks(seeds.max(1) as usize).map(<[Outcome]>::to_vec).collect())
 }
 
-fn run(cell: &Cell<'_>) -> Result<Outcome, Error> {
-    let (mut network, consumers) = build(cell)?;
-    let end = Time::from_secs(cell.seconds);
-    network.run_until(end).map_err(refused)?;
-    Ok(measure(&network, &consumers, end))
-}
+impl crate::cell::Cell for Cell<'_> {
+    type Row = Outcome;
 
-fn refused(error: impl std::fmt::Display) -> Error {
-    Error(error.to_string())
+    fn key(&self, _: u64) -> String {
+        format!("chunk-size {self:?}")
+    }
+
+    /// The load does not depend on the packet size.
+    fn units(&self) -> u64 {
+        self.seconds
+    }
+
+    fn measure(&self, _: u64, watch: &dyn Watch) -> Result<Outcome, Error> {
+        let (mut network, consumers) = build(self)?;
+        let end = Time::from_secs(self.seconds);
+        network.run_until(end).map_err(Error::from_cause)?;
+        watch.advance(self.seconds);
+        Ok(outcome(&network, &consumers, end))
+    }
 }
 
 fn build(cell: &Cell<'_>) -> Result<(Simulation, Vec<AppId>), Error> {
@@ -169,11 +172,11 @@ fn build(cell: &Cell<'_>) -> Result<(Simulation, Vec<AppId>), Error> {
         ..LinkConfig::new(BitRate::from_bits_per_second(mbps * 1_000_000), DELAY)
     };
     let payload = cell.size.0 * kilobyte;
-    let policy = cell.policy.parse::<larder_policy::Spec>().map_err(refused)?;
+    let policy = cell.policy.parse::<larder_policy::Spec>().map_err(Error::from_cause)?;
     let capacity = Capacity::Packets(CACHED_OBJECTS);
     let config = NodeConfig { policy, capacity, max_packet_bytes: 1 << 20, ..NodeConfig::default() };
     let topology = Topology::dumbbell(2, &link(EDGE_MBPS), &link(cell.backbone_mbps));
-    topology.build(&mut network, |_| config.clone()).map_err(refused)?;
+    topology.build(&mut network, |_| config.clone()).map_err(Error::from_cause)?;
     if config.policy.needs_path() {
         network.share_path_positions();
     }
@@ -188,8 +191,8 @@ fn build(cell: &Cell<'_>) -> Result<(Simulation, Vec<AppId>), Error> {
         let [consumer, producer] = ["c", "p"].map(|kind| network.node(&format!("{kind}{pair}")));
         let (Some(consumer), Some(producer)) = (consumer, producer) else { continue };
         let answers = ProducerConfig { payload: Payload::Content(payload as usize), freshness: None };
-        let answers = network.add_app(producer, Box::new(Producer::new(answers))).map_err(refused)?;
-        network.serve(&prefix(pair), answers).map_err(refused)?;
+        let answers = network.add_app(producer, Box::new(Producer::new(answers))).map_err(Error::from_cause)?;
+        network.serve(&prefix(pair), answers).map_err(Error::from_cause)?;
         let asks = CbrConfig {
             frequency: cell.size.1,
             randomize,
@@ -198,12 +201,12 @@ fn build(cell: &Cell<'_>) -> Result<(Simulation, Vec<AppId>), Error> {
             ..CbrConfig::new(prefix(if shared { 0 } else { pair }))
         };
         let asks = Cbr::new(asks, network.streams().stream(&format!("consumer {pair}")));
-        consumers.push(network.add_app(consumer, Box::new(asks)).map_err(refused)?);
+        consumers.push(network.add_app(consumer, Box::new(asks)).map_err(Error::from_cause)?);
     }
     Ok((network, consumers))
 }
 
-fn measure(network: &Simulation, consumers: &[AppId], end: Time) -> Outcome {
+fn outcome(network: &Simulation, consumers: &[AppId], end: Time) -> Outcome {
     let (mut hits, mut lookups, mut asked, mut interests, mut data, mut delay) = (0, 0, 0, 0, 0, 0.0);
     for app in consumers {
         let (node, face) = network.place_of(*app);
@@ -250,8 +253,8 @@ mod tests {
     use super::*;
     use crate::{Rows, Unwatched};
 
-    /// Failure: half an hour is computed again, or a run without evictions is, since its lifetime
-    /// is no number.
+    /// Failure: half an hour of work is computed again, or a run without evictions is, because its
+    /// lifetime is NaN.
     #[test]
     fn a_finished_run_is_computed_again() {
         let directory = tempfile::tempdir().unwrap();
@@ -265,7 +268,7 @@ mod tests {
         assert!(first.iter().all(|run| run.lifetime.is_nan() && run.mbps > 1.0), "{first:?}");
         let kept = std::fs::read_to_string(&path).unwrap();
         let again = run_once(&Rows::open(&path, true).unwrap());
-        // Of what is read, the last bit may be another.
+        // The last bit of a stored number may differ.
         let is_near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-12;
         for (again, first) in again.iter().zip(&first) {
             assert!(

@@ -1,15 +1,14 @@
-//! Figures 1 to 4: hit ratio, lifetime, throughput and delay over the packet's size, both
-//! scenarios, every policy.
+//! Figures 1 to 4: hit ratio, lifetime, throughput and delay by packet size, in both scenarios, for
+//! every policy.
 
 use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, run_all};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("chunk-size/figures.toml", include_str!("../../experiments/chunk-size/figures.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("chunk-size/figures.toml");
 
-/// The paper's policies; RANDOM in both its meanings.
+/// The paper's policies. RANDOM has two meanings, and both run.
 const POLICIES: [(&str, &str); 5] = [
     ("FIFO", "fifo"),
     ("LFU", "lfu"),
@@ -23,7 +22,7 @@ const LRU: usize = 2;
 const UNIFORM: usize = 3;
 const PRIORITY: usize = 4;
 
-/// The sizes up to 40 KB, and from 80 KB on.
+/// The indices of the sizes up to 40 KB, and from 80 KB on.
 const SMALL: std::ops::Range<usize> = 0..4;
 const LARGE: std::ops::Range<usize> = 4..7;
 
@@ -31,7 +30,7 @@ const LARGE: std::ops::Range<usize> = 4..7;
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
     pub(super) seeds: u64,
-    /// Simulated.
+    /// The simulated time, s.
     seconds: u64,
 }
 
@@ -60,12 +59,12 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 }
 
 struct Findings {
-    /// By scenario, then policy, then size; each by seed.
+    /// By scenario, then policy, then size; each with one outcome per seed.
     runs: Vec<Vec<Outcome>>,
     means: Vec<Outcome>,
 }
 
-/// What a figure shows.
+/// The value that a figure shows.
 type Metric = fn(&Outcome) -> f64;
 
 impl Findings {
@@ -89,7 +88,7 @@ impl Findings {
         }
     }
 
-    /// The means with the 95 % interval of the mean over the seeds (normal).
+    /// Returns the means with the 95 % interval of the mean over the seeds (normal distribution).
     fn series(&self, scenario: usize, policy: usize, metric: Metric) -> Series {
         let (mut line, mut interval) = (Vec::new(), Vec::new());
         for (size, (kilobytes, _)) in RATES.into_iter().enumerate() {
@@ -122,14 +121,14 @@ impl Findings {
         }
     }
 
-    /// Policies, sizes and scenarios for which something does not hold.
+    /// Counts the scenarios and sizes for which `is_off` returns true.
     fn exceptions(&self, sizes: std::ops::Range<usize>, is_off: impl Fn(usize, usize) -> bool) -> f64 {
         let all = (0..BACKBONES.len()).flat_map(|scenario| sizes.clone().map(move |size| (scenario, size)));
         all.filter(|(scenario, size)| is_off(*scenario, *size)).count() as f64
     }
 
-    /// The greatest over the least of a metric among all policies, less one; the greatest of it
-    /// over sizes and scenarios.
+    /// Returns the largest relative difference of a metric between two policies at the same size
+    /// and scenario: the greatest value over the least, minus one.
     fn spread(&self, sizes: std::ops::Range<usize>, metric: Metric) -> f64 {
         let mut most = 0.0_f64;
         for (scenario, _) in BACKBONES.iter().enumerate() {
@@ -142,8 +141,8 @@ impl Findings {
         most
     }
 
-    /// Steps to the next size, over policies and scenarios, with which a metric does not do what it
-    /// should.
+    /// Counts the steps to the next size, over policies and scenarios, at which a metric does not
+    /// change as it should.
     fn steps(&self, metric: Metric, is_off: fn(f64, f64) -> bool) -> f64 {
         let policies = 0..POLICIES.len();
         let off = |policy: usize| {

@@ -1,9 +1,10 @@
-//! `chunk-size`: the dumbbell of figures 1 to 4, ndnSIM 2.8's own run of it, and what each thing
-//! that the paper leaves open changes.
+//! `chunk-size`: the dumbbell of figures 1 to 4, ndnSIM 2.8's own run of it, and the effect of each
+//! property that the paper leaves open.
 //!
-//! The paper says neither which version of ndnSIM ran nor how long its queues were, whether packets
-//! were fragmented, or whether the consumers shared their names. The readings taken are those with
-//! which ndnSIM 2.8 agrees with the paper's text; each experiment's file says which.
+//! The paper states neither the version of ndnSIM nor the length of its queues. It also does not
+//! state whether packets were fragmented, or whether the consumers shared their names. The assumed
+//! properties are those with which ndnSIM 2.8 agrees with the paper's text. Each experiment's file
+//! states them.
 
 mod ambiguities;
 mod beyond;

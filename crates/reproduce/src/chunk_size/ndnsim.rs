@@ -1,22 +1,21 @@
-//! ndnSIM 2.8's figures for this network, and ours.
+//! ndnSIM 2.8's results for this network, compared with Larder's.
 
 use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, Reading, run_all};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_netsim::Depth;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("chunk-size/ndnsim.toml", include_str!("../../experiments/chunk-size/ndnsim.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("chunk-size/ndnsim.toml");
 
 const QUEUES: [usize; 2] = [100, 1000];
-/// The sizes that ndnSIM ran, KB.
+/// The packet sizes that ndnSIM ran, KB.
 const SIZES: [u64; 5] = [5, 40, 80, 120, 160];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
     seeds: u64,
-    /// Simulated.
+    /// The simulated time, s.
     seconds: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The consumer: the fetcher of `larder get`, for ever, with what it did over time.
+//! The consumer: the fetcher of `larder get` on an endless object, with a timeline of its rate.
 
 use larder_netsim::{App, Received, Sends};
 use larder_packet::{Data, Interest, Name};
@@ -7,11 +7,11 @@ use larder_units::{Stream, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Segments between the next to deliver and the furthest asked for: six seconds of the fastest link
-/// here, so that congestion control alone limits.
+/// The most segments between the next to deliver and the furthest requested: six seconds of the
+/// fastest link here, so only congestion control limits the rate.
 const MOST_AHEAD: usize = 1 << 16;
 
-/// Points of a timeline are at least so far apart, but for falls of the rate.
+/// The least distance of two points of a timeline. Falls of the rate are always recorded.
 const TIMELINE_STEP: Duration = Duration::from_millis(20);
 
 pub(super) struct Consumer {
@@ -20,12 +20,12 @@ pub(super) struct Consumer {
     timeline: Timeline,
 }
 
-/// What it did over time: seconds, and the figure.
+/// The history of a consumer, as points of seconds and a value.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Timeline {
-    /// The Interest sending rate, a second (figs. 4 and 6).
+    /// The rate at which it sends Interests, per second (fig. 4 and 6).
     pub(super) rate: Vec<(f64, f64)>,
-    /// Segments asked for (fig. 3).
+    /// The number of requested segments (fig. 3).
     pub(super) sequence: Vec<(f64, f64)>,
 }
 
@@ -42,12 +42,13 @@ impl Consumer {
         Consumer { fetcher, started: false, timeline: Timeline::default() }
     }
 
-    /// Segments asked for at least once: the "throughput" of Tables I and II counts them.
+    /// Returns the number of segments that were requested at least once, which the "throughput" of
+    /// Tables I and II counts.
     pub(super) fn asked(&self) -> u64 {
         self.fetcher.stats().interests - self.fetcher.stats().retransmissions
     }
 
-    /// Segments that arrived.
+    /// Returns the number of segments that arrived.
     pub(super) fn arrived(&self) -> u64 {
         self.fetcher.stats().segments
     }

@@ -1,22 +1,23 @@
 //! Section V: one to ten pairs over one backbone of 100 Mb/s. Figures 8 to 11.
 
-use super::network::{Outcome, Run, SMALL_INTEREST, clock, congestion, outcomes, strategy};
+use super::network::{Outcome, Run, SMALL_INTEREST, clock, congestion, strategy, tick_label};
+use crate::cell::{measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) = ("clock/dumbbell.toml", include_str!("../../experiments/clock/dumbbell.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("clock/dumbbell.toml");
 
-/// The depths of the figures' parts (a), (b) and (c).
+/// The bucket depths of the figures' parts (a), (b) and (c).
 const DEPTHS: [u64; 3] = [50, 100, 500];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
     pairs: Vec<usize>,
-    /// Of the token buckets, Interests.
+    /// The depths of the token buckets, Interests.
     depths: Vec<u64>,
-    /// Milliseconds; 0 is the fine clock.
+    /// The clock's ticks, ms; 0 is the fine clock.
     ticks: Vec<u64>,
     line_rate: u64,
 }
@@ -33,7 +34,7 @@ struct Cell {
 struct Cells(Vec<(Cell, Outcome)>);
 
 impl Cells {
-    /// The outcome of a cell, where the scale has it.
+    /// Returns the outcome of a cell, if the scale has the cell.
     fn of(&self, pairs: usize, depth: u64, tick: u64, smoothing: bool) -> Option<&Outcome> {
         let cell = Cell { pairs, depth, tick, smoothing };
         self.0.iter().find(|(other, _)| *other == cell).map(|(_, outcome)| outcome)
@@ -44,7 +45,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut cells = Vec::new();
-    // The long ones first.
+    // Long runs start first.
     for &pairs in sweep.pairs.iter().rev() {
         for &depth in sweep.depths.iter().rev() {
             for &tick in &sweep.ticks {
@@ -54,8 +55,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         }
     }
     let runs = cells.iter().map(|cell| cell.run(sweep.line_rate, request.seed)).collect::<Result<Vec<_>, Error>>()?;
-    watch.begin("pairs over one backbone", runs.len() as u64);
-    let outcomes = outcomes(runs, request, watch)?;
+    watch.begin("pairs over one backbone", units(&runs));
+    let outcomes = measure_all(runs, request, watch)?;
     let cells = Cells(cells.into_iter().zip(outcomes).collect());
 
     let mut section = Section::new(&experiment, request.scale);
@@ -88,7 +89,7 @@ impl Cell {
     }
 }
 
-/// The figures that the text prints for one pair.
+/// Measures the values that the paper's text states for one pair.
 fn one_pair(section: &mut Section, cells: &Cells) {
     let printed = [(50, 5), (50, 10), (100, 10)];
     for (depth, tick) in printed {
@@ -102,7 +103,8 @@ fn one_pair(section: &mut Section, cells: &Cells) {
     section.measured("one-500-nacks", refused.map(|(_, outcome)| outcome.nacks as f64).sum());
 }
 
-/// What an independent simulation of the same semantics gave.
+/// Measures the values for which there are results of an independent simulation with the same
+/// semantics.
 fn several_pairs(section: &mut Section, cells: &Cells) {
     for pairs in [2, 10] {
         for depth in [50, 500] {
@@ -115,7 +117,7 @@ fn several_pairs(section: &mut Section, cells: &Cells) {
     }
 }
 
-/// What the text says of the figures' shapes.
+/// Measures what the paper's text states about the shapes of the figures.
 fn trends(section: &mut Section, sweep: &Sweep, cells: &Cells) {
     let several = || sweep.pairs.iter().copied().filter(|pairs| *pairs > 1);
     let total = |pairs, depth, tick, smoothing| cells.of(pairs, depth, tick, smoothing).map(Outcome::total);
@@ -144,18 +146,17 @@ fn trends(section: &mut Section, sweep: &Sweep, cells: &Cells) {
     section.measured("coarse-beats-fine", slower.count() as f64);
 }
 
-/// Figures 8 to 11.
+/// Adds figures 8 to 11.
 fn draw(section: &mut Section, sweep: &Sweep, cells: &Cells) {
     let line = |name: &str, depth, tick, smoothing, figure: fn(&Outcome) -> f64| {
         let point = |pairs: &usize| Some((*pairs as f64, figure(cells.of(*pairs, depth, tick, smoothing)?)));
         Series::line(name, sweep.pairs.iter().filter_map(point).collect())
     };
-    let label = |tick: u64| if tick == 0 { "fine".to_owned() } else { format!("{tick} ms") };
-    // Figures of depths that the scale leaves out stay empty.
+    // A figure for a depth that the scale leaves out is empty.
     for depth in DEPTHS {
         let all = |smoothing: bool, figure: fn(&Outcome) -> f64| {
             let ticks = sweep.ticks.iter().filter(|tick| !smoothing || **tick > 0);
-            ticks.map(|tick| line(&label(*tick), depth, *tick, smoothing, figure)).collect::<Vec<_>>()
+            ticks.map(|tick| line(&tick_label(*tick), depth, *tick, smoothing, figure)).collect::<Vec<_>>()
         };
         section.figure(&format!("throughput-{depth}"), all(false, Outcome::total));
         section.figure(&format!("nacks-{depth}"), all(false, |outcome| outcome.nacks as f64));
@@ -186,7 +187,7 @@ fn tables(section: &mut Section, sweep: &Sweep, cells: &Cells) {
             rows.push(vec![
                 pairs.to_string(),
                 cell.depth.to_string(),
-                if cell.tick == 0 { "fine".to_owned() } else { format!("{} ms", cell.tick) },
+                tick_label(cell.tick),
                 if cell.smoothing { "yes" } else { "no" }.to_owned(),
                 format!("{:.1}", outcome.total()),
                 format!("{:.1}", outcome.total_asked()),

@@ -1,14 +1,15 @@
 //! Sections III and IV: one pair over 10 Mb/s. Tables I and II, figures 3 to 6.
 
-use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, outcomes, strategy};
+use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, strategy, tick_label};
+use crate::cell::{measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) = ("clock/linear.toml", include_str!("../../experiments/clock/linear.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("clock/linear.toml");
 
-/// Rows of Tables I and II, published: tick in milliseconds (0 is the fine clock), smoothing, Mb/s,
-/// Nacks.
+/// The published rows of Tables I and II: tick in milliseconds (0 is the fine clock), smoothing,
+/// Mb/s, Nacks.
 const PUBLISHED: [(u64, bool, f64, u64); 7] = [
     (0, false, 8.75, 0),
     (50, false, 7.72, 7),
@@ -22,7 +23,8 @@ const PUBLISHED: [(u64, bool, f64, u64); 7] = [
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    /// Moments of the first leak, which sway the row of 50 ms; the other rows have the first one's.
+    /// The number of start times of the leak. They affect the row of 50 ms; the other rows use the
+    /// first one only.
     phases: u64,
     line_rate: u64,
     strategy: String,
@@ -48,8 +50,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let phases =
         (1..sweep.phases).map(|phase| Run { seed: request.seed + phase, is_drawn: false, ..row(&PUBLISHED[1]) });
     runs.extend(phases);
-    watch.begin("one pair", runs.len() as u64);
-    let outcomes = outcomes(runs, request, watch)?;
+    watch.begin("one pair", units(&runs));
+    let outcomes = measure_all(runs, request, watch)?;
     let (rows, further) = outcomes.split_at(PUBLISHED.len());
     let phases: Vec<&Outcome> = std::iter::once(&rows[1]).chain(further).collect();
     let mean = |figure: fn(&Outcome) -> f64| phases.iter().map(|o| figure(o)).sum::<f64>() / phases.len() as f64;
@@ -69,7 +71,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         section.measured(format!("{id}-throughput"), asked);
         section.measured(format!("{id}-nacks"), refused);
         let figures = [format!("{published:.2}"), format!("{asked:.3}"), format!("{:.3}", outcome.total())];
-        let label = [if *tick == 0 { "fine".to_owned() } else { format!("{tick} ms") }, yes(*smoothing)];
+        let label = [tick_label(*tick), yes(*smoothing)];
         table.push([&label[..], &figures, &[nacks.to_string(), format!("{refused:.1}")]].concat());
     }
     section.table(
@@ -101,7 +103,7 @@ fn yes(flag: bool) -> String {
     if flag { "yes" } else { "no" }.to_owned()
 }
 
-/// Figures 3 to 6.
+/// Adds figures 3 to 6.
 fn draw(section: &mut Section, rows: &[Outcome]) {
     let names = ["fine clock", "50 ms", "100 ms", "200 ms"];
     let lines = |rows: &[Outcome], names: &[&str], points: fn(&Outcome) -> Vec<(f64, f64)>| {

@@ -1,38 +1,39 @@
-//! Beyond the paper: every congestion control under every clock, and what removes the collapse with
-//! several flows.
+//! Experiments beyond the paper: every congestion control with every clock, and the methods that
+//! prevent the collapse with several flows.
 
-use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, outcomes, strategy};
+use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, strategy, tick_label};
+use crate::cell::{measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) = ("clock/methods.toml", include_str!("../../experiments/clock/methods.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("clock/methods.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
     line_rate: u64,
     pairs: Vec<usize>,
-    /// Milliseconds; 0 is the fine clock.
+    /// The clock's ticks, ms; 0 is the fine clock.
     ticks: Vec<u64>,
     methods: Vec<Method>,
 }
 
-/// A congestion control, and the network that it is made for.
+/// A congestion control, and the network for which it is made.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Method {
     name: String,
-    /// `SHARE` stands for the line rate over the number of pairs, `WINDOW` for as many Interests as
-    /// fill that share.
+    /// The consumer's congestion control. `SHARE` stands for the line rate over the number of
+    /// pairs, `WINDOW` for the number of Interests that fill this share.
     congestion: String,
     strategy: String,
-    /// Links mark by CoDel.
+    /// Whether links mark Data with CoDel.
     #[serde(default)]
     marks: bool,
 }
 
-/// Where the outcome of a run stands.
+/// The position of a run's outcome.
 #[derive(Clone, Copy, PartialEq)]
 struct Cell {
     method: usize,
@@ -54,8 +55,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         }
     }
     let runs = cells.iter().map(|cell| sweep.run(cell, request.seed)).collect::<Result<Vec<_>, Error>>()?;
-    watch.begin("methods", runs.len() as u64);
-    let found: Vec<(Cell, Outcome)> = cells.iter().copied().zip(outcomes(runs, request, watch)?).collect();
+    watch.begin("methods", units(&runs));
+    let found: Vec<(Cell, Outcome)> = cells.iter().copied().zip(measure_all(runs, request, watch)?).collect();
 
     let mut section = Section::new(&experiment, request.scale);
     section.condition("network", format!("dumbbell, {} Interests a second, 50 ms a link", sweep.line_rate));
@@ -78,7 +79,7 @@ impl Sweep {
     fn run(&self, cell: &Cell, seed: u64) -> Result<Run, Error> {
         let method = &self.methods[cell.method];
         let share = self.line_rate / cell.pairs as u64;
-        // 300 ms of it: the round trip.
+        // The window of 300 ms, which is the round-trip time.
         let spec = method.congestion.replace("SHARE", &share.to_string());
         let spec = spec.replace("WINDOW", &(share * 3 / 10).to_string());
         Ok(Run {
@@ -103,12 +104,12 @@ impl Sweep {
         found.iter().filter(move |(cell, _)| Some(cell.method) == method)
     }
 
-    /// A row a method, a column a clock: Mb/s, Nacks and Jain's index.
+    /// Adds tables with a row per method and a column per clock: Mb/s, Nacks and Jain's index.
     fn tabulate(&self, section: &mut Section, pairs: usize, found: &[(Cell, Outcome)]) {
         for smoothing in [false, true] {
             let ticks: Vec<u64> = self.ticks.iter().copied().filter(|tick| smoothing || *tick > 0).collect();
             let mut header = vec!["method".to_owned()];
-            header.extend(ticks.iter().map(|tick| if *tick == 0 { "fine".to_owned() } else { format!("{tick} ms") }));
+            header.extend(ticks.iter().map(|tick| tick_label(*tick)));
             let row = |(method, Method { name, .. }): (usize, &Method)| {
                 let cell = |tick: &u64| {
                     let cell = Cell { method, pairs, tick: *tick, smoothing };

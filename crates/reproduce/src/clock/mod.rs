@@ -1,12 +1,12 @@
-//! `clock`: what a coarse clock does to rate-based congestion control, what mends it, and what the
-//! paper leaves as future work.
+//! `clock`: the effect of a coarse clock on rate-based congestion control, the remedies, and the
+//! paper's future work.
 //!
-//! The network, the forwarders and the consumers are those of `netsim`, `forwarder` and `transfer`:
-//! what runs here is what is deployed. Two of the paper's semantics decide whether its tables come
-//! out, and it states neither: the token bucket leaks in quanta, as ndnSIM 1.0's (a fluid one
-//! refuses nothing at a tick of 50 ms), and the "throughput" of Tables I and II is of segments that
-//! were asked for by the end, while that of section V is of Data received. Both are reported
-//! everywhere.
+//! The network, the forwarders and the consumers are those of `netsim`, `forwarder` and `transfer`,
+//! so the experiments run the deployed code. The paper does not state two of its semantics, on
+//! which its tables depend. First, the token bucket leaks in quanta, as in ndnSIM 1.0. A continuous
+//! leak refuses nothing at a tick of 50 ms. Second, the "throughput" of Tables I and II counts the
+//! segments requested by the end, while that of section V counts the Data received. The reports
+//! have both values everywhere.
 
 mod consumer;
 mod dumbbell;

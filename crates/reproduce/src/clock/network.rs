@@ -1,8 +1,9 @@
-//! The paper's network: pairs of consumer and producer at the ends of a dumbbell (figs. 2 and 7),
-//! and what one run of it gives.
+//! The paper's network: pairs of consumer and producer at the ends of a dumbbell (fig. 2 and 7),
+//! and the outcome of one run of it.
 
 use super::consumer::{Consumer, Timeline};
-use crate::{Error, Request, Watch, on_all_cores};
+use crate::cell::Cell;
+use crate::{Error, Watch};
 use larder_netsim::apps::{Payload, Producer, ProducerConfig};
 use larder_netsim::{
     AppId, Capacity, CoDel, ConfigError, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology,
@@ -13,80 +14,80 @@ use larder_units::{BitRate, ByteSize, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Bytes of a Data in all: with headers on top, Table I's first figure would be 8.62.
+/// The bytes of a whole Data. With headers on top of them, Table I's first value would be 8.62.
 const DATA_BYTES: usize = 1250;
 
-/// Bytes of an Interest, which the paper does not state, without the component that tells pairs
-/// apart.
+/// The bytes of an Interest without the component that distinguishes pairs. The paper does not
+/// state them.
 const INTEREST_REST: usize = 20;
 
-/// In sections III and IV: with 60 an independent simulation's Nacks come closest to the paper's.
-/// Where every Interest in a burst counts, it matters: Table I at 100 ms has 19 Nacks with 42
-/// bytes.
+/// The bytes of an Interest in sections III and IV. With 60 bytes, an independent simulation's
+/// Nacks come closest to the paper's. The size matters if every Interest of a burst counts: Table I
+/// at 100 ms has 19 Nacks with 42 bytes.
 pub(super) const LARGE_INTEREST: usize = 60;
 
-/// In section V: what the independent simulation had of which there are figures for several pairs.
-/// It matters there too: two pairs at a tick of 10 ms get 20 to 23 Mb/s with 42 bytes, 25 to 27
-/// with 60, for so many tokens leak while a burst comes in.
+/// The bytes of an Interest in section V, from the independent simulation that has results for
+/// several pairs. The size matters here too: two pairs at a tick of 10 ms get 20 to 23 Mb/s with 42
+/// bytes, and 25 to 27 with 60, because more tokens leak while a burst arrives.
 pub(super) const SMALL_INTEREST: usize = 42;
 
-/// Of every link (figs. 2 and 7).
+/// The delay of every link (fig. 2 and 7).
 const DELAY: Duration = Duration::from_millis(50);
 
-/// How long a run is (sections III.B and V.B).
+/// The length of a run, s (sections III.B and V.B).
 const SECONDS: u64 = 10;
 
-/// How often the depth of the consumer's bucket is looked at: ticks are multiples of it.
+/// The interval between two readings of the consumer's bucket. Ticks are multiples of it.
 const DEPTH_STEP: Duration = Duration::from_millis(10);
 
 /// One run. Its `Debug` text is its key among the finished rows.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) pairs: usize,
-    /// Interests a second that a link's Data take: 1000 is 10 Mb/s.
+    /// The rate of a link, as Interests per second whose Data fill it: 1000 is 10 Mb/s.
     pub(super) line_rate: u64,
-    /// Bytes.
+    /// The bytes of an Interest.
     pub(super) interest: usize,
     /// The strategy of every node, as `set_strategy` takes it.
     pub(super) strategy: Name,
-    /// Whether links mark Data by CoDel; else they drop the last of 100 packets.
+    /// Whether links mark Data with CoDel. Otherwise each has a drop-tail queue of 100 packets.
     pub(super) marks: bool,
     pub(super) congestion: CongestionSpec,
     pub(super) clock: Clock,
-    /// Whether its timeline is noted, and the depth of its bucket: for figures over time.
+    /// Whether its timeline and the depth of its bucket are recorded, for figures over time.
     pub(super) is_drawn: bool,
     pub(super) seed: u64,
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
-    /// Mb/s of the segments that each pair asked for: the paper's Tables I and II.
+    /// Mb/s of the segments that each pair requested: the paper's Tables I and II.
     pub(super) asked: Vec<f64>,
     /// Mb/s of the segments that each pair received: the paper's section V.
     pub(super) received: Vec<f64>,
-    /// Nacks that consumers got.
+    /// The Nacks that consumers received.
     pub(super) nacks: u64,
-    /// Packets that queues of links dropped.
+    /// The packets that links' queues dropped.
     pub(super) drops: u64,
-    /// The first consumer's timeline, where it is drawn.
+    /// The first consumer's timeline, if the run is drawn.
     pub(super) timeline: Timeline,
-    /// Seconds, and Interests in the first consumer's bucket, where there is one and it is drawn.
+    /// Seconds, and Interests in the first consumer's bucket, if it has one and the run is drawn.
     pub(super) depth: Vec<(f64, f64)>,
 }
 
 impl Outcome {
-    /// Mb/s of all pairs that were asked for.
+    /// Returns the Mb/s that all pairs together requested.
     pub(super) fn total_asked(&self) -> f64 {
         self.asked.iter().sum()
     }
 
-    /// Mb/s of all pairs that arrived.
+    /// Returns the Mb/s that all pairs together received.
     pub(super) fn total(&self) -> f64 {
         self.received.iter().sum()
     }
 
-    /// Jain's index of the pairs' throughputs: 1 where all have the same, 1/n where one has
+    /// Returns Jain's index of the pairs' throughputs: 1 if all are equal, 1/n if one pair has
     /// everything.
     pub(super) fn fairness(&self) -> f64 {
         let squares: f64 = self.received.iter().map(|rate| rate * rate).sum();
@@ -94,39 +95,49 @@ impl Outcome {
     }
 }
 
-/// The outcomes of all runs, in their order, on all cores but for those that are finished.
-///
-/// # Errors
-/// [`Error`] where a network cannot be made.
-pub(super) fn outcomes(runs: Vec<Run>, request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Outcome>, Error> {
-    let outcomes = on_all_cores(runs, |run| {
-        let outcome = request.rows.get_or(&format!("clock {run:?}"), || run.outcome());
-        watch.advance(1);
-        outcome
-    });
-    outcomes.into_iter().collect()
-}
-
-/// A clock with a tick of so many milliseconds; 0 is fine.
+/// Returns a clock with a tick of `tick_ms` milliseconds; 0 is the fine clock.
 pub(super) fn clock(tick_ms: u64, smoothing: bool) -> Clock {
     Clock { tick: Duration::from_millis(tick_ms), smoothing }
 }
 
-/// The name of a strategy: `stateful/v=1/rate~1000`, its prefix left out.
-pub(super) fn strategy(short: &str) -> Result<Name, Error> {
-    larder_forwarder::strategy::strategy_by_name(short).map_err(|error| Error(error.to_string()))
+/// Returns the label of a tick in tables and figures.
+pub(super) fn tick_label(tick_ms: u64) -> String {
+    if tick_ms == 0 { "fine".to_owned() } else { format!("{tick_ms} ms") }
 }
 
-/// A congestion control by its spec.
+/// Returns the name of a strategy from its short form without the prefix: `stateful/v=1/rate~1000`.
+pub(super) fn strategy(short: &str) -> Result<Name, Error> {
+    larder_forwarder::strategy::strategy_by_name(short).map_err(Error::from_cause)
+}
+
+/// Returns the congestion control of a specification.
 pub(super) fn congestion(spec: &str) -> Result<CongestionSpec, Error> {
-    spec.parse().map_err(|error: larder_transfer::CongestionSpecError| Error(error.to_string()))
+    spec.parse().map_err(|error: larder_transfer::CongestionSpecError| Error::from_cause(error))
+}
+
+impl Cell for Run {
+    type Row = Outcome;
+
+    fn key(&self, _: u64) -> String {
+        format!("clock {self:?}")
+    }
+
+    fn units(&self) -> u64 {
+        1
+    }
+
+    fn measure(&self, _: u64, watch: &dyn Watch) -> Result<Outcome, Error> {
+        let outcome = self.outcome();
+        watch.advance(1);
+        outcome
+    }
 }
 
 impl Run {
-    /// Lets ten seconds pass.
+    /// Runs the network for ten seconds.
     ///
     /// # Errors
-    /// [`Error`] where the network cannot be made.
+    /// [`Error`] if the network cannot be built.
     pub(super) fn outcome(&self) -> Result<Outcome, Error> {
         let refused = |error: ConfigError| Error(format!("the network of {} pairs: {error}", self.pairs));
         let mut network = Simulation::new(self.seed);
@@ -163,8 +174,8 @@ impl Run {
         if self.marks {
             link.queue = Queueing::CoDel(CoDel { mark: true, depth: Depth::Packets(100), ..CoDel::default() });
         }
-        // Nobody asks for what another has, and ndnSIM's 100 packets are overtaken before anybody
-        // asks again: no Content Store.
+        // No consumer requests another's Data, and a packet has left ndnSIM's 100 packets before it
+        // is requested again: no Content Store.
         let capacity = ByteSize::from_bytes(0);
         let node = NodeConfig {
             strategy: Some(self.strategy.clone()),

@@ -1,14 +1,13 @@
 //! False positives of the counter table, and its memory.
 
 use crate::{Error, Experiment, Request, Section, Watch};
-use larder_policy::{Engine, Spec, SpecError};
+use larder_policy::{Engine, Spec};
 use larder_units::{ByteSize, Streams, Time};
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("filter/collisions.toml", include_str!("../../experiments/filter/collisions.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("filter/collisions.toml");
 
-/// Names between two words to whoever watches.
+/// The names between two messages to the progress bar.
 const STRIDE: u64 = 1 << 18;
 
 #[derive(Debug, Deserialize)]
@@ -16,19 +15,20 @@ const STRIDE: u64 = 1 << 18;
 pub(super) struct Sweep {
     window: u64,
     table: u64,
-    /// Names that were never asked for.
+    /// The number of names, none of which was requested before.
     asked: u64,
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let Sweep { window, table, asked } = *experiment.sweep(request.scale);
-    let refused = |error: SpecError| Error(error.to_string());
-    // Nothing is ever inserted: the decision alone is asked for.
-    let spec: Spec = format!("filter(theta=1,window={window},table={table})+fifo").parse().map_err(refused)?;
-    let mut engine = Engine::new(&spec, ByteSize::from_bytes(1), &Streams::new(request.seed)).map_err(refused)?;
+    // Only the admission decision is used. Nothing is inserted.
+    let spec: Spec =
+        format!("filter(theta=1,window={window},table={table})+fifo").parse().map_err(Error::from_cause)?;
+    let mut engine =
+        Engine::new(&spec, ByteSize::from_bytes(1), &Streams::new(request.seed)).map_err(Error::from_cause)?;
     watch.begin("collisions", asked);
-    // Names are hashes: random numbers here, so none comes twice that matters.
+    // Names are hashes, so random numbers stand for them. Repetitions are too rare to matter.
     let mut names = Streams::new(request.seed).stream("collisions");
     for _ in 0..window {
         engine.miss(names.bits(), Time::ZERO);

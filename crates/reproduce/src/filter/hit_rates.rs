@@ -1,14 +1,13 @@
-//! The six policies at one capacity, under both readings of the exponent.
+//! The six policies at one capacity, with both interpretations of the exponent.
 
 use super::replays::{Cell, Rates, Workload, replay_all, spec, work};
-use crate::{Error, Experiment, Request, Section, Watch};
+use crate::{Error, Experiment, Request, Section, Watch, numbered};
 use larder_figure::Series;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("filter/hit-rates.toml", include_str!("../../experiments/filter/hit-rates.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("filter/hit-rates.toml");
 
-/// The policies of the paper, LFU in both readings.
+/// The policies of the paper, with both interpretations of LFU.
 const SHOWN: [&str; 7] = ["FIFO", "Random", "LFU (400 C)", "ARC", "TinyLFU", "Filter", "LFU (in cache)"];
 
 /// The published rates, in the order of [`SHOWN`].
@@ -39,11 +38,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.condition("requests", format!("{requests} after {warm_up} to warm up"));
     let mut rows: Vec<Vec<String>> =
         SHOWN.iter().zip(PUBLISHED).map(|(policy, rate)| vec![(*policy).to_owned(), format!("{rate:.3}")]).collect();
-    let mut series = vec![Series::bars("published", (0..).map(f64::from).zip(PUBLISHED).collect())];
+    let mut series = vec![Series::bars("published", numbered(PUBLISHED))];
     for (exponent, rates) in exponents.iter().zip(rates.chunks(SHOWN.len())) {
         claim(&mut section, *exponent, rates);
         let hits = rates.iter().map(|rates| rates.hit);
-        series.push(Series::bars(format!("Zipf {exponent}"), (0..).map(f64::from).zip(hits).collect()));
+        series.push(Series::bars(format!("Zipf {exponent}"), numbered(hits)));
         for (row, Rates { hit, insertion }) in rows.iter_mut().zip(rates) {
             row.extend([format!("{hit:.4}"), format!("{insertion:.4}")]);
         }
@@ -56,7 +55,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 }
 
 impl Sweep {
-    /// All policies at the first exponent, then at the next.
+    /// Returns all policies at the first exponent, then at the next.
     pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
         let Sweep { objects, capacity, warm_up, requests, .. } = *self;
         let mut cells = Vec::new();
@@ -70,7 +69,8 @@ impl Sweep {
     }
 }
 
-/// The claims at 0.8 are about order and ratios, those at 0.81 about values as well.
+/// Measures the claims. Those at 0.8 are about order and ratios, those at 0.81 about values as
+/// well.
 fn claim(section: &mut Section, exponent: f64, rates: &[Rates]) {
     let [fifo, random, lfu, arc, tinylfu, filter] = std::array::from_fn(|policy| rates[policy].hit);
     let rising = [fifo, filter, arc, tinylfu, lfu];

@@ -1,7 +1,7 @@
-//! `filter`: hit rates, insertion rates, the model, and the cycles that a packet costs.
+//! `filter`: hit rates, insertion rates, the model, and the cycles of a packet.
 //!
-//! Where the paper does not add up, both readings run, and the bands come from its equations; each
-//! experiment's file says which.
+//! If the paper contradicts itself, both interpretations run, and the bands come from its
+//! equations. Each experiment's file states which.
 
 mod collisions;
 mod cycles;
@@ -42,12 +42,12 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_that_nobody_knows_runs_nothing_in_silence() {
+    fn an_unknown_experiment_runs_nothing_in_silence() {
         let only = ["hit-rate".to_owned()];
         let rows = Rows::default();
         let request = Request { only: &only, ..Request::quick(&PAPER, &rows) };
         let error = crate::reproduce(&request, &crate::Unwatched).expect_err("no such experiment").to_string();
-        assert!(error.contains("`hit-rate`; there is hit-rates, sizes"), "{error}");
+        assert!(error.contains("`hit-rate`; its experiments are hit-rates, sizes"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Figure 4: what q and θ do, by the equations and by replays, and how long a threshold takes to
-//! settle.
+//! Figure 4: the effect of q and θ, by the equations and by replays, and the time that a threshold
+//! takes to settle.
 
 use super::replays::{Cell, Rates, Workload, filter, replay_all, spec, work};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
@@ -8,8 +8,7 @@ use larder_replay::model::{self, FilterTable, Popularity, Prediction};
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("filter/parameters.toml", include_str!("../../experiments/filter/parameters.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("filter/parameters.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,7 +16,7 @@ pub(super) struct Sweep {
     objects: u64,
     exponent: f64,
     capacity: u64,
-    /// q of the equations.
+    /// The values of q for the equations.
     windows: Vec<u64>,
     greatest_theta: u32,
     replays: Vec<Replayed>,
@@ -38,9 +37,9 @@ struct Replayed {
 struct Reading {
     /// The long history, 10 C.
     window: u64,
-    /// Requests of the course from the empty cache.
+    /// The number of requests of a course from the empty cache.
     course: u64,
-    /// Requests of each of its points.
+    /// The number of requests per point of the course.
     stretch: u64,
 }
 
@@ -75,7 +74,7 @@ impl Sweep {
         self.replays.iter().map(|replayed| self.cell(replayed)).collect()
     }
 
-    /// From the empty cache, with the thresholds 2 and 3.
+    /// Returns the cells that start from the empty cache, with the thresholds 2 and 3.
     pub(super) fn courses(&self) -> Result<Vec<Cell>, Error> {
         let requests = self.reading.course;
         let course = |theta| self.cell(&Replayed { window: self.capacity, theta, warm_up: 0, requests });
@@ -92,10 +91,11 @@ impl Sweep {
 
 type Rows = (Vec<String>, Vec<Vec<String>>);
 
-/// The curves of figure 4, with the replays as points.
+/// Adds the curves of figure 4, with the replays as points.
 fn equations(section: &mut Section, sweep: &Sweep, rates: &[Rates]) -> Result<Rows, Error> {
-    let popularity = Popularity::zipf(sweep.objects, sweep.exponent)
-        .ok_or_else(|| Error(format!("no Zipf {} of {}", sweep.exponent, sweep.objects)))?;
+    let popularity = Popularity::zipf(sweep.objects, sweep.exponent).ok_or_else(|| {
+        Error(format!("no Zipf distribution with exponent {} over {} objects", sweep.exponent, sweep.objects))
+    })?;
     let capacity = ByteSize::from_bytes(sweep.capacity);
     let thetas = 1..=sweep.greatest_theta;
     let curves: Vec<Vec<Prediction>> = on_all_cores(sweep.windows.clone(), |window| {
@@ -135,7 +135,7 @@ fn equations(section: &mut Section, sweep: &Sweep, rates: &[Rates]) -> Result<Ro
     Ok((header, thetas.clone().map(row).collect()))
 }
 
-/// How long θ = 2 and θ = 3 take.
+/// Measures how long θ = 2 and θ = 3 take to settle.
 fn settle(section: &mut Section, courses: &[Vec<f64>], stretch: u64) {
     let mut settled = Vec::new();
     let mut series = Vec::new();

@@ -1,5 +1,4 @@
-//! Replays of the paper's workloads: what of the requests hit and what of the misses was stored,
-//! once the cache has settled.
+//! Replays of the paper's workloads: the hit rate and the insertion rate of a settled cache.
 
 use crate::{Error, Request, Watch, on_all_cores};
 use larder_policy::Spec;
@@ -7,7 +6,7 @@ use larder_replay::{Access, Mix, Replay, Video, Web};
 use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Serialize};
 
-/// The traffic of section 6.1.2. Packets have one size, so capacities count packets.
+/// The traffic of section 6.1.2. All packets have the same size, so capacities count packets.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub(super) enum Workload {
@@ -19,7 +18,7 @@ pub(super) enum Workload {
         videos: u64,
         packets: u64,
     },
-    /// Web beside video, 0.7 times its volume.
+    /// Web and video together. Web has 0.7 times the volume of video.
     Mix {
         objects: u64,
         videos: u64,
@@ -34,7 +33,7 @@ const EXPONENT: f64 = 0.8;
 const VOLUMES: f64 = 0.7;
 
 impl Workload {
-    /// Packets of the catalogue.
+    /// Returns the number of packets of the catalogue.
     pub(super) fn objects(&self) -> u64 {
         match *self {
             Workload::Web { objects, .. } => objects,
@@ -67,9 +66,9 @@ impl Workload {
 /// The policies of figure 6.
 pub(super) const POLICIES: [&str; 6] = ["FIFO", "Random", "LFU (in cache)", "ARC", "TinyLFU", "Filter"];
 
-/// A policy of the paper before a cache of `capacity` packets: the filter with q = C, h = 2²⁴ and θ
-/// = 2, TinyLFU with a window of 50 C; LFU counts what is not cached too, over 400 C requests, or
-/// as many as it can.
+/// Returns a policy of the paper in front of a cache of `capacity` packets. The filter has q = C, h
+/// = 2²⁴ and θ = 2, TinyLFU a window of 50 C. LFU also counts packets that are not cached, over the
+/// last 400 C requests or its greatest window.
 pub(super) fn spec(policy: &str, capacity: u64) -> Result<Spec, Error> {
     let text = match policy {
         "FIFO" => "fifo".to_owned(),
@@ -84,7 +83,7 @@ pub(super) fn spec(policy: &str, capacity: u64) -> Result<Spec, Error> {
     text.parse().map_err(|error: larder_policy::SpecError| Error(error.to_string()))
 }
 
-/// The paper's filter before FIFO, with another θ and q.
+/// Returns the paper's filter in front of FIFO, with these θ and q.
 pub(super) fn filter(theta: u64, window: u64) -> String {
     format!("filter(theta={theta},window={window},table=16777216)+fifo")
 }
@@ -94,15 +93,15 @@ pub(super) fn filter(theta: u64, window: u64) -> String {
 pub(super) struct Cell {
     pub(super) workload: Workload,
     pub(super) spec: Spec,
-    /// Packets.
+    /// The capacity, packets.
     pub(super) capacity: u64,
-    /// Requests before anything is counted.
+    /// The number of requests before counting starts.
     pub(super) warm_up: u64,
-    /// Requests that are counted.
+    /// The number of counted requests.
     pub(super) requests: u64,
 }
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Rates {
     /// Hits ÷ requests.
@@ -111,16 +110,16 @@ pub(super) struct Rates {
     pub(super) insertion: f64,
 }
 
-/// Requests that are made at once: large against the look ahead of [`Replay::requests`], small
-/// against the processor's cache.
+/// The number of requests generated at a time. It is large compared with the look-ahead of
+/// [`Replay::requests`], and small compared with the processor's cache.
 const CHUNK: u64 = 1 << 14;
 
-/// Caches that share a making of their requests, a quarter of the work. With all six, two cores
-/// would have some 12 GB of caches of 1.1e7 packets.
+/// The number of caches that share one generation of their requests, which is a quarter of the
+/// work. With all six, two cores would have some 12 GB of caches of 1.1e7 packets.
 const AT_ONCE: usize = 3;
 
-/// Runs the cells that are not finished on all cores, the longest first; the rates come in the
-/// order of the cells.
+/// Runs the cells that are not finished on all cores, the longest first. The rates have the order
+/// of the cells.
 pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Rates>, Error> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut rates: Vec<(usize, Rates)> = Vec::new();
@@ -150,7 +149,7 @@ pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watc
     Ok(rates.into_iter().map(|(_, rates)| rates).collect())
 }
 
-/// One making of the requests through all `cells`, which see the same.
+/// Generates the requests once and replays them with all `cells`, which have the same requests.
 fn replay(cells: &[&Cell], seed: u64, watch: &dyn Watch) -> Result<Vec<Rates>, Error> {
     let Some(Cell { workload, warm_up, requests, .. }) = cells.first() else { return Ok(Vec::new()) };
     let mut replays = cells.iter().map(|cell| cell.start(seed)).collect::<Result<Vec<_>, Error>>()?;
@@ -171,7 +170,7 @@ fn replay(cells: &[&Cell], seed: u64, watch: &dyn Watch) -> Result<Vec<Rates>, E
     Ok(replays.iter().map(rates).collect())
 }
 
-/// The next `length` requests.
+/// Passes the next `length` requests on in chunks.
 fn in_chunks(made: &mut dyn Iterator<Item = Access>, length: u64, mut take: impl FnMut(&[Access])) {
     let (mut left, mut chunk) = (length, Vec::new());
     while left > 0 {
@@ -185,13 +184,13 @@ fn in_chunks(made: &mut dyn Iterator<Item = Access>, length: u64, mut take: impl
     }
 }
 
-/// The requests of all cells: the units of the work.
+/// Returns the number of requests of all cells, which is the unit of the work.
 pub(super) fn work(cells: &[Cell]) -> u64 {
     cells.iter().map(Cell::length).sum()
 }
 
 impl Cell {
-    /// All that its rates depend on.
+    /// Returns a text with everything that the rates depend on.
     fn key(&self, seed: u64) -> String {
         let Cell { workload, spec, capacity, warm_up, requests } = self;
         format!("filter: {workload:?}, {spec}, {capacity} packets, {warm_up} + {requests} requests, seed {seed}")
@@ -201,12 +200,12 @@ impl Cell {
         self.warm_up + self.requests
     }
 
-    /// Whether `other` gets the same requests.
+    /// Returns true if `other` has the same requests.
     fn sees_what(&self, other: &Cell) -> bool {
         (self.workload, self.warm_up, self.requests) == (other.workload, other.warm_up, other.requests)
     }
 
-    /// The hit rate in each stretch of `stretch` requests.
+    /// Returns the hit rate of each `stretch` requests.
     pub(super) fn course(&self, seed: u64, stretch: u64, watch: &dyn Watch) -> Result<Vec<f64>, Error> {
         let mut replay = self.start(seed)?;
         let mut made = self.workload.requests(seed)?;
@@ -222,6 +221,6 @@ impl Cell {
     }
 
     fn start(&self, seed: u64) -> Result<Replay, Error> {
-        Replay::new(&self.spec, ByteSize::from_bytes(self.capacity), seed).map_err(|error| Error(error.to_string()))
+        Replay::new(&self.spec, ByteSize::from_bytes(self.capacity), seed).map_err(Error::from_cause)
     }
 }

@@ -1,5 +1,5 @@
 //! Figures 5 and 6: insertion and hit rates over the cache's size on web, video and their mix, and
-//! the model's beside them on web.
+//! the model's on web.
 
 use super::replays::{Cell, POLICIES, Rates, Workload, replay_all, spec, work};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -8,12 +8,12 @@ use larder_replay::model::{self, FilterTable, Popularity};
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) = ("filter/sizes.toml", include_str!("../../experiments/filter/sizes.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("filter/sizes.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    /// Shares of the catalogue.
+    /// The capacities as shares of the catalogue.
     shares: Vec<f64>,
     web: Traffic,
     video: Traffic,
@@ -24,16 +24,16 @@ pub(super) struct Sweep {
 #[serde(deny_unknown_fields)]
 struct Traffic {
     workload: Workload,
-    /// Requests for each packet that fits into the cache, before anything is counted.
+    /// The requests per packet of the capacity before counting starts.
     warm_up: u64,
-    /// And counted.
+    /// The counted requests per packet of the capacity.
     requests: u64,
 }
 
 /// The rates of a policy on web at one size, for the account of cycles.
 pub(super) struct OnWeb {
     pub(super) policy: &'static str,
-    /// Packets.
+    /// The capacity, packets.
     pub(super) capacity: f64,
     pub(super) rates: Rates,
 }
@@ -63,7 +63,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// The rates on web alone, which [`run`] may have found already.
+/// Returns the rates on web alone, which [`run`] may have measured already.
 pub(super) fn on_web(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<OnWeb>, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
@@ -78,13 +78,13 @@ impl Sweep {
         [("web", &self.web), ("video", &self.video), ("mix", &self.mix)]
     }
 
-    /// A traffic after the other.
+    /// Returns the cells of all traffics, one traffic after another.
     pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
         let cells = self.traffics().map(|(_, traffic)| self.cells_of(traffic));
         Ok(cells.into_iter().collect::<Result<Vec<_>, Error>>()?.concat())
     }
 
-    /// All sizes of the first policy, then of the next.
+    /// Returns the cells of one traffic: all sizes of the first policy, then of the next.
     fn cells_of(&self, traffic: &Traffic) -> Result<Vec<Cell>, Error> {
         let Traffic { workload, warm_up, requests } = *traffic;
         let mut cells = Vec::new();
@@ -149,10 +149,10 @@ impl Findings<'_> {
     }
 }
 
-/// Equations (3) to (7) at every size, and what a miss finds where it knows that it is one.
+/// Adds equations (3) to (7) at every size, with the result of a miss that is known to be one.
 fn beside_the_model(section: &mut Section, found: &Findings<'_>, objects: u64, exponent: f64) -> Result<(), Error> {
-    let popularity =
-        Popularity::zipf(objects, exponent).ok_or_else(|| Error(format!("no Zipf {exponent} of {objects}")))?;
+    let popularity = Popularity::zipf(objects, exponent)
+        .ok_or_else(|| Error(format!("no Zipf distribution with exponent {exponent} over {objects} objects")))?;
     let (fifo, filter) = (found.of("FIFO"), found.of("Filter"));
     let (mut rows, mut off) = (Vec::new(), [0.0_f64; 4]);
     let mut lines: [Vec<(f64, f64)>; 4] = Default::default();

@@ -9,7 +9,7 @@ pub(super) struct Cell {
     pub(super) system: System,
     pub(super) network: Network,
     pub(super) clients: usize,
-    /// Bytes of the file.
+    /// The size of the file, bytes.
     pub(super) bytes: usize,
     /// The congestion control of TCP at every host.
     pub(super) congestion: &'static str,
@@ -31,7 +31,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Over the clients.
+    /// Returns the mean download time over the clients, s.
     pub(super) fn mean(&self) -> f64 {
         self.times.iter().sum::<f64>() / self.times.len() as f64
     }
@@ -46,22 +46,22 @@ pub(super) enum System {
     Squid { levels: u8, tuned: bool },
     /// Larder's node at the server and the top, and at the edges too where there are two levels.
     Larder { levels: u8, faces: Faces },
-    /// The same over TCP, tuned: every node and `larder put` agree on packets larger than NDN's
-    /// usual.
+    /// The same over TCP, tuned: every node and `larder put` use packets larger than NDN's usual
+    /// size.
     LarderTuned { levels: u8 },
-    /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the
-    /// edges, and a node on each client's host, which wget asks as its proxy; by reliable datagrams
-    /// to the edge, as its documentation advises for a bad link.
+    /// HTTP over NDN: lighttpd behind Larder's egress gateway at the server, NDN nodes at the top
+    /// and the edges, and a node on each client's host, which is wget's proxy. The link from there
+    /// to the edge uses reliable datagrams, as the documentation advises for a lossy link.
     Pair,
 }
 
-/// What NDN nodes and clients speak to each other over.
+/// The transport between NDN nodes and clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Faces {
-    /// As the paper's: who loses a packet has it again from TCP.
+    /// TCP, as in the paper: TCP retransmits lost packets.
     Tcp,
-    /// Datagrams, with fragments of NDNLPv2. On a client's link both ends send again what it loses,
-    /// which `larder get` offers.
+    /// Datagrams, with fragments of NDNLPv2. On a client's link both ends retransmit what the link
+    /// loses, which `larder get` offers.
     Udp,
 }
 

@@ -28,7 +28,7 @@ impl MachineLock {
     /// The process is not root, another reproduction uses it, or its remains cannot be removed.
     pub(super) fn acquire_bare() -> Result<MachineLock, Error> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Error("ndn-vs-http makes network namespaces and devices: run it as root".into()));
+            return Err(Error("ndn-vs-http creates network namespaces and devices; run it as root".into()));
         }
         // The lock is for the machine, as the namespaces are. A directory for temporary files may
         // belong to one user.
@@ -276,14 +276,14 @@ mod tests {
         std::thread::scope(|scope| {
             let alone = scope.spawn(|| queue.take(&share).unwrap());
             std::thread::sleep(Duration::from_millis(20));
-            assert!(!alone.is_finished(), "it does not fit beside the first");
+            assert!(!alone.is_finished(), "it does not run concurrently with the first");
             first.finish(Ok(Run::default()));
             let alone = alone.join().unwrap();
             let room = locked(&queue.state).room;
-            assert_eq!((alone.cell.bytes, room), (MOST_AT_ONCE, 0), "and nobody passes it");
+            assert_eq!((alone.cell.bytes, room), (MOST_AT_ONCE, 0), "and no other cell overtakes it");
             alone.finish(Err(Error("it broke".into())));
         });
-        assert!(queue.take(&share).is_none(), "after a failure nothing begins");
+        assert!(queue.take(&share).is_none(), "after a failure no cell starts");
         let state = locked(&queue.state);
         assert_eq!((state.room, state.done.len()), (MOST_AT_ONCE, 1));
     }

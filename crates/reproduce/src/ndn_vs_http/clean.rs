@@ -12,10 +12,8 @@ use larder_figure::Series;
 use larder_units::BitRate;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/clean.toml", include_str!("../../experiments/ndn-vs-http/clean.toml"));
-pub(super) const LARGE: (&str, &str) =
-    ("ndn-vs-http/large.toml", include_str!("../../experiments/ndn-vs-http/large.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("ndn-vs-http/clean.toml");
+pub(super) const LARGE: (&str, &str) = experiment_file!("ndn-vs-http/large.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,7 +21,7 @@ pub(super) struct Sweep {
     pub(super) runs: u64,
     clients: Vec<usize>,
     file_bytes: usize,
-    /// Of every host's interface.
+    /// The rate of every host's interface.
     rate: String,
 }
 
@@ -33,8 +31,8 @@ const TUNED: System = System::LarderTuned { levels: 2 };
 const SQUID_1: System = System::Squid { levels: 1, tuned: true };
 const LARDER_1: System = System::Larder { levels: 1, faces: Faces::Tcp };
 
-/// Where the interface of one host, the server's or the top's, is what all clients share: a run
-/// sends no more than that through the machine.
+/// Systems in which all clients share the interface of one host, the server or the top. A run sends
+/// no more than that through the machine.
 const THROUGH_ONE: [System; 5] = [
     System::Lighttpd { tuned: false },
     System::Lighttpd { tuned: true },
@@ -43,19 +41,20 @@ const THROUGH_ONE: [System; 5] = [
     System::Squid { levels: 2, tuned: false },
 ];
 
-/// Where five edges send at once: a run takes the machine.
+/// Systems in which five edges send at once. A run needs the whole machine.
 const THROUGH_FIVE: [System; 4] = [SQUID, LARDER, TUNED, System::Pair];
 
-/// The same of a large file.
+/// The systems of [`THROUGH_FIVE`] that also fetch a large file.
 const LARGE_THROUGH_FIVE: [System; 3] = [SQUID, LARDER, TUNED];
 
-/// Two runs of [`THROUGH_ONE`] beside each other send less together than one of the others. (So do
-/// four, but their links were too late on one day of two, and were run again.)
+/// Returns the share of the machine that a cell needs. Two concurrent runs of [`THROUGH_ONE`]
+/// together send less than one of the others. (So do four, but on one day of two their links were
+/// too late, and they were run again.)
 fn share(cell: &Cell) -> usize {
     if THROUGH_FIVE.contains(&cell.system) { MOST_AT_ONCE } else { MOST_AT_ONCE / 2 }
 }
 
-/// Fig. 2 and 3.
+/// Measures fig. 2 and 3.
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
@@ -76,7 +75,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// 100 MB behind two levels.
+/// Measures 100 MB behind two levels.
 pub(super) fn run_large(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(LARGE.0, LARGE.1)?;
     let sweep = experiment.sweep(request.scale);
@@ -103,8 +102,8 @@ fn measured(
     let network = Network { shape: Shape::Interfaces, rate: Some(rate(sweep)?), delay: 0, loss: 0.0 };
     let cells = |systems: &[System]| {
         let mut cells = Vec::new();
-        // The long ones first; run by run, not system by system: what else the machine does meets
-        // all of them.
+        // Long runs start first. The order is by run and not by system, so that other work of the
+        // machine affects all systems.
         for &clients in sweep.clients.iter().rev() {
             for run in 0..sweep.runs {
                 let (bytes, seed) = (sweep.file_bytes, request.seed + run);
@@ -129,8 +128,8 @@ fn of(measured: &Measured, system: System, clients: usize) -> Runs<'_> {
     measured.runs(|cell| cell.system == system && cell.clients == clients)
 }
 
-/// CPU time of servers and caches in the median run, s: what is compared is a run of one system
-/// with that of another, which deliver the same.
+/// Returns the CPU time of servers and caches in the median run, s. The compared runs of two
+/// systems deliver the same bytes.
 fn cpu(runs: &Runs<'_>) -> f64 {
     runs.median_of(|run| run.cpu)
 }

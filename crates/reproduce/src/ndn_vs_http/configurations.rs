@@ -1,18 +1,18 @@
 //! Configurations of the programs: as Debian packages them, tuned, and Larder's nodes.
 //!
-//! *As packaged* takes in the file of the package itself, and changes what has to differ on a
-//! testbed with several servers: where it listens and for whom, which directory it serves, whose
-//! rights it has, where it logs, and who its parent is. *Tuned* adds what its documentation advises
+//! *As packaged* includes the file of the package itself. It changes what has to differ on a
+//! testbed with several servers: the listening address and its clients, the served directory, the
+//! user, the log and the parent. *Tuned* adds the settings that the program's documentation advises
 //! for many connections and large files.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-/// What Debian's package has.
+/// The configuration files of Debian's packages.
 pub(super) const PACKAGED: [(&str, &str); 2] =
     [("lighttpd", "/etc/lighttpd/lighttpd.conf"), ("squid", "/etc/squid/squid.conf")];
 
-/// A server of the files in `root`, on port 80.
+/// Returns the configuration of a server of the files in `root`, on port 80.
 pub(super) fn lighttpd(root: &Path, tuned: bool) -> String {
     let [(_, packaged), _] = PACKAGED;
     let mut text = format!(
@@ -21,18 +21,18 @@ pub(super) fn lighttpd(root: &Path, tuned: bool) -> String {
         root.join("lighttpd.pid")
     );
     if tuned {
-        // The file itself stays in the kernel's page cache: what is spared is system calls and
-        // refusals.
+        // The file itself stays in the kernel's page cache. The settings save system calls and
+        // prevent refusals.
         text += "server.max-fds = 16384\nserver.max-connections = 8192\nserver.stat-cache-engine = \"inotify\"\n\
                  server.network-backend = \"sendfile\"\nserver.max-keep-alive-requests = 1000\n";
     }
     text
 }
 
-/// A cache on port 3128, which asks `parent` where there is one.
+/// Returns the configuration of a cache on port 3128, with the parent `parent` if there is one.
 ///
-/// As packaged, no object of more than 512 kB is kept in memory, there is no cache on disk, and
-/// each request fetches for itself: a file of that size is never cached.
+/// As packaged, Squid keeps no object of more than 512 kB in memory, has no cache on disk, and does
+/// not collapse requests. It never caches a file of the experiments' size.
 pub(super) fn squid(directory: &Path, host: &str, parent: Option<Ipv4Addr>, tuned: bool) -> String {
     let [_, (_, packaged)] = PACKAGED;
     let mut text = format!(
@@ -50,15 +50,16 @@ pub(super) fn squid(directory: &Path, host: &str, parent: Option<Ipv4Addr>, tune
     text
 }
 
-/// Where a Larder node sends what it does not have.
+/// The upstream of a Larder node.
 pub(super) struct Route {
-    /// `tcp://…` or `udp://…`.
+    /// A URI: `tcp://…` or `udp://…`.
     pub(super) to: String,
-    /// Over UDP: what the link loses is sent again by its two ends.
+    /// Over UDP: the two ends of the link retransmit what it loses.
     pub(super) reliable: bool,
 }
 
-/// A Larder node that forwards on port 6363, with this under `[ndn]` and this `[http]`.
+/// Returns the configuration of a Larder node that forwards on port 6363, with this text under
+/// `[ndn]` and this `[http]`.
 pub(super) fn node(socket: &str, up: Option<&Route>, ndn: &str, http: &str) -> String {
     let route = up.map(|Route { to, reliable }| {
         let reliable = if *reliable { "reliable = true\n" } else { "" };
@@ -75,7 +76,7 @@ pub(super) fn node(socket: &str, up: Option<&Route>, ndn: &str, http: &str) -> S
 mod tests {
     use super::*;
 
-    /// Failure: "as packaged" is something else than what the package has.
+    /// Failure: "as packaged" differs from the package.
     #[test]
     fn a_tuned_program_is_called_packaged() {
         let here = Path::new("/here");
@@ -90,7 +91,8 @@ mod tests {
         );
     }
 
-    /// Failure: a configuration that the node refuses is found out when fifty namespaces stand.
+    /// Failure: a configuration that the node refuses is noticed only after fifty namespaces are
+    /// up.
     #[test]
     fn a_node_does_not_read_its_configuration() {
         let far = "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nmemory = \"1GiB\"\nsecret = \"/here/secret\"\n";

@@ -1,4 +1,4 @@
-//! Losses on the clients' links, a delay behind them (fig. 5, 6 and 7): NDN caches at the edge,
+//! Losses on the clients' links, and a delay behind them (fig. 5, 6 and 7). NDN caches at the edge,
 //! HTTP does not.
 
 use super::cell::Cell;
@@ -13,24 +13,24 @@ use larder_units::BitRate;
 use serde::Deserialize;
 use std::cmp::Reverse;
 
-pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/lossy.toml", include_str!("../../experiments/ndn-vs-http/lossy.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("ndn-vs-http/lossy.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
     pub(super) runs: u64,
-    /// Without delay, where a run is short and one stalled client moves its mean.
+    /// The number of runs without delay. Such a run is short, and one stalled client changes its
+    /// mean.
     runs_without_delay: u64,
     pub(super) file_bytes: usize,
     rate: String,
-    /// Fig. 5: clients, at the greatest loss and delay.
+    /// Fig. 5: numbers of clients, at the greatest loss and delay.
     clients: Vec<usize>,
     /// Fig. 6: delays, ms each way, at the greatest loss.
     delays: Vec<u64>,
     /// Fig. 7: losses, %, at the greatest delay.
     losses: Vec<f64>,
-    /// Of fig. 6 and 7.
+    /// The number of clients in fig. 6 and 7.
     pub(super) clients_there: usize,
 }
 
@@ -40,7 +40,7 @@ struct Column {
     name: &'static str,
     system: System,
     congestion: &'static str,
-    /// At the greatest loss and delay only.
+    /// Whether the column exists only at the greatest loss and delay.
     only_there: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Point {
 }
 
 impl Sweep {
-    /// With the greatest loss and delay.
+    /// Returns the point with the greatest loss and delay.
     pub(super) fn greatest(&self) -> Point {
         Point {
             clients: self.clients_there,
@@ -103,7 +103,7 @@ impl Sweep {
         Ok(Network { shape: Shape::Links, rate: Some(rate), delay: point.delay, loss: point.loss })
     }
 
-    /// The cells of a column at a point, one a run.
+    /// Returns the cells of a column at a point, one per run.
     pub(super) fn cells(
         &self,
         point: Point,
@@ -117,11 +117,11 @@ impl Sweep {
     }
 }
 
-/// How much of the machine a run takes. Over a link that loses, CUBIC's clients wait for time-outs
-/// nearly all of the time, BBR's for most of it (the links of 20 take a tenth of a core), and those
-/// of Larder behind a delay wait for half of it. Without delay a run has the machine for itself,
-/// but for CUBIC's, which wait there too. That they do not disturb each other shows in how late the
-/// links were, which is checked of each run.
+/// Returns the share of the machine that a run needs. Over a lossy link, CUBIC's clients wait for
+/// time-outs nearly all of the time, and BBR's for most of it (the links of 20 clients need a tenth
+/// of a core). Larder's clients behind a delay wait for half of the time. Without delay a run needs
+/// the whole machine, except for CUBIC's, whose clients also wait. The lateness of the links, which
+/// is checked in each run, shows that runs do not disturb each other.
 fn share(cell: &Cell) -> usize {
     let Cell { system, network, congestion, .. } = cell;
     let is_lossy = network.loss > 0.0;
@@ -135,9 +135,10 @@ fn share(cell: &Cell) -> usize {
     }
 }
 
-/// Measures cells, the long ones first, so that at the end nobody waits for one of them: those with
-/// time-outs, and of these those of many clients; those that need the machine last. Else run by
-/// run, not column by column: what else the machine does meets all of them.
+/// Measures cells, the long ones first, so that no long cell runs alone at the end: first those
+/// with time-outs, and of these first those with many clients. Cells that need the whole machine
+/// come last. Within these groups the order is by run and not by column, so that other work of the
+/// machine affects all columns.
 pub(super) fn measure(mut cells: Vec<Cell>, request: &Request<'_>, watch: &dyn Watch) -> Result<Measured, Error> {
     cells.sort_by_key(|cell| {
         let (delay, is_patient) = (cell.network.delay, share(cell) == 1);
@@ -247,7 +248,7 @@ fn draw<'a>(section: &mut Section, points: &[Point], greatest: Point, of: &dyn F
     section.figure("clients", drawn(&|p| (p.delay, p.loss) == (greatest.delay, greatest.loss), &|p| p.clients as f64));
     section.figure("delay", drawn(&|p| (p.clients, p.loss) == (greatest.clients, greatest.loss), &|p| p.delay as f64));
     section.figure("loss", drawn(&|p| (p.clients, p.delay) == (greatest.clients, greatest.delay), &|p| p.loss));
-    // Each client of each run at one point, the fastest first.
+    // The times of all clients of all runs at one point, the fastest first.
     let each = COLUMNS.iter().enumerate().map(|(at, column)| {
         let times = of(&greatest, at).each();
         let share = |place: usize| 100.0 * (place as f64 + 1.0) / times.len() as f64;

@@ -1,8 +1,8 @@
-//! `ndn-vs-http`: a file to many clients, over NDN and over HTTP, on clean and on lossy links; real
-//! programs on the testbed's links.
+//! `ndn-vs-http`: a file to many clients, over NDN and over HTTP, on clean and on lossy links, with
+//! real programs on the testbed's links.
 //!
 //! It needs root, and lighttpd, Squid and wget as Debian packages them. Rates, file and clients are
-//! scaled to one machine; each experiment says how.
+//! scaled to one machine. Each experiment states how.
 
 mod cell;
 mod cells;
@@ -16,7 +16,7 @@ mod simulated;
 mod tcp;
 mod tree;
 
-use crate::interval::Confidence;
+use crate::statistics::{self, Confidence, median};
 use crate::{Error, Paper};
 use larder_figure::Series;
 
@@ -49,23 +49,12 @@ impl From<larder_testbed::Error> for Error {
     }
 }
 
-/// A mean and half the width of its 90 % interval, as the paper's figures have them.
+/// Returns a mean and half the width of its 90 % interval, as in the paper's figures.
 fn mean_and_interval(runs: &[f64]) -> (f64, f64) {
-    crate::interval::mean_and_interval(runs, Confidence::Ninety)
+    statistics::mean_and_interval(runs, Confidence::Ninety)
 }
 
-/// NaN of nothing.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match (values.get(middle), values.len() % 2) {
-        (None, _) => f64::NAN,
-        (Some(upper), 0) => (values[middle - 1] + upper) / 2.0,
-        (Some(value), _) => *value,
-    }
-}
-
-/// A line of x, mean and half interval.
+/// Returns a line with intervals from x, mean and half the interval's width.
 fn series(name: impl Into<String>, points: &[(f64, f64, f64)]) -> Series {
     let line = Series::line(name, points.iter().map(|(x, mean, _)| (*x, *mean)).collect());
     line.with_interval(points.iter().map(|(_, mean, half)| (mean - half, mean + half)).collect())
@@ -92,11 +81,5 @@ mod tests {
         let claims =
             [clean.claims.len(), large.claims.len(), lossy.claims.len(), peak.claims.len(), simulated.claims.len()];
         assert_eq!(claims, [4, 4, 11, 5, 7]);
-    }
-
-    #[test]
-    fn the_middle_of_an_even_number_of_runs() {
-        assert_eq!((median(vec![3.0, 1.0, 9.0]), median(vec![4.0, 1.0])), (3.0, 2.5));
-        assert!(median(Vec::new()).is_nan());
     }
 }

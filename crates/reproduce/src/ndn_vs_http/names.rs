@@ -1,4 +1,5 @@
-//! The forwarder's hits with names kept decoded, and with names decoded at each look-up.
+//! The forwarder's hits with decoded names in the Content Store, and with names decoded at each
+//! look-up.
 
 use crate::{Error, Watch, thread_time};
 use larder_forwarder::account::add_next_hop;
@@ -10,55 +11,56 @@ use larder_policy::Engine;
 use larder_units::{ByteSize, Streams, Time};
 use std::time::Duration;
 
-/// As `larder put` cuts files.
+/// The content of a segment, of the size that `larder put` uses.
 const SEGMENT: [u8; 8000] = [0; 8000];
 
-/// Clients of the paper, each of which asks for one segment after the other.
+/// The paper's number of clients. Each requests one segment after another.
 const CLIENTS: u64 = 40;
 
-/// Hits between two readings of the clock: some 200 µs.
+/// The number of hits between two readings of the clock, about 200 µs.
 const HITS: usize = 640;
 
-/// What was found.
+/// The results.
 pub(super) struct Names {
     pub(super) segments: u64,
-    /// Of a Data.
+    /// The bytes of a Data.
     pub(super) bytes: usize,
     /// The look-ups of [`LOOK_UPS`], then the forwarder as it is deployed.
     pub(super) methods: Vec<LookUpMethod>,
 }
 
-/// Places in [`Names::methods`]; what decodes stands behind each of the first two.
+/// Indices into [`Names::methods`]. The method that decodes follows each of the first two.
 pub(super) const HASHED: usize = 0;
 pub(super) const ORDERED: usize = 2;
 pub(super) const WHOLE: usize = 4;
 
 const NAMES: [&str; 5] = ["hashed, kept", "hashed, decoded", "ordered, kept", "ordered, decoded (CCNx)", "on_packet"];
 
-/// A way to answer.
+/// The result of one way to answer an Interest.
 pub(super) struct LookUpMethod {
     pub(super) name: &'static str,
-    /// CPU time of a hit, the median over rounds.
+    /// The CPU time of a hit, ns: the median over rounds.
     pub(super) nanoseconds: f64,
-    /// Half the distance of the quartiles over rounds.
+    /// Half the distance of the quartiles over rounds, ns.
     pub(super) interval: f64,
 }
 
 impl LookUpMethod {
-    /// What leaves in a second of CPU time, in Data of so many bytes.
+    /// Returns the Gb/s that a core sends, in Data of `bytes` bytes.
     pub(super) fn gigabits(&self, bytes: usize) -> f64 {
         8.0 * bytes as f64 / self.nanoseconds
     }
 }
 
 impl Names {
-    /// Throughput with names kept, in units of that with names decoded.
+    /// Returns the throughput with stored decoded names, relative to that with names decoded at
+    /// each look-up.
     pub(super) fn gain(&self, kept: usize) -> f64 {
         self.methods[kept + 1].nanoseconds / self.methods[kept].nanoseconds
     }
 }
 
-/// Stores a file of so many segments, and has it asked for in every way by turns.
+/// Stores a file of `segments` segments, and measures every method in turn.
 pub(super) fn measure(segments: u64, rounds: usize, seed: u64, watch: &dyn Watch) -> Result<Names, Error> {
     watch.begin("names", rounds as u64);
     let mut store = Store::new(segments, seed)?;
@@ -66,8 +68,8 @@ pub(super) fn measure(segments: u64, rounds: usize, seed: u64, watch: &dyn Watch
     let mut times: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
         for (times, look_up) in times.iter_mut().zip(LOOK_UPS.into_iter().map(Some).chain([None])) {
-            // The first time is not counted: it finds in the caches what the way before it has left
-            // there.
+            // The first measurement does not count, because the processor's caches have the data of
+            // the previous method.
             store.time(look_up, &order)?;
             let took = store.time(look_up, &order)?;
             times.push(took.as_nanos() as f64 / HITS as f64);
@@ -82,7 +84,7 @@ pub(super) fn measure(segments: u64, rounds: usize, seed: u64, watch: &dyn Watch
     Ok(Names { segments: order.len() as u64, bytes: store.bytes, methods: methods.collect() })
 }
 
-/// A forwarder that has a file in its Content Store.
+/// A forwarder with a file in its Content Store.
 struct Store {
     forwarder: Forwarder,
     consumer: FaceId,
@@ -124,7 +126,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The CPU time of [`HITS`] hits.
+    /// Returns the CPU time of [`HITS`] hits.
     fn time(&mut self, look_up: Option<LookUp>, order: &Order) -> Result<Duration, Error> {
         let mut frames = self.ask();
         let Store { forwarder, consumer, outbox, now, .. } = self;
@@ -152,7 +154,7 @@ impl Store {
         InterestBuilder::new(name(segment)).nonce(self.asked as u32).build()
     }
 
-    /// The next Interests: the clients by turns, each at another place of the file.
+    /// Returns the next Interests. The clients take turns, each at its own position in the file.
     fn ask(&mut self) -> Vec<Vec<u8>> {
         let mut frames = Vec::with_capacity(HITS);
         for _ in 0..HITS {
@@ -164,7 +166,7 @@ impl Store {
     }
 }
 
-/// As `larder put` names the paper's file.
+/// Returns a name, as `larder put` names the paper's file.
 fn name(segment: u64) -> Name {
     let mut name = Name::root();
     name.push_generic(b"repo").push_generic(b"100m.txt").push_version(1_700_000_000_000_000).push_segment(segment);

@@ -1,4 +1,5 @@
-//! Fig. 8: the peak throughput of the top node, and what it gains where names are kept decoded.
+//! Fig. 8: the peak throughput of the top node, and the gain from decoded names in the Content
+//! Store.
 
 use super::cell::Cell;
 use super::cell::{Faces, System};
@@ -11,8 +12,7 @@ use larder_figure::Series;
 use larder_units::BitRate;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/peak.toml", include_str!("../../experiments/ndn-vs-http/peak.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("ndn-vs-http/peak.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,11 +20,11 @@ pub(super) struct Sweep {
     pub(super) runs: u64,
     clients: usize,
     file_bytes: usize,
-    /// Of every link.
+    /// The rate of every link.
     rate: String,
-    /// Data in the Content Store.
+    /// The number of Data in the Content Store.
     segments: u64,
-    /// In which all look-up methods have their turns.
+    /// The number of rounds. Each round measures all look-up methods.
     rounds: usize,
 }
 

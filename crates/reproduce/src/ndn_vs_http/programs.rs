@@ -1,5 +1,5 @@
-//! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; Larder's node,
-//! `put` and `get` from this very binary.
+//! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; the node, `put`
+//! and `get` of this binary.
 
 use super::cell::{Cell, Faces, Run, System};
 use super::configurations::{self, Route};
@@ -16,24 +16,25 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-/// A download that takes longer ends the experiment.
+/// The longest download. A longer one ends the experiment.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// Runs with late links that are run again before the experiment ends.
+/// The number of runs with late links after which the experiment ends.
 const ATTEMPTS: usize = 5;
 
-/// The file that is fetched; its type is in Debian's table, without which lighttpd sends neither
+/// The fetched file. Its type is in Debian's table; without a type, lighttpd sends neither
 /// validators nor times.
 const FILE: &str = "file.txt";
 
 /// The `[http]` of a node that only forwards.
 const NO_HTTP: &str = "listen = \"\"";
 
-/// The setting of every node's `[ndn]`, and of `larder put`, for packets larger than NDN's usual.
+/// The setting of every node's `[ndn]`, and of `larder put`, for packets larger than NDN's usual
+/// size.
 const LARGE_AT_NODES: &str = "largest_packet = \"64KiB\"\n";
 const LARGE_AT_PUT: [&str; 2] = ["--largest-packet", "64KiB"];
 
-/// Whether the programs and their configurations are there.
+/// Checks that the programs and their configurations are installed.
 pub(super) fn check_installed() -> Result<(), Error> {
     let is_there = |program: &str| {
         let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -51,8 +52,8 @@ pub(super) fn check_installed() -> Result<(), Error> {
 }
 
 /// Builds the network as the testbed `name`, starts the programs, lets every client fetch the file
-/// at once, and takes everything down. A run whose links were late is of another network, and is
-/// run again: alone, since those beside it may be why.
+/// at once, and removes everything. A run with late links measured another network, so it is
+/// repeated. It then runs alone, because concurrent runs may be the reason.
 pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run, Error> {
     static BESIDE: RwLock<()> = RwLock::new(());
     for attempt in 0..ATTEMPTS {
@@ -66,25 +67,23 @@ pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run
         if lateness.is_sound() {
             return Ok(run);
         }
-        watch.warn(&format!("{}: run again, for the links were late: {lateness}", cell.system.name()));
+        watch.warn(&format!("{}: repeated, because the links were late: {lateness}", cell.system.name()));
     }
-    Err(Error(format!(
-        "the links were late in {ATTEMPTS} runs one after the other: is the machine busy with something else?"
-    )))
+    Err(Error(format!("the links were late in {ATTEMPTS} consecutive runs; end other work on this machine")))
 }
 
-/// How the names of directories begin that belong to this testbed.
+/// Returns the prefix of the names of this testbed's directories.
 fn prefix(testbed: &str) -> String {
     format!("larder-{testbed}-")
 }
 
-/// Removes the directories that a killed run has left of this testbed, and the shared memory of its
-/// Squids, which are always killed.
+/// Removes the directories that a killed run of this testbed has left, and the shared memory of its
+/// Squids, which always end by a signal.
 pub(super) fn remove_left(testbed: &str) -> Result<(), Error> {
     let memory = Path::new("/dev/shm");
     let hosts = (0..CLUSTERS).map(edge).chain(["top".into()]);
     for name in hosts.flat_map(|host| SHARED.map(|what| format!("{testbed}{host}-cf__{what}.shm"))) {
-        // Those that there are.
+        // Some of them may be missing.
         let _ = fs::remove_file(memory.join(name));
     }
     let prefix = prefix(testbed);
@@ -97,11 +96,11 @@ pub(super) fn remove_left(testbed: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Of Squid's collapsed forwarding, which makes them with one process too.
+/// The parts of Squid's collapsed forwarding that use shared memory, even with one process.
 const SHARED: [&str; 3] = ["metadata", "queues", "readers"];
 
-/// A testbed with programs. Its processes and its directory go with the testbed. If this process is
-/// killed, the next run removes both ([`MachineLock`](super::cells::MachineLock)).
+/// A testbed with programs. Dropping it ends its processes and removes its directory. If this
+/// process is killed, the next run removes both ([`MachineLock`](super::cells::MachineLock)).
 struct Deployment {
     /// Dropped first: it ends the programs in its namespaces.
     bed: Testbed,
@@ -114,12 +113,12 @@ impl Deployment {
     fn new(spec: Spec, bytes: usize) -> Result<Deployment, Error> {
         let site = Site::temporary(&prefix(&spec.name))?;
         let deployment = Deployment { bed: Testbed::up(spec)?, site, programs: Vec::new() };
-        // Nothing that a compression could shorten.
+        // Random bytes, which no compression shortens.
         let mut stream = larder_units::Streams::new(1).stream("file");
         let file: Vec<u8> = std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(bytes).collect();
         let path = deployment.site.write(FILE, file)?;
-        // Nothing says how long it may be kept: last changed a year ago, it is what caches take for
-        // lasting (RFC 9111, section 4.2.2).
+        // Nothing states the file's lifetime. It was modified a year ago, so caches consider it
+        // fresh (RFC 9111, section 4.2.2).
         let then = SystemTime::now() - Duration::from_secs(365 * 24 * 3600);
         let set = fs::File::options().write(true).open(&path).and_then(|file| file.set_modified(then));
         set.map_err(|error| Error(format!("{path}: {error}")))?;
@@ -145,8 +144,8 @@ impl Deployment {
         }
         self.site.wait_until_all_serve()?;
         if system == System::Pair {
-            // A node on each client's host, all started a moment ago: their first packets make
-            // tables and connections, which last for weeks.
+            // Each client's host has a node that has just started. Its first packets create tables
+            // and connections, which last for weeks in practice.
             self.site.write("small.txt", "a small file")?;
             self.fetch(system, clients, "small.txt", watch)?;
         }
@@ -158,8 +157,8 @@ impl Deployment {
         Ok((Run { times, cpu, cpu_top, late_p99_ns: lateness.p99_ns }, lateness))
     }
 
-    /// Every client fetches this file at once: how long each took, from the start of its program to
-    /// its end.
+    /// Lets every client fetch this file at once. Returns the time of each, from the start of its
+    /// program to its end.
     fn fetch(&self, system: System, clients: usize, file: &str, watch: &dyn Watch) -> Result<Vec<f64>, Error> {
         let mut starting = Vec::new();
         for client in 0..clients {
@@ -198,7 +197,7 @@ impl Deployment {
         Ok(times)
     }
 
-    /// The command of a client, and what its environment has.
+    /// Returns the command of a client, with its environment.
     fn client(&self, system: System, client: usize, file: &str) -> Result<Command, Error> {
         let host = self.bed.spec().host(&format!("client{client}"))?;
         let above = |levels: u8| if levels > 1 { edge(client % CLUSTERS) } else { "top".into() };
@@ -223,8 +222,8 @@ impl Deployment {
                 (words, Some(faces.uri(self.address(&above(levels))?)))
             }
         };
-        // It waits for a line: to make its namespace's process costs 10 ms, which twenty would not
-        // have behind them at once.
+        // The command waits for a line, because the process in its namespace takes 10 ms to start,
+        // and twenty clients could not start at once otherwise.
         let mut command = self.bed.command(host, "sh");
         command.args(["-c", "printf . >&2; read -r _; exec \"$0\" \"$@\" >/dev/null"]).args(words);
         command.envs(transport.map(|uri| ("NDN_CLIENT_TRANSPORT", uri)));
@@ -240,18 +239,18 @@ impl Deployment {
         let parent = parent.map(|parent| self.address(parent)).transpose()?;
         let text = configurations::squid(self.site.directory(), host, parent, tuned);
         let file = self.site.write(&format!("{host}.squid"), text)?;
-        // Squid's shared memory bears this name, beside the Squids of other testbeds.
+        // Squid's shared memory has this name. Other testbeds have their own Squids.
         let service = format!("{}{host}", self.bed.spec().name);
         self.start(host, "squid", &["-N", "-n", &service, "-f", &file], 3128)
     }
 
-    /// HTTP over NDN from each client's host to lighttpd.
+    /// Starts HTTP over NDN from each client's host to lighttpd.
     fn start_pair(&mut self, clients: usize) -> Result<(), Error> {
         self.start_lighttpd(true)?;
         self.site.wait_until_all_serve()?;
         let secret = self.site.write("secret", "a secret of 32 bytes and some more")?;
-        // A body is shared on the way up to an eighth of the memory: the file of the clean links
-        // has 100 MB.
+        // A body is shared in transfer up to an eighth of the memory, and the file of the clean
+        // links has 100 MB.
         let gateway = format!(
             "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\nmemory = \"1GiB\"\n"
         );
@@ -272,8 +271,8 @@ impl Deployment {
         Ok(())
     }
 
-    /// NDN from `larder put` at the server to the lowest level, with this under every node's
-    /// `[ndn]`.
+    /// Starts NDN from `larder put` at the server to the lowest level, with this text under every
+    /// node's `[ndn]`.
     fn start_larder(&mut self, levels: u8, faces: Faces, ndn: &str, put: &[&str]) -> Result<(), Error> {
         self.start_node("server", None, ndn)?;
         self.site.wait_until_all_serve()?;
@@ -286,14 +285,14 @@ impl Deployment {
         Ok(())
     }
 
-    /// A node that only forwards.
+    /// Starts a node that only forwards.
     fn start_node(&mut self, host: &str, up: Option<(&str, Faces)>, ndn: &str) -> Result<(), Error> {
         let up = up.map(|(up, faces)| Ok::<_, Error>(Route { to: faces.uri(self.address(up)?), reliable: false }));
         self.start_node_with(host, up.transpose()?, ndn, NO_HTTP, 6363)
     }
 
-    /// A node with more under `[ndn]` and with this `[http]`, which serves once it listens on
-    /// `port`; nodes that it has routes to serve already.
+    /// Starts a node with more text under `[ndn]` and with this `[http]`. It is ready when it
+    /// listens on `port`. The nodes at the ends of its routes are ready already.
     fn start_node_with(
         &mut self,
         host: &str,
@@ -312,13 +311,14 @@ impl Deployment {
         let transport = format!("unix://{}", self.site.path("server.sock"));
         let mut put = self.bed.command(host, &this_binary()?);
         put.args(["put", "/repo/file"]).arg(self.site.path(FILE)).args(words).env("NDN_CLIENT_TRANSPORT", transport);
-        // It says when it is ready; to ask for the file would fill the server's cache.
+        // The program reports when it is ready. A request for the file would fill the server's
+        // cache.
         let mut probe = Command::new("grep");
         probe.args(["--quiet", "^serving"]).arg(self.site.next_log());
         self.start_until(put, "larder put", "server", probe)
     }
 
-    /// Starts a program on a host, which serves once it listens on `port`.
+    /// Starts a program on a host. It is ready when it listens on `port`.
     fn start(&mut self, host: &str, program: &str, words: &[&str], port: u16) -> Result<(), Error> {
         let number = self.bed.spec().host(host)?;
         let mut command = self.bed.command(number, program);
@@ -328,14 +328,14 @@ impl Deployment {
         self.start_until(command, program, host, probe)
     }
 
-    /// Starts a program, which serves once `probe` succeeds.
+    /// Starts a program. It is ready when `probe` succeeds.
     fn start_until(&mut self, command: Command, what: &str, host: &str, probe: Command) -> Result<(), Error> {
         let pid = self.site.spawn(&format!("{what} on {host}"), command, Probe::Command(probe))?;
         self.programs.push((host.to_owned(), pid));
         Ok(())
     }
 
-    /// CPU time of the programs so far, of all and of those at the top, s.
+    /// Returns the CPU time of the programs so far, s: of all, and of those at the top.
     fn cpu(&self) -> [f64; 2] {
         let of = |is: &dyn Fn(&str) -> bool| -> f64 {
             self.programs.iter().filter(|(host, _)| is(host)).map(|(_, pid)| cpu_seconds(*pid)).sum()
@@ -378,12 +378,12 @@ impl Client {
 
     fn start(mut self) -> Result<(Client, Instant), Error> {
         let begun = Instant::now();
-        let told = self.process.stdin.take().map_or(Ok(()), |mut line| line.write_all(b"\n"));
-        told.map_err(|error| self.failed(&error))?;
+        let started = self.process.stdin.take().map_or(Ok(()), |mut line| line.write_all(b"\n"));
+        started.map_err(|error| self.failed(&error))?;
         Ok((self, begun))
     }
 
-    /// Ends it: what it said.
+    /// Ends the process and returns its output.
     fn end(mut self) -> String {
         let _ = self.process.kill();
         let said = self.process.wait_with_output().map(|out| String::from_utf8_lossy(&out.stderr).trim().to_owned());

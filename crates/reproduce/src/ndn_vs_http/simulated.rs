@@ -1,10 +1,10 @@
-//! The lossy experiment in the simulator, beside the testbed: the same links, the same forwarder,
-//! fetcher and publisher, in virtual time.
+//! The lossy experiment in the simulator and on the testbed: the same links, forwarder, fetcher and
+//! publisher, in virtual time.
 //!
-//! NDN over datagrams is the same protocol there and here, and HTTP goes over the simulator's model
-//! of the kernel's TCP, so their figures are held against each other. What the simulator does not
-//! have: time that programs and the kernel take, and NDN's TCP faces, whose column on the testbed
-//! stands beside without a counterpart.
+//! NDN over datagrams is the same protocol in both, and HTTP uses the simulator's model of the
+//! kernel's TCP, so the results are compared. The simulator lacks two things: the time that
+//! programs and the kernel need, and NDN's TCP faces. The testbed's column for TCP faces has no
+//! counterpart.
 
 use super::cell::Cell;
 use super::cell::{Faces, System};
@@ -23,32 +23,31 @@ use larder_transfer::{CongestionSpec, FetchOptions, Progress, limits::DEFAULT_SE
 use larder_units::{ByteSize, Time};
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("ndn-vs-http/simulated.toml", include_str!("../../experiments/ndn-vs-http/simulated.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("ndn-vs-http/simulated.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    /// Seeds of the simulator at each point: virtual time is cheap.
+    /// The number of the simulator's seeds at each point. Virtual time is cheap.
     pub(super) seeds: u64,
 }
 
-/// Bytes of an UDP frame at most, as `larder run` has it on a path of 1500 bytes, and of IP's and
-/// UDP's headers before it.
+/// The most bytes of a UDP frame, as `larder run` has it on a path of 1500 bytes, and the bytes of
+/// the IP and UDP headers before it.
 const FRAME_BYTES: usize = 1452;
 const HEADER_BYTES: u32 = 28;
 
-/// A download that is not over by then never will be.
+/// The end of a simulation. A download that is not complete by then never completes.
 const END: Time = Time::from_secs(900);
 
-/// As the testbed's clients are told: over a link that loses half of all segments, the usual number
-/// of tries is used up now and then.
+/// The number of retries, as on the testbed. Over a link that loses half of all segments, the usual
+/// number is sometimes exhausted.
 const RETRIES: u32 = 100;
 
-/// Of every node and cache: it holds the file.
+/// The Content Store of every node and cache. It holds the file.
 const CACHE: ByteSize = ByteSize::from_mib(512);
 
-/// A column: what is measured on the testbed, and how it is simulated, where it is.
+/// A column: what is measured on the testbed, and how it is simulated, if it is.
 struct Column {
     name: &'static str,
     system: System,
@@ -56,7 +55,7 @@ struct Column {
     simulate: Option<Simulate>,
 }
 
-/// Download time of each client in virtual time, s.
+/// Returns the download time of each client in virtual time, s.
 type Simulate = fn(&Cell) -> Result<Vec<f64>, Error>;
 
 const SQUID: System = System::Squid { levels: 1, tuned: true };
@@ -87,7 +86,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let lossy = Experiment::<lossy::Sweep>::parse(lossy::FILE.0, lossy::FILE.1)?;
     let sweep = lossy.sweep(request.scale);
     let greatest = sweep.greatest();
-    // Cells that `lossy` has measured, in the same run or the last one, are not measured again.
+    // Cells that `lossy` has measured, in this run or the previous one, are not measured again.
     let [lossless, near] = [Point { loss: 0.0, ..greatest }, Point { delay: 0, ..greatest }];
     let points = [lossless, near, greatest];
     let (mut cells, mut tasks) = (Vec::new(), Vec::new());
@@ -149,7 +148,7 @@ const HEADER: [&str; 9] = [
     "measured by simulated (medians)",
 ];
 
-/// Both, by point and column.
+/// The results of both, by point and column.
 struct Beside<'a> {
     measured: &'a Measured,
     /// The mean over the clients, of each run.
@@ -205,7 +204,7 @@ impl Beside<'_> {
     }
 }
 
-/// NDN, over datagrams.
+/// Simulates NDN over datagrams.
 fn ndn(cell: &Cell) -> Result<Vec<f64>, Error> {
     let refused = |error: &dyn std::fmt::Display| refused(cell, error);
     let (mut network, clients) = ndn_network(cell).map_err(|error| refused(&error))?;
@@ -215,13 +214,13 @@ fn ndn(cell: &Cell) -> Result<Vec<f64>, Error> {
         match fetch.map(|fetch| (fetch.span(), fetch.progress())) {
             Some(((begun, Some(ended)), Progress::Done)) => Ok(ended.since(begun).as_secs_f64()),
             Some((_, Progress::Failed(error))) => Err(refused(&error)),
-            _ => Err(refused(&format_args!("a client is not done after {END}"))),
+            _ => Err(refused(&format_args!("a client's download takes longer than {END}"))),
         }
     };
     clients.iter().map(time).collect()
 }
 
-/// HTTP: a cache at the top, which joins requests for what is on its way, as the tuned Squid.
+/// Simulates HTTP, with a cache at the top that collapses requests, as the tuned Squid does.
 fn http(cell: &Cell) -> Result<Vec<f64>, Error> {
     let refused = |error: &dyn std::fmt::Display| refused(cell, error);
     let (mut network, clients) = http_network(cell).map_err(|error| refused(&error))?;
@@ -229,7 +228,7 @@ fn http(cell: &Cell) -> Result<Vec<f64>, Error> {
     let time = |client: &HostId| match network.http(*client) {
         HttpCounters { responses: 1, seconds, .. } => Ok(seconds),
         HttpCounters { failures: 1.., .. } => Err(refused(&"a client's connection failed")),
-        _ => Err(refused(&format_args!("a client is not done after {END}"))),
+        _ => Err(refused(&format_args!("a client's download takes longer than {END}"))),
     };
     clients.iter().map(time).collect()
 }
@@ -238,7 +237,7 @@ fn refused(cell: &Cell, error: &dyn std::fmt::Display) -> Error {
     Error(format!("the simulation of {cell:?}: {error}"))
 }
 
-/// The network of the testbed, by these links, its nodes of this kind.
+/// The testbed's network with these links and nodes of this kind.
 struct Tree {
     network: Simulation,
     server: NodeId,
@@ -260,11 +259,11 @@ impl Tree {
         }
         let mut clients = Vec::new();
         let access = frames(cell.network.access());
-        // The client offers to send again what is lost, and the edge takes part; between nodes a
-        // route would have to say so.
+        // The client offers retransmission on its link, and the edge accepts. Between nodes, the
+        // route would have to ask for it.
         let access = LinkConfig { reliable: access.mtu.is_some(), ..access };
         for client in 0..cell.clients {
-            // `larder get` has no node: its own one here keeps nothing.
+            // `larder get` has no node, so its node here stores nothing.
             let host = NodeConfig { capacity: Capacity::Bytes(ByteSize::from_bytes(0)), ..node.clone() };
             let host = network.add_node(&format!("client{client}"), host)?;
             network.connect(edges[client % CLUSTERS], host, &access)?;
@@ -274,7 +273,7 @@ impl Tree {
     }
 }
 
-/// With its clients' downloads.
+/// Builds the NDN network with its clients' downloads.
 fn ndn_network(cell: &Cell) -> Result<(Simulation, Vec<AppId>), ConfigError> {
     let node = NodeConfig { capacity: Capacity::Bytes(CACHE), ..NodeConfig::default() };
     let frames = |link| LinkConfig { mtu: Some(FRAME_BYTES), overhead_bytes: HEADER_BYTES, ..link };
@@ -294,7 +293,7 @@ fn ndn_network(cell: &Cell) -> Result<(Simulation, Vec<AppId>), ConfigError> {
     Ok((network, clients))
 }
 
-/// With its clients' downloads.
+/// Builds the HTTP network with its clients' downloads.
 fn http_network(cell: &Cell) -> Result<(Simulation, Vec<HostId>), ConfigError> {
     let node = NodeConfig::default();
     let Tree { mut network, server, top, clients: hosts } = Tree::new(cell, &node, |link| link)?;
@@ -314,7 +313,7 @@ mod tests {
     use super::super::tree::{Network, Shape};
     use super::*;
 
-    /// Failure: what is simulated is another network than the one that is measured.
+    /// Failure: the simulated network differs from the measured one.
     #[test]
     fn the_simulated_link_is_not_the_measured_one() {
         let rate = Some("100Mbps".parse().unwrap());
@@ -322,15 +321,15 @@ mod tests {
         let cell =
             Cell { system: COLUMNS[UDP].system, network, clients: 6, bytes: 80_000, congestion: "cubic", seed: 1 };
         let times = ndn(&cell).unwrap();
-        // The metadata, then ten segments in the first window: two round trips of 200 ms and what
-        // sending takes.
+        // The metadata, then ten segments in the first window: two round trips of 200 ms and the
+        // transmission.
         assert!(times.len() == 6 && times.iter().all(|time| (0.4..0.42).contains(time)), "{times:?}");
         let lossy = Cell { network: Network { loss: 10.0, ..network }, ..cell };
         let lossy = ndn(&lossy).unwrap();
         let mean = lossy.iter().sum::<f64>() / 6.0;
         assert!((0.42..2.0).contains(&mean), "what the clients' links lose comes again from the edge: {lossy:?}");
-        // The connection's round trip, then 80 kB by windows of 10 segments, 20, and the rest, from
-        // the top.
+        // The connection's round trip, then 80 kB from the top in windows of 10 segments, 20, and
+        // the rest.
         let times = http(&Cell { system: SQUID, ..cell }).unwrap();
         assert!(times.len() == 6 && times.iter().all(|time| (0.8..0.85).contains(time)), "{times:?}");
     }

@@ -1,5 +1,5 @@
-//! The simulator's TCP beside the kernel's, download by download over the same links: what HTTP in
-//! virtual time rests on.
+//! The simulator's TCP compared with the kernel's, download by download over the same links. HTTP
+//! in virtual time depends on it.
 
 use super::cells::{MachineLock, testbed};
 use super::median;
@@ -15,14 +15,14 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(super) const FILE: (&str, &str) = ("ndn-vs-http/tcp.toml", include_str!("../../experiments/ndn-vs-http/tcp.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("ndn-vs-http/tcp.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    /// Of the kernel, a cell.
+    /// The number of the kernel's runs per cell.
     pub(super) runs: usize,
-    /// The same of cells that take less than [`SHORT`].
+    /// The same for cells that take less than [`SHORT`].
     short_runs: usize,
     model_runs: u64,
     sizes: Vec<u64>,
@@ -30,25 +30,26 @@ pub(super) struct Sweep {
     losses: Vec<f64>,
 }
 
-/// Of every link, Mb/s.
+/// The rate of every link.
 const RATE: &str = "100Mbps";
 
-/// Seconds of the model's median below which a cell with losses is short: a lost SYN, or one
-/// timeout, takes as long as all the rest, and runs fall into groups of which a median of few is in
-/// the one or the other.
+/// The median of the model, s, below which a cell with losses is short. A lost SYN or a timeout
+/// takes as long as the rest of a short run, so the runs form groups, and the median of few runs is
+/// in one group or another.
 const SHORT: f64 = 0.5;
 
-/// Bytes of a request, and of a response's head: the model's.
+/// The model's bytes of a request and of a response's head.
 const REQUEST_BYTES: usize = 150;
 const HEAD_BYTES: usize = 250;
 
-/// Mb/s of the downloads that share the testbed at one time: more, and the links may be late.
+/// The rate of the downloads that share the testbed at one time, Mb/s. With a higher rate the links
+/// may be late.
 const SHARED_MBPS: f64 = 100.0;
 
-/// A download that takes longer has failed.
+/// The longest download. A longer one has failed.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// Runs with late links that are run again before the experiment ends.
+/// The number of runs with late links after which the experiment ends.
 const ATTEMPTS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,7 +67,7 @@ impl Cell {
         link(Some(rate), Duration::from_micros(self.round_trip_ms * 500), loss, None)
     }
 
-    /// CUBIC's long runs of what 1 MB shows too.
+    /// Returns true for long runs of CUBIC with losses. The runs of 1 MB show the same.
     fn is_left_out(&self) -> bool {
         let is_long = self.bytes > 1_000_000 && self.round_trip_ms > 100 && self.loss > 1.0;
         is_long && self.congestion == Congestion::Cubic
@@ -80,7 +81,7 @@ impl Cell {
     }
 }
 
-/// A download of this cell.
+/// A download of a cell.
 #[derive(Clone, Copy)]
 struct Job {
     cell: usize,
@@ -107,7 +108,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let batches = batches(&cells, &simulated, sweep);
     watch.begin("TCP, the kernel's", batches.iter().map(Vec::len).sum::<usize>() as u64);
     for (number, batch) in batches.into_iter().enumerate() {
-        // Else all cells' first packets would be lost or not together.
+        // With a common seed, the first packets of all cells would be lost together or not at all.
         let seed = request.seed + number as u64;
         let downloads: Vec<Cell> = batch.iter().map(|job| cells[job.cell]).collect();
         let key = format!("ndn-vs-http, tcp: {downloads:?}, seed {seed}");
@@ -141,7 +142,8 @@ fn cells(sweep: &Sweep) -> Vec<Cell> {
     cells
 }
 
-/// Which downloads run at one time: of one congestion control, the slow ones together.
+/// Returns the downloads in batches that run at one time, each with one congestion control. Slow
+/// downloads are together.
 fn batches(cells: &[Cell], simulated: &[Vec<f64>], sweep: &Sweep) -> Vec<Vec<Job>> {
     let is_short = |cell: usize| cells[cell].loss > 0.0 && median(simulated[cell].clone()) < SHORT;
     let runs = |cell| if is_short(cell) { sweep.short_runs } else { sweep.runs };
@@ -185,7 +187,7 @@ fn simulate(cell: &Cell, seed: u64) -> Result<f64, Error> {
 
 // ---- The kernel's ----
 
-/// The times of downloads that run at once, and how late the links were, ns.
+/// Returns the times of downloads that run at once, and the lateness of the links, ns.
 fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Result<(Vec<f64>, u64), Error> {
     for _ in 0..ATTEMPTS {
         let mut spec = Spec { seed, ..Spec::new(&testbed(0)) };
@@ -195,7 +197,7 @@ fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Resul
         for (at, job) in batch.iter().enumerate() {
             let link = cells[job.cell].link();
             spec.link([&format!("client{at}"), &format!("server{at}")], link);
-            // In one piece, as a testbed has to be; nothing goes there.
+            // A testbed must be one connected network. No packet uses this link.
             spec.link([&format!("server{at}"), "hub"], larder_testbed::link(None, Duration::ZERO, Loss::None, None));
         }
         spec.router("hub");
@@ -205,11 +207,9 @@ fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Resul
         if lateness.is_sound() {
             return Ok((times, lateness.p99_ns));
         }
-        watch.warn(&format!("TCP: run again, for the links were late: {lateness}"));
+        watch.warn(&format!("TCP: repeated, because the links were late: {lateness}"));
     }
-    Err(Error(format!(
-        "the links were late in {ATTEMPTS} runs one after the other: is the machine busy with something else?"
-    )))
+    Err(Error(format!("the links were late in {ATTEMPTS} consecutive runs; end other work on this machine")))
 }
 
 fn download_all(bed: &Testbed, cells: &[Cell], batch: &[Job], watch: &dyn Watch) -> Result<Vec<f64>, Error> {
@@ -226,7 +226,7 @@ fn download_all(bed: &Testbed, cells: &[Cell], batch: &[Job], watch: &dyn Watch)
         clients.push(bed.on_host(host, move || fetch(address, bytes))?);
     }
     while !clients.iter().all(JoinHandle::is_finished) {
-        // The threads stay behind: they end with this process, which nobody asks for more.
+        // The threads keep running until this process ends, which is soon.
         if watch.is_stopped() {
             return Err(Error::interrupted());
         }
@@ -237,7 +237,7 @@ fn download_all(bed: &Testbed, cells: &[Cell], batch: &[Job], watch: &dyn Watch)
     Ok(times)
 }
 
-/// What a host's thread came to.
+/// Returns the result of a host's thread.
 fn ended<T>(thread: JoinHandle<Option<std::io::Result<T>>>) -> Result<T, Error> {
     let done = thread.join().ok().flatten().ok_or_else(|| Error("a host's thread died".into()))?;
     done.map_err(|error| Error(format!("a download: {error}")))
@@ -255,7 +255,7 @@ fn serve(listener: &TcpListener, bytes: u64) -> std::io::Result<()> {
         left -= piece;
     }
     stream.shutdown(Shutdown::Write)?;
-    // Until the client has closed too.
+    // Waits until the client has closed too.
     let _ = stream.read(&mut [0; 1])?;
     Ok(())
 }
@@ -287,7 +287,7 @@ fn judge(
     measured: &[Vec<f64>],
 ) -> Result<Section, Error> {
     let ratio = |at: usize| median(simulated[at].clone()) / median(measured[at].clone());
-    // A median jumps from hump to hump.
+    // The median of a multimodal distribution is unstable.
     let typical = |times: &[f64]| (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp();
     let apart = |at: usize| typical(&simulated[at]) / typical(&measured[at]);
     let spread = |times: &[f64]| {
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!((cells.len(), experiment.claims.len()), (30, 4));
         let simulated: Vec<Vec<f64>> = cells.iter().map(|cell| vec![0.1 + cell.loss]).collect();
         let batches = batches(&cells, &simulated, sweep);
-        // Of 0.1 s without losses, and of more than a second with them.
+        // 0.1 s without losses, more than a second with them.
         assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 30 * sweep.runs);
         let all_short = super::batches(&cells, &vec![vec![0.4]; cells.len()], sweep);
         assert_eq!(all_short.iter().map(Vec::len).sum::<usize>(), 8 * sweep.runs + 22 * sweep.short_runs);

@@ -6,56 +6,56 @@ use larder_testbed::{Spec, link};
 use larder_units::BitRate;
 use std::time::Duration;
 
-/// Nodes of the second level.
+/// The number of nodes of the second level.
 pub(super) const CLUSTERS: usize = 5;
 
-/// What the hosts are linked by.
+/// The way in which the hosts are linked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// Fig. 1: a switch, and each host at it by one interface, which all that the host sends has to
-    /// share: the paper's bottleneck where it has one.
+    /// Fig. 1: a switch, to which each host has one interface for all its traffic. This is the
+    /// paper's bottleneck, if it has one.
     Interfaces,
-    /// Fig. 4: a link from node to node, so that nothing but losses and delay is between a client
-    /// and what it asks for.
+    /// Fig. 4: a link from node to node, so only losses and delay are between a client and its
+    /// server or cache.
     Links,
 }
 
-/// A network but for its clients.
+/// A network without its clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Network {
     pub(super) shape: Shape,
-    /// Of every link; none: as fast as the machine is.
+    /// The rate of every link. Without one, a link is as fast as the machine.
     pub(super) rate: Option<BitRate>,
-    /// Each way, between the top and the edges, ms.
+    /// The delay each way between the top and the edges, ms.
     pub(super) delay: u64,
-    /// On the clients' links, in both directions, %.
+    /// The loss on the clients' links, in both directions, %.
     pub(super) loss: f64,
 }
 
 impl Network {
-    /// A link without losses and delay.
+    /// Returns a link without losses and delay.
     pub(super) fn clean(&self) -> LinkConfig {
         link(self.rate, Duration::ZERO, Loss::None, None)
     }
 
-    /// Between the top and the edges.
+    /// Returns a link between the top and the edges.
     pub(super) fn core(&self) -> LinkConfig {
         link(self.rate, Duration::from_millis(self.delay), Loss::None, None)
     }
 
-    /// Between the edges and the clients.
+    /// Returns a link between an edge and a client.
     pub(super) fn access(&self) -> LinkConfig {
         let loss = if self.loss > 0.0 { Loss::Uniform(self.loss / 100.0) } else { Loss::None };
         link(self.rate, Duration::ZERO, loss, None)
     }
 
-    /// The testbed `name` with so many clients, as evenly under the edges as can be.
+    /// Returns the testbed `name` with `clients` clients, distributed evenly over the edges.
     pub(super) fn testbed(&self, name: &str, clients: usize, congestion: &str, seed: u64) -> Spec {
         let mut spec = Spec { congestion: congestion.into(), seed, ..Spec::new(name) };
         let (clean, core, access) = (self.clean(), self.core(), self.access());
         let mut connect = |ends: [&str; 2], config| match self.shape {
             Shape::Links => spec.link(ends, config),
-            // Only the lower end: the upper one has its interface from its own line.
+            // Links the lower host to the switch. The upper host's link is another call.
             Shape::Interfaces => spec.link([ends[1], "switch"], config),
         };
         if self.shape == Shape::Interfaces {
@@ -75,7 +75,7 @@ impl Network {
     }
 }
 
-/// The name of an edge.
+/// Returns the name of an edge.
 pub(super) fn edge(cluster: usize) -> String {
     format!("edge{cluster}")
 }
@@ -84,7 +84,7 @@ pub(super) fn edge(cluster: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Failure: a host of the clean network has two interfaces, or none, and its bottleneck is not
+    /// Failure: a host of the clean network has two interfaces or none, and its bottleneck is not
     /// the paper's.
     #[test]
     fn a_host_sends_past_its_interface() {

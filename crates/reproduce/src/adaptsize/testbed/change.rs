@@ -1,30 +1,29 @@
-//! Figures 15 and 16 with a real server: tuners where the traffic changes. LookAhead, which no
-//! server can be, is replayed.
+//! Figures 15 and 16 with a real server: tuners when the traffic changes. LookAhead needs the
+//! future requests, so it is replayed.
 
-use super::serve::{Run, overhead, serve};
+use super::serve::{Run, overhead};
 use super::servers::System;
-use crate::adaptsize::replays::{self, Catalogue, PARTS, ReplayResult, Traffic, replay_all};
+use crate::adaptsize::replays::{self, Catalogue, PARTS, ReplayResult, Traffic};
+use crate::cell::{measure, measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
-use larder_replay::{Access, CrowdShape, FlashCrowd, TrafficMix};
-use larder_units::Streams;
+use larder_replay::{Access, CrowdShape};
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("adaptsize/testbed-change.toml", include_str!("../../../experiments/adaptsize/testbed-change.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("adaptsize/testbed-change.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
     flash: Flash,
     mix: Mix,
-    /// What the sizes of all objects are divided by, at most `largest`.
+    /// The divisor of all object sizes. The quotient is at most `largest`.
     size_divisor: u64,
-    /// Bytes.
+    /// The size of the largest object, bytes.
     pub(super) largest: u64,
-    /// Bytes.
+    /// The capacity, bytes.
     pub(super) capacity: u64,
-    /// Randomised repetitions.
+    /// The number of randomised repetitions.
     seeds: u64,
     connections: usize,
     adaptsize_interval: u64,
@@ -33,20 +32,20 @@ pub(super) struct Sweep {
     lookahead_window: u64,
 }
 
-/// A crowd comes for the chunks of a video.
+/// A flash crowd for the chunks of a video.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Flash {
     catalogue: Catalogue,
-    /// Requests before it comes.
+    /// The number of requests before the crowd.
     calm: u64,
-    /// How many chunks, at least and at most.
+    /// The least and the greatest number of chunks.
     crowd: [u64; 2],
-    /// Before they are divided.
+    /// The bytes of a chunk before the division.
     chunk_bytes: u64,
 }
 
-/// The kind of traffic changes after every so many requests.
+/// Traffic of which the kind changes after every `calm` requests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mix {
@@ -65,13 +64,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let Sweep { flash, mix, seeds, .. } = sweep;
     compare(&mut section, "bed-flash", flash.calm, sweep, request, watch, |seed| {
         let crowd = CrowdShape { objects: flash.crowd, chunk_bytes: Some(flash.chunk_bytes) };
-        let crowd = FlashCrowd::of(crowd, flash.catalogue.cdn(seed)?, &Streams::new(seed)).after(flash.calm);
-        Ok(crowd.requests().take(flash.catalogue.requests).collect())
+        flash.catalogue.flash_crowd(crowd, flash.calm, seed)
     })?;
     compare(&mut section, "bed-mix", mix.calm, sweep, request, watch, |seed| {
-        let Catalogue { objects, requests, exponent } = mix.catalogue;
-        let traffic = TrafficMix::new(objects, exponent, mix.calm, &Streams::new(seed));
-        Ok(traffic.map_err(|error| Error(error.to_string()))?.requests().take(requests).collect())
+        mix.catalogue.traffic_mix(mix.calm, seed)
     })?;
     section.condition("repetitions", seeds);
     section.judged()
@@ -86,7 +82,7 @@ fn compare(
     watch: &dyn Watch,
     generate: impl Fn(u64) -> Result<Vec<Access>, Error>,
 ) -> Result<(), Error> {
-    // Shares of LookAhead's ratio, and AdaptSize's as a multiple of the others'.
+    // Ratios to LookAhead's hit ratio, and of AdaptSize's to the others'.
     let (mut least, mut rows) = ([f64::INFINITY; 5], Vec::new());
     for seed in (0..sweep.seeds).map(|more| request.seed + more) {
         let small =
@@ -99,16 +95,16 @@ fn compare(
             format!("static(threshold,window={calm})+lru"),
             format!("lookahead(chance,interval={},window={})+lru", sweep.lookahead_interval, sweep.lookahead_window),
         ];
-        // The part in which the traffic changes counts as calm, for who is replayed too.
+        // The part in which the traffic changes counts as calm, in the replays too.
         let length = traffic.accesses.len().div_ceil(PARTS).max(1);
         let calm_parts = (calm as usize).div_ceil(length);
         let warm_up = calm_parts * length;
         let run = |spec| replays::Run { traffic: &stored, spec, capacity: sweep.capacity, warm_up };
         let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
-        watch.begin(&format!("{id}: replays"), replays::work(&runs));
-        let replayed = replay_all(runs, request, watch)?;
+        watch.begin(&format!("{id}: replays"), units(&runs));
+        let replayed = measure_all(runs, request, watch)?;
         let c = replayed[0].timeline.last().and_then(|(.., c)| *c);
-        let c = c.ok_or_else(|| Error("no c of Static's was found".to_owned()))?;
+        let c = c.ok_or_else(|| Error("Static found no c".to_owned()))?;
         let tuners = [
             format!("adaptsize(chance,interval={})+lru", sweep.adaptsize_interval),
             format!("hillclimb(interval={})+lru", sweep.hillclimb_interval),
@@ -119,12 +115,14 @@ fn compare(
             let Sweep { capacity, connections, .. } = *sweep;
             watch.now(&format!("{id}: {policy}"));
             let run = Run { system: System::Larder(policy), traffic: &traffic, capacity, connections, parts: PARTS };
-            serve(&run, request, watch)
+            measure(&run, request, watch)
         });
         let served = served.collect::<Result<Vec<_>, Error>>()?;
         let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(calm_parts)).collect();
         let ahead = replayed[1].hit_ratio;
-        let [adaptsize, hillclimb, fixed] = ratios[..] else { return Err(Error("a tuner was not served".to_owned())) };
+        let [adaptsize, hillclimb, fixed] = ratios[..] else {
+            return Err(Error("a tuner was not measured".to_owned()));
+        };
         let found = [adaptsize / ahead, hillclimb / ahead, fixed / ahead, adaptsize / hillclimb, adaptsize / fixed];
         for (least, found) in least.iter_mut().zip(found) {
             *least = least.min(found);
@@ -143,13 +141,13 @@ fn compare(
                 .figure(id, TUNERS.iter().zip(courses).map(|(name, timeline)| Series::line(*name, timeline)).collect());
         }
     }
-    measure(section, id, least);
+    record_least(section, id, least);
     section.table(&format!("{id}: object hit ratio after the change"), ["seed"].into_iter().chain(TUNERS), rows);
     Ok(())
 }
 
-/// Records the least of each claim's ratios.
-fn measure(section: &mut Section, id: &str, least: [f64; 5]) {
+/// Records the smallest ratio of each claim.
+fn record_least(section: &mut Section, id: &str, least: [f64; 5]) {
     let claims = ["adaptsize", "hillclimb", "static", "over-hillclimb", "over-static"];
     for (claim, found) in claims.into_iter().zip(least) {
         section.measured(format!("{id}-{claim}"), found);

@@ -1,15 +1,15 @@
-//! The paper's testbed (sections 4.3 and 5): real caches on loopback, `larder load` in front of
-//! them, `larder origin` behind.
+//! The paper's testbed (sections 4.3 and 5): real caches on loopback, with `larder load` as the
+//! client and `larder origin` as the origin.
 //!
-//! Traffic is what the replays have, smaller: traces, catalogue and caches are scaled down
-//! together, objects are cut at a fiftieth of the typical cache, since all that comes of the
-//! servers' own limits (bodies under way, evictions for one object) would else be another
-//! experiment. The files say how much. One machine has all three programs, so throughput is given
-//! as processor time.
+//! The traffic is a scaled-down form of the replays' traffic: traces, catalogue and caches shrink
+//! together. Objects are cut at a fiftieth of the typical cache. Larger objects would measure the
+//! servers' own limits (bodies in transfer, evictions for one object) instead. The experiment files
+//! give the numbers. All three programs share one machine, so throughput is reported as processor
+//! time.
 //!
-//! Whether a node hits as often as the replayer says is claimed too. The replayer must know that a
-//! node counts more than bodies, and that it fills free room without asking the policy:
-//! [`serve::overhead`] measures the one, `Traffic::stored` passes on both.
+//! Another claim is that a node hits as often as the replayer predicts. The replayer must know that
+//! a node counts more than bodies, and that it fills free room without asking the policy.
+//! [`serve::overhead`] measures the first, and `Traffic::stored` applies both.
 
 mod change;
 mod nginx;

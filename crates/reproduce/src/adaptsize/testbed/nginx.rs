@@ -1,28 +1,29 @@
-//! What nginx' `proxy_cache` stores, as its source has it (`ngx_http_file_cache.c`), to find the
-//! best `proxy_cache_min_uses` without running it for each.
+//! A model of nginx' `proxy_cache`, after its source (`ngx_http_file_cache.c`). It finds the best
+//! `proxy_cache_min_uses` without a run of nginx for each value.
 //!
-//! One queue has every key that was asked for, stored or not, the latest first, with its number of
-//! requests. At that of the number `uses` the response is stored. Past the size, keys leave at the
-//! end of the queue, with their files and their numbers: so an object must be asked for so often
-//! within the time that a key stays. A file has whole pages. O(log n) a request.
+//! One queue has the key of every requested object, stored or not, the most recent first, with the
+//! number of its requests. The request number `uses` stores the response. If the cache exceeds its
+//! size, keys leave from the end of the queue, with their files and their request numbers. An
+//! object is therefore stored only if it gets that many requests while its key is in the queue. A
+//! file occupies whole pages. O(log n) per request.
 
 use larder_replay::Access;
 use std::collections::{BTreeMap, HashMap};
 
-/// Before the body: nginx' own header, the key, the response's header.
+/// The bytes before the body: nginx' own header, the key, the response's header.
 const HEADER_BYTES: u64 = 600;
-/// Of a file system in memory.
+/// The page size of a memory file system.
 const PAGE_BYTES: u64 = 4096;
 
 struct Key {
-    /// When it was asked for last.
+    /// The index of the last request for the object.
     last: usize,
     requests: u64,
-    /// Of its file, if there is one.
+    /// The bytes of its file; 0 without a file.
     bytes: u64,
 }
 
-/// Hit ratio of the requests after the first `warm_up`.
+/// Returns the hit ratio of the requests after the first `warm_up`.
 pub(super) fn hit_ratio(accesses: &[Access], capacity: u64, uses: u64, warm_up: usize) -> f64 {
     let mut keys: HashMap<u64, Key> = HashMap::new();
     let mut queue: BTreeMap<usize, u64> = BTreeMap::new();
@@ -62,10 +63,10 @@ mod tests {
     fn another_cache_s_hits_are_counted() {
         // Stored at the first, at the second, at the third request.
         assert_eq!([1, 2, 3].map(|uses| ratio(&[7, 7, 7, 7], 1 << 20, uses)), [0.75, 0.5, 0.25]);
-        // Room for one page file: each of two by turns drives the other out.
+        // There is room for a file of one page: two objects in turn evict each other.
         assert_eq!(ratio(&[1, 2, 1, 2], PAGE_BYTES, 1).to_bits(), 0.0_f64.to_bits());
-        // When 9 is stored, keys leave from the end of the queue: 1 with its number, so that its
-        // next request is its first again; not so where 8 is there.
+        // When 9 is stored, keys leave from the end of the queue: 1 with its request number, so its
+        // next request counts as its first. This is not so if 8 is at the end.
         assert_eq!(ratio(&[1, 8, 8, 9, 9, 1, 1], PAGE_BYTES, 2).to_bits(), 0.0_f64.to_bits());
         assert!((ratio(&[8, 8, 1, 9, 9, 1, 1], PAGE_BYTES, 2) - 1.0 / 7.0).abs() < 1e-12);
         let accesses: Vec<Access> = [7; 4].iter().map(|id| Access { id: *id, size: 1, now: Time::ZERO }).collect();

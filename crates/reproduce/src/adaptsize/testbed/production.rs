@@ -1,37 +1,38 @@
-//! Figures 1, 10 and 12 with real servers, and whether a node hits as often as a replay says.
+//! Figures 1, 10 and 12 with real servers, and whether a node hits as often as the replayer
+//! predicts.
 
 use super::nginx;
-use super::serve::{Run, Served, overhead, serve};
+use super::serve::{Run, Served, overhead};
 use super::servers::System;
-use crate::adaptsize::replays::{self, Catalogue, ReplayResult, Traffic, replay_all};
-use crate::{Error, Experiment, Request, Section, Watch};
+use crate::adaptsize::replays::{self, Catalogue, ReplayResult, Traffic};
+use crate::cell::{measure, measure_all, units};
+use crate::{Error, Experiment, Request, Section, Watch, numbered};
 use larder_figure::Series;
 use larder_replay::Access;
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) =
-    ("adaptsize/testbed-production.toml", include_str!("../../../experiments/adaptsize/testbed-production.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("adaptsize/testbed-production.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
     hk: Catalogue,
     us: Catalogue,
-    /// Small, typical, large: bytes.
+    /// The small, the typical and the large capacity, bytes.
     pub(super) capacities: [u64; 3],
-    /// Objects are cut at so many bytes.
+    /// The largest object, bytes. Larger ones are cut to this size.
     pub(super) largest: u64,
-    /// At which request nginx admits: the best is found by a model.
+    /// The request numbers at which nginx may admit an object. A model finds the best one.
     nginx: Vec<u64>,
     connections: usize,
-    /// Requests from one tuning to the next.
+    /// The number of requests between two tunings.
     adaptsize_interval: u64,
     lookahead_interval: u64,
     lookahead_window: u64,
 }
 
-/// A quarter of the traffic warms up: the first of so many parts.
+/// The number of parts of the traffic. The first one is the warm-up.
 const PARTS: usize = 4;
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -57,11 +58,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// One of the two traces before all caches.
+/// One of the two traces, with everything that its measurements need.
 struct Bench<'a> {
     name: &'static str,
     traffic: Traffic,
-    /// With the bytes that Larder counts.
+    /// The traffic with the bytes that Larder counts.
     stored: Traffic,
     overhead: u64,
     sweep: &'a Sweep,
@@ -81,7 +82,7 @@ impl<'a> Bench<'a> {
         Ok(Bench { name, stored: traffic.stored(overhead), traffic, overhead, sweep, request, watch })
     }
 
-    /// Figures 1 and 10.
+    /// Adds figures 1 and 10.
     fn typical(&self, section: &mut Section) -> Result<(), Error> {
         let [_, capacity, _] = self.sweep.capacities;
         let [threshold, chance] = self.adaptsize();
@@ -97,7 +98,7 @@ impl<'a> Bench<'a> {
 
         let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(1)).collect();
         let [varnish, nginx, lru, _, _, threshold, chance] = ratios[..] else {
-            return Err(Error("other systems".to_owned()));
+            return Err(Error("the measured systems are not the expected ones".to_owned()));
         };
         let [ahead_threshold, ahead_chance] = [5, 6].map(|at| replayed[at].hit_ratio);
         let name = self.name;
@@ -111,8 +112,11 @@ impl<'a> Bench<'a> {
         let names =
             ["Varnish", "nginx", "lru", "filter", "agd", "AS(Threshold)", "AS(Chance)", "LA(Threshold)", "LA(Chance)"];
         let bars = ratios.iter().copied().chain([ahead_threshold, ahead_chance]);
-        let points = (0..).map(f64::from).zip(bars).collect();
-        section.named_figure(&format!("bed-{name}-typical"), names, vec![Series::bars("object hit ratio", points)]);
+        section.named_figure(
+            &format!("bed-{name}-typical"),
+            names,
+            vec![Series::bars("object hit ratio", numbered(bars))],
+        );
         self.table(section, &systems, &served, nginx_model, &replayed);
         Ok(())
     }
@@ -159,7 +163,7 @@ impl<'a> Bench<'a> {
         section.table(&format!("{}: the typical size", self.name), header, rows.collect());
     }
 
-    /// Figure 12.
+    /// Adds figure 12.
     fn over_size(&self, section: &mut Section) -> Result<(), Error> {
         let names = ["Varnish", "nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"];
         let mut series = names.map(|name| Series::line(name, Vec::new())).to_vec();
@@ -191,30 +195,30 @@ impl<'a> Bench<'a> {
         ["threshold", "chance"].map(|shape| format!("adaptsize({shape},interval={interval})+lru"))
     }
 
-    /// At which request nginx admits best, and its hit ratio then, by a model of nginx: the paper
-    /// tunes it offline too.
+    /// Returns the request number at which nginx admits best, and the hit ratio with it, by the
+    /// model of nginx. The paper also tunes nginx offline.
     fn tuned_nginx(&self, capacity: u64) -> Result<(u64, f64), Error> {
         let accesses = &self.traffic.accesses;
         let tried =
             self.sweep.nginx.iter().map(|uses| (*uses, nginx::hit_ratio(accesses, capacity, *uses, self.warm_up())));
         tried
             .max_by(|a, b| a.1.total_cmp(&b.1))
-            .ok_or_else(|| Error("no number of requests for nginx was tried".to_owned()))
+            .ok_or_else(|| Error("the experiment has no request numbers for nginx".to_owned()))
     }
 
     fn warm_up(&self) -> usize {
         self.traffic.accesses.len().div_ceil(PARTS)
     }
 
-    /// What replays say of these policies, of the bytes that Larder counts.
+    /// Returns the results of replays of these policies, with the bytes that Larder counts.
     fn replayed(&self, specs: Vec<String>, capacity: u64) -> Result<Vec<ReplayResult>, Error> {
         let run = |spec| replays::Run { traffic: &self.stored, spec, capacity, warm_up: self.warm_up() };
         let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
-        self.watch.begin(&format!("{}: replays", self.name), replays::work(&runs));
-        replay_all(runs, self.request, self.watch)
+        self.watch.begin(&format!("{}: replays", self.name), units(&runs));
+        measure_all(runs, self.request, self.watch)
     }
 
-    /// What the real ones do, one after another.
+    /// Returns the results of the real servers, one after another.
     fn served(&self, systems: &[System], capacity: u64) -> Result<Vec<Served>, Error> {
         let what = format!("{}, {}", self.name, ByteSize::from_bytes(capacity));
         self.watch.begin(&what, (systems.len() * self.traffic.accesses.len()) as u64);
@@ -222,7 +226,7 @@ impl<'a> Bench<'a> {
             self.watch.now(&format!("{what}: {}", system.name()));
             let connections = self.sweep.connections;
             let run = Run { system: system.clone(), traffic: &self.traffic, capacity, connections, parts: PARTS };
-            serve(&run, self.request, self.watch)
+            measure(&run, self.request, self.watch)
         };
         systems.iter().map(serve_one).collect()
     }

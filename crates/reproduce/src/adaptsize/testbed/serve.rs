@@ -1,11 +1,12 @@
-//! Traffic through a cache: `larder load` in front of it, `larder origin` behind, part after part
-//! of the traffic.
+//! Traffic through a cache: `larder load` is the client, and `larder origin` the origin. The
+//! traffic is sent part by part.
 
 use super::servers::{REQUESTS, Server, System};
 use crate::adaptsize::replays::Traffic;
+use crate::cell::Cell;
 use crate::programs::{cpu_seconds, this_binary};
 use crate::site::Site;
-use crate::{Error, Request, Watch};
+use crate::{Error, Watch};
 use larder_replay::{Access, TraceWriter, WriteFormat};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,35 +15,35 @@ use std::io::{BufWriter, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Command, Stdio};
 
-/// A cache and what it is given.
+/// A cache and its traffic.
 pub(super) struct Run<'a> {
     pub(super) system: System,
     pub(super) traffic: &'a Traffic,
-    /// Bytes.
+    /// The capacity, bytes.
     pub(super) capacity: u64,
-    /// Of the client.
+    /// The number of the client's connections.
     pub(super) connections: usize,
-    /// The traffic is given in so many parts of the same length.
+    /// The number of parts of the traffic, of equal length.
     pub(super) parts: usize,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Served {
-    /// Requests and hits of each part.
+    /// The requests and hits of each part.
     pub(super) parts: Vec<(u64, u64)>,
     /// Wall time, s.
     pub(super) seconds: f64,
     /// Processor time of the cache, the origin and the client, s.
     pub(super) cpu: [f64; 3],
-    /// The share of its capacity that it had on average, where that can be seen.
+    /// The mean used share of the capacity, if it can be measured.
     pub(super) held: Option<f64>,
-    /// Responses that Larder did not store though they might have been, by reason.
+    /// The storable responses that Larder did not store, by reason.
     pub(super) not_stored: BTreeMap<String, u64>,
 }
 
 impl Served {
-    /// Of the requests from this part on.
+    /// Returns the hit ratio of the requests from part `from` on.
     pub(super) fn hit_ratio(&self, from: usize) -> f64 {
         let sum = |of: fn(&(u64, u64)) -> u64| self.parts[from..].iter().map(of).sum::<u64>() as f64;
         sum(|part| part.1) / sum(|part| part.0)
@@ -52,26 +53,17 @@ impl Served {
         self.parts.iter().map(|(requests, _)| requests).sum()
     }
 
-    /// Microseconds of processor time a request: of the cache, the origin and the client.
+    /// Returns the processor time per request of the cache, the origin and the client, µs.
     pub(super) fn microseconds(&self) -> [f64; 3] {
         self.cpu.map(|seconds| seconds * 1e6 / self.requests() as f64)
     }
 }
 
-/// Runs it, if it is not finished.
-pub(super) fn serve(run: &Run<'_>, request: &Request<'_>, watch: &dyn Watch) -> Result<Served, Error> {
-    let key = run.key();
-    if let Some(finished) = request.rows.get(&key) {
-        watch.advance(run.traffic.accesses.len() as u64);
-        return Ok(finished);
-    }
-    let served = run.serve(watch).map_err(|error| Error(format!("{}: {error}", run.system.name())))?;
-    request.rows.add(&key, &served).map(|()| served)
-}
+impl Cell for Run<'_> {
+    type Row = Served;
 
-impl Run<'_> {
-    /// All that it depends on, but the machine.
-    fn key(&self) -> String {
+    /// The key does not contain the machine.
+    fn key(&self, _: u64) -> String {
         let Run { system, traffic, capacity, connections, parts } = self;
         format!(
             "adaptsize, testbed: {traffic}, {}, {capacity} bytes, {connections} connections, {parts} parts",
@@ -79,6 +71,16 @@ impl Run<'_> {
         )
     }
 
+    fn units(&self) -> u64 {
+        self.traffic.accesses.len() as u64
+    }
+
+    fn measure(&self, _: u64, watch: &dyn Watch) -> Result<Served, Error> {
+        self.serve(watch).map_err(|error| Error(format!("{}: {error}", self.system.name())))
+    }
+}
+
+impl Run<'_> {
     fn serve(&self, watch: &dyn Watch) -> Result<Served, Error> {
         let mut site = Site::in_memory()?;
         let origin = Server::origin(&mut site)?;
@@ -106,8 +108,8 @@ impl Run<'_> {
     }
 }
 
-/// Bytes that Larder's cache counts for an object beside its body: measured on the first objects of
-/// the traffic, stored in a node that has room for them.
+/// Returns the bytes that Larder's cache counts for an object in addition to its body. It measures
+/// them on the first objects of the traffic, in a node that has room for them.
 pub(super) fn overhead(traffic: &Traffic) -> Result<u64, Error> {
     const OBJECTS: usize = 200;
     let mut seen = HashSet::new();
@@ -129,7 +131,7 @@ pub(super) fn overhead(traffic: &Traffic) -> Result<u64, Error> {
     Ok((used - bodies) / stored.max(1))
 }
 
-/// What `larder load --json` says.
+/// The report of `larder load --json`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Load {
     pub(super) requests: u64,
@@ -144,8 +146,8 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// What is wrong with a load that should have brought so many whole bodies of so many bytes in
-    /// all.
+    /// Returns the fault of a load that should have received `requests` complete bodies of `bytes`
+    /// in total, if there is one.
     fn fault(&self, requests: u64, bytes: u64) -> Option<String> {
         if let Some((why, times)) = self.failures.iter().next() {
             return Some(format!("{} requests failed, {times} of them: {why}", self.errors));
@@ -161,7 +163,7 @@ impl Load {
     }
 }
 
-/// These requests, over so many connections.
+/// Sends these requests over this number of connections.
 pub(super) fn replay(site: &Site, port: u16, accesses: &[Access], connections: usize) -> Result<Load, Error> {
     let path = site.path(REQUESTS);
     let write = || -> Result<(), larder_replay::WriteError> {
@@ -174,7 +176,7 @@ pub(super) fn replay(site: &Site, port: u16, accesses: &[Access], connections: u
     drive(&format!("http://127.0.0.1:{port}"), connections, &["--trace", &path], accesses.len() as u64, bytes)
 }
 
-/// The same object again and again: `/BYTES/same`.
+/// Requests the same object, `/BYTES/same`, repeatedly.
 pub(super) fn repeat(port: u16, bytes: u64, requests: u64, connections: usize) -> Result<Load, Error> {
     let url = format!("http://127.0.0.1:{port}/{bytes}/same");
     drive(&url, connections, &["--requests", &requests.to_string()], requests, requests * bytes)
@@ -195,7 +197,7 @@ fn drive(url: &str, connections: usize, words: &[&str], requests: u64, bytes: u6
     }
 }
 
-/// `http` of the page `/status` of a node's admin server.
+/// Returns the object `http` of the page `/status` of a node's admin server.
 fn status(port: u16) -> Result<Value, Error> {
     let failed = |what: String| Error(format!("larder's /status: {what}"));
     let ask = || -> std::io::Result<Vec<u8>> {
@@ -206,7 +208,7 @@ fn status(port: u16) -> Result<Value, Error> {
     };
     let said = ask().map_err(|error| failed(error.to_string()))?;
     let text = String::from_utf8_lossy(&said);
-    let body = text.split_once("\r\n\r\n").ok_or_else(|| failed("no answer".to_owned()))?.1;
+    let body = text.split_once("\r\n\r\n").ok_or_else(|| failed("the response has no body".to_owned()))?.1;
     let mut page: Value = serde_json::from_str(body).map_err(|error| failed(error.to_string()))?;
     Ok(page["http"].take())
 }
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Failure: a cache that answers errors quickly, or cuts bodies off, is taken for a good one.
+    /// Failure: a cache that quickly returns errors, or truncates bodies, counts as a good one.
     #[test]
     fn a_load_that_went_wrong_counts() {
         let good = json!({

@@ -1,18 +1,18 @@
-//! The caches under test, with the same bytes each and one request thread: Larder's node, Varnish,
+//! The caches under test, with the same bytes and one request thread each: Larder's node, Varnish,
 //! nginx' proxy_cache.
 //!
-//! Each says in `Cache-Status` (RFC 9211) whether it had the object, nginx by
-//! `$upstream_cache_status`, Varnish by having passed `vcl_hit`. What a byte of capacity is
-//! differs: Larder counts bodies, header blocks, keys and structures; Varnish's malloc counts
-//! bodies and headers; nginx counts files in pages of 4 KiB. Differences to what Debian packages:
-//! * Varnish may evict up to 10,000 objects to make room for one (`nuke_limit`, 50 as packaged,
-//!   past which the response breaks off).
+//! Each reports in `Cache-Status` (RFC 9211) whether it had the object: nginx with
+//! `$upstream_cache_status`, Varnish with a mark from `vcl_hit`. The caches count capacity
+//! differently. Larder counts bodies, header blocks, keys and structures; Varnish's malloc counts
+//! bodies and headers; nginx counts files in pages of 4 KiB. Difference to Debian's packages:
+//! * Varnish may evict up to 10,000 objects to make room for one (`nuke_limit`; 50 as packaged,
+//!   beyond which the response breaks off).
 //!
-//! And since the paper's days are played within a minute here:
-//! * what was hit is the latest in Varnish's LRU at once, not at most every two seconds
-//!   (`lru_interval`), in which a small cache would be FIFO;
-//! * nginx holds to its size in a process that wakes up every ten seconds, in which it would store
-//!   many times as much: it is woken as soon as there is more (see [`Trimmer`]).
+//! A run here takes a minute and replaces days in the paper. Therefore:
+//! * a hit moves an object to the front of Varnish's LRU at once, not at most every two seconds
+//!   (`lru_interval`), with which a small cache would be FIFO;
+//! * nginx enforces its size in a process that wakes up every ten seconds, in which it would store
+//!   many times its size. [`Trimmer`] wakes this process as soon as the size is exceeded.
 
 use crate::Error;
 use crate::programs::{children, this_binary};
@@ -25,17 +25,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The file that the client reads its requests from.
+/// The file from which the client reads its requests.
 pub(super) const REQUESTS: &str = "requests.csv";
 
-/// A cache, and what it keeps.
+/// A cache and its policy.
 #[derive(Clone, Debug)]
 pub(super) enum System {
     /// Larder's node with this policy.
     Larder(String),
-    /// LRU.
+    /// Varnish, with LRU.
     Varnish,
-    /// LRU; admits at the request of this number.
+    /// nginx, with LRU. It admits an object at the request with this number.
     Nginx(u64),
 }
 
@@ -49,10 +49,10 @@ impl System {
     }
 }
 
-/// Whether the programs are there.
+/// Checks that the programs are installed.
 ///
 /// # Errors
-/// The first that is not, and its package.
+/// The first missing program, with its package.
 pub(super) fn check_installed() -> Result<(), Error> {
     for (program, package) in [("nginx", "nginx"), ("varnishd", "varnish")] {
         let version = Command::new(daemon(program)).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -63,30 +63,30 @@ pub(super) fn check_installed() -> Result<(), Error> {
     Ok(())
 }
 
-/// Debian has daemons where not every user's PATH leads.
+/// Returns the path of a daemon. Debian installs daemons outside the PATH of some users.
 fn daemon(program: &str) -> String {
     let path = format!("/usr/sbin/{program}");
     if Path::new(&path).exists() { path } else { program.to_owned() }
 }
 
-/// A server that runs.
+/// A running server.
 pub(super) struct Server {
     pub(super) port: u16,
     pub(super) pid: u32,
-    /// Of Larder's node.
+    /// The admin port of Larder's node.
     pub(super) admin: Option<u16>,
     trimmer: Option<Trimmer>,
 }
 
 impl Server {
-    /// `larder origin`.
+    /// Starts `larder origin`.
     pub(super) fn origin(site: &mut Site) -> Result<Server, Error> {
         let [port] = free_ports()?;
         let pid = site.start(&this_binary()?, &["origin", "--listen", &format!("127.0.0.1:{port}")], port)?;
         Ok(Server { port, pid, admin: None, trimmer: None })
     }
 
-    /// A cache of `capacity` bytes before the origin at this port.
+    /// Starts a cache of `capacity` bytes in front of the origin at this port.
     pub(super) fn start(site: &mut Site, system: &System, capacity: u64, origin: u16) -> Result<Server, Error> {
         let [port, admin] = free_ports()?;
         match system {
@@ -121,8 +121,8 @@ impl Server {
         }
     }
 
-    /// How much it held on average, as a share of its capacity, where files can be counted; the
-    /// server is stopped by its site.
+    /// Returns the mean used share of the capacity, if the cache stores files. The site stops the
+    /// server.
     pub(super) fn held(self) -> Option<f64> {
         self.trimmer.map(Trimmer::stop)
     }
@@ -145,7 +145,8 @@ fn varnish(origin: u16) -> String {
     )
 }
 
-/// `inactive` and the zone are so large that only the size makes it remove anything.
+/// Returns nginx' configuration. `inactive` and the zone are so large that only the size causes
+/// removals.
 fn nginx(directory: &Path, uses: u64, capacity: u64, origin: u16, port: u16) -> String {
     let directory = directory.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -164,8 +165,8 @@ fn nginx(directory: &Path, uses: u64, capacity: u64, origin: u16, port: u16) -> 
     )
 }
 
-/// Bytes of files in the memory's file system, but for the client's list of requests, which lies
-/// there too and is no part of a cache.
+/// Returns the bytes of files in the memory file system, without the client's list of requests,
+/// which is in the same file system but not part of a cache.
 fn in_memory(directory: &Path) -> Result<u64, Error> {
     let figures = rustix::fs::statvfs(directory).map_err(|error| Error(format!("{}: {error}", directory.display())))?;
     let requests = std::fs::metadata(directory.join(REQUESTS)).map_or(0, |file| file.len());
@@ -173,24 +174,24 @@ fn in_memory(directory: &Path) -> Result<u64, Error> {
     Ok(used.saturating_sub(requests.next_multiple_of(figures.f_frsize)))
 }
 
-/// Wakes nginx' cache manager whenever there are more bytes than the capacity: it ends the process,
-/// which nginx starts again at once, and which looks at once. The bytes are those of the whole file
-/// system in memory beyond what was there before.
+/// Wakes nginx' cache manager whenever the cache exceeds its capacity. It ends the manager's
+/// process; nginx restarts it at once, and the new process checks the size at once. The size is
+/// that of all files in the memory file system, minus those from before the start.
 struct Trimmer {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<f64>,
 }
 
-/// Between two looks, and for the manager to do its work.
+/// The interval between two checks, in which the manager does its work.
 const TRIM_EVERY: Duration = Duration::from_millis(3);
 
 impl Trimmer {
     fn start(directory: PathBuf, nginx: u32, before: u64, capacity: u64) -> Trimmer {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let (mut sum, mut looks) = (0.0, 0.0);
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 let held = in_memory(&directory).unwrap_or(before).saturating_sub(before);
                 sum += held as f64 / capacity as f64;
                 looks += 1.0;
@@ -216,7 +217,7 @@ fn wake_manager(nginx: u32) {
     };
     let manager = children(nginx).into_iter().find(is_manager);
     let pid = manager.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    // One that has ended meanwhile has been started again.
+    // If the manager has ended in the meantime, nginx has restarted it.
     let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
 }
 

@@ -1,42 +1,41 @@
-//! Figure 13: what AdaptSize costs a server that always hits, and one that never does; and whether
-//! client and origin leave the server the machine.
+//! Figure 13: the cost of AdaptSize in a server that always hits and in one that always misses.
+//! Also checks that client and origin leave the server enough of the machine.
 //!
-//! The paper has bytes a second of dedicated servers. Here client, cache and origin share a
-//! machine, so the measure is requests a second of the cache's own processor time, AdaptSize's
-//! beside LRU's in pairs that follow each other, and the interval of their ratio.
+//! The paper reports bytes per second of dedicated servers. Here client, cache and origin share a
+//! machine, so the measure is requests per second of the cache's own processor time. AdaptSize and
+//! LRU run in consecutive pairs, and the report has the interval of their ratio.
 
 use super::serve::{Load, repeat, replay};
 use super::servers::{Server, System};
-use crate::interval::{Confidence, mean_and_interval};
 use crate::programs::cpu_seconds;
 use crate::site::Site;
+use crate::statistics::{Confidence, mean_and_interval};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_replay::Access;
 use larder_units::Time;
 use serde::{Deserialize, Serialize};
 
-pub(super) const FILE: (&str, &str) =
-    ("adaptsize/testbed-throughput.toml", include_str!("../../../experiments/adaptsize/testbed-throughput.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("adaptsize/testbed-throughput.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    /// Of the client.
+    /// The numbers of the client's connections.
     connections: Vec<usize>,
-    /// Each is measured so often.
+    /// The number of times that each measurement is repeated.
     pub(super) rounds: usize,
-    /// Of one measurement.
+    /// The number of requests of one measurement.
     requests: u64,
-    /// Of an object.
+    /// The bytes of an object.
     object_bytes: u64,
-    /// Of a cache: small, so that it is full and every miss needs a decision.
+    /// The capacity of a cache, bytes. It is small, so it is full and every miss needs a decision.
     capacity: u64,
-    /// For the client's own limit.
+    /// The number of connections with which the client's own limit is measured.
     most_connections: usize,
 }
 
-/// AdaptSize's two, what they are compared with, and what the paper compares with.
+/// Two forms of AdaptSize, LRU as their baseline, and Varnish, which the paper also compares.
 const SYSTEMS: [&str; 4] = ["AdaptSize(Chance)", "AdaptSize(Threshold)", "LRU", "Varnish"];
 const LRU: usize = 2;
 
@@ -49,7 +48,7 @@ fn system(at: usize) -> System {
     }
 }
 
-/// Which half of figure 13.
+/// The hits or the misses of figure 13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Half {
     Hits,
@@ -66,7 +65,7 @@ impl Half {
     }
 }
 
-/// Of one measurement: seconds a request.
+/// The time of one measurement, seconds per request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Spent {
     cache: f64,
@@ -105,13 +104,13 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// The servers, all at once; one is asked at a time.
+/// All servers run at once, and one of them is measured at a time.
 struct Bench<'a> {
     sweep: &'a Sweep,
     site: Site,
     origin: Server,
     caches: Vec<Server>,
-    /// Objects that nobody has asked for yet have ids from here on.
+    /// The first object id that has not been requested yet.
     fresh: u64,
 }
 
@@ -124,13 +123,13 @@ impl<'a> Bench<'a> {
         Ok(Bench { sweep, site, origin, caches, fresh: 0 })
     }
 
-    /// By system and round. The first round, in which connections and tables are new, does not
-    /// count.
+    /// Returns the measurements by system and round. The first round does not count, because its
+    /// connections and tables are new.
     fn measure(&mut self, half: Half, connections: usize, watch: &dyn Watch) -> Result<Vec<Vec<Spent>>, Error> {
         let requests = self.sweep.requests;
         let mut spent = vec![Vec::new(); SYSTEMS.len()];
         for round in 0..=self.sweep.rounds {
-            // There and back: what changes slowly meets all of them.
+            // Alternates the direction, so that a slow change of the machine affects all systems.
             let order: Vec<usize> =
                 if round % 2 == 0 { (0..SYSTEMS.len()).collect() } else { (0..SYSTEMS.len()).rev().collect() };
             for at in order {
@@ -149,7 +148,7 @@ impl<'a> Bench<'a> {
 
     fn hits(&mut self, connections: usize, at: usize, requests: u64) -> Result<Spent, Error> {
         let (port, bytes) = (self.caches[at].port, self.sweep.object_bytes);
-        // It may have been evicted since.
+        // The object may have been evicted in the meantime.
         repeat(port, bytes, 2, 1)?;
         let (spent, load) = self.spent(at, || repeat(port, bytes, requests, connections))?;
         match load.hits == requests {
@@ -183,19 +182,19 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What the report says of all of it.
+/// The results of all measurements, for the report.
 #[derive(Default)]
 struct Findings {
     rows: Vec<Vec<String>>,
-    /// By half and system: connections, the mean of thousand requests a processor second, half its
-    /// interval.
+    /// By half and system: connections, the mean in thousand requests per processor second, and
+    /// half its interval.
     lines: [[Vec<(f64, f64, f64)>; SYSTEMS.len()]; 2],
-    /// By half: AdaptSize's requests a processor second as ratios to LRU's, means and half
-    /// intervals.
+    /// By half: the ratio of AdaptSize's requests per processor second to LRU's, with half its
+    /// interval.
     ratios: [Vec<(f64, f64)>; 2],
-    /// Of misses: the origin's processor time, as shares of LRU's.
+    /// The origin's processor time for misses, as a share of LRU's.
     origin: Vec<f64>,
-    /// Of LRU's hits with the most connections: the client's processor time a request.
+    /// The client's processor time per request, for LRU's hits with the most connections.
     client: f64,
 }
 

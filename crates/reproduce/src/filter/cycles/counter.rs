@@ -1,11 +1,11 @@
 //! The time-stamp counter: cycles of the processor's nominal clock on x86-64, nanoseconds
 //! elsewhere.
 
-/// What [`now`] counts.
+/// The unit of [`now`].
 pub(super) const UNIT: &str =
     if cfg!(target_arch = "x86_64") { "cycles of the time-stamp counter" } else { "nanoseconds" };
 
-/// The counter, once everything before it has ended.
+/// Returns the counter after all earlier instructions have ended.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "the time-stamp counter is reached by an intrinsic")]
 pub(super) fn now() -> u64 {
@@ -16,7 +16,7 @@ pub(super) fn now() -> u64 {
     }
 }
 
-/// Nanoseconds since the first call.
+/// Returns the nanoseconds since the first call.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn now() -> u64 {
     static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

@@ -1,4 +1,4 @@
-//! The account of cycles: blocks B1 to B13 of the real forwarder, equations (1) and (2), figures 7
+//! The cycles of a packet: blocks B1 to B13 of the real forwarder, equations (1) and (2), figures 7
 //! and 8.
 
 mod counter;
@@ -12,7 +12,7 @@ use larder_forwarder::account::{STAGES, Stage};
 use serde::Deserialize;
 use world::{Whole, World};
 
-pub(super) const FILE: (&str, &str) = ("filter/cycles.toml", include_str!("../../../experiments/filter/cycles.toml"));
+pub(super) const FILE: (&str, &str) = experiment_file!("filter/cycles.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,11 +20,11 @@ pub(super) struct Sweep {
     objects: u64,
     /// C, in packets.
     capacity: u64,
-    /// Prefixes in the FIB.
+    /// The number of prefixes in the FIB.
     fib: u64,
-    /// Exchanges before anything is measured.
+    /// The number of exchanges before the measurement.
     settle: u64,
-    /// Batches that are measured, of each policy.
+    /// The number of measured batches per policy.
     batches: usize,
 }
 
@@ -35,7 +35,7 @@ const POLICIES: [&str; 5] = ["Filter", "TinyLFU", "ARC", "Random", "FIFO"];
 const PUBLISHED: [[f64; 3]; 5] =
     [[83.0, 0.0, 28.0], [91.0, 0.0, 282.0], [173.0, 202.0, 0.0], [0.0, 62.0, 0.0], [0.0, 0.0, 0.0]];
 
-/// Table 1, with what the blocks are.
+/// Table 1, with a description of each block.
 const BLOCKS: [(&str, &str, f64); 10] = [
     ("B1", "Interest received and decoded", 571.0),
     ("B3", "Content Store look-up", 148.0),
@@ -49,8 +49,8 @@ const BLOCKS: [(&str, &str, f64); 10] = [
     ("B11", "Data sent", 50.0),
 ];
 
-/// Objects and prefixes of the warm world, and packets of its Content Store: all fit into a
-/// processor's second cache, and some requests miss.
+/// The objects and prefixes of the warm forwarder, and the packets of its Content Store. All fit
+/// into a processor's second-level cache, and some requests miss.
 const WARM: (u64, u64) = (256, 32);
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -94,7 +94,7 @@ fn spec(policy: &str, capacity: u64) -> String {
     }
 }
 
-/// A policy in one of the worlds.
+/// The measurements of a policy in one of the forwarders.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
     stages: [f64; STAGES],
@@ -110,7 +110,7 @@ impl Measured {
 /// The cycles of the blocks under one policy.
 #[derive(Clone, Copy, Debug)]
 struct Account {
-    /// B1, B3 to B11, as [`BLOCKS`].
+    /// B1, B3 to B11, in the order of [`BLOCKS`].
     blocks: [f64; 10],
     history: f64,
     eviction: f64,
@@ -119,11 +119,12 @@ struct Account {
 }
 
 impl Account {
-    /// Blocks that do not depend on the policy are FIFO's, so that noise in them does not tell
-    /// policies apart, as in the paper.
+    /// Takes the blocks that do not depend on the policy from FIFO, as the paper does, so that
+    /// noise in them does not distinguish policies.
     fn new(policy: &str, own: &Measured, fifo: &Measured) -> Account {
         let admits = matches!(policy, "Filter" | "TinyLFU");
-        // Asked again, the look-up alone is taken from deciding and sending.
+        // The second look-up measures the look-up alone. The difference is the cost of the decision
+        // and of the sending.
         let send = (fifo.of(Stage::Decide) - fifo.of(Stage::FibLookupAgain)).max(0.0);
         let insertion = fifo.of(Stage::Insertion);
         Account {
@@ -146,8 +147,8 @@ impl Account {
         }
     }
 
-    /// Equation (1) for an eviction, (2) for an admission. The forwarder asks for admission under
-    /// every policy, so B13 is in (1) too.
+    /// Returns equation (1) if the policy evicts, (2) if it admits. The forwarder asks for
+    /// admission under every policy, so (1) includes B13 too.
     fn average(&self, rates: &Rates) -> f64 {
         let [b1, b3, b4, b5, b6, b7, b8, b9, b10, b11] = self.blocks;
         let always = b1 + self.history + b3 + b11;
@@ -184,7 +185,7 @@ fn report(section: &mut Section, accounts: &[[Measured; 2]], on_web: &[OnWeb]) {
     section.measured("decision-to-tinylfu", filter / tinylfu);
 }
 
-/// Figure 7.
+/// Adds figure 7.
 fn averages(section: &mut Section, cold: &[Account], on_web: &[OnWeb]) {
     let lines: Vec<Vec<(f64, f64)>> = POLICIES
         .iter()
@@ -208,7 +209,7 @@ fn averages(section: &mut Section, cold: &[Account], on_web: &[OnWeb]) {
     section.table("Average cycles by equations (1) and (2), cold", header, rows.collect());
 }
 
-/// Whole exchanges, and figure 8.
+/// Adds the whole exchanges, and figure 8.
 fn wholes(section: &mut Section, accounts: &[[Measured; 2]], cold: &[Account]) {
     let speed = |at: usize| accounts[at][0].whole.packets / accounts[at][0].whole.cycles;
     section.measured("packets-to-arc", speed(0) / speed(2));

@@ -1,5 +1,5 @@
-//! A forwarder with the paper's tables and packets, and requests for it: names of 7 components of 9
-//! characters, prefixes of 4.
+//! A forwarder with the paper's tables and packets, and its requests: names of 7 components of 9
+//! characters, prefixes of 4 components.
 
 use super::counter;
 use crate::Error;
@@ -11,42 +11,42 @@ use larder_policy::{Engine, Spec};
 use larder_replay::Zipf;
 use larder_units::{ByteSize, Stream, Streams, Time};
 
-/// Exchanges between two readings of the counter: large against the reading, small enough that a
-/// batch's packets stay in the caches.
+/// The number of exchanges between two readings of the counter. A batch takes long compared with
+/// the reading, and its packets stay in the processor's caches.
 const BATCH: usize = 64;
 const COMPONENTS: usize = 7;
 const PREFIX_COMPONENTS: usize = 4;
-/// Type, length, nine characters.
+/// The bytes of a component: type, length, nine characters.
 const COMPONENT_BYTES: usize = 11;
-/// Of an Interest before it has one.
+/// The nonce of an Interest before it gets a new one.
 const NO_NONCE: u32 = 0xFEED_F00D;
-/// With the Interest's 87 bytes and the encapsulation's 28, close to the published sizes of 121 and
-/// 1,143.
+/// The content of a Data. With the Interest's 87 bytes and the encapsulation's 28, the sizes are
+/// close to the published ones of 121 and 1,143.
 const CONTENT: [u8; 980] = [0; 980];
 
-/// A forwarder and what it is asked.
+/// A forwarder and its requests.
 pub(super) struct World {
     forwarder: Forwarder,
     faces: (FaceId, FaceId),
     names: Zipf,
     stream: Stream,
-    /// Prefixes in the FIB.
+    /// The number of prefixes in the FIB.
     prefixes: u64,
     batch: Vec<Exchange>,
-    /// Where the name's first component and the nonce stand in an Interest, the component in a
-    /// Data.
+    /// The offsets of the name's first component and of the nonce in an Interest, and of the
+    /// component in a Data.
     offsets: [usize; 3],
     data_bytes: usize,
     outbox: Outbox,
     exchanges: u64,
 }
 
-/// What whole exchanges took.
+/// The measurements of whole exchanges.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Whole {
-    /// Of one exchange, the median over batches.
+    /// The cycles of one exchange, the median over batches.
     pub(super) cycles: f64,
-    /// Packets sent an exchange, 1 at a hit and 2 at a miss.
+    /// The packets sent per exchange: 1 for a hit, 2 for a miss.
     pub(super) packets: f64,
     /// Hits ÷ Interests.
     pub(super) hit: f64,
@@ -55,10 +55,12 @@ pub(super) struct Whole {
 }
 
 impl World {
-    /// With `prefixes` in the FIB and requests for `objects` names by Zipf 0.8.
+    /// Creates a forwarder with `prefixes` in the FIB, and requests for `objects` names by Zipf
+    /// 0.8.
     pub(super) fn new(objects: u64, prefixes: u64, seed: u64) -> Result<World, Error> {
         let streams = Streams::new(seed);
-        let names = Zipf::new(objects, 0.8).ok_or_else(|| Error(format!("no Zipf 0.8 of {objects} objects")))?;
+        let names = Zipf::new(objects, 0.8)
+            .ok_or_else(|| Error(format!("no Zipf distribution with exponent 0.8 over {objects} objects")))?;
         let mut stream = streams.stream("cycles");
         let key = [stream.bits(), stream.bits()];
         let mut forwarder = Forwarder::new(Config::new(key, streams), engine("fifo", 1, &streams)?);
@@ -67,13 +69,13 @@ impl World {
         let blank = name(0, 0)?;
         let interest = InterestBuilder::new(blank.clone()).nonce(NO_NONCE).build();
         let data = DataBuilder::new(blank.as_name()).content(&CONTENT).build(&DigestSigner);
-        let data = data.map_err(|error| Error(error.to_string()))?;
+        let data = data.map_err(Error::from_cause)?;
         let offsets =
             [find(&interest, b"000000000"), find(&interest, &NO_NONCE.to_be_bytes()), find(&data, b"000000000")];
         let mut prefix = blank.as_name().prefix(PREFIX_COMPONENTS).to_name().as_name().as_bytes().to_vec();
         for number in 0..prefixes {
             write_components(&mut prefix, 2, 0..PREFIX_COMPONENTS, number);
-            let name = NameRef::from_value(&prefix).map_err(|error| Error(error.to_string()))?;
+            let name = NameRef::from_value(&prefix).map_err(Error::from_cause)?;
             account::add_next_hop(&mut forwarder, name, producer);
         }
         let exchange = || Exchange { interest: interest.clone(), data: data.clone() };
@@ -83,14 +85,15 @@ impl World {
         Ok(World { forwarder, faces, names, stream, prefixes, batch, offsets, data_bytes, outbox, exchanges: 0 })
     }
 
-    /// An empty Content Store of `capacity` packets under these policies.
+    /// Replaces the Content Store by an empty one of `capacity` packets under these policies.
     pub(super) fn with_policy(&mut self, spec: &str, capacity: u64, seed: u64) -> Result<(), Error> {
         let bytes = capacity * (self.data_bytes as u64 + CONTENT_STORE_ENTRY_BYTES);
         account::replace_content_store(&mut self.forwarder, engine(spec, bytes, &Streams::new(seed))?);
         Ok(())
     }
 
-    /// The next batch of requests: names into the frames, and nonces that never came before.
+    /// Writes the names of the next batch of requests into the frames, with nonces that never
+    /// occurred before. Returns the time of the batch.
     fn ask(&mut self) -> Time {
         let [name_at, nonce_at, data_at] = self.offsets;
         for exchange in &mut self.batch {
@@ -107,13 +110,13 @@ impl World {
         now
     }
 
-    /// A batch, a stage at a time.
+    /// Runs a batch, one stage at a time.
     pub(super) fn account(&mut self) -> StageProfile {
         let now = self.ask();
         account::run(&mut self.forwarder, now, self.faces, &mut self.batch, &mut self.outbox, counter::now)
     }
 
-    /// Batches of whole exchanges, packet by packet as a host hands them in.
+    /// Runs batches of whole exchanges, packet by packet, as a host does.
     pub(super) fn forward(&mut self, batches: usize) -> Whole {
         let (consumer, producer) = self.faces;
         let before = self.forwarder.stats().content_store;
@@ -145,13 +148,13 @@ impl World {
         }
     }
 
-    /// The median cycles of a packet in each stage.
+    /// Returns the median cycles of a packet in each stage.
     pub(super) fn stages(&mut self, batches: usize) -> [f64; STAGES] {
         let mut all: [Vec<f64>; STAGES] = Default::default();
         for _ in 0..batches {
             let StageProfile { ticks, packets } = self.account();
             for (stage, (ticks, packets)) in all.iter_mut().zip(ticks.into_iter().zip(packets)) {
-                // Of one packet, the reading of the counter would be measured.
+                // With a single packet, the reading of the counter would dominate.
                 if packets >= LEAST {
                     stage.push(ticks as f64 / f64::from(packets));
                 }
@@ -160,16 +163,16 @@ impl World {
         all.map(|mut stage| median(&mut stage))
     }
 
-    /// Exchanges until `number` more have been made.
+    /// Runs at least `number` exchanges.
     pub(super) fn settle(&mut self, number: u64) {
         self.forward((number as usize).div_ceil(BATCH));
     }
 }
 
-/// Packets in a stage of a batch below which it is not counted.
+/// The least number of packets in a stage of a batch for which the stage counts.
 const LEAST: u32 = 4;
 
-/// 0 of nothing.
+/// Returns the median; 0 without values.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
@@ -177,16 +180,16 @@ fn median(values: &mut [f64]) -> f64 {
 
 fn engine(spec: &str, bytes: u64, streams: &Streams) -> Result<Engine, Error> {
     let spec: Spec = spec.parse().map_err(|error: larder_policy::SpecError| Error(error.to_string()))?;
-    Engine::new(&spec, ByteSize::from_bytes(bytes), streams).map_err(|error| Error(error.to_string()))
+    Engine::new(&spec, ByteSize::from_bytes(bytes), streams).map_err(Error::from_cause)
 }
 
 fn name(prefix: u64, object: u64) -> Result<Name, Error> {
     let number = |at| if at < PREFIX_COMPONENTS { prefix } else { object };
     let uri: String = (0..COMPONENTS).map(|at| format!("/{:09}", number(at))).collect();
-    uri.parse().map_err(|_| Error(format!("{uri} is no name")))
+    uri.parse().map_err(|_| Error(format!("{uri} is not a name")))
 }
 
-/// Writes `number` into these components of a name whose first component's characters stand at
+/// Writes `number` into these components of a name. The characters of its first component start at
 /// `at`.
 fn write_components(frame: &mut [u8], at: usize, components: std::ops::Range<usize>, number: u64) {
     for component in components {
