@@ -69,7 +69,7 @@ class Stage:
         self.space, self.processes = space, []
         self.node = {"address": network.NODE, "tcp": 6363, "udp": 6363, "websocket": 9696, "http": 8080, "https": 8443,
                      "unix": f"{home}/nfd.sock"}
-        keys = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../crates/node/tests/data")
+        keys = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../crates/proxy/tests/data")
         config = f"{home}/larder.toml"
         with open(config, "w") as file:
             file.write(CONFIG.format(home=home, address=network.NODE, peers=network.PEERS, origin=origin.PORTS,

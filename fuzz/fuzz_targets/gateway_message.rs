@@ -3,7 +3,7 @@
 //! origin.
 #![no_main]
 
-use larder_node::gateway::message::{Answer, Request, strip_connection};
+use larder_gateway::message::{Answer, Request, strip_connection};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
-use larder_node::http::OriginServer;
+use larder_proxy::OriginServer;
 use std::net::SocketAddr;
 
 /// Serve generated objects of any size until interrupted: the origin server of a testbed

@@ -1,4 +1,5 @@
-//! The only place where the client reads entropy: nonces, sequence numbers and seeds.
+//! The only place where the client, the gateway and the node read entropy: seeds, keys, nonces and
+//! unique numbers.
 
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -7,7 +8,8 @@ pub fn words<const N: usize>() -> [u64; N] {
     let random = SystemRandom::new();
     std::array::from_fn(|_| {
         let mut bytes = [0; 8];
-        // Fails only if the kernel has no source of entropy.
+        // Fails only if the kernel has no source of entropy; an unkeyed table would be worse than
+        // no program.
         #[allow(clippy::expect_used, reason = "see above")]
         random.fill(&mut bytes).expect("the operating system gives no entropy");
         u64::from_le_bytes(bytes)

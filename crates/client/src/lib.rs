@@ -16,7 +16,7 @@
 
 #![forbid(unsafe_code)]
 
-mod entropy;
+pub mod entropy;
 pub mod gso;
 pub mod limits;
 mod management;

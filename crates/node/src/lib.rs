@@ -2,7 +2,8 @@
 //! the threads and the entropy.
 //!
 //! The rules of forwarding and caching are in `larder-forwarder` and `larder-http`, policies in
-//! `larder-policy`. Read [`Node`] first, then [`Config`].
+//! `larder-policy`. The HTTP host is `larder-proxy`, and HTTP over NDN is `larder-gateway`. Read
+//! [`Node`] first, then [`Config`].
 //!
 //! ```text
 //!                 ┌─ thread "ndn":  epoll ── Forwarder ── Content Store ─┐
@@ -19,14 +20,11 @@
 #![deny(unsafe_code)]
 
 mod config;
-pub mod disk;
-mod entropy;
-pub mod gateway;
-pub mod http;
 pub mod limits;
 pub mod log;
 mod ndn;
 mod node;
+mod parts;
 mod preflight;
 mod reload;
 

@@ -1,11 +1,12 @@
 //! Starts and stops the whole node.
 
-use crate::config::{Config, HttpTable, Origin, OriginTable};
-use crate::gateway::egress::{Egress, EgressConfig};
-use crate::gateway::ingress::{Ingress, IngressConfig};
-use crate::http::{Admin, Http, HttpConfig, Metrics, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
+use crate::config::{Config, Origin};
 use crate::ndn::{Ndn, Reload};
+use crate::parts;
 use crate::reload::{Changes, ConfigFile};
+use larder_gateway::egress::Egress;
+use larder_gateway::ingress::Ingress;
+use larder_proxy::{Admin, Http, Metrics, Purging, StatusSource};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::fmt::Write;
@@ -72,20 +73,12 @@ impl Node {
         let Some(ndn) = &self.ndn else { return Ok(()) };
         let forwarder = || ndn.unix.clone().unwrap_or_default();
         if let Some(table) = &config.ndn.gateway {
-            let config = EgressConfig {
-                prefix: table.prefix.clone(),
-                origin: table.origin.clone(),
-                origin_ca: config.http.origin_ca.clone(),
-                key: table.key(),
-                memory: table.memory,
-                shared_for: table.shared_for,
-                forwarder: forwarder(),
-            };
+            let config = parts::egress(config, table, forwarder());
             let end = end.clone();
             self.egress = Some(Egress::start(&config, move || drop(end.send(End::Thread("gateway"))))?);
         }
-        if let Some(table) = config.http.upstream.as_ref().filter(|_| HttpConfig::of(&config.http, None).is_some()) {
-            let config = IngressConfig { prefix: table.ndn.clone(), trust: table.trust(), forwarder: forwarder() };
+        if let Some(table) = config.http.upstream.as_ref().filter(|_| parts::http(&config.http, None).is_some()) {
+            let config = parts::ingress(table, forwarder());
             let end = end.clone();
             self.ingress = Some(Ingress::start(&config, move || drop(end.send(End::Thread("edge"))))?);
         }
@@ -93,7 +86,7 @@ impl Node {
     }
 
     fn start_http(&mut self, config: &Config, end: mpsc::Sender<End>) -> Result<(), String> {
-        if let Some(http) = HttpConfig::of(&config.http, self.ingress.as_ref()) {
+        if let Some(http) = parts::http(&config.http, self.ingress.as_ref()) {
             self.http = Some(Http::start(&http, move || drop(end.send(End::Thread("http"))))?);
         }
         if let Some(listen) = config.admin.listen {
@@ -186,7 +179,7 @@ impl Node {
         let applied = file.reread(|config| {
             let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, String>((ndn, Reload::new(&config.ndn)?))).transpose()?;
             // Both are read before either is applied.
-            let http = match (&self.http, HttpConfig::of(&config.http, self.ingress.as_ref())) {
+            let http = match (&self.http, parts::http(&config.http, self.ingress.as_ref())) {
                 (Some(http), Some(config)) => Some((http, http.reload(&config)?)),
                 _ => None,
             };
@@ -274,48 +267,4 @@ impl StatusSource for Identity {
     }
 
     fn metrics(&self, _: &mut Metrics<'_, '_>) {}
-}
-
-impl HttpConfig {
-    /// Returns the HTTP configuration of the table; `None` if nothing is served by HTTP. `ingress`
-    /// is the origin over NDN.
-    pub(crate) fn of(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpConfig> {
-        let tls = table.tls.as_ref().and_then(|tls| {
-            let (certificate, key) = (tls.certificate.clone(), tls.key.clone());
-            Some(TlsConfig { listen: tls.listen?, certificate, key })
-        });
-        if !table.enabled || (table.listen.is_none() && tls.is_none()) {
-            return None;
-        }
-        Some(HttpConfig {
-            listen: table.listen,
-            tls,
-            upstream: match &table.origin {
-                Origin::Generated => ingress.map_or(Upstream::Generated, |ingress| Upstream::Named(ingress.handle())),
-                Origin::Http(uri) => Upstream::Http(uri.clone()),
-            },
-            origins: table.origins.iter().map(origin_group).collect(),
-            origin_ca: table.origin_ca.clone(),
-            timeouts: table.timeouts,
-            header_limits: table.limits,
-            threads: table.threads,
-            capacity: table.cache,
-            policy: table.policy.clone(),
-            max_object: table.max_object,
-            slice: table.slice,
-            share_cookies: table.share_cookies,
-            client_no_cache: table.client_no_cache,
-            targets: table.targets.clone(),
-            disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
-        })
-    }
-}
-
-fn origin_group(table: &OriginTable) -> OriginGroup {
-    OriginGroup {
-        host: table.host.clone(),
-        path: table.path.clone(),
-        servers: table.servers.clone(),
-        check: table.check.clone().map(|path| (path, table.check_every)),
-    }
 }

@@ -81,7 +81,7 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_node::http::{ClientNoCache, HeaderLimits, Http, HttpConfig, OriginServer, Timeouts, Upstream};
+    use larder_proxy::{ClientNoCache, HeaderLimits, Http, HttpConfig, OriginServer, Timeouts, Upstream};
     use larder_units::ByteSize;
     use serde_json::json;
 

@@ -1,10 +1,10 @@
-//! `[http.upstream]` and `[ndn.gateway]`: the two ends of HTTP over NDN (`gateway/mod.rs`).
+//! `[http.upstream]` and `[ndn.gateway]`: the two ends of HTTP over NDN (`larder-gateway`).
 
 use super::Config;
 use super::http::{Origin, server};
 use super::values::{from_text, parsed};
-use crate::gateway::KeyFiles;
-use crate::gateway::egress::LEAST_MEMORY;
+use larder_gateway::KeyFiles;
+use larder_gateway::egress::LEAST_MEMORY;
 use larder_packet::Name;
 use larder_units::ByteSize;
 use serde::{Deserialize, Deserializer};

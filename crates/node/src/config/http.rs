@@ -2,11 +2,11 @@
 
 use super::gateway::UpstreamTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
-use crate::disk::DiskConfig;
-use crate::http::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
-use crate::http::{ClientNoCache, HeaderLimits, HostPattern, Timeouts};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
+use larder_proxy::disk::DiskConfig;
+use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
+use larder_proxy::{ClientNoCache, HeaderLimits, HostPattern, Timeouts};
 use larder_units::ByteSize;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -184,7 +184,7 @@ fn optional_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Pa
 }
 
 fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let (threads, most) = (usize::deserialize(deserializer)?, crate::http::limits::THREADS);
+    let (threads, most) = (usize::deserialize(deserializer)?, larder_proxy::limits::THREADS);
     if threads > most {
         return Err(D::Error::custom(format!("expected up to {most}, or 0 for one a core")));
     }
@@ -218,7 +218,7 @@ pub(super) fn server(text: &str) -> Option<http::Uri> {
 
 fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::Uri>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
-    let most = crate::http::limits::SERVERS;
+    let most = larder_proxy::limits::SERVERS;
     if texts.is_empty() || texts.len() > most {
         return Err(D::Error::custom(format!("servers: expected 1 to {most}, not {}", texts.len())));
     }

@@ -3,11 +3,11 @@
 use super::Command;
 use super::event_loop::EventLoop;
 use super::shard_channel::{Port, ShardChannel};
-use crate::disk::{Asked, Disk, DiskConfig};
 use bytes::Bytes;
 use larder_disk::BanVerdict;
 use larder_forwarder::{EraseBans, Report, SecondTier, TierFigures, TierLookup, TierRecord};
 use larder_packet::NameRef;
+use larder_proxy::disk::{Asked, Disk, DiskConfig};
 use larder_units::Streams;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl larder_disk::Bans for TierBans {
 }
 
 pub(super) fn start(config: &DiskConfig) -> Result<NdnDisk, String> {
-    let [seed, _, _] = crate::entropy::words();
+    let [seed, _, _] = larder_client::entropy::words();
     Disk::start("[ndn.disk]", config, TierBans::default(), &Streams::new(seed))
 }
 

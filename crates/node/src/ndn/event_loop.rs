@@ -166,7 +166,7 @@ fn new_forwarder(
 impl EventLoop {
     pub(super) fn new(config: &NdnConfig, shard_context: ShardContext, disk: Option<NdnDisk>) -> Result<Self, String> {
         let ShardContext { poll, commands, shard_channel, start, partial } = shard_context;
-        let [seed, key0, key1, key2, key3] = crate::entropy::words();
+        let [seed, key0, key1, key2, key3] = larder_client::entropy::words();
         let forwarder = new_forwarder(config, &shard_channel, disk.as_ref(), start, Streams::new(seed), [key0, key1])?;
         let largest_frame = config.largest_packet + limits::FRAME_BYTES - larder_forwarder::limits::MAX_PACKET_BYTES;
         Ok(EventLoop {

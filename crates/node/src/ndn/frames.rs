@@ -165,6 +165,6 @@ impl Frames {
 
 /// Returns a random first sequence number, as NDNLPv2 demands.
 fn first_sequence() -> u64 {
-    let [word] = crate::entropy::words();
+    let [word] = larder_client::entropy::words();
     word
 }

@@ -49,12 +49,12 @@ mod upstream;
 pub(crate) mod websocket;
 
 use crate::config::NdnConfig;
-use crate::disk::Disk;
 use event_loop::EventLoop;
 use larder_forwarder::{
     Change, FaceId, FaceStats, PrefixFigures, Report, ShardQuery, Stats, TierRecord, add_face_counters,
 };
 use larder_policy::{Gauge, JobDone};
+use larder_proxy::disk::Disk;
 use shard_channel::{Batch, Outgoing, Port, ShardContext};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -107,7 +107,7 @@ pub(super) fn shard_contexts(shards: usize, partial_input: usize) -> io::Result<
         ports.push(port);
     }
     let ports: Arc<[Port]> = ports.into();
-    let dispatch = Dispatch::new(crate::entropy::words(), shards);
+    let dispatch = Dispatch::new(larder_client::entropy::words(), shards);
     let start = Instant::now();
     let budget = Arc::new(Budget::new(partial_input, shards));
     let shard_context = |(shard, (poll, commands))| {

@@ -1,9 +1,9 @@
 //! The figures of the NDN side for the admin server.
 
 use super::{Handle, Snapshot};
-use crate::disk;
-use crate::http::{Metrics, StatusSource};
 use larder_forwarder::{FaceCounters, FaceStats, PrefixFigures, Scope, TierCounters};
+use larder_proxy::disk;
+use larder_proxy::{Metrics, StatusSource};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

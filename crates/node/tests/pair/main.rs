@@ -2,12 +2,11 @@
 //! clients, over sockets on loopback.
 
 mod broken_bodies;
-mod cores;
 mod forged_answers;
 mod lost_packets;
 mod pages_given_to_others;
 mod what_passes;
-#[path = "../wire/mod.rs"]
+#[path = "../../../proxy/tests/wire/mod.rs"]
 mod wire;
 
 use larder_node::{Config, Node};

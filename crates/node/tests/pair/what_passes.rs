@@ -4,8 +4,8 @@
 use crate::wire::{self, Asked, Node, Origin, say};
 use crate::{Place, noise, pair};
 use larder_client::{Client, Received, Transport};
-use larder_node::http::{HttpConfig, TlsConfig, Upstream};
 use larder_packet::Name;
+use larder_proxy::{HttpConfig, TlsConfig, Upstream};
 use larder_transfer::{CongestionSpec, FetchOptions, Fetcher, PathFeedback, Progress};
 use std::io::Write;
 use std::net::TcpStream;
@@ -72,7 +72,7 @@ fn site() -> Origin {
 /// Failure: an origin by https is out of the far node's reach; or anybody may be it.
 #[test]
 fn an_origin_by_https_is_asked_where_its_certificate_is_believed() {
-    let data = |name: &str| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let data = |name: &str| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../proxy/tests/data").join(name);
     let tls = TlsConfig {
         listen: ([127, 0, 0, 1], 0).into(),
         certificate: data("localhost.pem"),

@@ -1,0 +1,592 @@
+//! The egress without IO: takes Interests and the origin's responses, returns Data and requests.
+//!
+//! Each question is answered once, and the answer is kept, so that a lost answer can be repeated
+//! without a second request to the origin. Interests for a pending answer wait here.
+//! [`EgressCore::on_head`] decides which answers may be shared.
+//!
+//! Memory is reserved before the origin gets a request for a body: all of it for a body of up to an
+//! eighth of the room, otherwise a window that ends [`limits::WINDOW_SEGMENTS`] behind the furthest
+//! segment that was requested. A body of unknown length is kept whole up to that eighth. When room
+//! is short, entries leave in the order of [`super::reply_cache`]; without room, the answer is 503.
+
+use super::body::{Body, Found};
+use super::data::{DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNREACHABLE, inline_room, segment_bytes};
+use super::exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};
+use super::replay_filter::ReplayFilter;
+use super::reply_cache::{Form, Question, ReplyCache, State};
+use crate::message::{self, Answer, Content, Head, Request};
+use crate::naming::{self, Object, Subject};
+use crate::{Trust, form, limits};
+use bytes::Bytes;
+use http::header::{DATE, VIA};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use larder_http::{Now, Sharing, sharing};
+use larder_packet::{Interest, Name, PitToken, Signer};
+use larder_units::Time;
+use siphasher::sip::SipHasher13;
+use std::collections::VecDeque;
+use std::hash::Hasher;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The options of an egress.
+#[derive(Clone, Debug)]
+pub struct EgressOptions {
+    /// Bytes of answers and bodies at once.
+    pub memory: usize,
+    /// The longest freshness of an answer for caches on the path.
+    pub shared_for: Duration,
+    /// Targeted response fields for shared caches (RFC 9213).
+    pub targets: Vec<HeaderName>,
+}
+
+/// The state of an egress. See the module's documentation.
+pub struct EgressCore {
+    prefix: Name,
+    signer: DataSigner,
+    /// The verifier of requests in full; all are accepted without one.
+    asked_by: Option<Trust>,
+    options: EgressOptions,
+    reply_cache: ReplyCache,
+    replay_filter: ReplayFilter,
+    /// Bodies with bytes that may be too few for a segment.
+    flushes: VecDeque<(Time, Vec<u8>)>,
+    last_id: u64,
+    last_version: u64,
+    version_key: [u64; 2],
+    housekeeping: Time,
+    figures: Figures,
+}
+
+impl EgressCore {
+    /// Creates an egress for everything under `prefix`. Versions begin after `version`: the
+    /// microseconds since 1970, so that no start repeats those of another. Unguessable versions
+    /// come from `version_key`, which is random.
+    pub fn new(
+        prefix: Name,
+        signer: Box<dyn Signer>,
+        options: EgressOptions,
+        version: u64,
+        version_key: [u64; 2],
+    ) -> EgressCore {
+        let reply_cache = ReplyCache::new(options.memory);
+        EgressCore {
+            prefix,
+            signer: DataSigner::new(signer),
+            asked_by: None,
+            options,
+            reply_cache,
+            replay_filter: ReplayFilter::new(version_key),
+            flushes: VecDeque::new(),
+            last_id: 0,
+            last_version: version,
+            version_key,
+            housekeeping: Time::ZERO,
+            figures: Figures::default(),
+        }
+    }
+
+    /// Accepts only requests in full that are signed so: a request that was made up or altered on
+    /// the path does not reach the origin.
+    pub fn asked_by(self, trust: Option<Trust>) -> EgressCore {
+        EgressCore { asked_by: trust, ..self }
+    }
+
+    /// Returns the counters.
+    pub fn figures(&self) -> Figures {
+        Figures { reserved_bytes: self.reply_cache.reserved, ..self.figures }
+    }
+
+    /// Processes an Interest from the network.
+    pub fn on_interest(&mut self, now: Time, interest: &Interest<'_>, token: Option<PitToken>, out: &mut Outcome) {
+        let found = naming::read(self.prefix.as_name(), interest.name);
+        let Some((object, subject)) = found.filter(|(object, _)| object.name.as_bytes().len() <= limits::NAME_BYTES)
+        else {
+            self.figures.not_ours += 1;
+            return;
+        };
+        let until = now + interest.lifetime_or_default();
+        match subject {
+            Subject::Segment { version, segment } => self.on_segment(now, &object, version, segment, token, until, out),
+            Subject::Response | Subject::Metadata => {
+                self.figures.questions += 1;
+                self.on_question(now, object, subject, interest, token, until, out);
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "an Interest, taken apart")]
+    fn on_question(
+        &mut self,
+        now: Time,
+        object: Object,
+        subject: Subject,
+        interest: &Interest<'_>,
+        token: Option<PitToken>,
+        until: Time,
+        out: &mut Outcome,
+    ) {
+        let key = interest.name.as_bytes();
+        if let Some(question) = self.reply_cache.questions.get_mut(key) {
+            match &mut question.state {
+                State::Waiting { token: last, until: end } => (*last, *end) = (token, until),
+                State::Answered { wire, no_cache, until } if *until > now => {
+                    out.replies.push(Reply { token, wire: wire.clone(), no_cache: *no_cache });
+                }
+                State::Answered { .. } => {
+                    self.reply_cache.forget_question(&key.to_vec());
+                    return self.on_question(now, object, subject, interest, token, until, out);
+                }
+            }
+            return;
+        }
+        let Some((form, Request { method, mut headers, body, .. })) = self.accepted(subject, interest) else {
+            self.figures.not_ours += 1;
+            return;
+        };
+        let (is_unsafe, is_head) = (!method.is_safe(), method == Method::HEAD);
+        if !self.reply_cache.make_room(now, limits::ANSWER_BYTES) {
+            self.figures.no_room += 1;
+            // Sent once, and not kept.
+            let wire = self.signer.error(key, NO_ROOM, is_head).filter(|_| form != Form::Metadata);
+            out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: true }));
+            return;
+        }
+        self.reply_cache.reserved += limits::ANSWER_BYTES;
+        if is_unsafe {
+            self.replay_filter.note(key);
+        }
+        message::strip_connection(&mut headers);
+        larder_http::append_cdn_loop(&mut headers, Version::HTTP_11);
+        self.last_id += 1;
+        let id = self.last_id;
+        let state = State::Waiting { token, until };
+        let (authority, target) = (object.authority.clone(), object.target.clone());
+        self.reply_cache.questions.insert(key.to_vec(), Question { object, form, is_head, is_unsafe, state });
+        self.reply_cache.orders.insert(id, key.to_vec());
+        self.figures.requests += 1;
+        out.orders.push(OriginRequest { id, method, authority, target, headers, body });
+    }
+
+    /// Returns the request of an Interest and its form, if the origin may get it.
+    fn accepted(&self, subject: Subject, interest: &Interest<'_>) -> Option<(Form, Request)> {
+        let request = match subject {
+            Subject::Metadata => {
+                Request { method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), unique: None }
+            }
+            _ if interest.check_parameters_digest().is_err() => return None,
+            _ => Request::decode(interest.application_parameters.unwrap_or_default()).ok()?,
+        };
+        let form = match (subject, request.unique) {
+            (Subject::Metadata, _) => Form::Metadata,
+            (_, Some(_)) => Form::InFull,
+            // A request without the number gets only what is shared.
+            _ => Form::Shared,
+        };
+        let Request { method, headers, body, .. } = &request;
+        let is_accepted = match form {
+            Form::InFull => self.asked_by.as_ref().is_none_or(|trust| interest.verify(trust).is_ok()),
+            _ => form::shared(method, !body.is_empty(), headers).is_some_and(|fields| fields == *headers),
+        };
+        // The answer to a repeated unsafe request is gone, and no client waits that long: a node
+        // repeats a request that it has read on the path.
+        let is_repeated = !method.is_safe() && self.replay_filter.holds(interest.name.as_bytes());
+        (is_accepted && !is_repeated).then_some((form, request))
+    }
+
+    /// Processes the head of the origin's response. The body comes by [`EgressCore::on_piece`], as
+    /// far as it is granted.
+    pub fn on_head(&mut self, now: Time, unix_seconds: u64, id: u64, mut head: OriginHead, out: &mut Outcome) {
+        let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
+        let Some(question) = self.reply_cache.questions.get(&key) else { return };
+        let (form, is_head) = (question.form, question.is_head);
+        head.headers.append(VIA, HeaderValue::from_static(VIA_US));
+        if !head.headers.contains_key(DATE) {
+            let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_seconds));
+            head.headers.extend(HeaderValue::try_from(date).ok().map(|date| (DATE, date)));
+        }
+        let sharing = sharing(head.status, &head.headers, &self.options.targets, Now { time: now, unix_seconds });
+        let fresh_for = match (form, sharing) {
+            (Form::InFull, _) => None,
+            (Form::Metadata, Sharing::Never) => return self.refuse_metadata(now, id, &key, out),
+            // The request has only a name: there is nothing to vary by.
+            (Form::Metadata, Sharing::WhenValidated) => Some(Duration::ZERO),
+            (Form::Metadata, _) if !form::is_enough(&head.headers) => Some(Duration::ZERO),
+            (_, Sharing::For(fresh)) if form::is_enough(&head.headers) => {
+                // A body that caches may name has to stay: when room is short, none is promised.
+                let crowded = self.reply_cache.reserved > self.options.memory / 2;
+                Some(if crowded { Duration::ZERO } else { fresh.min(self.options.shared_for) })
+            }
+            _ => return self.ask_in_full(now, id, &key, out),
+        };
+        // With unknown length, it is kept as a window: the part that a cache on the path names
+        // might be gone.
+        let is_window = head.body.is_none() && head.length.is_none() && !is_head;
+        let fresh_for = fresh_for.map(|fresh| if is_window { Duration::ZERO } else { fresh });
+        if form == Form::Metadata && head.status != StatusCode::OK {
+            return self.refuse_metadata(now, id, &key, out);
+        }
+        let room = inline_room(&key, &head.headers);
+        if is_head {
+            head.body = Some(Bytes::new());
+        }
+        let fits = form != Form::Metadata && head.body.as_ref().is_some_and(|body| body.len() <= room);
+        let content = match head.body.take_if(|_| fits) {
+            Some(body) => {
+                out.stops.push(id);
+                self.reply_cache.orders.remove(&id);
+                Content::Inline(body)
+            }
+            None => match self.open_body(now, id, &key, &head, fresh_for, out) {
+                Opened::Body(content) => content,
+                Opened::TooLargeToShare => return self.ask_in_full(now, id, &key, out),
+                Opened::NoRoom => return self.answer_error(now, id, &key, NO_ROOM, out),
+            },
+        };
+        let OriginHead { status, headers, unframed, .. } = head;
+        self.answer(now, id, &key, Head { status, headers, body: content, unframed }, fresh_for, out);
+    }
+
+    /// Records that the origin has not answered, or not in HTTP.
+    pub fn on_failure(&mut self, now: Time, id: u64, timed_out: bool, out: &mut Outcome) {
+        let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
+        let error = if timed_out { TIMED_OUT } else { UNREACHABLE };
+        self.answer_error(now, id, &key, error, out);
+    }
+
+    /// Adds bytes of a body.
+    pub fn on_piece(&mut self, now: Time, id: u64, bytes: &[u8], out: &mut Outcome) {
+        let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
+        let Some(body) = self.reply_cache.bodies.get_mut(&key) else { return };
+        if let Some(at) = body.push(now, bytes) {
+            self.flushes.push_back((at, key.clone()));
+        }
+        if body.is_full() {
+            self.reply_cache.widen(now, &key);
+        }
+        self.serve_waiting(&key, out);
+    }
+
+    /// Ends a body, completely or broken off.
+    pub fn on_end(&mut self, id: u64, is_whole: bool, out: &mut Outcome) {
+        let Some(key) = self.reply_cache.orders.remove(&id) else { return };
+        let Some(body) = self.reply_cache.bodies.get_mut(&key) else { return };
+        let is_whole = body.end(is_whole);
+        self.reply_cache.reserved -= body.shrink();
+        let question = body.question().to_vec();
+        if !is_whole {
+            self.figures.broken += 1;
+            // The next request asks the origin again; but an unsafe request is not repeated for
+            // that.
+            if self.reply_cache.questions.get(&question).is_some_and(|question| !question.is_unsafe) {
+                self.reply_cache.forget_question(&question);
+            }
+        }
+        self.serve_waiting(&key, out);
+    }
+
+    /// Returns the time at which [`EgressCore::on_timeout`] has to be called.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let flush = self.flushes.front().map(|(at, _)| *at);
+        let idle = self.reply_cache.questions.is_empty() && self.reply_cache.bodies.is_empty();
+        flush.into_iter().chain((!idle).then_some(self.housekeeping)).min()
+    }
+
+    /// Processes the passing of time.
+    pub fn on_timeout(&mut self, now: Time, out: &mut Outcome) {
+        while let Some((_, key)) = self.flushes.pop_front_if(|(at, _)| *at <= now) {
+            if let Some(body) = self.reply_cache.bodies.get_mut(&key) {
+                body.flush(now);
+                self.serve_waiting(&key, out);
+            }
+        }
+        if now < self.housekeeping {
+            return;
+        }
+        self.housekeeping = now + limits::HOUSEKEEPING;
+        self.reply_cache.sweep(now, out);
+    }
+
+    // ---- Answers ----
+
+    /// Adds a body, and moves the request of the origin to it.
+    fn open_body(
+        &mut self,
+        now: Time,
+        id: u64,
+        key: &[u8],
+        head: &OriginHead,
+        fresh_for: Option<Duration>,
+        out: &mut Outcome,
+    ) -> Opened {
+        let Some(object) = self.reply_cache.questions.get(key).map(|question| question.object.clone()) else {
+            return Opened::NoRoom;
+        };
+        let length = head.body.as_ref().map(|body| body.len() as u64).or(head.length);
+        let (window, most) = (Body::window_bytes(), self.options.memory / 8);
+        let whole = length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= most);
+        if fresh_for.is_some() && whole.is_none() && length.is_some() {
+            return Opened::TooLargeToShare;
+        }
+        let needed = whole.unwrap_or(window);
+        if !self.reply_cache.make_room(now, needed) {
+            self.figures.no_room += 1;
+            return Opened::NoRoom;
+        }
+        self.reply_cache.reserved += needed;
+        // With unknown length, it may turn out to be short.
+        let is_whole = whole.is_some() || length.is_none();
+        let version = self.next_version(fresh_for.is_some());
+        let name = object.versioned(version);
+        let segment_bytes = segment_bytes(&name);
+        let mut body = Body::new(id, name, key, segment_bytes, length, is_whole, needed, fresh_for, now);
+        let versioned = body.name().as_bytes().to_vec();
+        if let Some(bytes) = &head.body {
+            body.push(now, bytes);
+            body.end(true);
+            self.reply_cache.orders.remove(&id);
+            out.stops.push(id);
+        } else {
+            self.reply_cache.orders.insert(id, versioned.clone());
+            out.grants.extend(body.grant().map(|bytes| (id, bytes)));
+        }
+        self.reply_cache.bodies.insert(versioned, body);
+        Opened::Body(Content::Segments { version, length })
+    }
+
+    /// Returns a new version. A client that knows a body's name may fetch it, so the version of one
+    /// client's response is unguessable: only its head, whose name is unguessable too, has it.
+    fn next_version(&mut self, is_shared: bool) -> u64 {
+        self.last_version += 1;
+        if is_shared {
+            return self.last_version;
+        }
+        let [key, other] = self.version_key;
+        let mut hasher = SipHasher13::new_with_keys(key, other);
+        hasher.write_u64(self.last_version);
+        hasher.finish()
+    }
+
+    fn answer(&mut self, now: Time, id: u64, key: &[u8], head: Head, fresh_for: Option<Duration>, out: &mut Outcome) {
+        let Some(question) = self.reply_cache.questions.get(key) else { return };
+        let built = if question.form == Form::Metadata {
+            self.signer.metadata(&question.object, &head.body)
+        } else {
+            let content = Answer::Head(head).encode();
+            self.signer.answer(key, &content, fresh_for.unwrap_or_default())
+        };
+        match built {
+            Some(wire) if wire.len() <= limits::MAX_PACKET_BYTES => {
+                self.figures.answers[usize::from(fresh_for.is_none())] += 1;
+                let kept_for = fresh_for.unwrap_or_default().max(limits::ANSWER_KEPT_SHARED);
+                let kept_for = if fresh_for.is_some() { kept_for } else { limits::ANSWER_KEPT };
+                self.settle(now, key, wire, fresh_for.is_none(), kept_for, out);
+            }
+            _ => {
+                // A body that was begun belongs to no answer.
+                if let Some(versioned) = self.reply_cache.orders.get(&id).cloned() {
+                    self.reply_cache.forget_body(&versioned, out);
+                }
+                self.answer_error(now, id, key, HEAD_TOO_LARGE, out);
+            }
+        }
+    }
+
+    /// Answers with an error of the egress itself.
+    fn answer_error(&mut self, now: Time, id: u64, key: &[u8], error: OwnError, out: &mut Outcome) {
+        out.stops.push(id);
+        self.reply_cache.orders.remove(&id);
+        let Some(question) = self.reply_cache.questions.get(key) else { return };
+        if question.form == Form::Metadata {
+            return self.refuse_metadata(now, id, key, out);
+        }
+        let no_cache = question.form == Form::InFull;
+        if let Some(wire) = self.signer.error(key, error, question.is_head) {
+            self.settle(now, key, wire, no_cache, limits::ANSWER_KEPT_SHARED, out);
+        }
+    }
+
+    fn ask_in_full(&mut self, now: Time, id: u64, key: &[u8], out: &mut Outcome) {
+        out.stops.push(id);
+        self.reply_cache.orders.remove(&id);
+        self.figures.answers[2] += 1;
+        if let Some(wire) = self.signer.answer(key, &Answer::InFull.encode(), limits::IN_FULL_FRESHNESS) {
+            self.settle(now, key, wire, false, limits::ANSWER_KEPT_SHARED, out);
+        }
+    }
+
+    /// Answers that the name alone fetches nothing.
+    fn refuse_metadata(&mut self, now: Time, id: u64, key: &[u8], out: &mut Outcome) {
+        out.stops.push(id);
+        self.reply_cache.orders.remove(&id);
+        if let Some(wire) = self.signer.nothing(key, limits::METADATA_FRESHNESS) {
+            self.settle(now, key, wire, false, limits::METADATA_FRESHNESS, out);
+        }
+    }
+
+    /// Sends an answer to the Interests that wait, and keeps it.
+    fn settle(&mut self, now: Time, key: &[u8], wire: Bytes, no_cache: bool, kept_for: Duration, out: &mut Outcome) {
+        let Some(question) = self.reply_cache.questions.get_mut(key) else { return };
+        let kept_for = if question.is_unsafe { limits::ANSWER_TO_UNSAFE_KEPT } else { kept_for };
+        if let State::Waiting { token, until } = question.state
+            && until > now
+        {
+            out.replies.push(Reply { token, wire: wire.clone(), no_cache });
+        }
+        let until = now + kept_for;
+        question.state = State::Answered { wire, no_cache, until };
+        let answers =
+            if question.is_unsafe { &mut self.reply_cache.answered_once } else { &mut self.reply_cache.answered };
+        answers.push_back((until, key.to_vec()));
+    }
+
+    // ---- Segments ----
+
+    #[allow(clippy::too_many_arguments, reason = "an Interest, taken apart")]
+    fn on_segment(
+        &mut self,
+        now: Time,
+        object: &Object,
+        version: u64,
+        segment: u64,
+        token: Option<PitToken>,
+        until: Time,
+        out: &mut Outcome,
+    ) {
+        let name = object.versioned(version);
+        let Some(body) = self.reply_cache.bodies.get_mut(name.as_bytes()) else {
+            self.figures.gone += 1;
+            let gone = self.signer.gone(name, segment);
+            return out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
+        };
+        match body.ask(now, segment) {
+            Found::Here => {
+                let reply = body.data(segment, self.signer.signer()).map(|wire| Reply {
+                    token,
+                    wire,
+                    no_cache: body.no_cache(),
+                });
+                self.figures.segments += u64::from(reply.is_some());
+                out.replies.extend(reply);
+            }
+            Found::NotYet => body.wait(segment, token, until),
+            Found::PastEnd => {}
+            Found::Gone => {
+                self.figures.gone += 1;
+                let gone = self.signer.gone(name.clone(), segment);
+                out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
+            }
+        }
+        let Some(body) = self.reply_cache.bodies.get_mut(name.as_bytes()) else { return };
+        out.grants.extend(body.grant().map(|bytes| (body.id(), bytes)));
+        if body.is_shared_no_more() {
+            let question = body.question().to_vec();
+            self.reply_cache.forget_question(&question);
+        }
+    }
+
+    fn serve_waiting(&mut self, key: &[u8], out: &mut Outcome) {
+        let Some(body) = self.reply_cache.bodies.get_mut(key) else { return };
+        let (mut sent, mut gone) = (0, Vec::new());
+        while let Some((segment, token, found)) = body.next_waiting() {
+            match found {
+                Found::Here => {
+                    let wire = body.data(segment, self.signer.signer());
+                    out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: body.no_cache() }));
+                    sent += 1;
+                }
+                Found::Gone => gone.push((segment, token)),
+                Found::NotYet | Found::PastEnd => {}
+            }
+        }
+        body.trim();
+        self.figures.segments += sent;
+        let name = body.name().clone();
+        for (segment, token) in gone {
+            let gone = self.signer.gone(name.clone(), segment);
+            out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
+        }
+    }
+}
+
+/// The result of a request for a body's place.
+enum Opened {
+    Body(Content),
+    TooLargeToShare,
+    NoRoom,
+}
+
+const VIA_US: &str = "1.1 larder";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_packet::{DigestSigner, InterestBuilder};
+
+    fn core() -> EgressCore {
+        let options = EgressOptions { memory: 64 << 20, shared_for: Duration::ZERO, targets: Vec::new() };
+        EgressCore::new("/far".parse().unwrap(), Box::new(DigestSigner), options, 1, [1, 2])
+    }
+
+    fn question(method: Method, unique: u64) -> Vec<u8> {
+        let object = Object::new("/far".parse::<Name>().unwrap().as_name(), "a", "/order").unwrap();
+        let request = Request { method, headers: HeaderMap::new(), body: Bytes::new(), unique: Some(unique) };
+        InterestBuilder::new(object.question()).nonce(1).application_parameters(&request.encode()).build()
+    }
+
+    /// Returns true if the origin gets the request, and answers it.
+    fn is_made(core: &mut EgressCore, now: Time, wire: &[u8]) -> bool {
+        let mut out = Outcome::default();
+        core.on_interest(now, &Interest::decode(wire).unwrap(), None, &mut out);
+        let Some(origin_request) = out.orders.pop() else { return false };
+        let head = OriginHead {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            unframed: false,
+            body: Some(Bytes::new()),
+            length: Some(0),
+        };
+        core.on_head(now, 0, origin_request.id, head, &mut out);
+        assert_eq!(out.replies.len(), 1);
+        true
+    }
+
+    /// Failure: each request for a page after its answer has expired leaves one more entry behind.
+    #[test]
+    fn a_page_that_is_asked_for_ever_fills_the_memory() {
+        let (mut core, page) = (core(), question(Method::GET, 7));
+        for turn in 0..50 {
+            let now = Time::from_secs(100 * turn);
+            assert!(is_made(&mut core, now, &page));
+            core.on_timeout(now, &mut Outcome::default());
+        }
+        assert_eq!((core.reply_cache.answered.len(), core.reply_cache.reserved), (1, limits::ANSWER_BYTES));
+    }
+
+    /// Failure: a client that posts without end leaves no room for other requests until its answers
+    /// expire.
+    #[test]
+    fn orders_without_end_keep_everybody_out() {
+        let mut core = core();
+        let fill = core.options.memory / limits::ANSWER_BYTES;
+        for unique in 0..fill as u64 + 100 {
+            assert!(is_made(&mut core, Time::ZERO, &question(Method::POST, unique)));
+        }
+        assert!(is_made(&mut core, Time::ZERO, &question(Method::GET, 0)));
+        assert!(core.reply_cache.reserved <= core.options.memory);
+        assert!(!is_made(&mut core, Time::ZERO, &question(Method::POST, 0)), "though its answer has gone");
+    }
+
+    /// Failure: a node that has read an unsafe request on the path has it executed again after its
+    /// answer was dropped.
+    #[test]
+    fn an_order_is_repeated_a_day_later() {
+        let mut core = core();
+        let (posted, page) = (question(Method::POST, 7), question(Method::GET, 7));
+        assert!(is_made(&mut core, Time::ZERO, &posted) && is_made(&mut core, Time::ZERO, &page));
+        let later = Time::from_secs(86_400);
+        core.on_timeout(later, &mut Outcome::default());
+        assert!(!is_made(&mut core, later, &posted));
+        assert!(is_made(&mut core, later, &page), "nothing happens twice by that");
+        assert!(is_made(&mut core, later, &question(Method::POST, 8)));
+    }
+}

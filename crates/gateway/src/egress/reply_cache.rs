@@ -1,0 +1,157 @@
+//! The memory of an egress: questions with their answers, bodies, the requests of the origin, and
+//! the room that they share.
+//!
+//! Memory is reserved, not counted: an answer takes [`limits::ANSWER_BYTES`], a body the size that
+//! it may reach. When room is short, bodies that no answer names leave first, then the oldest
+//! answers to safe requests, then those to unsafe ones. A client that has lost such an answer does
+//! not get it again, because the request is not repeated.
+
+use super::body::Body;
+use super::exchange::Outcome;
+use crate::limits;
+use crate::naming::Object;
+use bytes::Bytes;
+use larder_packet::PitToken;
+use larder_units::Time;
+use std::collections::{HashMap, VecDeque};
+
+pub(super) struct ReplyCache {
+    memory: usize,
+    pub(super) reserved: usize,
+    /// By the name of the question.
+    pub(super) questions: HashMap<Vec<u8>, Question>,
+    /// By their versioned names.
+    pub(super) bodies: HashMap<Vec<u8>, Body>,
+    /// The question or the body of each request to the origin.
+    pub(super) orders: HashMap<u64, Vec<u8>>,
+    /// Answers that may leave for others, the oldest first, with the end of their time. Some have
+    /// already left.
+    pub(super) answered: VecDeque<(Time, Vec<u8>)>,
+    /// The same for unsafe requests, which leave last.
+    pub(super) answered_once: VecDeque<(Time, Vec<u8>)>,
+}
+
+pub(super) struct Question {
+    pub(super) object: Object,
+    pub(super) form: Form,
+    pub(super) is_head: bool,
+    /// True if it must not be executed twice.
+    pub(super) is_unsafe: bool,
+    pub(super) state: State,
+}
+
+pub(super) enum State {
+    /// The origin has not answered. Only this node's forwarder asks, so the last Interest counts.
+    Waiting {
+        token: Option<PitToken>,
+        until: Time,
+    },
+    Answered {
+        wire: Bytes,
+        no_cache: bool,
+        until: Time,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Form {
+    Shared,
+    InFull,
+    Metadata,
+}
+
+impl ReplyCache {
+    /// Creates an empty cache of so many bytes.
+    pub(super) fn new(memory: usize) -> ReplyCache {
+        ReplyCache {
+            memory,
+            reserved: 0,
+            questions: HashMap::new(),
+            bodies: HashMap::new(),
+            orders: HashMap::new(),
+            answered: VecDeque::new(),
+            answered_once: VecDeque::new(),
+        }
+    }
+
+    /// Removes what has expired.
+    pub(super) fn sweep(&mut self, now: Time, out: &mut Outcome) {
+        let past = |question: &Question| matches!(question.state, State::Answered { until, .. } if until <= now);
+        let old: Vec<_> =
+            self.questions.iter().filter(|(_, question)| past(question)).map(|(key, _)| key.clone()).collect();
+        old.iter().for_each(|key| self.forget_question(key));
+        for answers in [&mut self.answered, &mut self.answered_once] {
+            answers.retain(|(until, key)| is_answered(&self.questions, key, *until));
+        }
+        let old: Vec<_> =
+            self.bodies.iter().filter(|(_, body)| body.is_past(now)).map(|(key, _)| key.clone()).collect();
+        old.iter().for_each(|key| self.forget_body(key, out));
+    }
+
+    /// Removes bodies that no answer names, and then answers, until so many bytes are free. Returns
+    /// false if that is impossible.
+    pub(super) fn make_room(&mut self, now: Time, needed: usize) -> bool {
+        if self.has_room(needed) {
+            return true;
+        }
+        let mut idle: Vec<(Time, Vec<u8>)> = self
+            .bodies
+            .iter()
+            .filter_map(|(key, body)| body.idle_since(now).map(|since| (since, key.clone())))
+            .collect();
+        idle.sort_unstable();
+        for (_, key) in idle {
+            if self.has_room(needed) {
+                return true;
+            }
+            self.forget_body(&key, &mut Outcome::default());
+        }
+        while !self.has_room(needed) {
+            let oldest = self.answered.pop_front().or_else(|| self.answered_once.pop_front());
+            let Some((until, key)) = oldest else { return false };
+            if is_answered(&self.questions, &key, until) {
+                self.forget_question(&key);
+            }
+        }
+        true
+    }
+
+    fn has_room(&self, needed: usize) -> bool {
+        self.reserved + needed <= self.memory
+    }
+
+    /// Gives more room to a body of unknown length that has used its own, or turns it into a
+    /// window.
+    pub(super) fn widen(&mut self, now: Time, key: &[u8]) {
+        let Some(reserved) = self.bodies.get(key).map(Body::reserved) else { return };
+        let more = Body::window_bytes();
+        let gets = reserved + more <= self.memory / 8 && self.make_room(now, more);
+        let Some(body) = self.bodies.get_mut(key) else { return };
+        if gets {
+            body.widen(more);
+            self.reserved += more;
+        } else {
+            self.reserved -= body.become_window();
+        }
+    }
+
+    pub(super) fn forget_question(&mut self, key: &Vec<u8>) {
+        if self.questions.remove(key).is_some() {
+            self.reserved -= limits::ANSWER_BYTES;
+        }
+    }
+
+    pub(super) fn forget_body(&mut self, key: &[u8], out: &mut Outcome) {
+        let Some(body) = self.bodies.remove(key) else { return };
+        self.reserved -= body.reserved();
+        if self.orders.remove(&body.id()).is_some() {
+            out.stops.push(body.id());
+        }
+    }
+}
+
+/// Returns true if the answer with this end of its time still exists: the question may have been
+/// answered again since.
+fn is_answered(questions: &HashMap<Vec<u8>, Question>, key: &[u8], kept_until: Time) -> bool {
+    matches!(questions.get(key), Some(Question { state: State::Answered { until, .. }, .. }) if *until == kept_until)
+}

@@ -1,0 +1,73 @@
+//! The configurations of the HTTP cache and of the gateway, from the tables of the file.
+
+use crate::config::{Config, GatewayTable, HttpTable, Origin, OriginTable, UpstreamTable};
+use larder_gateway::NdnOrigin;
+use larder_gateway::egress::EgressConfig;
+use larder_gateway::ingress::{Ingress, IngressConfig};
+use larder_proxy::{HttpConfig, OriginGroup, TlsConfig, Upstream};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Returns the HTTP configuration of the table; `None` if nothing is served by HTTP. `ingress` is
+/// the origin over NDN.
+pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpConfig> {
+    let tls = table.tls.as_ref().and_then(|tls| {
+        let (certificate, key) = (tls.certificate.clone(), tls.key.clone());
+        Some(TlsConfig { listen: tls.listen?, certificate, key })
+    });
+    if !table.enabled || (table.listen.is_none() && tls.is_none()) {
+        return None;
+    }
+    Some(HttpConfig {
+        listen: table.listen,
+        tls,
+        upstream: match &table.origin {
+            Origin::Generated => ingress.map_or(Upstream::Generated, custom),
+            Origin::Http(uri) => Upstream::Http(uri.clone()),
+        },
+        origins: table.origins.iter().map(origin_group).collect(),
+        origin_ca: table.origin_ca.clone(),
+        timeouts: table.timeouts,
+        header_limits: table.limits,
+        threads: table.threads,
+        capacity: table.cache,
+        policy: table.policy.clone(),
+        max_object: table.max_object,
+        slice: table.slice,
+        share_cookies: table.share_cookies,
+        client_no_cache: table.client_no_cache,
+        targets: table.targets.clone(),
+        disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
+    })
+}
+
+fn origin_group(table: &OriginTable) -> OriginGroup {
+    OriginGroup {
+        host: table.host.clone(),
+        path: table.path.clone(),
+        servers: table.servers.clone(),
+        check: table.check.clone().map(|path| (path, table.check_every)),
+    }
+}
+
+fn custom(ingress: &Ingress) -> Upstream {
+    Upstream::Custom(Arc::new(NdnOrigin::new(ingress.handle())))
+}
+
+/// Returns the configuration of the egress, which reaches this node's forwarder at that socket.
+pub(crate) fn egress(config: &Config, table: &GatewayTable, forwarder: PathBuf) -> EgressConfig {
+    EgressConfig {
+        prefix: table.prefix.clone(),
+        origin: table.origin.clone(),
+        origin_ca: config.http.origin_ca.clone(),
+        key: table.key(),
+        memory: table.memory,
+        shared_for: table.shared_for,
+        forwarder,
+    }
+}
+
+/// Returns the configuration of the ingress, which reaches this node's forwarder at that socket.
+pub(crate) fn ingress(table: &UpstreamTable, forwarder: PathBuf) -> IngressConfig {
+    IngressConfig { prefix: table.ndn.clone(), trust: table.trust(), forwarder }
+}

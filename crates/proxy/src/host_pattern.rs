@@ -1,0 +1,77 @@
+//! `host` of `[[http.origins]]`: the hosts that a group of servers serves.
+
+/// The hosts that match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostPattern {
+    /// Every host.
+    Any,
+    /// This host, at every port.
+    Name(String),
+    /// This host, at this port only.
+    Authority(String),
+    /// Every host below a domain, at every port; with the leading dot, `.example.com`.
+    Below(String),
+}
+
+impl HostPattern {
+    /// Reads a host as it is keyed (`larder_http::keyed_authority`), or `*.` and a domain. `None`
+    /// for a `*` elsewhere, or with a port.
+    pub fn parse(host: &str) -> Option<HostPattern> {
+        let bare = without_port(host);
+        match host.strip_prefix('*') {
+            Some(domain) => {
+                let is_domain = domain.len() > 1 && domain.starts_with('.') && !domain[1..].starts_with('.');
+                let is_sound = is_domain && !domain.contains(['*', ':', '[']);
+                is_sound.then(|| HostPattern::Below(domain.to_owned()))
+            }
+            None if host.contains('*') || bare.is_empty() => None,
+            None if bare == host => Some(HostPattern::Name(host.to_owned())),
+            None => Some(HostPattern::Authority(host.to_owned())),
+        }
+    }
+
+    /// Returns how closely it matches a host, as it is keyed: a larger number is closer. `None` if
+    /// it does not match.
+    pub fn fit(&self, host: &str) -> Option<usize> {
+        match self {
+            HostPattern::Any => Some(0),
+            HostPattern::Name(name) => (without_port(host) == name).then_some(usize::MAX - 1),
+            HostPattern::Authority(authority) => (host == authority).then_some(usize::MAX),
+            HostPattern::Below(domain) => {
+                let name = without_port(host);
+                (name.len() > domain.len() && name.ends_with(domain)).then_some(domain.len())
+            }
+        }
+    }
+}
+
+/// Returns a host without its port. An IPv6 address keeps its brackets.
+fn without_port(host: &str) -> &str {
+    match host.rfind(']') {
+        Some(end) => &host[..=end],
+        None => host.split(':').next().unwrap_or(host),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_ignored_unless_the_pattern_has_one() {
+        for (pattern, fits, fits_not) in [
+            ("a.example", &["a.example", "a.example:8080"][..], &["b.a.example", "a.example.org", "aa.example"][..]),
+            ("a.example:8080", &["a.example:8080"], &["a.example", "a.example:80801"]),
+            ("[::1]", &["[::1]", "[::1]:8080"], &["[::2]", "::1"]),
+            ("[::1]:8080", &["[::1]:8080"], &["[::1]"]),
+            ("*.example", &["a.example", "a.b.example:8080"], &["example", ".example", "aexample", "a.example.org"]),
+        ] {
+            let parsed = HostPattern::parse(pattern).unwrap();
+            assert!(fits.iter().all(|host| parsed.fit(host).is_some()), "{pattern}");
+            assert!(fits_not.iter().all(|host| parsed.fit(host).is_none()), "{pattern}");
+        }
+        for wrong in ["*", "*.", "*example", "a.*.example", "**.example", "*.example:80", "*..example", ":80", ""] {
+            assert_eq!(HostPattern::parse(wrong), None, "{wrong}");
+        }
+    }
+}

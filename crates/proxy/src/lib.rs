@@ -1,0 +1,418 @@
+//! The host of the HTTP cache: a caching reverse proxy with one thread per core, and the admin
+//! server on a thread of its own. The rules of caching are in `larder-http`. Read [`Http`] first,
+//! then [`HttpConfig`] and the trait [`Origin`].
+//!
+//! ```text
+//!  clients ──► listen ──► proxy ──► larder_http::Cache (one lookup; a hit copies no body;
+//!                           │                           `plain` answers plain hits before hyper)
+//!                           ├─ miss ─► upstream ─► a server (connections), an egress over NDN,
+//!                           │            │         or the generated origin
+//!                           │            └─ collect: the body into the cache and to all followers
+//!                           └─ the same miss again: follow
+//! ```
+//!
+//! Each thread runs a single-threaded runtime. A connection stays with the thread that accepted it,
+//! and so do the connections to the origin that its requests use (`threads.rs`, `connections.rs`).
+//! There is one cache behind a mutex, which no task holds across an await or while a body is
+//! copied. So purges, tags, the disk tier, followers and the policy are the same for any number of
+//! threads. Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
+//!
+//! # Fields of requests to the origin
+//! `Host` is the client's, as it is keyed: in lower case, without port 80. The client's address is
+//! appended to `X-Forwarded-For`, so its last entry is trustworthy. `X-Forwarded-Host` and
+//! `X-Forwarded-Proto` are overwritten. Other fields that frameworks use as the target are removed
+//! (a list in `upstream_request.rs`): they are not part of the key, so the responses that they
+//! select must not be stored under it.
+//!
+//! A request that comes back to this cache by `CDN-Loop`, or that has our name eight times there or
+//! in `Via`, is in a loop and gets 508 (`loop_detection.rs`). `Max-Forwards` of OPTIONS and TRACE
+//! is decremented (`max_forwards.rs`).
+//!
+//! # What is missing
+//! HTTP/2 without TLS and to origins; protocol upgrades (`Upgrade` is removed, so WebSockets do not
+//! pass; a 101 without a request for it is an error); informational responses to clients of HTTP/2
+//! (hyper's server sends none; `informational.rs` sends those of HTTP/1.1).
+#![deny(unsafe_code)]
+
+pub mod admin;
+mod assemble;
+mod body;
+mod client_stream;
+mod connections;
+pub mod disk;
+mod disk_tier;
+mod entropy;
+mod exchanges;
+mod framing;
+mod generated_origin;
+mod header_limits;
+mod host_pattern;
+mod http2;
+mod informational;
+pub mod limits;
+mod listen;
+mod loop_detection;
+mod max_forwards;
+mod origin;
+mod origin_server;
+mod plain;
+mod preflight;
+mod proxy;
+mod purge;
+mod send_timeout;
+mod servers;
+mod service;
+mod slow_client;
+mod status;
+mod streamed;
+mod streams;
+mod threads;
+mod timeouts;
+mod tls;
+mod trust;
+mod upstream;
+mod upstream_request;
+
+pub use admin::{Admin, Metrics, StatusSource};
+pub use header_limits::HeaderLimits;
+pub use origin_server::OriginServer;
+pub use purge::Purging;
+pub use timeouts::Timeouts;
+pub use tls::TlsConfig;
+
+pub use body::{BodyError, OriginBody, Upload};
+pub use connections::{ConnectionVerdict, Failed, Server};
+pub use host_pattern::HostPattern;
+pub use origin::{Origin, OriginFuture, OriginRequest};
+pub use preflight::Preflight;
+pub use trust::Trust;
+
+use crate::disk::DiskConfig;
+use larder_policy::{Spec, SpecError};
+use larder_units::{ByteSize, Streams};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tls::Identity;
+use tokio::sync::oneshot;
+use upstream::Origins;
+
+/// The configuration of the HTTP side.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// The address for HTTP; port 0 takes a free one. `None` for TLS only.
+    pub listen: Option<SocketAddr>,
+    /// The address and identity for TLS, if there is one.
+    pub tls: Option<TlsConfig>,
+    /// The origin of requests that match none of `origins`.
+    pub upstream: Upstream,
+    /// Origins for some hosts and paths. The closest match is used; of equal matches, the first.
+    pub origins: Vec<OriginGroup>,
+    /// PEM file of the certificates that verify `https://` origins; `None` for the system's.
+    pub origin_ca: Option<PathBuf>,
+    /// The time limits of a request's steps.
+    pub timeouts: Timeouts,
+    /// The limits of a header block.
+    pub header_limits: HeaderLimits,
+    /// Request threads, up to [`limits::THREADS`]; 0: one per core.
+    pub threads: usize,
+    /// Capacity of the cache.
+    pub capacity: ByteSize,
+    /// Its policies.
+    pub policy: Spec,
+    /// The largest body that is stored.
+    pub max_object: ByteSize,
+    /// The size of slices: bodies that are requested in ranges are fetched and stored in such
+    /// parts. 0: only whole bodies.
+    pub slice: ByteSize,
+    /// Responses with `Set-Cookie` are stored if their `Cache-Control` allows it.
+    pub share_cookies: bool,
+    /// The effect of a client's `no-cache`.
+    pub client_no_cache: ClientNoCache,
+    /// Targeted response fields (RFC 9213), the one with the highest priority first.
+    pub targets: Vec<::http::HeaderName>,
+    /// The disk tier, if there is one.
+    pub disk: Option<DiskConfig>,
+}
+
+/// The effect of a client's `Cache-Control: no-cache` or `max-age=0` (a reload).
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientNoCache {
+    /// The request goes to the origin (RFC 9111 §5.2.1).
+    #[default]
+    Obey,
+    /// A fresh stored response answers it.
+    Ignore,
+}
+
+/// An origin of responses.
+#[derive(Clone, Debug)]
+pub enum Upstream {
+    /// Objects generated in this process.
+    Generated,
+    /// `http://host:port`, or with `https`.
+    Http(::http::Uri),
+    /// An origin that the host supplies.
+    Custom(Arc<dyn Origin>),
+}
+
+/// `[[http.origins]]`: equivalent servers for a host and the paths under a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginGroup {
+    /// The host as it is keyed: in lower case, without the scheme's default port. Without a port it
+    /// matches every port; `*.` and a domain matches all hosts below. `None` matches all.
+    pub host: Option<String>,
+    /// The prefix of paths, as they are sent: nothing is decoded.
+    pub path: String,
+    /// `http://host:port` or `https://host:port`, 1 to 64 of them.
+    pub servers: Vec<::http::Uri>,
+    /// A path that healthy servers answer with a status below 400, and the interval of probes.
+    pub check: Option<(::http::uri::PathAndQuery, Duration)>,
+}
+
+/// The running HTTP side.
+pub struct Http {
+    local: Option<SocketAddr>,
+    local_tls: Option<SocketAddr>,
+    /// The stop signals, one per thread.
+    stops: Vec<oneshot::Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+    source: Arc<status::CacheSource>,
+    proxy: Arc<proxy::Proxy>,
+    tls_identity: Option<Arc<Identity>>,
+    timeouts: Timeouts,
+    header_limits: HeaderLimits,
+}
+
+/// The result of [`Http::reload`].
+pub struct HttpReload {
+    origins: Origins,
+    identity: Option<rustls::ServerConfig>,
+}
+
+/// Returns the origins of a cache that listens at `local`. Takes over from `before` what has not
+/// changed.
+fn origins(config: &HttpConfig, local: Option<SocketAddr>, before: Option<&Origins>) -> Result<Origins, String> {
+    match own_origins(config, local).into_iter().next() {
+        Some(problem) => Err(problem),
+        None => Origins::new(config, before),
+    }
+}
+
+/// Returns one line for each origin that is a listener of this cache itself.
+fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<String> {
+    let fallback = match &config.upstream {
+        Upstream::Generated | Upstream::Custom(_) => None,
+        Upstream::Http(origin) => Some(("[http] origin", origin)),
+    };
+    let servers = config.origins.iter().flat_map(|origin| &origin.servers);
+    let servers = servers.map(|server| ("[[http.origins]] servers", server));
+    let tls = config.tls.as_ref().map(|tls| ("[http.tls]", tls.listen));
+    let listeners: Vec<_> = local.map(|local| ("[http]", local)).into_iter().chain(tls).collect();
+    let own = |(setting, origin): (&str, &::http::Uri)| {
+        let (listener, _) = listeners.iter().find(|(_, listener)| loop_detection::leads_to(origin, *listener))?;
+        Some(format!("{setting}: {origin} is {listener} listen itself; set it to the server behind this cache"))
+    };
+    servers.chain(fallback).filter_map(own).collect()
+}
+
+/// Tries the steps of [`Http::start`]: listeners, certificates and origins.
+pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
+    let tls = config.tls.as_ref().map(|tls| ("[http.tls] listen", tls.listen));
+    for (setting, address) in config.listen.map(|listen| ("[http] listen", listen)).into_iter().chain(tls) {
+        preflight.listen(setting, address);
+    }
+    preflight.add(config.tls.as_ref().and_then(|tls| tls::read(tls).err()));
+    let own = own_origins(config, config.listen);
+    if own.is_empty() {
+        preflight.add(Origins::new(config, None).err());
+    }
+    own.into_iter().for_each(|problem| preflight.add(Some(problem)));
+}
+
+impl Http {
+    /// Starts the listeners and threads. `on_end` is called when the first thread ends, for
+    /// whatever reason.
+    ///
+    /// # Errors
+    /// One line that names the setting and its problem.
+    pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, String> {
+        let listener = config.listen.map(|address| bind_at("[http] listen", address)).transpose()?;
+        let origins = origins(config, listener.as_ref().map(|(_, local)| *local), None)?;
+        let [seed] = crate::entropy::words();
+        let streams = Streams::new(seed);
+        let disk = config.disk.as_ref().map(|config| disk_tier::start(config, &streams)).transpose()?;
+        let started = Http::serve(config, listener, origins, disk.clone(), &streams, on_end);
+        if let (Err(_), Some(disk)) = (&started, disk) {
+            disk.stop();
+        }
+        started
+    }
+
+    fn serve(
+        config: &HttpConfig,
+        listener: Option<(std::net::TcpListener, SocketAddr)>,
+        origins: Origins,
+        disk: Option<disk_tier::HttpDisk>,
+        streams: &Streams,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Http, String> {
+        let cache = new_cache(config, disk.as_ref(), streams)?;
+        let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk, config.timeouts));
+        let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme, config.header_limits));
+        let (mut listeners, mut local, mut local_tls, mut tls_identity) = (Vec::new(), None, None, None);
+        if let Some((listener, address)) = listener {
+            local = Some(address);
+            listeners.push(listen::Listener { listener, identity: None, plain: plain("http") });
+        }
+        if let Some(tls) = &config.tls {
+            let identity = Some(Arc::new(Identity::read(tls)?));
+            let (listener, address) = bind_at("[http.tls] listen", tls.listen)?;
+            local_tls = Some(address);
+            listeners.push(listen::Listener { listener, identity: identity.clone(), plain: plain("https") });
+            tls_identity = identity;
+        }
+        let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local.or(local_tls)));
+        let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
+            .with_memory_pressure(proxy.memory_pressure())
+            .with_headers(config.header_limits);
+        let on_end = Arc::new(Mutex::new(Some(on_end)));
+        let (mut stops, mut running) = (Vec::new(), Vec::new());
+        for number in 0..request_threads(config.threads) {
+            let listeners = listeners.iter().map(listen::Listener::again).collect::<Result<_, _>>();
+            let listeners = listeners.map_err(|error| format!("[http] listen: {error}"))?;
+            let (stop, stopped) = oneshot::channel();
+            stops.push(stop);
+            let (serving, bounds, on_end) = (Arc::clone(&proxy), bounds.clone(), Arc::clone(&on_end));
+            let serve = move || {
+                threads::enter(number);
+                let checks = check_origins(Arc::downgrade(&serving), number == 0);
+                listen::serve(listeners, bounds, stopped, checks, move |client| {
+                    service::Service::new(&serving, client)
+                });
+                let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
+                first.into_iter().for_each(|on_end| on_end());
+            };
+            let thread = std::thread::Builder::new().name(format!("http{number}")).spawn(serve);
+            running.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
+        }
+        let (timeouts, header_limits) = (config.timeouts, config.header_limits);
+        Ok(Http { local, local_tls, stops, threads: running, source, proxy, tls_identity, timeouts, header_limits })
+    }
+
+    /// Returns the address for HTTP.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.local
+    }
+
+    /// Returns the address for TLS.
+    pub fn local_tls_addr(&self) -> Option<SocketAddr> {
+        self.local_tls
+    }
+
+    /// Returns its figures, for the admin server.
+    pub fn source(&self) -> Arc<dyn StatusSource> {
+        Arc::clone(&self.source) as Arc<dyn StatusSource>
+    }
+
+    /// Returns its purge interface, for the admin server: open to holders of the token, if there is
+    /// one.
+    pub fn purging(&self, token: Option<&str>) -> Arc<Purging> {
+        Arc::new(Purging::new(Arc::clone(&self.proxy), token))
+    }
+
+    /// Reads the parts of another configuration that can change while it runs: the origins, and
+    /// certificate and key, whose files are read again. Changes nothing yet.
+    ///
+    /// # Errors
+    /// One line that names the setting and its problem.
+    pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, String> {
+        // These need a restart.
+        let (timeouts, header_limits) = (self.timeouts, self.header_limits);
+        let config = &HttpConfig { timeouts, header_limits, ..config.clone() };
+        let origins = origins(config, self.local, Some(&self.proxy.origins()))?;
+        let identity = match (&self.tls_identity, &config.tls) {
+            (Some(_), Some(tls)) => Some(tls::read(tls)?),
+            _ => None,
+        };
+        Ok(HttpReload { origins, identity })
+    }
+
+    /// Applies the reload. Requests in progress continue as they began.
+    pub fn take_over(&self, reload: HttpReload) {
+        if let (Some(running), Some(identity)) = (&self.tls_identity, reload.identity) {
+            running.set(identity);
+        }
+        self.proxy.set_origins(reload.origins);
+    }
+
+    /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the
+    /// threads have ended.
+    pub fn stop(mut self) {
+        // Both fail only if the thread has already ended.
+        for stop in self.stops.drain(..) {
+            let _ = stop.send(());
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        if let Some(disk) = self.proxy.disk() {
+            disk.stop();
+        }
+    }
+}
+
+/// Creates the cache, with its disk tier if there is one.
+fn new_cache(
+    config: &HttpConfig,
+    disk: Option<&disk_tier::HttpDisk>,
+    streams: &Streams,
+) -> Result<larder_http::Cache, String> {
+    let [key_a, key_b] = crate::entropy::words();
+    let mut hash_key = [0; 16];
+    hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
+    hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
+    let cache = larder_http::Config {
+        capacity: config.capacity,
+        policy: config.policy.clone(),
+        max_object: config.max_object,
+        slice: config.slice,
+        share_cookies: config.share_cookies,
+        ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
+        targets: config.targets.clone(),
+        // The disk's variants are hashed with this key.
+        hash_key: disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
+    };
+    let mut cache =
+        larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
+    if let Some(disk) = disk {
+        let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
+        cache.set_tier(Box::new(disk_tier::Tier(disk.clone())), queue);
+    }
+    Ok(cache)
+}
+
+/// Listens on `address`. Returns the actual address.
+fn bind_at(setting: &str, address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), String> {
+    let listener = listen::bind(setting, address)?;
+    let local = listener.local_addr().map_err(|error| format!("{setting}: {error}"))?;
+    Ok((listener, local))
+}
+
+/// Returns the number of request threads.
+fn request_threads(configured: usize) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    (if configured == 0 { cores() } else { configured }).min(limits::THREADS)
+}
+
+/// Probes and sweeps for the origins on one thread, as long as the proxy exists.
+async fn check_origins(proxy: Weak<proxy::Proxy>, is_first: bool) {
+    while is_first && let Some(proxy) = proxy.upgrade() {
+        proxy.origins().check();
+        drop(proxy);
+        tokio::time::sleep(limits::PROBE_LOOK).await;
+    }
+}

@@ -1,0 +1,284 @@
+//! Every bound of the node's HTTP side, with its reason.
+
+use std::time::Duration;
+
+/// Client connections at once. Each takes a file descriptor, its buffers and, while its client
+/// reads slowly, the object that it sends: without this bound, memory has none. Further connections
+/// wait in the kernel's queue.
+pub const CONNECTIONS: usize = 10_000;
+
+/// Request threads. They share one cache, which each of them locks for a twentieth of a hit: beyond
+/// this number they would wait for it.
+pub const THREADS: usize = 16;
+
+/// The shortest time in `[http.timeouts]`: timers count milliseconds.
+pub const TIMEOUT_LEAST: Duration = Duration::from_millis(10);
+
+/// The longest time. More means no limit at all, and sums of times stay far from the end of the
+/// clock.
+pub const TIMEOUT_LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// A client has this long to send a whole header block (`client_header`; nginx's default).
+pub const HEADER_READ: Duration = Duration::from_secs(60);
+
+/// An idle connection of a client is closed after this (`keepalive`; nginx waits 75 s, Apache 5 s).
+pub const KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// Bytes of one header block, first line included (`header_size`); a client gets 431. Browsers stop
+/// at 8 to 16 KB of cookies, servers at 8 to 64.
+pub const HEADER_BYTES: u64 = 64 * 1024;
+
+/// The range of `header_size`: from what every browser may send to what ten thousand connections
+/// may hold at once.
+pub const HEADER_BYTES_RANGE: (u64, u64) = (8 * 1024, 1024 * 1024);
+
+/// Fields of one header block (`header_fields`): hyper's own default. Setting it explicitly costs
+/// 1.5 % of a hit.
+pub const HEADER_FIELDS: usize = 100;
+
+/// The range of `header_fields`. A stored response counts its fields in 16 bits.
+pub const HEADER_FIELDS_RANGE: (usize, usize) = (16, 4096);
+
+/// Bytes that a connection reads ahead or holds back, in each direction. Larger buffers gain
+/// nothing in benchmarks, and ten thousand connections multiply them.
+pub const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A head and a body of up to so many bytes together are copied into one piece: the kernel then has
+/// less work, by more than the copy costs.
+pub const JOINED_BYTES: usize = 2 * 1024;
+
+/// After so many requests in a row on a connection that were no plain hits, only one of as many is
+/// examined for one. The examination is 4 % of a miss's instructions, and hyper repeats it; a plain
+/// hit that hyper answers costs a sixth more than necessary.
+pub const PLAIN_MISSES: u32 = 8;
+
+/// A client that reads nothing of its response for so long loses its connection (`client_send`): it
+/// holds the object, and perhaps a connection to the origin.
+pub const WRITE_STALL: Duration = Duration::from_secs(30);
+
+/// While bodies find no room in the cache because other clients still read theirs, a client has to
+/// read [`SLOW_BYTES`] within each such period: 140 kbit/s, the rate of a bad line. A small page is
+/// complete before that.
+pub const SLOW: Duration = Duration::from_secs(60);
+
+/// See [`SLOW`]. A client that holds 16 MiB (the room of a cache of 64) has to read them within a
+/// quarter of an hour.
+pub const SLOW_BYTES: u64 = 1 << 20;
+
+/// The time for a TLS handshake: three round trips of the slowest network, with little to hold
+/// meanwhile.
+pub const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Concurrent requests on one HTTP/2 connection, as most servers allow (RFC 9113 §6.5.2 recommends
+/// at least 100).
+pub const STREAMS: u32 = 128;
+
+/// Bytes of request bodies in progress on one HTTP/2 connection. One stream has [`BUFFER_BYTES`].
+pub const CONNECTION_WINDOW_BYTES: u32 = 4 * BUFFER_BYTES as u32;
+
+/// Streams that a client has reset or broken, and whose work is not finished. Above this number,
+/// the connection ends (CVE-2023-44487, "rapid reset"). h2 itself bounds the CONTINUATION frames of
+/// a header block by [`HEADER_BYTES`].
+pub const RESET_STREAMS: usize = 32;
+
+/// HTTP/2 frames are collected up to the largest TLS record (RFC 8446 §5.1).
+pub const RECORD_BYTES: usize = 16 * 1024;
+
+/// The interval of checks of the streams of an HTTP/2 connection.
+pub const STREAMS_LOOK: Duration = Duration::from_secs(5);
+
+/// An upload whose client sends nothing for so long gets 408 (`client_body`). The line of a phone
+/// recovers within seconds.
+pub const UPLOAD_SILENCE: Duration = Duration::from_secs(30);
+
+/// A response body that is silent for so long is given up (`origin_read`; nginx's default). Other
+/// clients may wait for it, and it holds room in the cache.
+pub const BODY_STALL: Duration = Duration::from_secs(60);
+
+/// A body that is only forwarded may be silent so many times longer, as server-sent events and long
+/// polling are. It holds two connections and no memory, and ends when its client leaves.
+pub const RELAY_SILENCE: u32 = 10;
+
+/// A server that accepts nothing of a request for so long has failed (`origin_send`).
+pub const ORIGIN_SEND: Duration = Duration::from_secs(30);
+
+/// The time for a connection to the origin (`origin_connect`). Within one network it takes
+/// milliseconds; three seconds survive two lost SYNs.
+pub const CONNECT: Duration = Duration::from_secs(4);
+
+/// The time between two addresses of one server (RFC 8305 §5 recommends it).
+pub const CONNECT_STAGGER: Duration = Duration::from_millis(250);
+
+/// The time from the end of the request's body to the head of the origin's response
+/// (`origin_response`; nginx's default).
+pub const RESPONSE: Duration = Duration::from_secs(60);
+
+/// The time in which an origin may ask for a body that waits (`Expect: 100-continue`), as in curl.
+/// Old origins never ask.
+pub const CONTINUE: Duration = Duration::from_secs(1);
+
+/// Bytes of informational responses that wait for their client. Real ones have a few lines. An
+/// origin may send them without end; those above the limit are dropped.
+pub const INTERIM_BYTES: usize = 16 * 1024;
+
+/// Servers of one origin: one bit each records which of them a request has tried.
+pub const SERVERS: usize = 64;
+
+/// Further servers that one request is sent to. A second server seldom fails when failures are
+/// independent; when they are not, retries multiply the load.
+pub const RETRIES: u32 = 1;
+
+/// Failed requests in a row after which a server is out: one may be chance, and some are in
+/// progress when it restarts.
+pub const FAILURES_OUT: u32 = 3;
+
+/// The time for which a server is out at first. It doubles each time.
+pub const OUT_FIRST: Duration = Duration::from_secs(1);
+
+/// The longest time for which a server is out.
+pub const OUT_LONGEST: Duration = Duration::from_secs(60);
+
+/// Equal probes in a row that change a server's state.
+pub const PROBES: u32 = 2;
+
+/// A probe that takes longer has failed.
+pub const PROBE: Duration = Duration::from_secs(5);
+
+/// The interval of checks whether probes are due.
+pub const PROBE_LOOK: Duration = Duration::from_secs(1);
+
+/// The share of the cache's capacity (a sixteenth), from 8 MiB to 1 GiB, for what waits to be
+/// written to the disk tier. It is taken from the room for bodies in progress
+/// (`larder_http::limits::filling`), and leaves at least half of that. A cache of less than 64 MiB,
+/// with a queue of 8, holds more than both. Reclaiming is not counted: it reads one record at a
+/// time.
+pub const DISK_QUEUE_SHARE: u64 = 16;
+
+/// The smallest such queue: several of the disk's writes (1 MiB,
+/// `larder_disk::limits::WRITE_BYTES`). A queue of a single write would be full, and drop records,
+/// before that write is due.
+pub const DISK_QUEUE_LEAST_BYTES: u64 = 8 << 20;
+
+/// Idle connections that each request thread keeps to one server: enough for bursts. With
+/// [`ORIGIN_IDLE`], there are at most as many as were needed at once in the last seconds.
+pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;
+
+/// Idle connections to all servers together. Each holds a descriptor and some KiB, and servers
+/// times threads would be hundreds of thousands.
+pub const ORIGIN_IDLE_IN_ALL: usize = 4096;
+
+/// An idle connection to the origin is closed after this time. Servers close theirs after 5 s
+/// (Node, Apache) to 75 s (nginx); the side that closes first saves the other a failed request.
+pub const ORIGIN_IDLE: Duration = Duration::from_secs(4);
+
+/// Requests in progress to the origin. Those that others may wait for continue when their client
+/// leaves, so the bound on clients does not bound them. Further ones wait, and leave with their
+/// client.
+pub const UNDER_WAY: usize = CONNECTIONS;
+
+/// Requests with a body in progress, beside [`UNDER_WAY`]: a client may take all day to send one,
+/// and must not block other requests.
+pub const UPLOADS: usize = CONNECTIONS / 2;
+
+/// Concurrent validations in the background. No client waits for them, so nothing else slows a
+/// client down that requests one stale page after another. Above the limit, the stale response is
+/// served, and the next request for it tries again.
+pub const BACKGROUND: usize = 128;
+
+/// Pieces of a sliced body that are ahead of its client. Each is at most a slice, shared with the
+/// store, or 64 KiB.
+pub const PIECES_AHEAD: usize = 2;
+
+/// The time that a body which is stored in slices waits for a disk slower than its origin. After
+/// that, its rest is not stored.
+pub const SLICES_WAIT: Duration = Duration::from_secs(1);
+
+/// The interval in which such a body checks whether the disk has room.
+pub const SLICES_PAUSE: Duration = Duration::from_millis(5);
+
+/// The time for requests in progress at a stop (`shutdown`): a page or a short download. systemd
+/// kills after 90 s.
+pub const STOP_GRACE: Duration = Duration::from_secs(30);
+
+/// The time for a client of HTTP/2 to agree to the end of an idle connection.
+pub const GOODBYE: Duration = Duration::from_secs(5);
+
+/// The time for requests of the admin server at a stop: its pages take milliseconds.
+pub const ADMIN_STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// Connections that are open so long after a stop began are logged. Idle ones close within
+/// milliseconds.
+pub const STOP_NOTICE: Duration = Duration::from_millis(500);
+
+/// The interval of log lines about connections that cannot be accepted: without descriptors there
+/// would be twenty per second.
+pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
+
+/// The pause after an error of accept (usually: out of descriptors).
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Requests between two checks whether the policy has long work to do.
+pub const REQUESTS_PER_JOB_CHECK: u32 = 1024;
+
+/// The largest object of the generated origin: larger than any test needs, and small enough for
+/// every client's arithmetic.
+pub const GENERATED_BYTES: u64 = 1 << 40;
+
+/// Concurrent connections to the admin server: a scraper, a person, and their retries.
+pub const ADMIN_CONNECTIONS: usize = 32;
+
+/// Bytes of the body of a purge request: the longest URL that is keyed, and its JSON.
+pub const PURGE_BYTES: usize = 32 * 1024;
+
+/// The time for a client of the admin server to send a request, and the next one, because a silent
+/// client must not hold one of so few places. A scraper with an interval of 15 s connects anew.
+pub const ADMIN_HEADER_READ: Duration = Duration::from_secs(5);
+
+/// Bytes of a request's body that are read although no server takes it, so that the client gets the
+/// 502: enough for a form. A larger upload loses the connection.
+pub const UNWANTED_UPLOAD_BYTES: u64 = 64 << 10;
+
+/// The time for its rest, which left the client with the head, or a round trip later.
+pub const UNWANTED_UPLOAD: Duration = Duration::from_secs(1);
+
+/// The time between two warnings about a disk: the first tells the problem, the counters its
+/// frequency.
+pub const WARNINGS: Duration = Duration::from_secs(1);
+
+/// Threads that read from a disk tier. The page cache needs one; an SSD answers several at once.
+pub const DISK_READERS: usize = 4;
+
+/// Threads that read parts of values whose readers have begun to send them: they wait for no other
+/// reads.
+pub const DISK_PART_READERS: usize = 2;
+
+/// Values that are checked at once before they are read in parts. Each may be as long as a region,
+/// up to 256 MiB, so one behind so many others still begins within [`DISK_PATIENCE`] on a disk of 1
+/// GB/s, unless all are that long.
+pub const DISK_OPENS: usize = 16;
+
+/// A part that a disk tier has not read within this time ends its body: a client waits as long for
+/// it.
+pub const DISK_PART_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Reads that wait for a disk tier, some 200 bytes each and the value's. Above this, the origin is
+/// asked instead. Responses that are read whole are reserved before, and Data has the forwarder's
+/// own bound (`larder_forwarder::limits::TIER_LOOKUPS`). Consumers with a window request hundreds
+/// of segments at once.
+pub const DISK_READS_WAITING: usize = 2048;
+
+/// The writer of a disk tier looks for work at least this often: it is woken for all work that it
+/// knows.
+pub const DISK_IDLE: Duration = Duration::from_secs(5);
+
+/// The longest wait for a read or a sync of a disk tier. After that, the origin is asked, and a
+/// removal reports an error. A disk under load takes less than a second; one that repeats failed
+/// operations takes ten and more.
+pub const DISK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A part of a value, whose reader has begun to send it, is requested again after this time if the
+/// queue of reads is full.
+pub const DISK_RETRY: Duration = Duration::from_millis(10);
+
+/// The interval in which a node that stops checks its disk tier: too short to be noticed.
+pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);

@@ -1,0 +1,73 @@
+//! The generated origin as a separate server, for testbeds that measure what stands before it.
+
+use super::body::{BodyError, OriginBody};
+use super::timeouts::Timeouts;
+use super::{generated_origin, limits, listen};
+use ::http::uri::PathAndQuery;
+use ::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+/// A running origin that generates an object of any size, as the default configuration's does. Its
+/// front page lists the options.
+pub struct OriginServer {
+    local: SocketAddr,
+    threads: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+impl OriginServer {
+    /// Starts so many threads, at least one. The kernel gives a connection to the first free
+    /// thread.
+    ///
+    /// # Errors
+    /// One line about the address.
+    pub fn start(listen: SocketAddr, threads: usize) -> Result<OriginServer, String> {
+        let listener = listen::bind("--listen", listen)?;
+        let local = listener.local_addr().map_err(|error| format!("--listen: {error}"))?;
+        let thread = |_| {
+            let listener = listener.try_clone().map_err(|error| format!("--listen: {error}"))?;
+            let (stop, stopped) = oneshot::channel();
+            let bounds = listen::Bounds::new(limits::CONNECTIONS, Timeouts::default());
+            let thread = std::thread::Builder::new()
+                .name("origin".to_owned())
+                .spawn(move || {
+                    let listeners = vec![listen::Listener { listener, identity: None, plain: None }];
+                    listen::serve(listeners, bounds, stopped, std::future::ready(()), |_client| {
+                        service_fn(|request| Box::pin(respond(request)))
+                    });
+                })
+                .map_err(|error| format!("cannot start a thread: {error}"))?;
+            Ok::<_, String>((stop, thread))
+        };
+        let threads = (0..threads.max(1)).map(thread).collect::<Result<_, _>>()?;
+        Ok(OriginServer { local, threads })
+    }
+
+    /// Returns the address that it listens on.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Serves until the process ends.
+    pub fn run(self) {
+        for (_stop, thread) in self.threads {
+            let _ = thread.join();
+        }
+    }
+
+    /// Stops cleanly, as a node does.
+    pub fn stop(self) {
+        let (stops, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
+        stops.into_iter().for_each(|stop| stop.send(()).unwrap_or_default());
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+async fn respond(request: Request<Incoming>) -> Result<Response<OriginBody>, BodyError> {
+    let root = PathAndQuery::from_static("/");
+    let target = request.uri().path_and_query().unwrap_or(&root);
+    Ok(generated_origin::respond(request.method(), target, request.headers()).await.map(OriginBody::Generated))
+}

@@ -1,0 +1,65 @@
+//! Finds out whether a part of a node could start, without starting it: binds its listeners, opens
+//! its files, and collects every problem.
+
+use crate::disk::{self, DiskConfig};
+use crate::listen;
+use std::any::Any;
+use std::io;
+use std::net::SocketAddr;
+
+/// The checks of one configuration.
+pub struct Preflight {
+    /// True if a node runs with this file: its listeners and files are no problem.
+    is_running: bool,
+    /// The opened resources: a conflict of two settings shows only while the first is open.
+    held: Vec<Box<dyn Any>>,
+    problems: Vec<String>,
+}
+
+impl Preflight {
+    /// Returns checks without a problem. `is_running` is true if a node runs with the same file.
+    pub fn new(is_running: bool) -> Preflight {
+        Preflight { is_running, held: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Returns the problems, one line each, and closes what was opened.
+    pub fn into_problems(self) -> Vec<String> {
+        self.problems
+    }
+
+    /// Adds a problem.
+    pub fn add(&mut self, problem: Option<String>) {
+        self.problems.extend(problem);
+    }
+
+    /// Keeps what was opened until the end, or adds the problem.
+    pub fn hold<T: Any>(&mut self, opened: io::Result<T>, problem: impl FnOnce(&io::Error) -> String) {
+        match opened {
+            Ok(opened) => self.held.push(Box::new(opened)),
+            Err(error) if self.is_running && is_in_use(&error) => {}
+            Err(error) => self.problems.push(problem(&error)),
+        }
+    }
+
+    /// Returns true if a node runs with the same file.
+    pub fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    /// Binds a listener for HTTP.
+    pub fn listen(&mut self, setting: &str, address: SocketAddr) {
+        self.hold(listen::try_bind(address), |error| listen::cannot_bind(setting, address, error));
+    }
+
+    /// Opens the file of a disk tier, if there is one.
+    pub fn disk(&mut self, setting: &str, config: Option<&DiskConfig>) {
+        let Some(config) = config else { return };
+        if let Err(problem) = disk::check(setting, config, self.is_running) {
+            self.problems.push(problem);
+        }
+    }
+}
+
+fn is_in_use(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::WouldBlock)
+}

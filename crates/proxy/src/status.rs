@@ -1,0 +1,142 @@
+//! The cache's figures for the admin server.
+
+use super::admin::{Metrics, StatusSource};
+use super::proxy::Proxy;
+use super::{HttpConfig, Upstream};
+use crate::disk;
+use larder_http::{ForwardReason, Refusal};
+use larder_units::Ratio;
+use serde_json::{Map, Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+pub(super) struct CacheSource {
+    proxy: Arc<Proxy>,
+    listen: Option<SocketAddr>,
+    origin: String,
+}
+
+impl CacheSource {
+    pub(super) fn new(proxy: Arc<Proxy>, config: &HttpConfig, listen: Option<SocketAddr>) -> CacheSource {
+        let origin = match &config.upstream {
+            Upstream::Generated => "generated".to_owned(),
+            Upstream::Http(uri) => uri.to_string(),
+            Upstream::Custom(origin) => origin.name(),
+        };
+        CacheSource { proxy, listen, origin }
+    }
+}
+
+impl StatusSource for CacheSource {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    fn status(&self) -> Value {
+        let forwarded =
+            |counts: [u64; ForwardReason::ALL.len()]| table(ForwardReason::ALL.map(ForwardReason::name), counts);
+        let servers: Map<String, Value> =
+            self.proxy.origins().servers().into_iter().map(|(server, usable)| (server, json!(usable))).collect();
+        let refused = |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
+        let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
+        let slow_clients = self.proxy.memory_pressure().left();
+        self.proxy.read(|cache| {
+            let counters = cache.counters();
+            let engine = cache.engine();
+            let mut figures = Map::new();
+            for (policy, gauge) in engine.gauges() {
+                figures.insert(format!("{policy}.{}", gauge.name), json!(gauge.value));
+            }
+            json!({
+                "listen": self.listen.map_or(String::new(), |listen| listen.to_string()),
+                "origin": self.origin,
+                "servers": servers,
+                "policy": { "spec": engine.spec().to_string(), "figures": figures },
+                "capacity_bytes": engine.capacity().bytes(),
+                "used_bytes": engine.used().bytes(),
+                "objects": engine.len(),
+                "filling_bytes": cache.filling().bytes(),
+                "policy_state_bytes": engine.state_bytes(),
+                "requests": counters.requests,
+                "hits": counters.hits,
+                "recalled": counters.tier_hits,
+                "validated": counters.validated,
+                "hit_ratio": Ratio::of(counters.hits, counters.requests).value(),
+                "stale": counters.stale,
+                "collapsed": counters.collapsed,
+                "hit_bytes": counters.hit_bytes,
+                "unsatisfied": counters.unsatisfied,
+                "forwarded": forwarded(counters.forwarded),
+                "stored": counters.stored,
+                "not_stored": refused(counters.refused),
+                "truncated": counters.truncated,
+                "evicted": counters.evicted,
+                "invalidated": counters.invalidated,
+                "purged": counters.purged,
+                "origin_failures": counters.upstream_failures,
+                "origin_heads_too_large": counters.heads_too_large,
+                "slow_clients": slow_clients,
+                "disk": disk,
+            })
+        })
+    }
+
+    fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        // Read under the lock, written after it.
+        let (counters, used, capacity, objects, filling, gauges) = self.proxy.read(|cache| {
+            let engine = cache.engine();
+            let sizes = (engine.used().bytes(), engine.capacity().bytes(), engine.len(), cache.filling().bytes());
+            (cache.counters(), sizes.0, sizes.1, sizes.2, sizes.3, engine.gauges())
+        });
+        metrics.counter("larder_http_requests", "Requests of clients", counters.requests);
+        metrics.counter("larder_http_hits", "Requests answered from the store", counters.hits);
+        metrics.counter("larder_http_validated", "Requests answered from the store after a 304", counters.validated);
+        metrics.counter("larder_http_stale", "Requests answered from the store though it was stale", counters.stale);
+        metrics.counter("larder_http_collapsed", "Requests that waited for another's response", counters.collapsed);
+        metrics.counter("larder_http_hit_bytes", "Body bytes of these", counters.hit_bytes);
+        metrics.counter("larder_http_unsatisfied", "Requests with only-if-cached and no answer", counters.unsatisfied);
+        let forwarded = ForwardReason::ALL.map(ForwardReason::name).into_iter().zip(counters.forwarded);
+        metrics.counters("larder_http_forwarded", "Requests sent to the origin", "reason", forwarded);
+        metrics.counter("larder_http_stored", "Responses stored", counters.stored);
+        let refused = Refusal::ALL.map(Refusal::name).into_iter().zip(counters.refused);
+        metrics.counters("larder_http_not_stored", "Responses to GET not stored", "reason", refused);
+        metrics.counter("larder_http_truncated", "Bodies that broke off", counters.truncated);
+        metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
+        metrics.counter("larder_http_invalidated", "Responses removed as outdated", counters.invalidated);
+        metrics.counter("larder_http_purged", "Responses purged by an operator", counters.purged);
+        metrics.counter(
+            "larder_http_origin_failures",
+            "Requests that the origin did not answer",
+            counters.upstream_failures,
+        );
+        metrics.counter(
+            "larder_http_origin_heads_too_large",
+            "Responses of origins with more header fields, or larger ones, than [http.limits] lets in",
+            counters.heads_too_large,
+        );
+        let slow = self.proxy.memory_pressure().left();
+        metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
+        metrics.gauge("larder_http_used_bytes", "Bytes stored, with headers and structures", used as f64);
+        metrics.gauge("larder_http_capacity_bytes", "Bytes that may be stored", capacity as f64);
+        metrics.gauge("larder_http_objects", "Responses stored now", objects as f64);
+        metrics.gauge(
+            "larder_http_filling_bytes",
+            "Bodies under way: received for the store, recalled from the disk tier, or still read though not stored",
+            filling as f64,
+        );
+        if let Some(disk) = self.proxy.disk() {
+            disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
+        }
+        let servers = self.proxy.origins().servers();
+        let servers = servers.iter().map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
+        metrics.gauges("larder_http_server_up", "1 where requests go to the server as they should", "server", servers);
+        let gauges: Vec<(String, f64)> =
+            gauges.into_iter().map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value)).collect();
+        let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));
+        metrics.gauges("larder_http_policy", "What the policies report of themselves", "figure", gauges);
+    }
+}
+
+fn table<const N: usize>(names: [&str; N], counts: [u64; N]) -> Value {
+    Value::Object(names.into_iter().zip(counts).map(|(name, count)| (name.to_owned(), json!(count))).collect())
+}
