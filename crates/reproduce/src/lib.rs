@@ -5,10 +5,10 @@
 //! `experiments/PAPER/` of this crate, embedded here. It has its conditions at two scales, the axes
 //! of its figures and its **claims**: the published value, or the expected value and its source,
 //! the band in which the measured value must lie, and the reason for the width of the band. A band
-//! that was changed after a run says so. The paper's module turns the conditions into the cells of a
-//! grid and knows how to measure one. The frame runs the cells on all cores, stores their rows, and
-//! judges the claims. A claim that was not measured is an error, never a pass. Progress bars, files
-//! and the exit status belong to the command line (`larder reproduce`).
+//! that was changed after a run says so. The paper's module turns the conditions into the cells of
+//! a grid and knows how to measure one. The frame runs the cells on all cores, stores their rows,
+//! and judges the claims. A claim that was not measured is an error, never a pass. Progress bars,
+//! files and the exit status belong to the command line (`larder reproduce`).
 //!
 //! The crate is a host: it owns threads and the wall clock. Measurements without a clock do not
 //! depend on the machine: the same seed gives the same figures.
@@ -50,7 +50,6 @@ pub use claim::{Claim, Judged, Quick, Stated};
 pub use experiment::{Experiment, FigureText};
 pub use report::Report;
 pub use rows::Rows;
-use section::numbered;
 pub use section::{Section, Table};
 pub use work::{Unwatched, Watch, on_all_cores, thread_time};
 

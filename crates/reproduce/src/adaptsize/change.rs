@@ -3,8 +3,9 @@
 
 use super::replays::{Catalogue, ReplayResult, Run, Traffic, weight};
 use crate::cell::measure;
+use crate::section::numbered;
 use crate::statistics::percentile;
-use crate::{Error, Experiment, Request, Section, Watch, numbered, on_all_cores};
+use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_replay::{Access, CrowdShape};
 use serde::Deserialize;
@@ -34,7 +35,7 @@ struct Sweep<Change> {
 /// A flash crowd starts.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Crowd {
+struct FlashChange {
     /// The least and the greatest number of objects.
     crowd: [u64; 2],
     /// The bytes of each object, if the objects are chunks of a new video.
@@ -58,10 +59,10 @@ pub(super) fn flash_chunks(request: &Request<'_>, watch: &dyn Watch) -> Result<S
 }
 
 fn crowd((name, text): (&str, &str), request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let experiment = Experiment::<Sweep<Crowd>>::parse(name, text)?;
+    let experiment = Experiment::<Sweep<FlashChange>>::parse(name, text)?;
     // Counting starts with the crowd.
     tuners(&experiment, request, watch, |sweep, seed| {
-        let Crowd { crowd, chunk_bytes } = sweep.change;
+        let FlashChange { crowd, chunk_bytes } = sweep.change;
         let crowd = CrowdShape { objects: crowd, chunk_bytes };
         sweep.catalogue.flash_crowd(crowd, sweep.calm, seed)
     })

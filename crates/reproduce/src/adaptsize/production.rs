@@ -3,7 +3,8 @@
 
 use super::replays::{Catalogue, ReplayResult, Run, best};
 use crate::cell::{measure_all, units};
-use crate::{Error, Experiment, Request, Section, Watch, numbered};
+use crate::section::numbered;
+use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_units::ByteSize;
 use serde::Deserialize;

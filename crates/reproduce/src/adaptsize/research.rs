@@ -3,7 +3,8 @@
 
 use super::replays::{Catalogue, Run, best};
 use crate::cell::{measure_all, units};
-use crate::{Error, Experiment, Request, Section, Watch, numbered};
+use crate::section::numbered;
+use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 

@@ -1,7 +1,8 @@
 //! The six policies at one capacity, with both interpretations of the exponent.
 
 use super::replays::{Cell, Rates, Workload, replay_all, spec, work};
-use crate::{Error, Experiment, Request, Section, Watch, numbered};
+use crate::section::numbered;
+use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 

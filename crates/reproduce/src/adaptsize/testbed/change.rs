@@ -1,7 +1,7 @@
 //! Figures 15 and 16 with a real server: tuners when the traffic changes. LookAhead needs the
 //! future requests, so it is replayed.
 
-use super::serve::{Run, overhead};
+use super::serve::{Run, Served, overhead};
 use super::servers::System;
 use crate::adaptsize::replays::{self, Catalogue, PARTS, ReplayResult, Traffic};
 use crate::cell::{measure, measure_all, units};
@@ -130,20 +130,24 @@ fn compare(
         let shown = [ahead].iter().chain(&ratios).map(|ratio| format!("{ratio:.4}")).collect::<Vec<_>>();
         rows.push([vec![seed.to_string()], shown].concat());
         if seed == request.seed {
-            let courses = served.iter().map(|served| {
-                let hits = |(at, (requests, hits)): (usize, &(u64, u64))| {
-                    (((at + 1) * length) as f64 / 1e6, *hits as f64 / *requests as f64)
-                };
-                served.parts.iter().enumerate().map(hits).collect::<Vec<_>>()
-            });
-            let courses = [timeline(&replayed[1])].into_iter().chain(courses);
-            section
-                .figure(id, TUNERS.iter().zip(courses).map(|(name, timeline)| Series::line(*name, timeline)).collect());
+            draw(section, id, &replayed[1], &served, length);
         }
     }
     record_least(section, id, least);
     section.table(&format!("{id}: object hit ratio after the change"), ["seed"].into_iter().chain(TUNERS), rows);
     Ok(())
+}
+
+/// Adds the figure of one seed: the hit ratio of each part of `length` requests.
+fn draw(section: &mut Section, id: &str, ahead: &ReplayResult, served: &[Served], length: usize) {
+    let courses = served.iter().map(|served| {
+        let hits = |(at, (requests, hits)): (usize, &(u64, u64))| {
+            (((at + 1) * length) as f64 / 1e6, *hits as f64 / *requests as f64)
+        };
+        served.parts.iter().enumerate().map(hits).collect::<Vec<_>>()
+    });
+    let courses = [timeline(ahead)].into_iter().chain(courses);
+    section.figure(id, TUNERS.iter().zip(courses).map(|(name, timeline)| Series::line(*name, timeline)).collect());
 }
 
 /// Records the smallest ratio of each claim.
