@@ -1,16 +1,18 @@
 //! Creates and removes faces: accepted connections, peers that send first, and their resources.
 
-use super::Command;
-use super::datagram::{self, Peer};
-use super::event_loop::{EventLoop, TCP, UDP_OUTGOING, UNIX, token};
-use super::frames::Frames;
-use super::link::{Connection, Link};
-use super::listen;
-use super::stream::{Socket, StreamConnection};
-use super::stream_places::Activity;
-use super::udp_places::Standing;
-use super::websocket::WebSocketConnection;
+use super::EventLoop;
 use crate::limits;
+use crate::ndn::address::canonical;
+use crate::ndn::command::Command;
+use crate::ndn::datagram::{self, Peer};
+use crate::ndn::frames::Frames;
+use crate::ndn::link::{Connection, Link};
+use crate::ndn::listen;
+use crate::ndn::stream::{Socket, StreamConnection};
+use crate::ndn::stream_places::Activity;
+use crate::ndn::tokens::{TCP, UDP_OUTGOING, UNIX, token};
+use crate::ndn::udp_places::Standing;
+use crate::ndn::websocket::WebSocketConnection;
 use larder_forwarder::{FaceConfig, FaceId, Persistency, Scope};
 use larder_units::Time;
 use mio::net::TcpStream;
@@ -300,7 +302,7 @@ pub(super) fn prepare(socket: &TcpStream) {
 /// Returns the configuration of a TCP or WebSocket face. On loopback its scope is local.
 fn tcp_face(scheme: &str, from: SocketAddr, socket: &TcpStream) -> FaceConfig {
     let uri = |address: SocketAddr| match scheme {
-        "ws" => format!("ws://{}", datagram::canonical(address)),
+        "ws" => format!("ws://{}", canonical(address)),
         _ => listen::face_uri(scheme, address),
     };
     let config = match from.ip().to_canonical().is_loopback() {

@@ -1,13 +1,15 @@
 //! Packets in, packets out: passes the input of readable sockets through the forwarder into the
 //! send queues, which are written once per turn.
 
-use super::datagram::{Left, Origin, Via};
-use super::event_loop::{EventLoop, UDP, UDP_OUTGOING, token};
-use super::frames::Frames;
-use super::link::{Connection, Refused};
-use super::shard_channel::{Batch, Outgoing};
-use super::stream::{Framed, Reading};
+use super::EventLoop;
 use crate::limits;
+use crate::ndn::batch::{Batch, Outgoing};
+use crate::ndn::datagram::{Left, Origin, Via};
+use crate::ndn::frames::Frames;
+use crate::ndn::frames::Refused;
+use crate::ndn::link::Connection;
+use crate::ndn::stream::{Framed, Reading};
+use crate::ndn::tokens::{UDP, UDP_OUTGOING, token};
 use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Received, Send};
 use larder_packet::types;
 use larder_units::Time;

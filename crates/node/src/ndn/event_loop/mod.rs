@@ -1,22 +1,42 @@
 //! The event loop: reads sockets, passes packets to the forwarder, writes queues.
 
-use super::datagram::{UdpListener, Via};
-use super::disk::NdnDisk;
-use super::ethernet::{self, Port};
-use super::face_requests::Connecting;
-use super::link::{Connection, Link, SpareBuffers};
-use super::partial_input::PartialInput;
-use super::permanent::Permanent;
-use super::reload::Settings;
-use super::shard_channel::{ShardChannel, ShardContext};
-use super::stream::Framed;
-use super::stream_places::StreamPlaces;
-use super::udp_places::UdpPlaces;
-use super::upstream::Upstream;
-use super::websocket::Origins;
-use super::{Command, Snapshot, disk};
+mod backpressure;
+mod disk;
+mod ethernet;
+mod face_requests;
+mod faces;
+mod listen;
+mod multicast;
+mod packets;
+mod partial_input;
+mod path_mtu;
+mod permanent;
+mod reliable;
+mod reload;
+mod sharing;
+mod stream_places;
+mod udp_peers;
+mod upstream;
+
 use crate::config::NdnConfig;
 use crate::limits;
+use crate::ndn::command::{Command, Snapshot};
+use crate::ndn::datagram::{UdpListener, Via};
+use crate::ndn::disk::{NdnDisk, tier};
+use crate::ndn::ethernet::{Port, port_of};
+use crate::ndn::face_requests::Connecting;
+use crate::ndn::link::{Connection, Link};
+use crate::ndn::partial_input::PartialInput;
+use crate::ndn::permanent::Permanent;
+use crate::ndn::reload::Settings;
+use crate::ndn::shard_channel::{ShardChannel, ShardContext};
+use crate::ndn::spare_buffers::SpareBuffers;
+use crate::ndn::stream::Framed;
+use crate::ndn::stream_places::StreamPlaces;
+use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET};
+use crate::ndn::udp_places::UdpPlaces;
+use crate::ndn::upstream::Upstream;
+use crate::ndn::websocket::Origins;
 use foldhash::fast::FixedState;
 use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, Send};
 use larder_policy::Engine;
@@ -31,21 +51,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-pub(super) const WAKER: Token = Token(0);
-pub(super) const UNIX: Token = Token(1);
-pub(super) const TCP: Token = Token(2);
-pub(super) const WEBSOCKET: Token = Token(3);
-pub(super) const UDP: Token = Token(4);
-pub(super) const UDP_OUTGOING: Token = Token(5);
-
-/// Returns the token of a face: its number. Faces begin at 256.
-pub(super) fn token(face: FaceId) -> Token {
-    Token(face.0 as usize)
-}
-
 pub(super) struct EventLoop {
     start: Instant,
-    pub(super) poll: Poll,
+    poll: Poll,
     commands: Receiver<Command>,
     /// The queues to the other threads.
     pub(super) shard_channel: ShardChannel,
@@ -148,7 +156,7 @@ fn new_forwarder(
     forwarder_config.started = calendar.saturating_sub(start.elapsed());
     let mut forwarder = Forwarder::new(forwarder_config, engine);
     if let Some(disk) = disk {
-        forwarder.set_tier(disk::tier(disk, shard_channel));
+        forwarder.set_tier(tier(disk, shard_channel));
     }
     if shard.number() == 0 {
         forwarder.set_capacity(Time::ZERO, config.content_store);
@@ -277,7 +285,7 @@ impl EventLoop {
     }
 
     fn writable(&mut self, now: Time, token: Token) {
-        if token == UDP || token == UDP_OUTGOING || ethernet::port_of(token).is_some() {
+        if token == UDP || token == UDP_OUTGOING || port_of(token).is_some() {
             for face in std::mem::take(&mut self.udp_blocked) {
                 self.unblock(face);
             }
@@ -311,7 +319,7 @@ impl EventLoop {
             UDP => self.read_udp(now, Via::Listening),
             UDP_OUTGOING => self.read_udp(now, Via::Outgoing),
             Token(face) => {
-                if let Some(port) = ethernet::port_of(token) {
+                if let Some(port) = port_of(token) {
                     return self.read_ethernet(now, port);
                 }
                 let face = FaceId(face as u64);

@@ -1,11 +1,12 @@
 //! One thread among the others: changes of faces and routes that the first one sends, and the
 //! thread that has a face's socket.
 
-use super::Command;
-use super::event_loop::{EventLoop, token};
-use super::link::{Connection, Link};
-use super::stream::{Socket, StreamConnection};
-use super::stream_places::Activity;
+use super::EventLoop;
+use crate::ndn::command::Command;
+use crate::ndn::link::{Connection, Link};
+use crate::ndn::stream::{Socket, StreamConnection};
+use crate::ndn::stream_places::Activity;
+use crate::ndn::tokens::token;
 use larder_forwarder::{Change, FaceId, Send};
 use larder_units::Time;
 use mio::Interest;

@@ -4,8 +4,8 @@
 //! A face is reliable if a route or management says so. A face that its neighbour has opened
 //! becomes reliable with the first frame that offers it.
 
-use super::event_loop::EventLoop;
-use super::link::Connection;
+use super::EventLoop;
+use crate::ndn::link::Connection;
 use larder_forwarder::{DropReason, FaceId};
 use larder_packet::tlv::Tlv;
 use larder_packet::types::{LP_PACKET, LP_TX_SEQUENCE};

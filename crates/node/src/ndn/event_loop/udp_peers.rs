@@ -7,11 +7,11 @@
 //! standing: it is served, and its place depends on its prefix's share. No probe is sent while
 //! there is room.
 
-use super::datagram::{Origin, Via};
-use super::event_loop::EventLoop;
+use super::EventLoop;
 use super::packets::NOBODY;
-use super::udp_places::Standing;
 use crate::limits;
+use crate::ndn::datagram::{Origin, Via};
+use crate::ndn::udp_places::Standing;
 use larder_forwarder::{Body, DropReason, FaceId, Persistency, Send};
 use larder_packet::{InterestBuilder, LpHeader, LpPacket, Name};
 use larder_units::Time;
