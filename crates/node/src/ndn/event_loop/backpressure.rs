@@ -1,6 +1,6 @@
 //! Stops reading faces whose queues are long.
 
-use super::EventLoop;
+use super::{EventLoop, Pending};
 use crate::limits;
 use crate::ndn::backpressure::{Pause, whole_frames};
 use crate::ndn::link::{Connection, Link};
@@ -43,14 +43,14 @@ impl EventLoop {
     pub(super) fn read_again_if_short(&mut self, face: FaceId) {
         let short = self.long_queue() / 2;
         if self.links.get(&face).is_some_and(|link| link.pause.is_some() && link.queued() <= short) {
-            self.ready.push(token(face));
+            self.pending.ready.push(token(face));
         }
     }
 
     /// Reads faces again that have taken nothing for a long time.
     pub(super) fn watch_paused(&mut self, now: Time) {
         let mut stalled = Vec::new();
-        let EventLoop { paused, links, .. } = self;
+        let EventLoop { pending: Pending { paused, .. }, links, .. } = self;
         paused.retain(|face| {
             let Some(link) = links.get_mut(face) else { return false };
             let taken = link.taken();
@@ -65,7 +65,7 @@ impl EventLoop {
         for face in stalled {
             let mut frames = self.resume(face);
             self.handle(now, face, whole_frames(&mut frames));
-            self.ready.push(token(face));
+            self.pending.ready.push(token(face));
         }
     }
 
@@ -78,7 +78,7 @@ impl EventLoop {
         let is_long =
             |link: &Link| matches!(link.connection, Connection::Stream(_)) && link.queued() > self.long_queue();
         self.links.get(&face).is_some_and(is_long)
-            && self.held_bytes < limits::HELD_INPUT_BYTES
+            && self.pending.held_bytes < limits::HELD_INPUT_BYTES
             && self
                 .forwarder
                 .face(face)
@@ -89,17 +89,17 @@ impl EventLoop {
         let Some(link) = self.links.get_mut(&face) else { return };
         let mut frames = Vec::new();
         rest.for_each(|frame| frames.extend_from_slice(frame));
-        self.held_bytes += frames.len();
+        self.pending.held_bytes += frames.len();
         link.pause = Some(Pause { frames, since: now, taken: link.taken() });
-        self.paused.push(face);
+        self.pending.paused.push(face);
     }
 
     /// Ends the pause of a face and returns the frames that waited.
     fn resume(&mut self, face: FaceId) -> Vec<u8> {
-        self.paused.retain(|other| *other != face);
+        self.pending.paused.retain(|other| *other != face);
         let pause = self.links.get_mut(&face).and_then(|link| link.pause.take());
         let frames = pause.map_or_else(Vec::new, |pause| pause.frames);
-        self.held_bytes -= frames.len();
+        self.pending.held_bytes -= frames.len();
         frames
     }
 }

@@ -23,7 +23,7 @@ impl EventLoop {
     pub(super) fn open_ethernet(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
         let mut opened = Vec::new();
         for (interface, socket) in open_all(config)? {
-            let port = self.ethernet.len();
+            let port = self.listeners.ethernet.len();
             if port >= MOST_PORTS {
                 return Err(format!("[ndn] ethernet: more than {MOST_PORTS} interfaces: name fewer"));
             }
@@ -32,14 +32,19 @@ impl EventLoop {
                 .register(&mut SourceFd(&socket.as_raw_fd()), Token(FIRST_TOKEN + port), both)
                 .map_err(|error| format!("[ndn] ethernet: {error}"))?;
             let device = format!("dev://{interface}");
-            self.ethernet.push(Port { socket: Arc::new(socket), interface, group: None, peers: HashMap::new() });
-            let kind = link_type(config, &self.ethernet[port].interface);
+            self.listeners.ethernet.push(Port {
+                socket: Arc::new(socket),
+                interface,
+                group: None,
+                peers: HashMap::new(),
+            });
+            let kind = link_type(config, &self.listeners.ethernet[port].interface);
             let face = self.add_ethernet(self.now(), port, GROUP, |face| FaceConfig {
                 link_type: kind,
                 persistency: Persistency::Permanent,
                 ..face
             });
-            self.ethernet[port].group = Some(face.ok_or("[ndn] ethernet: too many faces")?);
+            self.listeners.ethernet[port].group = Some(face.ok_or("[ndn] ethernet: too many faces")?);
             opened.push(device);
         }
         Ok(opened)
@@ -48,7 +53,7 @@ impl EventLoop {
     /// Returns the port of a local FaceUri.
     pub(super) fn port_named(&self, device: &str) -> Option<usize> {
         let name = device.strip_prefix("dev://")?;
-        self.ethernet.iter().position(|port| port.interface == name)
+        self.listeners.ethernet.iter().position(|port| port.interface == name)
     }
 
     /// Adds a face to `address`. `adapt` changes its configuration from the default. The caller
@@ -60,12 +65,12 @@ impl EventLoop {
         address: Mac,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Option<FaceId> {
-        let Port { socket, interface, .. } = &self.ethernet[port];
+        let Port { socket, interface, .. } = &self.listeners.ethernet[port];
         let (socket, device) = (socket.clone(), format!("dev://{interface}"));
         let mut config = adapt(FaceConfig::remote(uri(address)).with_local_uri(device).with_mtu(socket.mtu));
         config.mtu = config.mtu.map(|mtu| mtu.min(socket.mtu));
         let permanent = config.persistency != Persistency::OnDemand;
-        let frames = Frames::new(config.mtu.unwrap_or(socket.mtu), socket.mtu, self.largest_packet);
+        let frames = Frames::new(config.mtu.unwrap_or(socket.mtu), socket.mtu, self.bounds.largest_packet);
         let face = self.add_face(config, |_, _| Ok(()))?;
         let peer = EthernetPeer { socket, port, address, permanent, last_heard: now, frames };
         self.links.insert(face, Link::new(Connection::Ethernet(Box::new(peer))));
@@ -73,7 +78,7 @@ impl EventLoop {
     }
 
     pub(super) fn forget_ethernet(&mut self, peer: &EthernetPeer) {
-        let port = &mut self.ethernet[peer.port];
+        let port = &mut self.listeners.ethernet[peer.port];
         match peer.address == GROUP {
             true => port.group = None,
             false => drop(port.peers.remove(&peer.address)),
@@ -81,8 +86,8 @@ impl EventLoop {
     }
 
     pub(super) fn read_ethernet(&mut self, now: Time, port: usize) {
-        let Some(socket) = self.ethernet.get(port).map(|port| port.socket.clone()) else { return };
-        let mut buffer = std::mem::take(&mut self.buffer);
+        let Some(socket) = self.listeners.ethernet.get(port).map(|port| port.socket.clone()) else { return };
+        let mut buffer = std::mem::take(&mut self.scratch.buffer);
         let mut left = true;
         for _ in 0..limits::FRAMES_PER_TURN {
             match socket.receive(&mut buffer) {
@@ -97,9 +102,9 @@ impl EventLoop {
                 }
             }
         }
-        self.buffer = buffer;
+        self.scratch.buffer = buffer;
         if left {
-            self.ready.push(Token(FIRST_TOKEN + port));
+            self.pending.ready.push(Token(FIRST_TOKEN + port));
         }
     }
 
@@ -114,9 +119,13 @@ impl EventLoop {
         let packet = &mut payload[..length];
         let is_group_address = from[0] & 1 == 1;
         let face = if to == GROUP {
-            self.ethernet[port].group
+            self.listeners.ethernet[port].group
         } else if to == own && from != own && !is_group_address {
-            self.ethernet[port].peers.get(&from).copied().or_else(|| self.new_neighbour(now, port, from, packet))
+            self.listeners.ethernet[port]
+                .peers
+                .get(&from)
+                .copied()
+                .or_else(|| self.new_neighbour(now, port, from, packet))
         } else {
             None
         };
@@ -129,12 +138,12 @@ impl EventLoop {
 
     /// Adds a face for a new neighbour, if it sends a valid packet and there is room.
     fn new_neighbour(&mut self, now: Time, port: usize, from: Mac, packet: &[u8]) -> Option<FaceId> {
-        if LpPacket::decode(packet).is_err() || self.ethernet[port].peers.len() >= limits::ETHERNET_PEERS {
+        if LpPacket::decode(packet).is_err() || self.listeners.ethernet[port].peers.len() >= limits::ETHERNET_PEERS {
             return None;
         }
         let on_demand = |config: FaceConfig| config.with_persistency(Persistency::OnDemand);
         let face = self.add_ethernet(now, port, from, on_demand)?;
-        self.ethernet[port].peers.insert(from, face);
+        self.listeners.ethernet[port].peers.insert(from, face);
         Some(face)
     }
 }

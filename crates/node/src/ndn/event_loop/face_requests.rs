@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 
 impl EventLoop {
     pub(super) fn obey_management(&mut self, now: Time) {
-        for request in std::mem::take(&mut self.requests) {
+        for request in std::mem::take(&mut self.scratch.requests) {
             match request {
                 HostRequest::CreateFace(request) => {
                     let ticket = request.ticket;
@@ -37,7 +37,7 @@ impl EventLoop {
     }
 
     fn answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer) {
-        self.forwarder.on_face_answer(now, ticket, answer, &mut self.outbox);
+        self.forwarder.on_face_answer(now, ticket, answer, &mut self.scratch.outbox);
         self.post(now, &[]);
     }
 
@@ -74,10 +74,10 @@ impl EventLoop {
         };
         match remote {
             Remote::Udp(address) => {
-                if self.udp.is_none() {
+                if self.listeners.udp.is_none() {
                     return Err(refused(406, "[ndn] udp is off in the configuration"));
                 }
-                if let Some(face) = self.udp_places.get(address) {
+                if let Some(face) = self.places.udp_places.get(address) {
                     return Err(FaceAnswer::Exists(face));
                 }
                 let unreachable = |why: String| FaceAnswer::Refused(504, format!("{address} cannot be reached: {why}"));
@@ -99,7 +99,7 @@ impl EventLoop {
                 let failed = |error: std::io::Error| FaceAnswer::Refused(504, format!("cannot connect: {error}"));
                 let socket = TcpStream::connect(address).map_err(failed)?;
                 let face = self.add_tcp(socket, address, 0, adapt).ok_or(refused(507, TOO_MANY_FACES))?;
-                self.connecting.insert(face, Connecting { ticket: request.ticket, since: now });
+                self.outgoing.connecting.insert(face, Connecting { ticket: request.ticket, since: now });
                 if persistency == Persistency::Permanent {
                     self.make_permanent(face, address);
                 }
@@ -117,12 +117,12 @@ impl EventLoop {
     ) -> Result<FaceAnswer, FaceAnswer> {
         let none = || FaceAnswer::Refused(406, format!("[ndn] ethernet does not name the interface of {device}"));
         let port = self.port_named(device).ok_or_else(none)?;
-        if let Some(face) = self.ethernet[port].peers.get(&address) {
+        if let Some(face) = self.listeners.ethernet[port].peers.get(&address) {
             return Err(FaceAnswer::Exists(*face));
         }
         let full = || FaceAnswer::Refused(507, TOO_MANY_FACES.to_owned());
         let made = self.add_ethernet(now, port, address, adapt).ok_or_else(full)?;
-        self.ethernet[port].peers.insert(address, made);
+        self.listeners.ethernet[port].peers.insert(address, made);
         self.update_face(made);
         Ok(FaceAnswer::Created(made))
     }
@@ -149,13 +149,13 @@ impl EventLoop {
 
     /// Answers the command that waits for this face. Call it when the face's socket can be written.
     pub(super) fn on_connected(&mut self, now: Time, face: FaceId) {
-        if !self.connecting.contains_key(&face) {
+        if !self.outgoing.connecting.contains_key(&face) {
             return;
         }
         let Some(Connection::Stream(stream)) = self.links.get(&face).map(|link| &link.connection) else { return };
         // A socket whose connection failed can be written too. Its error shows when it is read.
         if matches!(&stream.socket, Socket::Tcp(socket) if socket.peer_addr().is_ok())
-            && let Some(Connecting { ticket, .. }) = self.connecting.remove(&face)
+            && let Some(Connecting { ticket, .. }) = self.outgoing.connecting.remove(&face)
         {
             self.answer(now, ticket, FaceAnswer::Created(face));
         }
@@ -163,14 +163,14 @@ impl EventLoop {
 
     /// Refuses the command that waits for this face. Call it when the face is closed.
     pub(super) fn on_not_connected(&mut self, now: Time, face: FaceId, why: Option<&str>) {
-        if let Some(Connecting { ticket, .. }) = self.connecting.remove(&face) {
+        if let Some(Connecting { ticket, .. }) = self.outgoing.connecting.remove(&face) {
             let why = why.unwrap_or("the peer closed the connection");
             self.answer(now, ticket, FaceAnswer::Refused(504, format!("cannot connect: {why}")));
         }
     }
 
     pub(super) fn give_up_connecting(&mut self, now: Time) {
-        let late = self.connecting.iter().filter(|(_, one)| now.since(one.since) >= limits::FACE_CONNECT);
+        let late = self.outgoing.connecting.iter().filter(|(_, one)| now.since(one.since) >= limits::FACE_CONNECT);
         let late: Vec<FaceId> = late.map(|(face, _)| *face).collect();
         for face in late {
             self.close(face, Some("it took too long".to_owned()));
@@ -195,7 +195,7 @@ impl EventLoop {
         match &mut link.connection {
             Connection::Udp(peer) => {
                 peer.permanent = permanent;
-                self.udp_places.set_standing(peer.address, Standing::of_made(permanent));
+                self.places.udp_places.set_standing(peer.address, Standing::of_made(permanent));
             }
             Connection::Ethernet(peer) => peer.permanent = permanent,
             _ => {}

@@ -24,7 +24,7 @@ impl EventLoop {
             let address = listener.local_addr().unwrap_or(address);
             listening.push(format!("tcp://{address}"));
             channels.push(face_uri("tcp", address));
-            self.tcp = Some(listener);
+            self.listeners.tcp = Some(listener);
         }
         if let Some(address) = config.udp {
             let mut listener =
@@ -33,9 +33,9 @@ impl EventLoop {
             registry.register(listener.socket(), UDP, both).map_err(|error| format!("[ndn]: {error}"))?;
             let address = listener.socket().local_addr().unwrap_or(address);
             listening.push(format!("udp://{address}"));
-            self.udp_address = address;
+            self.listeners.udp_address = address;
             channels.push(face_uri("udp", address));
-            self.udp = Some(listener);
+            self.listeners.udp = Some(listener);
         }
         if let Some(address) = config.websocket {
             let mut listener = tcp("websocket", address)?;
@@ -43,7 +43,7 @@ impl EventLoop {
             let uri = format!("ws://{}", listener.local_addr().unwrap_or(address));
             listening.push(uri.clone());
             channels.push(uri);
-            self.websocket = Some(listener);
+            self.listeners.websocket = Some(listener);
         }
         listening.extend(self.join_groups(config)?);
         let devices = self.open_ethernet(config)?;
@@ -57,9 +57,9 @@ impl EventLoop {
             let uri = format!("unix://{}", path.display());
             listening.insert(0, uri.clone());
             channels.insert(0, uri);
-            self.unix = Some((listener, path));
+            self.listeners.unix = Some((listener, path));
         }
         self.forwarder.set_channels(channels);
-        Ok((listening, self.unix.as_ref().map(|(_, path)| path.clone())))
+        Ok((listening, self.listeners.unix.as_ref().map(|(_, path)| path.clone())))
     }
 }

@@ -41,7 +41,7 @@ impl EventLoop {
     }
 
     pub(super) fn read_multicast(&mut self, now: Time, face: FaceId) {
-        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut buffer = std::mem::take(&mut self.scratch.buffer);
         for _ in 0..limits::FRAMES_PER_TURN {
             let Some(Connection::Multicast(multicast)) = self.links.get_mut(&face).map(|link| &mut link.connection)
             else {
@@ -50,18 +50,18 @@ impl EventLoop {
             match multicast.socket.recv_from(&mut buffer) {
                 Ok((length, _)) => self.handle(now, face, std::iter::once(&mut buffer[..length])),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.buffer = buffer;
+                    self.scratch.buffer = buffer;
                     return;
                 }
                 // The interface is probably down. It may come back.
                 Err(error) => {
                     tracing::debug!(face = face.0, %error, "UDP multicast receive");
-                    self.buffer = buffer;
+                    self.scratch.buffer = buffer;
                     return;
                 }
             }
         }
-        self.buffer = buffer;
-        self.ready.push(token(face));
+        self.scratch.buffer = buffer;
+        self.pending.ready.push(token(face));
     }
 }

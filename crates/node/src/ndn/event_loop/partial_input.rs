@@ -18,7 +18,7 @@ impl EventLoop {
     }
 
     fn give_up_partial(&mut self, bytes: usize) {
-        let before = self.partial.held();
+        let before = self.places.partial.held();
         let connections = self.links.iter().filter_map(|(face, link)| {
             let partial = link.connection.partial()?;
             Some(Holder { id: Place::Connection(*face), bytes: partial.held(), since: partial.since()? })
@@ -32,10 +32,10 @@ impl EventLoop {
                 Place::Reassembly(face) => self.forwarder.give_up_partial(face),
             }
         }
-        self.partial.fragments_are(self.forwarder.partial_bytes());
+        self.places.partial.fragments_are(self.forwarder.partial_bytes());
         // It may not be enough.
-        if self.partial.held() < before {
-            self.obey_budget(self.partial.verdict());
+        if self.places.partial.held() < before {
+            self.obey_budget(self.places.partial.verdict());
         }
     }
 
@@ -45,7 +45,7 @@ impl EventLoop {
         let Some(link) = self.links.get_mut(&face) else { return };
         let before = link.connection.partial_bytes();
         let is_skipped = link.connection.give_up_partial();
-        self.partial.connection_changed(before, link.connection.partial_bytes());
+        self.places.partial.connection_changed(before, link.connection.partial_bytes());
         self.forwarder.count_drop(face, DropReason::PartialReclaimed);
         if !is_skipped {
             self.close(face, Some("partial input takes all its memory, and this packet was the largest".to_owned()));
@@ -54,7 +54,7 @@ impl EventLoop {
 
     /// Closes the connections whose packet takes too long.
     pub(super) fn close_stalled(&mut self, now: Time) {
-        let timeout = self.partial_timeout;
+        let timeout = self.bounds.partial_timeout;
         let since = |link: &Link| link.connection.partial().and_then(Partial::since);
         let stalled = |link: &Link| since(link).is_some_and(|since| now.since(since) >= timeout);
         let over: Vec<FaceId> = self.links.iter().filter(|(_, link)| stalled(link)).map(|(face, _)| *face).collect();

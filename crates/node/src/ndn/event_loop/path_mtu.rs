@@ -11,7 +11,7 @@ impl EventLoop {
     /// Reads the MTU of some paths to UDP peers again, and of the others in the next calls: a
     /// router may have reported a narrower one.
     pub(super) fn look_at_paths(&mut self) {
-        if self.udp_mtu.is_some() {
+        if self.bounds.udp_mtu.is_some() {
             return;
         }
         let by_path = |(face, link): (&FaceId, &Link)| match &link.connection {

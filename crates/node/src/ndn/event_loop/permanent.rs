@@ -17,28 +17,28 @@ use std::net::SocketAddr;
 impl EventLoop {
     /// Makes the face permanent.
     pub(super) fn make_permanent(&mut self, face: FaceId, address: SocketAddr) {
-        if !self.permanent.iter().any(|one| one.face == face) {
-            self.permanent.push(Permanent { face, address, retry: None, wait: RECONNECT_FIRST });
+        if !self.outgoing.permanent.iter().any(|one| one.face == face) {
+            self.outgoing.permanent.push(Permanent { face, address, retry: None, wait: RECONNECT_FIRST });
         }
     }
 
     /// Ends the permanence of the face. A face without a connection ends.
     pub(super) fn end_permanence(&mut self, face: FaceId) {
-        let Some(at) = self.permanent.iter().position(|one| one.face == face) else { return };
-        if self.permanent.swap_remove(at).retry.is_some() {
+        let Some(at) = self.outgoing.permanent.iter().position(|one| one.face == face) else { return };
+        if self.outgoing.permanent.swap_remove(at).retry.is_some() {
             self.close(face, Some("it has no connection, and is not permanent any more".to_owned()));
         }
     }
 
     /// Returns the permanent face to this address.
     pub(super) fn permanent_face_to(&self, address: SocketAddr) -> Option<FaceId> {
-        self.permanent.iter().find(|one| one.address == address).map(|one| one.face)
+        self.outgoing.permanent.iter().find(|one| one.address == address).map(|one| one.face)
     }
 
     /// Records that something came by this face: the next loss of its connection begins with the
     /// shortest wait again.
     pub(super) fn heard_permanent(&mut self, face: FaceId) {
-        if let Some(one) = self.permanent.iter_mut().find(|one| one.face == face) {
+        if let Some(one) = self.outgoing.permanent.iter_mut().find(|one| one.face == face) {
             one.wait = RECONNECT_FIRST;
         }
     }
@@ -46,8 +46,8 @@ impl EventLoop {
     /// Ends the face after its connection is gone, unless it is permanent.
     pub(super) fn disconnected(&mut self, now: Time, face: FaceId, why: Option<String>) {
         // If the first connection fails, the command gets the error.
-        let first = self.connecting.contains_key(&face);
-        let Some(one) = self.permanent.iter_mut().find(|one| one.face == face && !first) else {
+        let first = self.outgoing.connecting.contains_key(&face);
+        let Some(one) = self.outgoing.permanent.iter_mut().find(|one| one.face == face && !first) else {
             return self.close(face, why);
         };
         one.retry = Some(now + one.wait);
@@ -58,7 +58,7 @@ impl EventLoop {
 
     /// Connects the permanent faces that are due.
     pub(super) fn connect_permanent(&mut self, now: Time) {
-        let mut permanent = std::mem::take(&mut self.permanent);
+        let mut permanent = std::mem::take(&mut self.outgoing.permanent);
         for one in permanent.iter_mut().filter(|one| one.retry.is_some_and(|at| at <= now)) {
             // A connection that fails later shows it when it is read.
             one.retry = match self.connect_again(one.face, one.address) {
@@ -69,14 +69,14 @@ impl EventLoop {
                 }
             };
         }
-        self.permanent = permanent;
+        self.outgoing.permanent = permanent;
     }
 
     fn connect_again(&mut self, face: FaceId, address: SocketAddr) -> io::Result<()> {
         let mut socket = TcpStream::connect(address)?;
         faces::prepare(&socket);
         self.poll.registry().register(&mut socket, token(face), Interest::READABLE | Interest::WRITABLE)?;
-        let stream = StreamConnection::new(Socket::Tcp(socket), self.largest_frame);
+        let stream = StreamConnection::new(Socket::Tcp(socket), self.bounds.largest_frame);
         self.links.insert(face, Link::new(Connection::Stream(stream)));
         Ok(())
     }

@@ -47,7 +47,7 @@ impl EventLoop {
     /// Checks that these upstreams can be connected to.
     pub(super) fn check_upstreams(&self, upstreams: &[Upstream]) -> Result<(), String> {
         let problem = upstreams.iter().find_map(|upstream| udp_is_off(&upstream.target));
-        problem.filter(|_| self.udp.is_none()).map_or(Ok(()), Err)
+        problem.filter(|_| self.listeners.udp.is_none()).map_or(Ok(()), Err)
     }
 }
 

@@ -15,15 +15,15 @@ impl EventLoop {
     pub(in crate::ndn) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
         let upstreams = Upstream::of(config);
         self.check_upstreams(&upstreams)?;
-        self.upstreams = upstreams;
+        self.outgoing.upstreams = upstreams;
         self.connect_upstreams(self.now());
         Ok(())
     }
 
     /// Replaces the upstreams. Faces of both lists stay; faces without a route are closed.
     pub(super) fn set_upstreams(&mut self, now: Time, upstreams: Vec<Upstream>) {
-        let mut before = std::mem::replace(&mut self.upstreams, upstreams);
-        for mut upstream in std::mem::take(&mut self.upstreams) {
+        let mut before = std::mem::replace(&mut self.outgoing.upstreams, upstreams);
+        for mut upstream in std::mem::take(&mut self.outgoing.upstreams) {
             if let Some(at) = before.iter().position(|old| old.target == upstream.target) {
                 let old = before.swap_remove(at);
                 (upstream.face, upstream.retry, upstream.wait) = (old.face, old.retry, old.wait);
@@ -39,7 +39,7 @@ impl EventLoop {
                     }
                 }
             }
-            self.upstreams.push(upstream);
+            self.outgoing.upstreams.push(upstream);
         }
         for face in before.into_iter().filter_map(|old| old.face) {
             self.close(face, Some("no [[ndn.route]] goes there any more".to_owned()));
@@ -58,7 +58,7 @@ impl EventLoop {
     }
 
     pub(super) fn connect_upstreams(&mut self, now: Time) {
-        let mut upstreams = std::mem::take(&mut self.upstreams);
+        let mut upstreams = std::mem::take(&mut self.outgoing.upstreams);
         for upstream in upstreams.iter_mut().filter(|upstream| upstream.is_due(now)) {
             match self.connect(&upstream.target) {
                 Ok(face) => {
@@ -74,7 +74,7 @@ impl EventLoop {
                 }
             }
         }
-        self.upstreams = upstreams;
+        self.outgoing.upstreams = upstreams;
     }
 
     fn connect(&mut self, target: &RouteTarget) -> Result<FaceId, String> {
