@@ -56,7 +56,7 @@ pub mod tcp;
 mod topology;
 
 pub use app::{App, AppId, Received, Sends};
-pub use error::{ConfigError, RunError};
+pub use error::{ConfigError, LinkProblem, RunError};
 pub use link::{Channel, ChannelCounters, ChannelId, CoDel, Depth, LinkConfig, LinkId, Links, Loss, Queueing, Red};
 pub use node::{Capacity, NodeConfig, NodeId};
 pub use simulation::{Fault, Simulation};

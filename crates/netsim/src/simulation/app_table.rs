@@ -40,7 +40,7 @@ impl AppTable {
         tick: Option<Duration>,
     ) -> Result<AppId, ConfigError> {
         if tick.is_some_and(|tick| tick.is_zero()) {
-            return Err(ConfigError::new("a clock with a tick of 0: leave the tick out for a fine clock"));
+            return Err(ConfigError::NoTick);
         }
         let id = AppId(self.slots.len() as u32);
         let config = FaceConfig::local(format!("app://{}", id.0));

@@ -170,8 +170,7 @@ impl Simulation {
     /// [`ConfigError`] if the channel starts at another node, or the forwarder refuses the prefix.
     pub fn route(&mut self, prefix: &Name, node: NodeId, channel: ChannelId, cost: u64) -> Result<(), ConfigError> {
         if self.channel(channel).from != node {
-            let name = self.node_name(node);
-            return Err(ConfigError::new(format!("a route of node {name} over a link of another node")));
+            return Err(ConfigError::ForeignChannel(self.node_name(node).to_owned()));
         }
         let face = self.face_of(channel);
         self.network.nodes[node.0 as usize].add_route(prefix, face, cost)
@@ -193,9 +192,8 @@ impl Simulation {
     /// # Errors
     /// [`ConfigError`] if its objects are larger than [`limits::HTTP_BODY`].
     pub fn add_http_origin(&mut self, at: NodeId, config: OriginConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
-        let most = ByteSize::from_bytes(limits::HTTP_BODY);
-        if config.body > most {
-            return Err(ConfigError::new(format!("objects of {}: expected {most} at most", config.body)));
+        if config.body > ByteSize::from_bytes(limits::HTTP_BODY) {
+            return Err(ConfigError::HttpBody(config.body));
         }
         let streams = self.host_streams(at);
         Ok(self.tcp_hosts.add_origin(at, config, tcp, streams))
@@ -232,7 +230,7 @@ impl Simulation {
     fn check_path(&mut self, at: NodeId, host: HostId, to: HostId) -> Result<HostId, ConfigError> {
         match self.tcp_hosts.reaches(&self.network.context(), host, to) {
             true => Ok(host),
-            false => Err(ConfigError::new(format!("no links lead from {} to its server", self.node_name(at)))),
+            false => Err(ConfigError::NoPath(self.node_name(at).to_owned())),
         }
     }
 
