@@ -2,7 +2,7 @@
 //! with links. These pages only read, and need no authorization. `POST /purge` (`purge.rs`) needs a
 //! token, and is disabled without one. The server listens on loopback by default.
 
-use super::body::Outgoing;
+use super::outgoing::Outgoing;
 use super::purge::{self, Purging};
 use super::timeouts::Timeouts;
 use super::{limits, listen};

@@ -2,61 +2,20 @@
 //! and, if a piece is not in memory, the disk and the origin. The body follows the pace of its
 //! client: at most [`limits::PIECES_AHEAD`] pieces are ahead of it.
 
-use super::body::{BodyError, Collecting, Outgoing, Upload};
-use super::informational::Turn;
+use super::body::BodyError;
+use super::collecting::Collecting;
 use super::limits;
+use super::outgoing::Outgoing;
+use super::pieces::{Pieces, Sender};
 use super::proxy::Proxy;
 use super::streamed::Reading;
-use ::http::uri::PathAndQuery;
-use ::http::{HeaderValue, Method};
-use bytes::Bytes;
+use super::upload::Upload;
+use super::upstream_request::UpstreamTarget;
+use ::http::Method;
 use larder_http::{Assembly, BrokenOff, Exchange, Piece, Reader, ResponseHead, TierSlice};
 use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-
-/// The target of requests for slices, and the client that they serve.
-pub(super) struct UpstreamTarget {
-    pub(super) target: PathAndQuery,
-    /// The client's address for `X-Forwarded-For`.
-    pub(super) peer: HeaderValue,
-    /// The scheme of the client's request: `http` or `https`.
-    pub(super) scheme: &'static str,
-    /// The host, as it is keyed.
-    pub(super) host: HeaderValue,
-    /// The informational responses that the client may get before its response. Slices have none:
-    /// they are requested after the head of the response has left.
-    pub(super) interims: Option<Turn>,
-}
-
-/// The assembled pieces of a body.
-pub(super) struct Pieces {
-    receiver: mpsc::Receiver<Result<Bytes, BodyError>>,
-    /// Bytes to come.
-    pub(super) left: u64,
-}
-
-impl Pieces {
-    /// A body of so many bytes.
-    pub(super) fn new(receiver: mpsc::Receiver<Result<Bytes, BodyError>>, left: u64) -> Pieces {
-        Pieces { receiver, left }
-    }
-
-    pub(super) fn poll(
-        &mut self,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<Bytes, BodyError>>> {
-        self.receiver.poll_recv(cx).map(|piece| match piece {
-            Some(Ok(bytes)) => {
-                self.left = self.left.saturating_sub(bytes.len() as u64);
-                Some(Ok(bytes))
-            }
-            // The task has ended before the body.
-            None if self.left > 0 => Some(Err(BodyError::new("the body broke off"))),
-            other => other,
-        })
-    }
-}
 
 /// Starts to assemble a body.
 pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, upstream_target: UpstreamTarget) -> Outgoing {
@@ -70,8 +29,6 @@ pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, upstream_target: U
     });
     Outgoing::Assembled(Pieces::new(receiver, left))
 }
-
-pub(super) type Sender = mpsc::Sender<Result<Bytes, BodyError>>;
 
 /// `None` if the body broke off: the client has got the error, or has gone.
 async fn deliver(

@@ -6,14 +6,16 @@
 //! may have acted on it: it is sent once more on a new connection only if the method allows that
 //! (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 
-use super::body::{BodyError, OriginBody, Upload};
+use super::body::BodyError;
 use super::header_limits::HeaderLimits;
 use super::send_timeout::SendTimeout;
 use super::timeouts::Timeouts;
+use super::upload::Upload;
 use super::{limits, threads};
 use ::http::uri::{Authority, Scheme, Uri};
 use ::http::{Request, Response};
-use hyper::body::{Body, Incoming};
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -24,7 +26,9 @@ use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -120,7 +124,7 @@ impl Server {
         self: &Arc<Self>,
         mut request: Request<Upload>,
         again: impl Fn() -> Request<Upload>,
-    ) -> Result<Response<OriginBody>, Failed> {
+    ) -> Result<Response<ReceivedBody>, Failed> {
         let may_repeat = request.method().is_idempotent() && request.body().is_end_stream();
         let mut kept_may_serve = true;
         loop {
@@ -144,7 +148,7 @@ impl Server {
             match sent {
                 Ok(response) => {
                     let lease = (!is_held).then(|| Lease { sender, server: Arc::clone(self) });
-                    return Ok(response.map(|body| OriginBody::received(body, lease)));
+                    return Ok(response.map(|body| ReceivedBody::new(body, lease)));
                 }
                 // A new connection fails for a reason of its own; a kept one perhaps because the
                 // server has just closed it.
@@ -286,6 +290,45 @@ impl Lease {
     /// The response has been read to its end.
     pub(super) fn give_back(self) {
         self.server.give_back(self.sender);
+    }
+}
+
+/// The body of a response, with its connection until it has been read to its end.
+pub struct ReceivedBody {
+    body: Incoming,
+    lease: Option<Box<Lease>>,
+}
+
+impl ReceivedBody {
+    /// Without a lease, the connection is not used again.
+    fn new(body: Incoming, mut lease: Option<Lease>) -> ReceivedBody {
+        if body.is_end_stream() {
+            lease.take().into_iter().for_each(Lease::give_back);
+        }
+        ReceivedBody { body, lease: lease.map(Box::new) }
+    }
+}
+
+impl Body for ReceivedBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        let at_end = frame.is_none() || this.body.is_end_stream() && matches!(frame, Some(Ok(_)));
+        if at_end && let Some(lease) = this.lease.take() {
+            lease.give_back();
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(BodyError::new)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -53,6 +53,17 @@ fn without_port(host: &str) -> &str {
     }
 }
 
+/// Returns true for a name or an IPv4 address, with or without a port. Nearly all hosts are of this
+/// form, so the full grammar is seldom needed.
+pub(super) fn is_plain_host(host: &str) -> bool {
+    let (name, port) = host.split_once(':').unwrap_or((host, "80"));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+    !name.is_empty()
+        && name.bytes().all(is_name)
+        && (1..=5).contains(&port.len())
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

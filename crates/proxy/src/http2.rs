@@ -2,7 +2,6 @@
 
 use super::header_limits::HeaderLimits;
 use super::limits;
-use super::listen::said;
 use super::slow_client::MemoryPressure;
 use super::streams::{Streams, Watched};
 use super::timeouts::Timeouts;
@@ -165,6 +164,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         let mut stream = self.stream();
         ready!(Pin::new(&mut *stream).poll_flush(cx))?;
         Pin::new(&mut *stream).poll_shutdown(cx)
+    }
+}
+
+/// Clients leave and send invalid bytes all day: the operator's log does not show it.
+pub(super) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended");
     }
 }
 

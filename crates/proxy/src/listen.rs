@@ -3,7 +3,7 @@
 use super::client_stream::{Before, ClientStream};
 use super::exchanges::{Counted, Exchanges};
 use super::header_limits::HeaderLimits;
-use super::http2::http2;
+use super::http2::{http2, said};
 use super::informational::InformationalResponses;
 use super::limits;
 use super::plain::PlainHits;
@@ -303,13 +303,6 @@ async fn http1<S, B>(
         }
     };
     said(ended);
-}
-
-/// Clients leave and send invalid bytes all day: the operator's log does not show it.
-pub(super) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
-    if let Err(error) = ended {
-        tracing::debug!(%error, "connection ended");
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `Max-Forwards` (RFC 9110 §7.6.2): OPTIONS and TRACE name with it the hop that answers. An
 //! intermediary has to obey it for these two methods, and for no other.
 
-use super::body::Outgoing;
+use super::outgoing::Outgoing;
 use ::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, MAX_FORWARDS, PROXY_AUTHORIZATION,
 };

@@ -1,6 +1,7 @@
 //! An origin that is no HTTP server: a trait that a host implements.
 
-use super::body::{OriginBody, Upload};
+use super::origin_body::OriginBody;
+use super::upload::Upload;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, Method, Response};
 use larder_http::UpstreamFailure;

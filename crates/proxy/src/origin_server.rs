@@ -1,6 +1,7 @@
 //! The generated origin as a separate server, for testbeds that measure what stands before it.
 
-use super::body::{BodyError, OriginBody};
+use super::body::BodyError;
+use super::origin_body::OriginBody;
 use super::timeouts::Timeouts;
 use super::{generated_origin, limits, listen};
 use ::http::uri::PathAndQuery;

@@ -10,8 +10,8 @@
 //! keep-alive.
 
 use super::header_limits::HeaderLimits;
+use super::host_pattern::is_plain_host;
 use super::proxy::Proxy;
-use super::service::is_plain_host;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Header, Request, Status};

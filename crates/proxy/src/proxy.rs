@@ -1,32 +1,28 @@
 //! The caching reverse proxy: passes clients' requests to the cache, the cache's requests to the
 //! origin, and responses back.
 
-use super::assemble::{UpstreamTarget, assemble};
-use super::body::{Collecting, OriginBody, Outgoing, Timed, Upload};
+pub(super) mod forward;
+
 use super::disk_tier::{self, HttpDisk};
 use super::limits;
+use super::origin_body::OriginBody;
+use super::outgoing::{Outgoing, response};
 use super::slow_client::MemoryPressure;
 use super::streamed::stream;
 use super::timeouts::Timeouts;
+use super::upload::Upload;
 use super::upstream::Origins;
-use super::upstream_request::{UpstreamRequest, set_forwarded_headers};
-use ::http::header::{CONNECTION, CONTENT_LENGTH};
-use ::http::request::Parts;
-use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
+use super::upstream_request::{UpstreamTarget, set_forwarded_headers};
+use ::http::{HeaderMap, Method, Response};
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Assembled, Assembly, Budget, Cache, CdnLoop, Completion, Exchange, Fill, Follower, JoinResult, Now, Piece,
-    PlainRequest, Purge, Reply, RequestHead, ResponseHead, Step, TierSlice, TierStep, UpstreamFailure,
+    Answer, Assembly, Budget, Cache, CdnLoop, Completion, Exchange, Fill, Now, Piece, PlainRequest, Purge, RequestHead,
+    ResponseHead, Step, TierSlice, UpstreamFailure,
 };
 use larder_units::Time;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The cache and its origins, shared by all connections.
@@ -215,18 +211,6 @@ impl Proxy {
         response(status, headers, Outgoing::parts(more))
     }
 
-    /// Returns a response whose body is put together from slices.
-    pub(super) fn assembled(
-        self: &Arc<Self>,
-        assembled: Assembled,
-        mut upstream_target: UpstreamTarget,
-    ) -> Response<Outgoing> {
-        // An informational response to a slice would stand within the body.
-        upstream_target.interims = None;
-        let Assembled { status, headers, body } = assembled;
-        response(status, headers, assemble(Arc::clone(self), body, upstream_target))
-    }
-
     fn now(&self) -> Now {
         let nanos = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -286,218 +270,6 @@ impl Proxy {
         }
         self.sent(self.lock().cache.on_failure(exchange, UpstreamFailure::Circle, self.now()))
     }
-
-    /// Waits for another request that already asks the origin.
-    pub(super) async fn follow(
-        self: Arc<Self>,
-        mut follower: Follower,
-        upstream_request: UpstreamRequest,
-        body: Incoming,
-    ) -> Response<Outgoing> {
-        loop {
-            let boarding = poll_fn(|cx| follower.poll_join(&upstream_request.parts.headers, cx)).await;
-            match boarding {
-                JoinResult::Answer(answer) => return self.sent(answer),
-                JoinResult::Stream { status, headers, body } => {
-                    return response(status, headers, Outgoing::Shared(body));
-                }
-                JoinResult::Again => {}
-            }
-            let step = {
-                let now = self.now();
-                self.lock().cache.on_released(&upstream_request.head(false), follower.joined(), now)
-            };
-            match step {
-                Step::Answer(answer) => return self.sent(answer),
-                Step::Assemble(assembled) => return self.assembled(assembled, upstream_request.upstream_target()),
-                Step::Follow(other) => follower = other,
-                Step::Forward(exchange) => return self.send_forward(exchange, upstream_request, body).await,
-                Step::Refresh(answer, exchange) => {
-                    self.refresh(exchange, upstream_request);
-                    return self.sent(answer);
-                }
-            }
-        }
-    }
-
-    /// Forwards a request that the store does not answer. It continues without its client if others
-    /// may wait for the response.
-    pub(super) fn send_forward(
-        self: Arc<Self>,
-        exchange: Box<Exchange>,
-        upstream_request: UpstreamRequest,
-        body: Incoming,
-    ) -> DetachOnDrop<Response<Outgoing>> {
-        let (upload, places) = match body.is_end_stream() {
-            true => (Upload::empty(), &self.under_way),
-            false => (Upload::new(body, upstream_request.expects, self.timeouts.client_body), &self.uploads),
-        };
-        let (is_shared, places) = (exchange.is_shared(), Arc::clone(places));
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, Some(place))),
-            // A request that waits for a place ends with its client.
-            Err(_) => DetachOnDrop::new(false, async move {
-                let place = places.acquire_owned().await.ok();
-                DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, place)).await
-            }),
-        }
-    }
-
-    async fn send(
-        self: Arc<Self>,
-        exchange: Box<Exchange>,
-        upstream_request: UpstreamRequest,
-        upload: Upload,
-        place: Option<OwnedSemaphorePermit>,
-    ) -> Response<Outgoing> {
-        let asked = upload.asked();
-        let (mut response, rest) = Arc::clone(&self).forward(exchange, upstream_request, upload).await;
-        if let Some((body, fill)) = rest {
-            let mut collecting = Collecting::new(body, fill, self, place);
-            // A small body has come with its head and needs no task.
-            if !poll_fn(|cx| Poll::Ready(Pin::new(&mut collecting).poll(cx).is_ready())).await {
-                tokio::spawn(collecting);
-            }
-        }
-        // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It ends,
-        // because the client may send the body all the same.
-        if asked.is_some_and(|asked| !asked.load(Ordering::Relaxed)) {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        response
-    }
-
-    /// Validates a response in the background that was just served stale.
-    pub(super) fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut upstream_request: UpstreamRequest) {
-        upstream_request.interims = None;
-        let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
-        upstream_request.parts.method = Method::GET;
-        let proxy = Arc::clone(self);
-        tokio::spawn(async move {
-            // A body that is not for the store is not needed.
-            if let (_, Some((body, fill))) =
-                Arc::clone(&proxy).forward(exchange, upstream_request, Upload::empty()).await
-            {
-                Collecting::new(body, fill, proxy, Some(place)).await;
-            }
-        });
-    }
-
-    /// Looks the response up on the disk. `Err` is the answer.
-    async fn tier_lookup(
-        self: &Arc<Self>,
-        mut exchange: Box<Exchange>,
-        upstream_request: &UpstreamRequest,
-    ) -> Result<Box<Exchange>, Box<Response<Outgoing>>> {
-        let mut variant = None;
-        while let (Some(disk), Some(key)) = (&self.disk, exchange.tier_key()) {
-            let tier_hit = disk_tier::tier_lookup(disk, &key, variant, &self.budget).await;
-            let now = self.now();
-            match self.lock().cache.on_tier_lookup(exchange, tier_hit, &upstream_request.head(false), now) {
-                TierStep::Answer(answer) => return Err(Box::new(self.sent(answer))),
-                TierStep::Assemble(assembled) => {
-                    return Err(Box::new(self.assembled(assembled, upstream_request.upstream_target())));
-                }
-                TierStep::Forward(exchange) => return Ok(exchange),
-                TierStep::Variant(again, other) => (exchange, variant) = (again, Some(other)),
-            }
-        }
-        Ok(exchange)
-    }
-
-    /// Sends the request to the origin. The response is for the client. If its body may be stored,
-    /// the caller has to collect it, and the client reads it meanwhile.
-    async fn forward(
-        self: Arc<Self>,
-        exchange: Box<Exchange>,
-        upstream_request: UpstreamRequest,
-        upload: Upload,
-    ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
-        let mut exchange = match self.tier_lookup(exchange, &upstream_request).await {
-            Ok(exchange) => exchange,
-            Err(answer) => return (*answer, None),
-        };
-        let upstream_target = upstream_request.upstream_target();
-        let Parts { method, headers, version, .. } = upstream_request.parts;
-        exchange.take_headers(headers);
-        let mut asked = self.ask(method.clone(), &upstream_target, || exchange.upstream_headers(), upload).await;
-        loop {
-            let (head, body) = match asked {
-                Ok(response) => response.into_parts(),
-                Err(failure) => {
-                    let mut answer = self.sent(self.lock().cache.on_failure(&exchange, failure, self.now()));
-                    // RFC 9110 §15.5.9: the rest of the body may still come.
-                    if failure == UpstreamFailure::UploadTimedOut && version <= Version::HTTP_11 {
-                        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                    }
-                    return (answer, None);
-                }
-            };
-            let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
-            let now = self.now();
-            let (reply, unsettled) = {
-                let mut state = self.lock();
-                (state.cache.on_response(exchange, head, now), state.cache.take_unsettled())
-            };
-            // A client that gets the answer to its change must not see the old page after a crash.
-            if unsettled && let Err(error) = self.settle().await {
-                tracing::warn!(error, "an unsafe request's invalidation may be undone by a restart");
-            }
-            match reply {
-                Reply::Answer(answer) => return (self.sent(answer), None),
-                Reply::Relay { status, headers, fill } => {
-                    let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
-                        let body = Timed::new(body, self.timeouts.origin_relay());
-                        return (response(status, headers, Outgoing::Relay(Box::new(body))), None);
-                    };
-                    return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
-                }
-                Reply::Assemble(assembled, fill) => {
-                    return (self.assembled(assembled, upstream_target), fill.map(|fill| (body, fill)));
-                }
-                Reply::Retry(again) => {
-                    exchange = again;
-                    asked =
-                        self.ask(method.clone(), &upstream_target, || exchange.retry_headers(), Upload::empty()).await;
-                }
-            }
-        }
-    }
-}
-
-/// A future that continues as a task when it is dropped. A task from the start would cost more at
-/// every miss.
-pub(super) struct DetachOnDrop<T: Send + 'static> {
-    /// `None` after it is done.
-    future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
-    goes_on: bool,
-}
-
-impl<T: Send + 'static> DetachOnDrop<T> {
-    pub(super) fn new(goes_on: bool, future: impl Future<Output = T> + Send + 'static) -> DetachOnDrop<T> {
-        DetachOnDrop { future: Some(Box::pin(future)), goes_on }
-    }
-}
-
-impl<T: Send + 'static> Future for DetachOnDrop<T> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let polled = self.future.as_mut().map_or(Poll::Pending, |future| future.as_mut().poll(cx));
-        if polled.is_ready() {
-            self.future = None;
-        }
-        polled
-    }
-}
-
-impl<T: Send + 'static> Drop for DetachOnDrop<T> {
-    fn drop(&mut self) {
-        // `None` after it is done. Without a runtime, the node has ended.
-        if let (Some(future), true, Ok(runtime)) = (self.future.take(), self.goes_on, Handle::try_current()) {
-            runtime.spawn(future);
-        }
-    }
 }
 
 /// Long work of the policy, which runs until this is dropped, also by a panic, so that the next may
@@ -508,21 +280,6 @@ impl Drop for JobRunning {
     fn drop(&mut self) {
         self.0.lock().job_running = false;
     }
-}
-
-fn response(status: StatusCode, headers: HeaderMap, body: Outgoing) -> Response<Outgoing> {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    response
-}
-
-/// Returns an error of the proxy itself, in one line.
-pub(super) fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Response<Outgoing> {
-    let text = text.into();
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
-    response(status, headers, Outgoing::whole(text))
 }
 
 #[cfg(test)]

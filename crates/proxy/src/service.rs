@@ -1,10 +1,13 @@
 //! Validates a client's request, and passes it to the proxy.
 
-use super::body::Outgoing;
+use super::host_pattern::is_plain_host;
 use super::informational::{InformationalResponses, Last};
 use super::listen::Client;
 use super::max_forwards;
-use super::proxy::{DetachOnDrop, Proxy, plain_error};
+use super::outgoing::Outgoing;
+use super::outgoing::plain_error;
+use super::proxy::Proxy;
+use super::proxy::forward::DetachOnDrop;
 use super::upstream_request::{UpstreamRequest, head};
 use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
@@ -185,17 +188,6 @@ fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'
 fn is_host(authority: &Authority) -> bool {
     let port = authority.as_str().strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':').or(Some(rest)));
     port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// Returns true for a name or an IPv4 address, with or without a port. Nearly all hosts are of this
-/// form, so the full grammar is seldom needed.
-pub(super) fn is_plain_host(host: &str) -> bool {
-    let (name, port) = host.split_once(':').unwrap_or((host, "80"));
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
-    !name.is_empty()
-        && name.bytes().all(is_name)
-        && (1..=5).contains(&port.len())
-        && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// RFC 9113 §8.2.3: HTTP/2 may split cookies into several fields; HTTP/1.1 has one.

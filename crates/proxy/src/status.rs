@@ -1,8 +1,8 @@
 //! The cache's figures for the admin server.
 
 use super::admin::{Metrics, StatusSource};
+use super::config::{HttpConfig, Upstream};
 use super::proxy::Proxy;
-use super::{HttpConfig, Upstream};
 use crate::disk;
 use larder_http::{ForwardReason, Refusal};
 use larder_units::Ratio;

@@ -5,9 +5,10 @@
 //! and does not keep the record, the rest of the body is read into memory, if there is room;
 //! otherwise it is read from the disk for as long as it exists there.
 
-use super::assemble::{Pieces, Sender};
-use super::body::{BodyError, Outgoing};
+use super::body::BodyError;
 use super::disk_tier::HttpDisk;
+use super::outgoing::Outgoing;
+use super::pieces::{Pieces, Sender};
 use bytes::Bytes;
 use larder_disk::Parts;
 use larder_http::{Budget, Reservation, Streamed, StreamedPiece};

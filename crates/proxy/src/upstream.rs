@@ -2,15 +2,17 @@
 //! or to the generated origin. `servers.rs` decides which server is used; this file sends the
 //! request, and sends it to another server if that is allowed.
 
-use super::assemble::UpstreamTarget;
-use super::body::{OriginBody, Upload};
+use super::config::{HttpConfig, OriginGroup, Upstream};
 use super::connections::{ConnectionVerdict, Failed, Server};
 use super::host_pattern::HostPattern;
 use super::informational::Turn;
 use super::origin::{Origin, OriginRequest};
+use super::origin_body::OriginBody;
 use super::servers::{self, Servers, Tried};
 use super::trust::Trust;
-use super::{HttpConfig, OriginGroup, Upstream, generated_origin, limits};
+use super::upload::Upload;
+use super::upstream_request::UpstreamTarget;
+use super::{generated_origin, limits};
 use ::http::header::{EXPECT, HOST};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -314,7 +316,7 @@ async fn ask_http(
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Err(Failed::new(UpstreamFailure::Malformed, "it switches protocols, which nobody asked for"));
     }
-    Ok(response)
+    Ok(response.map(OriginBody::Received))
 }
 
 /// Logs one line when the origin stops answering, and one when it answers again: not one per

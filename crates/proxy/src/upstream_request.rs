@@ -1,6 +1,5 @@
 //! A request on its way to the origin, and the fields that describe its client.
 
-use super::assemble::UpstreamTarget;
 use super::informational::Turn;
 use ::http::header::HOST;
 use ::http::request::Parts;
@@ -8,6 +7,20 @@ use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use larder_http::RequestHead;
+
+/// The target of requests for slices, and the client that they serve.
+pub(super) struct UpstreamTarget {
+    pub(super) target: PathAndQuery,
+    /// The client's address for `X-Forwarded-For`.
+    pub(super) peer: HeaderValue,
+    /// The scheme of the client's request: `http` or `https`.
+    pub(super) scheme: &'static str,
+    /// The host, as it is keyed.
+    pub(super) host: HeaderValue,
+    /// The informational responses that the client may get before its response. Slices have none:
+    /// they are requested after the head of the response has left.
+    pub(super) interims: Option<Turn>,
+}
 
 /// A request on its way to the origin, with its client and its target.
 pub(super) struct UpstreamRequest {

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::Body as _;
 use larder_http::UpstreamFailure;
 use larder_proxy::limits::{BODY_STALL, BUFFER_BYTES, ORIGIN_IDLE, RESPONSE};
-use larder_proxy::{HeaderLimits, OriginBody, Server, Timeouts, Trust, Upload};
+use larder_proxy::{HeaderLimits, ReceivedBody, Server, Timeouts, Trust, Upload};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::path::Path;
@@ -208,7 +208,7 @@ impl Asker {
     }
 
     /// Forwards a body, as far as there is room.
-    async fn relay(&self, id: u64, begun: Bytes, mut body: OriginBody, room: &Semaphore) {
+    async fn relay(&self, id: u64, begun: Bytes, mut body: ReceivedBody, room: &Semaphore) {
         let mut piece = begun;
         loop {
             while !piece.is_empty() {
@@ -232,7 +232,7 @@ impl Asker {
 struct BrokeOff;
 
 /// Reads a body of at most a segment. Returns false if there is more.
-async fn short(body: &mut OriginBody, begun: &mut BytesMut) -> Result<bool, BrokeOff> {
+async fn short(body: &mut ReceivedBody, begun: &mut BytesMut) -> Result<bool, BrokeOff> {
     while begun.len() <= limits::SEGMENT_BYTES {
         match next(body).await {
             Some(Ok(bytes)) => begun.extend_from_slice(&bytes),
@@ -244,7 +244,7 @@ async fn short(body: &mut OriginBody, begun: &mut BytesMut) -> Result<bool, Brok
 }
 
 /// Returns the next bytes, without trailers.
-async fn next(body: &mut OriginBody) -> Option<Result<Bytes, BrokeOff>> {
+async fn next(body: &mut ReceivedBody) -> Option<Result<Bytes, BrokeOff>> {
     loop {
         match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await? {
             Ok(frame) => {

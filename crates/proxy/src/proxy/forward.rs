@@ -1,0 +1,251 @@
+//! Requests that the store does not answer: they go to the origin, or wait for another request.
+
+use super::super::assemble::assemble;
+use super::super::body::Timed;
+use super::super::collecting::Collecting;
+use super::super::disk_tier;
+use super::super::origin_body::OriginBody;
+use super::super::outgoing::{Outgoing, response};
+use super::super::upload::Upload;
+use super::super::upstream_request::{UpstreamRequest, UpstreamTarget};
+use super::Proxy;
+use ::http::header::CONNECTION;
+use ::http::request::Parts;
+use ::http::{HeaderValue, Method, Response, Version};
+use hyper::body::{Body, Incoming};
+use larder_http::{
+    Assembled, Exchange, Fill, Follower, JoinResult, Reply, ResponseHead, Step, TierStep, UpstreamFailure,
+};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
+
+impl Proxy {
+    /// Returns a response whose body is put together from slices.
+    pub(crate) fn assembled(
+        self: &Arc<Self>,
+        assembled: Assembled,
+        mut upstream_target: UpstreamTarget,
+    ) -> Response<Outgoing> {
+        // An informational response to a slice would stand within the body.
+        upstream_target.interims = None;
+        let Assembled { status, headers, body } = assembled;
+        response(status, headers, assemble(Arc::clone(self), body, upstream_target))
+    }
+
+    /// Waits for another request that already asks the origin.
+    pub(crate) async fn follow(
+        self: Arc<Self>,
+        mut follower: Follower,
+        upstream_request: UpstreamRequest,
+        body: Incoming,
+    ) -> Response<Outgoing> {
+        loop {
+            let joined = poll_fn(|cx| follower.poll_join(&upstream_request.parts.headers, cx)).await;
+            match joined {
+                JoinResult::Answer(answer) => return self.sent(answer),
+                JoinResult::Stream { status, headers, body } => {
+                    return response(status, headers, Outgoing::Shared(body));
+                }
+                JoinResult::Again => {}
+            }
+            let step = {
+                let now = self.now();
+                self.lock().cache.on_released(&upstream_request.head(false), follower.joined(), now)
+            };
+            match step {
+                Step::Answer(answer) => return self.sent(answer),
+                Step::Assemble(assembled) => return self.assembled(assembled, upstream_request.upstream_target()),
+                Step::Follow(other) => follower = other,
+                Step::Forward(exchange) => return self.send_forward(exchange, upstream_request, body).await,
+                Step::Refresh(answer, exchange) => {
+                    self.refresh(exchange, upstream_request);
+                    return self.sent(answer);
+                }
+            }
+        }
+    }
+
+    /// Forwards a request that the store does not answer. It continues without its client if others
+    /// may wait for the response.
+    pub(crate) fn send_forward(
+        self: Arc<Self>,
+        exchange: Box<Exchange>,
+        upstream_request: UpstreamRequest,
+        body: Incoming,
+    ) -> DetachOnDrop<Response<Outgoing>> {
+        let (upload, places) = match body.is_end_stream() {
+            true => (Upload::empty(), &self.under_way),
+            false => (Upload::new(body, upstream_request.expects, self.timeouts.client_body), &self.uploads),
+        };
+        let (is_shared, places) = (exchange.is_shared(), Arc::clone(places));
+        match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, Some(place))),
+            // A request that waits for a place ends with its client.
+            Err(_) => DetachOnDrop::new(false, async move {
+                let place = places.acquire_owned().await.ok();
+                DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, place)).await
+            }),
+        }
+    }
+
+    async fn send(
+        self: Arc<Self>,
+        exchange: Box<Exchange>,
+        upstream_request: UpstreamRequest,
+        upload: Upload,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Response<Outgoing> {
+        let asked = upload.asked();
+        let (mut response, rest) = Arc::clone(&self).forward(exchange, upstream_request, upload).await;
+        if let Some((body, fill)) = rest {
+            let mut collecting = Collecting::new(body, fill, self, place);
+            // A small body has come with its head and needs no task.
+            if !poll_fn(|cx| Poll::Ready(Pin::new(&mut collecting).poll(cx).is_ready())).await {
+                tokio::spawn(collecting);
+            }
+        }
+        // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It ends,
+        // because the client may send the body all the same.
+        if asked.is_some_and(|asked| !asked.load(Ordering::Relaxed)) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    /// Validates a response in the background that was just served stale.
+    pub(crate) fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut upstream_request: UpstreamRequest) {
+        upstream_request.interims = None;
+        let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
+        upstream_request.parts.method = Method::GET;
+        let proxy = Arc::clone(self);
+        tokio::spawn(async move {
+            // A body that is not for the store is not needed.
+            if let (_, Some((body, fill))) =
+                Arc::clone(&proxy).forward(exchange, upstream_request, Upload::empty()).await
+            {
+                Collecting::new(body, fill, proxy, Some(place)).await;
+            }
+        });
+    }
+
+    /// Looks the response up on the disk. `Err` is the answer.
+    async fn tier_lookup(
+        self: &Arc<Self>,
+        mut exchange: Box<Exchange>,
+        upstream_request: &UpstreamRequest,
+    ) -> Result<Box<Exchange>, Box<Response<Outgoing>>> {
+        let mut variant = None;
+        while let (Some(disk), Some(key)) = (&self.disk, exchange.tier_key()) {
+            let tier_hit = disk_tier::tier_lookup(disk, &key, variant, &self.budget).await;
+            let now = self.now();
+            match self.lock().cache.on_tier_lookup(exchange, tier_hit, &upstream_request.head(false), now) {
+                TierStep::Answer(answer) => return Err(Box::new(self.sent(answer))),
+                TierStep::Assemble(assembled) => {
+                    return Err(Box::new(self.assembled(assembled, upstream_request.upstream_target())));
+                }
+                TierStep::Forward(exchange) => return Ok(exchange),
+                TierStep::Variant(again, other) => (exchange, variant) = (again, Some(other)),
+            }
+        }
+        Ok(exchange)
+    }
+
+    /// Sends the request to the origin. The response is for the client. If its body may be stored,
+    /// the caller has to collect it, and the client reads it meanwhile.
+    async fn forward(
+        self: Arc<Self>,
+        exchange: Box<Exchange>,
+        upstream_request: UpstreamRequest,
+        upload: Upload,
+    ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
+        let mut exchange = match self.tier_lookup(exchange, &upstream_request).await {
+            Ok(exchange) => exchange,
+            Err(answer) => return (*answer, None),
+        };
+        let upstream_target = upstream_request.upstream_target();
+        let Parts { method, headers, version, .. } = upstream_request.parts;
+        exchange.take_headers(headers);
+        let mut asked = self.ask(method.clone(), &upstream_target, || exchange.upstream_headers(), upload).await;
+        loop {
+            let (head, body) = match asked {
+                Ok(response) => response.into_parts(),
+                Err(failure) => {
+                    let mut answer = self.sent(self.lock().cache.on_failure(&exchange, failure, self.now()));
+                    // RFC 9110 §15.5.9: the rest of the body may still come.
+                    if failure == UpstreamFailure::UploadTimedOut && version <= Version::HTTP_11 {
+                        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                    }
+                    return (answer, None);
+                }
+            };
+            let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
+            let now = self.now();
+            let (reply, unsettled) = {
+                let mut state = self.lock();
+                (state.cache.on_response(exchange, head, now), state.cache.take_unsettled())
+            };
+            // A client that gets the answer to its change must not see the old page after a crash.
+            if unsettled && let Err(error) = self.settle().await {
+                tracing::warn!(error, "an unsafe request's invalidation may be undone by a restart");
+            }
+            match reply {
+                Reply::Answer(answer) => return (self.sent(answer), None),
+                Reply::Relay { status, headers, fill } => {
+                    let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
+                        let body = Timed::new(body, self.timeouts.origin_relay());
+                        return (response(status, headers, Outgoing::Relay(Box::new(body))), None);
+                    };
+                    return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
+                }
+                Reply::Assemble(assembled, fill) => {
+                    return (self.assembled(assembled, upstream_target), fill.map(|fill| (body, fill)));
+                }
+                Reply::Retry(again) => {
+                    exchange = again;
+                    asked =
+                        self.ask(method.clone(), &upstream_target, || exchange.retry_headers(), Upload::empty()).await;
+                }
+            }
+        }
+    }
+}
+
+/// A future that continues as a task when it is dropped. A task from the start would cost more at
+/// every miss.
+pub(crate) struct DetachOnDrop<T: Send + 'static> {
+    /// `None` after it is done.
+    future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    goes_on: bool,
+}
+
+impl<T: Send + 'static> DetachOnDrop<T> {
+    pub(crate) fn new(goes_on: bool, future: impl Future<Output = T> + Send + 'static) -> DetachOnDrop<T> {
+        DetachOnDrop { future: Some(Box::pin(future)), goes_on }
+    }
+}
+
+impl<T: Send + 'static> Future for DetachOnDrop<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let polled = self.future.as_mut().map_or(Poll::Pending, |future| future.as_mut().poll(cx));
+        if polled.is_ready() {
+            self.future = None;
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for DetachOnDrop<T> {
+    fn drop(&mut self) {
+        // `None` after it is done. Without a runtime, the node has ended.
+        if let (Some(future), true, Ok(runtime)) = (self.future.take(), self.goes_on, Handle::try_current()) {
+            runtime.spawn(future);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Bodies of requests to an origin.
+
+use super::body::{BodyError, Timed};
+use super::limits;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// A request's body on its way to the origin.
+pub enum Upload {
+    /// A body that the client is sending.
+    Coming(Coming),
+    /// A body that is complete. `None` if it is empty, or has been sent.
+    Whole(Option<Bytes>),
+}
+
+/// A body that the client sends.
+pub struct Coming {
+    body: Timed<Incoming>,
+    /// True if the client waits for `100 Continue`.
+    expects: bool,
+    /// True after the client was asked for the body.
+    asked: Arc<AtomicBool>,
+    /// The wait until the origin asks for the body, or until the time for that is over.
+    held: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Informed when the whole body has arrived.
+    end: Option<oneshot::Sender<()>>,
+}
+
+impl Upload {
+    /// A body whose client may be silent for this long.
+    pub(super) fn new(body: Incoming, expects: bool, silence: Duration) -> Upload {
+        Upload::Coming(Coming {
+            body: Timed::new(body, silence),
+            expects,
+            asked: Arc::default(),
+            held: None,
+            end: None,
+        })
+    }
+
+    /// Returns a receiver that learns when the whole body has arrived, or gets an error if the body
+    /// is dropped before. `None` if the body is complete.
+    pub(super) fn watch_end(&mut self) -> Option<oneshot::Receiver<()>> {
+        let Upload::Coming(coming) = self else { return None };
+        let (end, ended) = oneshot::channel();
+        coming.end = Some(end);
+        Some(ended)
+    }
+
+    /// Returns whether the client has been asked for its body, if it waits for that.
+    pub(super) fn asked(&self) -> Option<Arc<AtomicBool>> {
+        match self {
+            Upload::Coming(Coming { expects: true, asked, .. }) => Some(Arc::clone(asked)),
+            _ => None,
+        }
+    }
+
+    /// Returns an empty body.
+    pub fn empty() -> Upload {
+        Upload::Whole(None)
+    }
+
+    /// Returns a body that is complete.
+    pub fn whole(bytes: Bytes) -> Upload {
+        Upload::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+
+    /// If the client waits for `100 Continue` (RFC 9110 §10.1.1): holds the body back until the
+    /// gate is opened, or until [`limits::CONTINUE`] is over.
+    pub(super) fn gate(&mut self) -> Option<Gate> {
+        let Upload::Coming(coming) = self else { return None };
+        if !coming.expects {
+            return None;
+        }
+        let (open, opened) = oneshot::channel();
+        coming.held = Some(Box::pin(async {
+            let asked = async {
+                if opened.await.is_err() {
+                    // The response has arrived, and does not need the body.
+                    std::future::pending().await
+                }
+            };
+            let _ = tokio::time::timeout(limits::CONTINUE, asked).await;
+        }));
+        Some(Gate(Mutex::new(Some(open))))
+    }
+
+    /// Returns true if it waits behind a gate.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self, Upload::Coming(Coming { held: Some(_), .. }))
+    }
+
+    /// Reads a small body that no server takes. Without this, the connection would be closed on a
+    /// client that is still sending, and the reset could destroy the answer (RFC 9112, section
+    /// 9.6).
+    pub(super) async fn take_rest(&mut self) {
+        let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
+        let Upload::Coming(Coming { body, expects: false, .. }) = self else { return };
+        if !body.size_hint().upper().is_none_or(small) {
+            return;
+        }
+        let all = async {
+            let mut left = limits::UNWANTED_UPLOAD_BYTES;
+            while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+                let taken = frame.data_ref().map_or(0, |piece| piece.len() as u64);
+                left = match left.checked_sub(taken) {
+                    Some(left) => left,
+                    None => return,
+                };
+            }
+        };
+        // The answer leaves in any case.
+        let _ = tokio::time::timeout(limits::UNWANTED_UPLOAD, all).await;
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.get_mut() {
+            Upload::Coming(Coming { body, held, expects, asked, end }) => {
+                if let Some(wait) = held {
+                    ready!(wait.as_mut().poll(cx));
+                    *held = None;
+                }
+                if *expects {
+                    asked.store(true, Ordering::Relaxed);
+                }
+                let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+                // hyper may drop the body without a poll after its last frame.
+                let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && body.is_end_stream());
+                if is_whole && let Some(end) = end.take() {
+                    // The request may have been given up.
+                    let _ = end.send(());
+                }
+                Poll::Ready(frame)
+            }
+            Upload::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Upload::Coming(coming) => coming.body.is_end_stream(),
+            Upload::Whole(bytes) => bytes.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Upload::Coming(coming) => coming.body.size_hint(),
+            Upload::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+        }
+    }
+}
+
+/// A gate that holds the body of a request back.
+pub(super) struct Gate(Mutex<Option<oneshot::Sender<()>>>);
+
+impl Gate {
+    /// Opens the gate: the origin asks for the body.
+    pub(super) fn open(&self) {
+        if let Some(open) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // The body may have gone.
+            let _ = open.send(());
+        }
+    }
+}
