@@ -241,7 +241,7 @@ impl LinkText {
 /// have.
 pub fn link(rate: Option<BitRate>, delay: Duration, loss: Loss, queue: Option<usize>) -> LinkConfig {
     let queue = Queueing::DropTail(Depth::Packets(queue.unwrap_or(1000)));
-    LinkConfig { rate, delay, loss, queue, ..LinkConfig::new("1Gbps".parse().expect("a rate"), delay) }
+    LinkConfig { rate, delay, loss, queue, ..LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), delay) }
 }
 
 #[cfg(test)]
