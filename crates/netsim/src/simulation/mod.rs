@@ -380,8 +380,8 @@ impl Simulation {
         &self.network.channels[channel.0 as usize]
     }
 
-    /// Returns a channel's name: its start and its end, as in `r1 r2`. The second link between two nodes
-    /// has the channel `r1 r2 (2)`.
+    /// Returns a channel's name: its start and its end, as in `r1 r2`. The second link between two
+    /// nodes has the channel `r1 r2 (2)`.
     pub fn channel_name(&self, channel: ChannelId) -> String {
         let channel = self.channel(channel);
         let [from, to] = [channel.from, channel.to].map(|node| self.node_name(node));
