@@ -1,6 +1,6 @@
-//! The binary's allocator. The node's caches and connections are made of many small pieces, taken
-//! on one thread and given back on another: with the system's allocator a miss of the HTTP cache
-//! takes a tenth more time, and what large bodies have left behind stays with the process.
+//! The binary's allocator. The node's caches and connections consist of many small blocks, which
+//! one thread allocates and another frees. With the system's allocator, a miss of the HTTP cache
+//! takes a tenth more time, and the memory of large bodies stays with the process.
 
 #![allow(unsafe_code, reason = "an allocator is unsafe, and mimalloc's options have no safe way to them")]
 
@@ -13,18 +13,19 @@ use std::ffi::c_int;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// mimalloc without its way round for alignments that `malloc` has anyway, as the `mimalloc` crate
-/// goes for every request: that way is longer, and takes more than was asked for where a size above
-/// a KiB is no power of two.
+/// mimalloc, which calls the aligned functions only for alignments that `malloc` does not
+/// guarantee. The `mimalloc` crate calls them for every request. They take longer, and allocate
+/// more than requested if a size above a KiB is not a power of two.
 struct Allocator;
 
-/// What `malloc` promises (C11 §7.22.3): aligned for every type of up to so many bytes that fits.
+/// Returns true if `malloc` guarantees the alignment (C11 §7.22.3): a block is aligned for every
+/// type that fits into it.
 const fn is_aligned_anyway(size: usize, align: usize) -> bool {
     align <= 8 || align == 16 && size >= 16
 }
 
-// SAFETY: mimalloc gives blocks of the size and alignment that it is asked for, which nobody else
-// has until they are freed; `mi_malloc` and its like are asked only where `is_aligned_anyway`.
+// SAFETY: mimalloc returns blocks of the requested size and alignment, and no other owner has them
+// until they are freed. `mi_malloc` and similar functions are called only if `is_aligned_anyway`.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -43,7 +44,7 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let (block, align) = (block.cast(), layout.align());
-        // SAFETY: the block is one of mimalloc's, by the caller's promise; for the rest, as above.
+        // SAFETY: the caller promises that the block is one of mimalloc's. The rest is as above.
         unsafe {
             if is_aligned_anyway(size, align) {
                 mi_realloc(block, size)
@@ -56,7 +57,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the block is one of mimalloc's, by the caller's promise.
+        // SAFETY: the caller promises that the block is one of mimalloc's.
         unsafe { mi_free(block.cast()) }
     }
 }
@@ -64,14 +65,13 @@ unsafe impl GlobalAlloc for Allocator {
 /// `mi_option_purge_delay`, which the bindings do not name.
 const PURGE_DELAY: c_int = 15;
 
-/// What is free goes back to the system at once, instead of after a second: with bodies of up to 64
-/// MiB that come and go, that second held 30 MiB more. A miss costs no more time for it. So the
-/// replay of LFU's million objects takes 100 MB and no more time, with what its tables grew out of
-/// 140. A simulation, which makes and drops packets by the gigabyte, takes a third more time for it
-/// (160 KB each). To be called first, while there is one thread.
+/// Returns free memory to the system at once, not after a second. With bodies of up to 64 MiB, that
+/// second held 30 MiB more. A miss does not take longer. The replay of LFU's million objects takes
+/// 100 MB instead of 140, in the same time, because the tables return their memory when they grow.
+/// A simulation, which allocates and frees gigabytes of packets, takes a third more time (160 KB
+/// each). Call this function first, while there is one thread.
 pub fn give_back_at_once() {
-    // SAFETY: it stores a number in a table; nobody reads it at the same time, since there is no
-    // other thread yet.
+    // SAFETY: the call stores a number in a table. No other thread exists yet that could read it.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) }
 }
 
@@ -79,13 +79,13 @@ pub fn give_back_at_once() {
 mod tests {
     use super::*;
 
-    /// Failure: a block that is not where its type may stand.
+    /// Failure: a block is not aligned for its type.
     #[test]
     fn blocks_are_aligned_as_they_were_asked_for() {
         let sizes = (1..600).chain((600..200_000).step_by(997));
         for (size, shift) in sizes.flat_map(|size| (0..8).map(move |shift| (size, shift))) {
             let layout = Layout::from_size_align(size, 1 << shift).unwrap();
-            // SAFETY: the layouts have sizes, and each block is given back with its own, after the
+            // SAFETY: the layouts have sizes, and each block is freed with its own layout after its
             // last use.
             unsafe {
                 let block = ALLOCATOR.alloc(layout);
@@ -103,10 +103,10 @@ mod tests {
         }
     }
 
-    /// Failure: another version has another option under this number.
+    /// Failure: another version has another option with this number.
     #[test]
     fn the_number_is_that_of_the_delay() {
-        // SAFETY: it reads a number.
+        // SAFETY: the call reads a number.
         let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
         assert_eq!(delay(), 1000, "its default");
         give_back_at_once();

@@ -14,7 +14,7 @@ pub fn connect() -> Result<Client, Failure> {
 pub fn connect_to(config: &Config, path: &Path) -> Result<Client, Failure> {
     let path = path.display();
     match config.ndn.unix.as_ref().filter(|_| config.ndn.enabled) {
-        None => Err(Failure::usage(format!("{path}: its node has no [ndn] unix socket: nothing to connect to"))),
+        None => Err(Failure::usage(format!("{path}: this configuration has no [ndn] unix socket to connect to"))),
         Some(UnixSetting::Default) => until_stopped(Client::connect_to_default()),
         Some(UnixSetting::Path(socket)) => until_stopped(Client::connect_to(Transport::unix(socket.clone()))),
     }

@@ -93,9 +93,9 @@ pub struct CurveArgs {
 struct CurveRow {
     trace: String,
     policy: String,
-    /// Share of the objects that was followed to the end.
+    /// The share of the objects that was followed to the end.
     sample: f64,
-    /// Requests of the whole trace.
+    /// The requests of the whole trace.
     requests: u64,
     /// The unit of the capacity.
     unit: Unit,
@@ -108,7 +108,7 @@ struct CurveRow {
 
 /// Computes the points, and prints them in the order of the arguments.
 pub fn run(args: CurveArgs) -> Result<(), Failure> {
-    // Before an hour's work, not after it.
+    // A file that cannot be written is reported before the work, not after it.
     args.svg.as_deref().map_or(Ok(()), check_writable)?;
     let rows = rows(&args)?;
     match (args.json, args.csv) {
@@ -166,16 +166,16 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
 
 fn sample(text: &str, seed: u64) -> Result<Sample, Failure> {
     let rate = text.parse::<Ratio>().map_err(|error| Failure::usage(format!("sample {error}")))?;
-    Sample::of(rate.value(), seed).ok_or_else(|| Failure::usage("sample 0: nothing would be looked at; give 0.01"))
+    Sample::of(rate.value(), seed).ok_or_else(|| Failure::usage("sample 0 has no objects; give 0.01"))
 }
 
-/// Ascending, each once, in bytes.
+/// Returns the capacities in bytes, ascending and distinct.
 fn capacities(args: &CurveArgs, source: &Source<'_>, progress: &Progress) -> Result<Vec<u64>, Failure> {
     let sizes = args.size.iter().map(|text| text.parse::<Size>().map_err(Failure::usage));
     let sizes: Vec<Size> = sizes.collect::<Result<_, _>>()?;
     if sizes.len() > MAX_POINTS || args.points > MAX_POINTS || args.points == 0 {
         let points = args.points.max(sizes.len());
-        return Err(Failure::usage(format!("{points} sizes: from 1 to {MAX_POINTS} can be drawn")));
+        return Err(Failure::usage(format!("{points} sizes: give 1 to {MAX_POINTS}")));
     }
     let share = match sizes.iter().find(|size| size.bytes().is_none()) {
         Some(size) => Some(format!("size {size}")),
@@ -194,7 +194,7 @@ fn capacities(args: &CurveArgs, source: &Source<'_>, progress: &Progress) -> Res
     Ok(capacities)
 }
 
-/// As many sizes up to `all` in equal steps of their logarithm.
+/// Returns `count` sizes up to `all`, with equal steps of their logarithm.
 fn points(all: u64, count: usize) -> Vec<u64> {
     let step = |place: usize| (place as f64 / (count - 1).max(1) as f64 - 1.0) * POINTS_SPAN.ln();
     let size = |place| ((all as f64 * step(place).exp()).round() as u64).clamp(1, all.max(1));
@@ -223,9 +223,9 @@ mod tests {
     fn mistakes_that_are_not_explained() {
         for (arguments, words) in [
             (&["-p", "lur"][..], "did you mean `lru`?"),
-            (&["--points", "201"], "201 sizes: from 1 to 200"),
-            (&["--points", "0"], "from 1 to 200"),
-            (&["--sample", "0"], "nothing would be looked at"),
+            (&["--points", "201"], "201 sizes: give 1 to 200"),
+            (&["--points", "0"], "give 1 to 200"),
+            (&["--sample", "0"], "sample 0 has no objects"),
             (&["-p", "lru", "fifo", "--objects", "5000"], "give --sample 0.01 for fifo"),
             (&["--sample", "2"], "sample "),
             (&["--size", "5 parsecs"], "such as \"64MiB\""),
@@ -239,14 +239,14 @@ mod tests {
 
     #[test]
     fn a_figure_that_cannot_be_written_is_said_after_the_work() {
-        // Before the mistake in the policy, so before anything is read.
+        // The failure precedes that of the policy's name, so it comes before the trace is read.
         let failure = run(args(&["-p", "lur", "--svg", "/nonexistent/x.svg"])).expect_err("it should fail");
         assert_eq!(failure.message, "cannot write /nonexistent/x.svg: No such file or directory");
     }
 
     #[test]
     fn the_curve_is_not_the_replay_s() {
-        // Of a naive LRU and FIFO over the same numbers.
+        // The values of a naive LRU and FIFO over the same numbers.
         let rows = rows(&args(&["-p", "lru", "fifo", "--size", "2000", "1000"])).unwrap();
         let hits = |row: &CurveRow| (row.point.object_hit_ratio * row.requests as f64).round();
         let found: Vec<_> = rows.iter().map(|row| (row.policy.as_str(), row.point.capacity, hits(row))).collect();

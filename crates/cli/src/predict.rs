@@ -78,7 +78,7 @@ mod tests {
             ("--zipf 1 --objects 9 -s 3 --table 3 --replay", "--table 3: "),
             ("--zipf 1 --objects 9 -s 3 --table 0", "--table 0: "),
             ("--zipf 1 --objects 9 -s 3 --window 0", "--window 0: "),
-            ("--zipf 1 --objects 9 -s 3 --window 2048 --table 1024", "--window 2048: longer than --table 1024"),
+            ("--zipf 1 --objects 9 -s 3 --window 2048 --table 1024", "--window 2048 is longer than --table 1024"),
             ("--zipf 1 --objects 9 -s 3 --admit 0", "--admit 0"),
             ("--zipf 1 --objects 9 -s 3 --theta 65535 --window 10", "--theta 65535: a history of 10 requests never"),
             ("--zipf 1 --objects 9 -s 3 --theta 65535 --table 1024", "--theta 65535: a history of 1024 requests never"),
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn the_models_are_far_from_what_they_model() {
-        // Independent requests, as the models assume. LFU stays below its limit: it forgets the
-        // counts of what it evicts.
+        // Independent requests, as the models assume. LFU stays below its limit, because it forgets
+        // the counts of evicted objects.
         let args = args("--zipf 0.9 --objects 20000 -s 200 2000 --requests 400000 --replay");
         let rows = rows::rows(&args, &Traffic::new(&args).unwrap()).unwrap();
         assert_eq!(rows.len(), 12);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_share_is_of_other_bytes_than_in_a_replay() {
-        // The sizes of one object differ, and one is 0: the largest counts.
+        // The sizes of one object differ, and one is 0. The largest counts.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.csv");
         std::fs::write(&path, "# time, object, size\n0,1,300\n1,1,100\n2,2,0\n3,3,700\n4,1,200\n").unwrap();
@@ -137,14 +137,14 @@ mod tests {
         let row = |capacity: u64, policy: &str| {
             rows.iter().find(|row| row.capacity == capacity && row.policy.as_deref() == Some(policy)).unwrap()
         };
-        // Everything fits: what misses is each object's first request, in the model as in the
-        // replay.
+        // Everything fits, so each object's first request misses, in the model and in the replay.
         for policy in ["fifo", "lru", "lfu"] {
             let row = row(20_484, policy);
             let replayed = row.replayed.unwrap();
             assert!((row.predicted.object_hit_ratio - replayed.object_hit_ratio).abs() < 1e-9, "{row:?}");
         }
-        // Shoppers come back soon, which independent requests do not: so the model is too low.
+        // Objects of this shop are requested again soon, and not independently. The model is too
+        // low.
         let lru = row(1000, "lru");
         assert!(lru.predicted.object_hit_ratio < lru.replayed.unwrap().object_hit_ratio, "{lru:?}");
     }

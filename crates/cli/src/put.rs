@@ -32,9 +32,9 @@ pub struct PutArgs {
     #[arg(long, value_name = "SIZE")]
     segment_size: Option<ByteSize>,
 
-    /// The largest packet that every node on the path accepts, up to 64KiB: its `[ndn]
-    /// largest_packet`. Fewer and larger packets cost less work, but other NDN software accepts at
-    /// most 8800 bytes
+    /// The largest packet that every node on the path accepts, up to 64KiB: its
+    /// `[ndn] largest_packet`. Fewer and larger packets cost less work, but other NDN software
+    /// accepts at most 8800 bytes
     #[arg(long, value_name = "SIZE", default_value = "8800", value_parser = largest_packet)]
     largest_packet: usize,
 
@@ -133,7 +133,10 @@ fn open(path: &Path) -> Result<File, Failure> {
     let file = File::open(path)
         .map_err(|error| Failure::usage(format!("cannot read {}: {}", path.display(), system_message(&error))))?;
     if !file.metadata().map_err(failed)?.is_file() {
-        return Err(Failure::usage(format!("{} is no regular file; pipe it in and name it `-`", path.display())));
+        return Err(Failure::usage(format!(
+            "{} is not a regular file; pipe it into `larder put NAME -`",
+            path.display()
+        )));
     }
     Ok(file)
 }

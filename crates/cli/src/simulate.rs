@@ -76,7 +76,9 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(format!("cannot read {source}: {}", larder_units::system_message(&error))))?;
     // Files that a scenario names are in its own directory.
     let beside = args.scenario.parent().map(Path::to_owned).unwrap_or_default();
-    let read = |name: &str| std::fs::read(beside.join(name)).map_err(|error| larder_units::system_message(&error));
+    let read = |name: &str| {
+        std::fs::read(beside.join(name)).map_err(|error| std::io::Error::other(larder_units::system_message(&error)))
+    };
     let scenario = Scenario::parse_with(&text, &source, &read).map_err(|error| Failure::usage(error.to_string()))?;
     let seeds: Vec<u64> = args.seeds.clone().into_iter().collect();
     let mut figures = show::over_seeds(args.run_all(&scenario, &source, &seeds)?);
@@ -114,13 +116,13 @@ impl Watched {
 }
 
 impl SimulateArgs {
-    /// Before the work: whether its files can be made.
+    /// Checks before the work that the files can be created.
     fn check_files(&self) -> Result<(), Failure> {
         self.html.iter().chain(&self.trace).try_for_each(|path| check_writable(path))?;
         self.svg.iter().chain(&self.ndnsim).try_for_each(|directory| pictures::make(directory))
     }
 
-    /// Each seed's figures; what the first one's run was like goes into files.
+    /// Returns each seed's figures, and writes the first seed's run into files.
     fn run_all(&self, scenario: &Scenario, source: &str, seeds: &[u64]) -> Result<Vec<Vec<Figure>>, Failure> {
         self.check_files()?;
         let watched = Watched { seed: seeds.first().copied().unwrap_or_default(), watch: self.watch(scenario) };

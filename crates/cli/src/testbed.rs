@@ -81,8 +81,8 @@ pub fn run(args: TestbedArgs) -> Result<(), Failure> {
         Verb::Down { testbed } => {
             let hosts = down(&testbed).map_err(broken)?;
             match hosts {
-                0 => line!("there is nothing left of the testbed {testbed}"),
-                _ => line!("the testbed {testbed} is down: {hosts} hosts"),
+                0 => line!("the testbed {testbed} has no namespaces"),
+                _ => line!("removed the testbed {testbed} with {hosts} hosts"),
             }
             Ok(())
         }
@@ -111,7 +111,7 @@ fn up(path: &std::path::Path, json: bool) -> Result<(), Failure> {
     }
     match report.is_sound() {
         true => Ok(()),
-        false => Err(Failure::runtime("the emulator was late: what was measured over it is no figure")),
+        false => Err(Failure::runtime("the emulator was late, so measurements over it are not valid")),
     }
 }
 
@@ -129,7 +129,7 @@ fn show(spec: &Spec, json: bool) {
         table.add_row([name, &address]);
     }
     line!(
-        "{table}\nlarder testbed run {} HOST PROGRAM …   runs a program there; Ctrl-C takes the testbed down",
+        "{table}\nlarder testbed run {} HOST PROGRAM …   runs a program there; Ctrl-C removes the testbed",
         spec.name
     );
 }

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Nothing here takes that long; a test that waits for it has failed.
+/// The time after which a test has failed. Nothing here takes that long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn larder(arguments: &[&str]) -> Output {
@@ -41,8 +41,8 @@ impl Workspace {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// A node on a Unix socket and free ports, with an admin server there; `more` follows in the
-    /// table `[admin]`.
+    /// Writes the configuration of a node with a Unix socket, free ports, and an admin server at
+    /// `admin`. `more` is added to the table `[admin]`.
     fn quiet(&self, name: &str, admin: u16, more: &str) -> String {
         let socket = self.path(&format!("{name}.sock"));
         self.write(
@@ -69,7 +69,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts a node and waits until it has printed where it listens; its admin server comes last.
+    /// Starts a node and waits until it has printed its addresses. The admin server's comes last.
     fn start(config: &str) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         let mut child = command.args(["run", config]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -91,7 +91,7 @@ fn vacant_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// The body of a page of the admin server.
+/// Returns the body of a page of the admin server.
 fn page(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -182,7 +182,7 @@ fn a_file_with_several_mistakes_reports_the_first_only() {
     let parts = [":2: ", ":3: ", ":7: ", ":9: ", ":13: ", ":14: ", ":15: ", "[ndn] policy"];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     assert_eq!(said.lines().count(), parts.len(), "{said}");
-    // What is right as text may still not start: all of that at once, too.
+    // A valid text may still not start. All such problems are reported at once, too.
     let text = format!(
         "[ndn]\nunix = \"\"\ntcp = \"{taken}\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"{taken}\"\n\
          [http]\nlisten = \"{taken}\"\n[http.disk]\npath = \"/no/such/tier\"\ncapacity = \"64MiB\"\n"
@@ -213,10 +213,10 @@ fn the_file_of_a_running_node_is_called_wrong_because_its_ports_are_taken() {
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(checked.status.success() && said.contains(&node.child.id().to_string()), "{said} {}", error_of(&checked));
     assert!(workspace.path("nfd.sock").exists() && tier.exists(), "the check took something away");
-    // An edit that is wrong is found.
+    // An invalid edit is detected.
     workspace.write("larder.toml", &text("origin_ca = \"/no/such/file\"\norigin = \"https://a\""));
     assert!(error_of(&larder(&["run", "--check", &config])).contains("/no/such/file"));
-    // Another file with the same ports is wrong.
+    // Another file with the same ports is invalid.
     let other = workspace.write("other.toml", &text(""));
     assert!(error_of(&larder(&["run", "--check", &other])).contains("[http] listen"));
 }
@@ -229,8 +229,8 @@ fn sigusr1_ends_the_node() {
     for signal in [Signal::USR1, Signal::USR2, Signal::HUP] {
         node.signal(signal);
     }
-    // It answers, so it lives; the signals have been handled when SIGTERM has, which comes after
-    // them.
+    // The answer shows that the node runs. SIGTERM comes after the other signals, so the node has
+    // handled them.
     assert!(page(admin, "/status").contains("\"pid\""));
     node.signal(Signal::TERM);
     let deadline = Instant::now() + PATIENCE;
@@ -294,7 +294,7 @@ fn ctl_commands_another_node_than_the_configured_one() {
     let token = "token = \"0123456789abcdef\"";
     let first = workspace.quiet("first", admin, token);
     let _node = Running::start(&first);
-    // A file of another node that names the first one's socket and port.
+    // The file of another node with the first node's socket and port.
     let second = workspace.write("second.toml", &fs::read_to_string(&first).unwrap());
     for command in [&["ctl", "face"][..], &["ctl", "status"], &["ctl", "purge", "--everything"]] {
         let of = |config: &str| larder(&[command, &["--config", config]].concat());

@@ -1,4 +1,4 @@
-//! Fear: a reader that has seen enough makes a failure of a command. The real program.
+//! Failure: a command fails because its reader stops early. Uses the real program.
 
 use std::io::Read;
 use std::process::{Command, Stdio};

@@ -1,6 +1,5 @@
-//! Detects what connections that come and go by the thousand leave behind: faces, routes,
-//! descriptors or memory. The real program, so that its descriptors and its memory are nobody
-//! else's.
+//! Detects faces, routes, descriptors or memory that thousands of short connections leave behind.
+//! Uses the real program in its own process, so its descriptors and memory are measured alone.
 
 use larder_packet::{ControlParameters, DigestSigner, InterestBuilder, Name};
 use serde_json::Value;
@@ -13,14 +12,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Nothing here takes that long; a test that waits for it has failed.
+/// The time after which a test has failed. Nothing here takes that long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A node that ends with the test.
 struct Running {
     child: Child,
     directory: TempDir,
-    /// Where it listens, by scheme.
+    /// Its addresses, by scheme.
     tcp: String,
     websocket: String,
     admin: String,
@@ -33,7 +32,7 @@ impl Drop for Running {
     }
 }
 
-/// What a node holds.
+/// The resources of a node.
 #[derive(Debug, PartialEq)]
 struct Held {
     faces: u64,
@@ -99,7 +98,7 @@ impl Running {
         }
     }
 
-    /// Waits until it holds this: the ends of connections are seen a little later.
+    /// Waits until the node has these resources. It notices the end of a connection a little later.
     fn await_held(&self, expected: &Held) {
         let deadline = Instant::now() + PATIENCE;
         while self.held() != *expected {
@@ -119,7 +118,7 @@ fn interest(name: &str, nonce: u32) -> Vec<u8> {
     InterestBuilder::new(name.parse::<Name>().unwrap()).nonce(nonce).lifetime(Duration::from_millis(50)).build()
 }
 
-/// Whether the node answers here: a name without a route is refused.
+/// Returns true if the node answers here: it refuses a name without a route.
 fn is_answered(client: &mut UnixStream, nonce: u32) -> bool {
     client.write_all(&interest("/no/route", nonce)).unwrap();
     client.read(&mut [0; 9000]).unwrap() > 0
@@ -134,8 +133,8 @@ fn register(client: &mut UnixStream, prefix: &str) {
     assert!(client.read(&mut [0; 9000]).unwrap() > 0);
 }
 
-/// A connection that ends: with an Interest pending, within a packet, within a handshake, with a
-/// route.
+/// Opens and ends a connection: with a pending Interest, within a packet, within a handshake, or
+/// with a route.
 fn come_and_go(node: &Running, number: u32) {
     let cut = number as usize % 40;
     let packet = interest(&format!("/route/{}/{number}", number % 7), number);
@@ -172,7 +171,7 @@ fn connections_that_come_and_go_leave_faces_routes_descriptors_or_memory() {
         node.await_held(&before);
         resident.push(node.resident_kib());
     }
-    // The first two rounds fill tables and buffers that are used again; 300 bytes a connection
-    // would show.
+    // The first two rounds fill tables and buffers that are reused. A leak of 300 bytes per
+    // connection would be visible.
     assert!(resident[3] < resident[1] + 3000, "KiB, round by round: {resident:?}");
 }

@@ -1,5 +1,5 @@
-//! Fear: a replay that is killed, or whose trace changes, loses what it had finished, or leaves
-//! half of it for a whole. The real program.
+//! Failure: a replay that is killed, or whose trace changes, loses finished rows or stores
+//! incomplete ones. Uses the real program.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, OpenOptions};
@@ -16,7 +16,7 @@ struct Sweep {
     kept: PathBuf,
 }
 
-/// Rows that are computed in one reading.
+/// Returns the number of rows computed in one reading.
 fn rows_at_once() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).max(8)
 }
@@ -40,7 +40,7 @@ impl Sweep {
         command
     }
 
-    /// A replay that has kept the rows of its first reading.
+    /// Starts a replay and waits until it has stored the rows of its first reading.
     fn half_done(&self) -> Child {
         let mut child = self.replay(true).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let patience = Instant::now() + Duration::from_secs(60);
@@ -56,7 +56,7 @@ impl Sweep {
         text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(str::to_owned).collect()
     }
 
-    /// The rows without the speeds.
+    /// Returns the rows without the speeds.
     fn figures(&self, resume: bool) -> Vec<String> {
         let output = self.replay(resume).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -90,6 +90,6 @@ fn a_trace_that_changes_meanwhile_is_kept_as_it_is_now() {
     let last = said.lines().last().unwrap_or_default();
     assert!(last.contains("web07.trace.xz: changed while it was replayed"), "{said}");
     assert_eq!(output.status.code(), Some(1), "{said}");
-    // Those of the trace as it was, and none of it as it is.
+    // The rows of the trace before the change, and none of it after the change.
     assert_eq!(sweep.lines().len(), rows_at_once());
 }

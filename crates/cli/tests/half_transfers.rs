@@ -1,5 +1,5 @@
-//! Fear: put, get and ping work in part and say that all is well. The real program, a real node,
-//! Unix sockets.
+//! Failure: put, get and ping work in part and report success. Uses the real program, a real node
+//! and Unix sockets.
 
 use larder_packet::{
     ControlParameters, DataBuilder, DigestSigner, Interest, InterestBuilder, LpPacket, Name, SignatureFreshness,
@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A node of its own in a directory of its own.
+/// A node with its own directory.
 struct Home {
     directory: TempDir,
     _node: Running,
@@ -49,7 +49,7 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end: exit status, standard error, the rest of standard output.
+    /// Waits for the end. Returns the exit status, standard error, and the rest of standard output.
     fn end(mut self) -> (Option<i32>, String, String) {
         let (mut errors, mut rest) = (String::new(), String::new());
         self.out.read_to_string(&mut rest).unwrap();
@@ -97,7 +97,7 @@ impl Home {
         self.larder(arguments).output().unwrap()
     }
 
-    /// Starts a server, and waits until it says that it serves.
+    /// Starts a server, and waits until it reports that it serves.
     fn serve(&self, arguments: &[&str]) -> (Running, String) {
         let mut server = Running::start(&mut self.larder(arguments));
         let line = server.line();
@@ -105,7 +105,7 @@ impl Home {
         (server, line)
     }
 
-    /// Files that are not ours.
+    /// Returns the files that the test did not create.
     fn leftovers(&self) -> Vec<String> {
         let names = fs::read_dir(self.directory.path()).unwrap();
         names
@@ -133,7 +133,7 @@ fn what_was_put_is_what_is_got() {
         let output = home.run(&["get", &name, "-o", "out"]);
         assert!(output.status.success(), "{}", stderr(&output));
         assert_same(&home.path("out"), &file);
-        // To standard output too; a second time, from the Content Store or not.
+        // The same for standard output. The second fetch may come from the Content Store.
         assert!(home.run(&["get", &name]).stdout == fs::read(&file).unwrap());
         server.signal(Signal::INT);
         let (status, errors, rest) = server.end();
@@ -170,7 +170,7 @@ fn one_signature_for_a_file_is_checked_by_who_has_the_key() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert_same(&home.path("out"), &file);
     let got: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    // 375 segments, of which a packet holds the digests of 249.
+    // 375 segments. A packet holds the digests of 249.
     assert_eq!((&got["manifest_packets"], &got["unverified"], &got["segments"]), (&2.into(), &0.into(), &375.into()));
 
     let strangers = format!("{keys}/p256.pub.pem");
@@ -199,7 +199,7 @@ fn a_file_that_changes_ends_both_sides() {
 #[test]
 fn an_interrupted_get_leaves_nothing_and_says_130() {
     let home = Home::new();
-    // Registers the prefix, and answers nothing but pings.
+    // Registers the prefix, and answers only pings.
     let (_server, _) = home.serve(&["ping-server", "/silent"]);
     fs::write(home.path("out"), "old").unwrap();
     let get = Running::start(&mut home.larder(&["get", "/silent/file", "-o", "out"]));
@@ -274,7 +274,7 @@ fn pings_are_answered_and_lost_ones_counted() {
 fn a_last_ping_that_is_lost_is_waited_for_without_end() {
     let home = Home::new();
     std::fs::write(home.path("in"), b"content").unwrap();
-    // `put` leaves names that are not its own unanswered.
+    // `put` does not answer names other than its own.
     let (_server, _) = home.serve(&["put", "/silent", "in"]);
     let output = home.run(&["ping", "/silent", "-c", "2", "-i", "10ms", "--lifetime", "100ms"]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -317,7 +317,8 @@ fn a_benchmark_measures_what_it_says() {
     assert!(exchanges(&row) > 0 && misses == 0, "{row}: no forwarder is under a relay");
 }
 
-/// A producer of single Data: has the prefix /plain, and answers as `content` says of each name.
+/// Starts a producer of single Data with the prefix /plain. `content` returns the answer for each
+/// name.
 fn produce_plain(home: &Home, content: impl Fn(&str) -> Option<(Name, &'static [u8])> + Send + 'static) {
     let mut stream = UnixStream::connect(home.path("nfd.sock")).unwrap();
     let parameters = ControlParameters { name: Some("/plain".parse().unwrap()), ..ControlParameters::default() };
@@ -358,9 +359,9 @@ fn a_data_that_is_no_segmented_object_is_bad_metadata() {
         _ if asked.starts_with("/plain/all") => {
             Some((asked.parse().unwrap(), if asked.ends_with("metadata") { b"" } else { b"of all" }))
         }
-        // Data that ndnpoke has, and no metadata.
+        // Data as ndnpoke has it, without metadata.
         "/plain/one" => Some(("/plain/one".parse().unwrap(), b"of one")),
-        // As a certificate.
+        // A name like that of a certificate.
         "/plain/v=5" => Some(("/plain/v=5".parse().unwrap(), b"of five")),
         _ if asked.starts_with("/plain/longer/32=") => None,
         _ if asked.starts_with("/plain/longer") => Some(("/plain/longer/x".parse().unwrap(), b"of x")),
@@ -379,7 +380,7 @@ fn a_data_that_is_no_segmented_object_is_bad_metadata() {
         let said = stderr(&output);
         assert!(reasons.iter().all(|reason| said.contains(reason)), "{name}: {said}");
     };
-    // Most of the time is that of time-outs.
+    // Time-outs take most of the time, so the cases run concurrently.
     std::thread::scope(|scope| {
         scope.spawn(|| fetched("/plain/all", "of all"));
         scope.spawn(|| fetched("/plain/one", "of one"));

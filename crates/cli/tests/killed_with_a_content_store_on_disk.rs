@@ -1,6 +1,6 @@
-//! Failure: the Content Store's disk tier loses what it was given more than a second before, or
-//! gives back half of it. The real program, a file ten times as large as the store in memory, no
-//! producer when it is fetched again, and SIGKILL for the node.
+//! Failure: the Content Store's disk tier loses Data that it received more than a second before, or
+//! returns half of it. Uses the real program, a file ten times as large as the store in memory, no
+//! producer for the second fetch, and SIGKILL for the node.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -45,7 +45,7 @@ impl Home {
         command
     }
 
-    /// Whether `larder get` brings the file, which must be whole then.
+    /// Returns true if `larder get` fetches the file, which must then be complete.
     fn gets(&self, name: &str, sent: &[u8]) -> bool {
         let _ = fs::remove_file(self.path("got"));
         let output = self.larder(&["get", name, "-o", "got"]).output().unwrap();
@@ -82,14 +82,15 @@ fn a_file_larger_than_memory_is_gone_with_its_producer_or_with_the_node() {
     lines.read_line(&mut said).unwrap();
     let at = said.find("/file/v=").unwrap_or_else(|| panic!("{said}"));
     let name = said[at..].split(':').next().unwrap().to_owned();
-    // A disk that is busy lets Data go that it has no room for in its queue: it is given what it
-    // lacks when somebody asks again.
+    // A busy disk drops Data that does not fit into its queue. It gets the missing Data at the next
+    // request for it.
     let segments = sent.len().div_ceil(8000) as u64;
     let deadline = Instant::now() + Duration::from_secs(60);
     while home.store()["disk_entries"].as_u64().unwrap() < segments {
         assert!(Instant::now() < deadline, "{}", home.store());
         assert!(home.gets(&name, &sent));
-        // What memory still has is asked of nobody, the disk neither.
+        // The node reads only Data that is not in memory from the disk, so the memory is made
+        // small.
         for capacity in ["1KiB", "1MiB"] {
             let set = home.larder(&["ctl", "cs", "config", "--capacity", capacity]).output().unwrap();
             assert!(set.status.success(), "{set:?}");
@@ -97,16 +98,16 @@ fn a_file_larger_than_memory_is_gone_with_its_producer_or_with_the_node() {
     }
     drop(producer);
     lines.read_to_string(&mut said).unwrap();
-    // It is on the disk, but for what memory still has.
+    // The file is on the disk, except for the part in memory.
     assert!(home.gets(&name, &sent), "{}", home.store());
     let store = home.store();
     assert!(store["disk_hits"].as_u64().unwrap() > 1000, "{store}");
     std::thread::sleep(Duration::from_secs(1));
-    // SIGKILL.
+    // The drop sends SIGKILL.
     drop(node);
     let node = home.node(&config);
     assert!(home.gets(&name, &sent), "{}", home.store());
-    // Erased, it does not come back, whatever happens then.
+    // Erased Data does not return, whatever follows.
     let erased = home.larder(&["ctl", "cs", "erase", "/file"]).output().unwrap();
     assert!(erased.status.success(), "{erased:?}");
     drop(node);

@@ -1,5 +1,6 @@
-//! Failure: a node that is killed loses what its disk tier was given more than a second before, or
-//! serves half of it. The real program, SIGKILL at any moment, and no origin when it comes back.
+//! Failure: a killed node loses responses that its disk tier received more than a second before, or
+//! serves half of one. Uses the real program, SIGKILL at any moment, and no origin after the
+//! restart.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -31,7 +32,7 @@ impl Node {
     }
 }
 
-/// Bytes that tell page, version and place.
+/// Returns bytes that identify page, version and position.
 fn body(page: u64, version: u64) -> Vec<u8> {
     let length = 500 + page * 137 % 30_000;
     (0..length).map(|at| (at ^ page.wrapping_mul(31) ^ version.wrapping_mul(7)) as u8).collect()
@@ -80,7 +81,8 @@ fn head(from: &mut impl BufRead) -> Option<(String, BTreeMap<String, String>)> {
     Some((first, lines.into_iter().filter_map(field).collect()))
 }
 
-/// The version of a page that the node serves, whole; `None` where it has none or dies meanwhile.
+/// Returns the version of a page that the node serves completely, or `None` if it has none or ends
+/// in the meantime.
 fn get(node: &mut BufReader<TcpStream>, page: u64, ask: &str) -> Option<u64> {
     let request = format!("GET /{page} HTTP/1.1\r\nhost: h\r\n{ask}\r\n\r\n");
     node.get_mut().write_all(request.as_bytes()).ok()?;
@@ -118,7 +120,7 @@ fn what_is_older_than_a_second_survives_sigkill() {
     };
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let origin = origin();
-    // Of each page: which versions were received when.
+    // For each page: the received versions, with their times.
     let mut received: BTreeMap<u64, Vec<(u64, Instant)>> = BTreeMap::new();
     let mut version = 0;
     for round in 0..2 {
@@ -130,7 +132,7 @@ fn what_is_older_than_a_second_survives_sigkill() {
             node.0.kill().unwrap();
             (node, Instant::now())
         });
-        // Half of them new pages, half newer versions.
+        // Half of the requests are for new pages, half for newer versions.
         for page in 0.. {
             version += 1;
             let page = if page % 2 == 0 { page / 2 + round * 1000 } else { page * 7 % 50 };
@@ -161,7 +163,7 @@ fn what_is_older_than_a_second_survives_sigkill() {
             .flatten()
             .filter(|(_, at)| killed.saturating_duration_since(*at) > Duration::from_secs(1));
         assert!(safe.count() > 20, "too little was stored for a test");
-        // What was lost is no more expected.
+        // A lost version is not expected later.
         for (page, versions) in &mut received {
             let found = get(&mut client, *page, "x: y");
             versions.retain(|(version, _)| Some(*version) <= found);

@@ -1,5 +1,5 @@
-//! Fear: `larder get` does not fetch what docs/http-over-ndn.md says that it does: an HTTP origin's
-//! page, by its name. The real program, a far node, an origin over a socket.
+//! Failure: `larder get` does not fetch what docs/http-over-ndn.md describes: a page of an HTTP
+//! origin by its name. Uses the real program, an egress gateway, and an origin over a socket.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A node that is a far node.
+/// A node with an egress gateway.
 struct Far {
     directory: TempDir,
     node: Child,
@@ -62,7 +62,7 @@ fn keys(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../packet/tests/keys").join(name)
 }
 
-/// Answers with the target, twenty thousand times, and forbids caches to keep `/own`.
+/// Answers with the target, twenty thousand times, and forbids caches to store `/own`.
 fn origin() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,5 +1,5 @@
-//! Fear: hours of work that a signal ends leave no word of how far they came, or of how to go on.
-//! The real program.
+//! Failure: a signal ends hours of work without a message about the progress and the way to
+//! continue. Uses the real program.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -12,13 +12,13 @@ fn larder(arguments: &[&str]) -> Child {
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Whether it waits for signals by now.
+/// Returns true if the process waits for signals.
 fn listens(child: &Child) -> bool {
     let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
     threads.flatten().any(|thread| fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name == "signals\n"))
 }
 
-/// Sends it `signal` once it listens; its last words and its exit status.
+/// Sends `signal` when the process waits for signals. Returns its last output and its exit status.
 fn interrupted(mut child: Child, signal: Signal) -> (String, Option<i32>) {
     let patience = Instant::now() + Duration::from_secs(60);
     while !listens(&child) {
@@ -57,7 +57,7 @@ fn a_reproduction_ends_without_a_word() {
     assert_eq!((said.lines().count(), code), (1, Some(130)), "{said}");
 }
 
-/// Failure: gigabytes under a hidden name.
+/// Failure: an interrupted command leaves gigabytes under a hidden name.
 #[test]
 fn a_trace_that_is_given_up_leaves_a_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -136,7 +136,7 @@ fn chain(nodes: usize, frequency: f64, payload: usize) -> Simulation {
     let (nodes, _) = Topology::line(nodes, &link).build(&mut network, |_| config.clone()).expect("a line");
     let config = CbrConfig { frequency, ..CbrConfig::new("/a".parse().expect("a name")) };
     let consumer = Cbr::new(config, network.streams().stream("consumer"));
-    network.add_app(nodes[0], Box::new(consumer)).expect("an application");
+    network.add_app(nodes[0], Box::new(consumer));
     serve(&mut network, nodes[nodes.len() - 1], "/a", payload);
     network
 }
@@ -155,7 +155,7 @@ fn scale_free(nodes: usize, links: usize) -> Simulation {
         let prefix = format!("/a/{number}").parse().expect("a name");
         let config = CbrConfig { names, prefixes: vec![prefix], ..config };
         let consumer = Cbr::new(config, network.streams().stream(&format!("consumer {number}")));
-        network.add_app(*node, Box::new(consumer)).expect("an application");
+        network.add_app(*node, Box::new(consumer));
     }
     serve(&mut network, nodes[0], "/a", 1_000);
     network
@@ -170,7 +170,7 @@ fn in_flight_at_once(packets: u64) -> Simulation {
     let lifetime = Some(Duration::from_secs(100));
     let config = CbrConfig { frequency: 20_000.0, lifetime, ..CbrConfig::new("/a".parse().expect("a name")) };
     let consumer = Cbr::new(config, network.streams().stream("consumer"));
-    network.add_app(nodes[0], Box::new(consumer)).expect("an application");
+    network.add_app(nodes[0], Box::new(consumer));
     serve(&mut network, nodes[1], "/a", 1_000);
     network
 }
@@ -192,7 +192,7 @@ fn dumbbell(payload: usize, frequency: f64, mtu: Option<usize>) -> Simulation {
         let config = CbrConfig { frequency, names, ..CbrConfig::new(prefix.parse().expect("a name")) };
         let consumer = Cbr::new(config, network.streams().stream(&format!("consumer {pair}")));
         let at = network.node(&format!("c{pair}")).expect("a consumer");
-        network.add_app(at, Box::new(consumer)).expect("an application");
+        network.add_app(at, Box::new(consumer));
         let at = network.node(&format!("p{pair}")).expect("a producer");
         serve(&mut network, at, &prefix, payload);
     }
@@ -201,7 +201,7 @@ fn dumbbell(payload: usize, frequency: f64, mtu: Option<usize>) -> Simulation {
 
 fn serve(network: &mut Simulation, at: larder_netsim::NodeId, prefix: &str, payload: usize) {
     let config = ProducerConfig { payload: Payload::Content(payload), freshness: None };
-    let producer = network.add_app(at, Box::new(Producer::new(config))).expect("an application");
+    let producer = network.add_app(at, Box::new(Producer::new(config)));
     network.serve(&prefix.parse().expect("a name"), producer).expect("routes");
 }
 
@@ -213,7 +213,7 @@ fn memory() {
     let config = CbrConfig { frequency: 100_000.0, ..CbrConfig::new("/a".parse().expect("a name")) };
     let config = CbrConfig { lifetime: Some(Duration::from_secs(100)), ..config };
     let consumer = Cbr::new(config, network.streams().stream("consumer"));
-    network.add_app(nodes[0], Box::new(consumer)).expect("an application");
+    network.add_app(nodes[0], Box::new(consumer));
     serve(&mut network, nodes[1], "/a", 1000);
     let before = resident();
     network.run_until(Time::from_secs(2)).expect("time passes");

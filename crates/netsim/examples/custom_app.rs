@@ -65,10 +65,10 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     network.connect(client, server, &LinkConfig::new("10Mbps".parse()?, Duration::from_millis(5)))?;
 
     let prefix: Name = "/ping".parse()?;
-    let producer = network.add_app(server, Box::new(Producer::new(ProducerConfig::default())))?;
+    let producer = network.add_app(server, Box::new(Producer::new(ProducerConfig::default())));
     network.serve(&prefix, producer)?;
     let stream = network.streams().stream("app pinger");
-    let pinger = network.add_app(client, Box::new(Pinger::new(prefix, Duration::from_millis(100), stream)))?;
+    let pinger = network.add_app(client, Box::new(Pinger::new(prefix, Duration::from_millis(100), stream)));
     network.run_until(Time::from_secs(1))?;
 
     let pinger: &Pinger = network.app(pinger).ok_or("the application has another type")?;

@@ -32,8 +32,8 @@
 //! network.connect(c, p, &LinkConfig::new("10Mbps".parse().unwrap(), Duration::from_millis(5))).unwrap();
 //! let prefix: larder_packet::Name = "/a".parse().unwrap();
 //! let consumer = Cbr::new(CbrConfig { frequency: 100.0, ..CbrConfig::new(prefix.clone()) }, network.streams().stream("app c"));
-//! let consumer = network.add_app(c, Box::new(consumer)).unwrap();
-//! let producer = network.add_app(p, Box::new(Producer::new(ProducerConfig::default()))).unwrap();
+//! let consumer = network.add_app(c, Box::new(consumer));
+//! let producer = network.add_app(p, Box::new(Producer::new(ProducerConfig::default())));
 //! network.serve(&prefix, producer).unwrap();
 //! network.run_until(Time::from_secs(1)).unwrap();
 //! assert_eq!(network.app::<Cbr>(consumer).unwrap().counters().data, 99);
@@ -56,7 +56,7 @@ pub mod tcp;
 mod topology;
 
 pub use app::{App, AppId, Received, Sends};
-pub use error::{ConfigError, RunError};
+pub use error::{ConfigError, LinkProblem, RunError};
 pub use link::{Channel, ChannelCounters, ChannelId, CoDel, Depth, LinkConfig, LinkId, Links, Loss, Queueing, Red};
 pub use node::{Capacity, NodeConfig, NodeId};
 pub use simulation::{Fault, Simulation};

@@ -2,7 +2,7 @@
 
 use crate::error::ConfigError;
 use crate::limits::MAX_PACKET_BYTES;
-use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Route};
+use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Route, RouteError};
 use larder_packet::Name;
 use larder_policy::{Engine, Spec};
 use larder_units::{ByteSize, Streams, Time};
@@ -110,7 +110,7 @@ impl Node {
     pub(crate) fn add_route(&mut self, prefix: &Name, face: FaceId, cost: u64) -> Result<(), ConfigError> {
         let route = Route { face, origin: 255, cost, flags: larder_forwarder::CHILD_INHERIT, expires: None };
         let added = self.forwarder.add_route(prefix, route.clone());
-        added.map_err(|error| ConfigError::new(format!("the route {prefix} of node {}: {error}", self.name)))?;
+        added.map_err(|error| refused_route(&self.name, prefix, error))?;
         self.routes.push((prefix.clone(), route));
         Ok(())
     }
@@ -134,7 +134,8 @@ impl Node {
             self.forwarder.add_face(config.clone());
         }
         for (prefix, route) in &self.routes {
-            self.forwarder.add_route(prefix, route.clone()).map_err(|error| ConfigError::new(error.to_string()))?;
+            let added = self.forwarder.add_route(prefix, route.clone());
+            added.map_err(|error| refused_route(&self.name, prefix, error))?;
         }
         self.wake = Time::MAX;
         self.is_up = true;
@@ -142,23 +143,28 @@ impl Node {
     }
 }
 
+fn refused_route(node: &str, prefix: &Name, error: RouteError) -> ConfigError {
+    ConfigError::Route { node: node.to_owned(), prefix: prefix.clone(), error }
+}
+
 fn forwarder(name: &str, config: &NodeConfig, streams: Streams) -> Result<Forwarder, ConfigError> {
-    let refuse = |error: &dyn std::fmt::Display| ConfigError::new(format!("node {name}: {error}"));
     let (capacity, counts_packets) = match config.capacity {
         Capacity::Bytes(size) => (size, false),
         Capacity::Packets(packets) => (ByteSize::from_bytes(packets), true),
     };
-    let engine = Engine::new(&config.policy, capacity, &streams).map_err(|error| refuse(&error))?;
+    let engine = Engine::new(&config.policy, capacity, &streams);
+    let engine = engine.map_err(|error| ConfigError::Policy { cache: format!("node {name}"), error })?;
     let mut keys = streams.stream("hash key");
     let key = [keys.bits(), keys.bits()];
     let NodeConfig { pit_entries, max_packet_bytes, .. } = *config;
     if max_packet_bytes > MAX_PACKET_BYTES {
-        return Err(refuse(&format_args!("packets of {max_packet_bytes} bytes: the most is {MAX_PACKET_BYTES}")));
+        return Err(ConfigError::PacketSize { node: name.to_owned(), bytes: max_packet_bytes });
     }
     let mut forwarder =
         Forwarder::new(Config { pit_entries, max_packet_bytes, counts_packets, ..Config::new(key, streams) }, engine);
     if let Some(strategy) = &config.strategy {
-        forwarder.set_strategy(&Name::root(), strategy).map_err(|error| refuse(&error))?;
+        let set = forwarder.set_strategy(&Name::root(), strategy);
+        set.map_err(|error| ConfigError::Strategy { node: name.to_owned(), error })?;
     }
     Ok(forwarder)
 }

@@ -61,9 +61,9 @@ fn pair(config: &LinkConfig, interests: u64) -> (Simulation, AppId, LinkId) {
     let mut network = Simulation::new(1);
     let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
     let link = network.connect(a, b, config).unwrap();
-    let burst = network.add_app(a, Burst::boxed(interests)).unwrap();
+    let burst = network.add_app(a, Burst::boxed(interests));
     let payload = ProducerConfig { payload: Payload::Packet(1250), freshness: None };
-    let producer = network.add_app(b, Box::new(Producer::new(payload))).unwrap();
+    let producer = network.add_app(b, Box::new(Producer::new(payload)));
     assert!(network.serve(&name("/p"), producer).unwrap().is_empty());
     (network, burst, link)
 }
@@ -103,7 +103,7 @@ fn a_full_queue_drops_the_last_to_come() {
 fn a_burst_hears_of_its_refusals_when_it_is_out() {
     let mut network = Simulation::new(1);
     let node = network.add_node("a", NodeConfig::default()).unwrap();
-    let burst = network.add_app(node, Burst::boxed(3)).unwrap();
+    let burst = network.add_app(node, Burst::boxed(3));
     network.run_until(Time::ZERO).unwrap();
     let heard = &network.app::<Burst>(burst).unwrap().heard;
     assert_eq!(heard.len(), 3, "no route: each is refused, at once");
@@ -121,7 +121,7 @@ fn a_cut_takes_what_is_on_the_link_and_a_restart_what_is_stored() {
 
     // Sends the same burst at other times; `heard` contains the answers.
     let burst = |network: &mut Simulation, seconds: u64, interests: u64| {
-        let burst = network.add_app(NodeId(0), Burst::boxed(interests)).unwrap();
+        let burst = network.add_app(NodeId(0), Burst::boxed(interests));
         network.run_until(Time::from_secs(seconds)).unwrap();
         network.app::<Burst>(burst).unwrap().heard.len()
     };
@@ -161,13 +161,13 @@ fn dumbbell(seed: u64, third: bool) -> Vec<u64> {
         let prefix = name(&format!("/p{pair}"));
         let at = node(&network, &format!("p{pair}"));
         let payload = ProducerConfig { payload: Payload::Content(4000), freshness: None };
-        let producer = network.add_app(at, Box::new(Producer::new(payload))).unwrap();
+        let producer = network.add_app(at, Box::new(Producer::new(payload)));
         network.serve(&prefix, producer).unwrap();
         let names = Names::Popularity(ZipfMandelbrot::new(500, 0.7, 0.7));
         let config = CbrConfig { frequency: 200.0, names, randomize: Randomize::Exponential, ..CbrConfig::new(prefix) };
         let stream = network.streams().stream(&format!("consumer {pair}"));
         let at = node(&network, &format!("c{pair}"));
-        network.add_app(at, Box::new(Cbr::new(config, stream))).unwrap();
+        network.add_app(at, Box::new(Cbr::new(config, stream)));
     }
     if third {
         let at = network.add_node("apart", NodeConfig::default()).unwrap();
@@ -211,7 +211,7 @@ fn what_cannot_be_is_refused_by_name() {
     refused(network.connect(a, b, &link(0, 1)).unwrap_err(), "a – b has rate 0");
     let lossy = LinkConfig { loss: Loss::Uniform(1.5), ..link(1, 1) };
     refused(network.connect(a, b, &lossy).unwrap_err(), "not a probability");
-    let app = network.add_app(b, Burst::boxed(0)).unwrap();
+    let app = network.add_app(b, Burst::boxed(0));
     assert_eq!(network.serve(&name("/p"), app).unwrap(), [a], "no link: a cannot reach it");
 }
 
@@ -227,9 +227,9 @@ fn a_reliable_link_loses_what_it_carries() {
         let stream = network.streams().stream("fetch");
         let congestion = larder_transfer::CongestionSpec::default().build();
         let fetch = Fetch::new(name.clone(), Time::ZERO, congestion, stream);
-        let fetch = network.add_app(c, Box::new(fetch)).unwrap();
+        let fetch = network.add_app(c, Box::new(fetch));
         let serve = Serve::new(name.clone(), ByteSize::from_bytes(250_000), 8000).unwrap();
-        let serve = network.add_app(p, Box::new(serve)).unwrap();
+        let serve = network.add_app(p, Box::new(serve));
         network.serve(&name, serve).unwrap();
         network.run_until(Time::from_secs(60)).unwrap();
         let ended = network.app::<Fetch>(fetch).unwrap().span().1;

@@ -188,7 +188,9 @@ fn consumers_by_a_window_and_by_a_trace() {
         file = "three.csv"
     "#;
     let trace = "time,id,size\n100,7,1\n101,7,1\n102,8,1\n105,7,1\n";
-    let read = |name: &str| if name == "three.csv" { Ok(trace.as_bytes().to_vec()) } else { Err("gone".to_owned()) };
+    let read = |name: &str| {
+        if name == "three.csv" { Ok(trace.as_bytes().to_vec()) } else { Err(std::io::Error::other("gone")) }
+    };
     let figures = Scenario::parse_with(text, "both.toml", &read).unwrap().run(1).unwrap();
     // Four segments per round trip, which is 20 ms plus the sending times of two hops.
     let data = value(&figures, "window n0 /w", "data");
@@ -198,7 +200,8 @@ fn consumers_by_a_window_and_by_a_trace() {
     let of = |node: &str| value(&figures, &format!("trace {node} /t"), "data");
     assert_eq!([of("n0"), of("n1"), of("n2")], [2.0, 1.0, 1.0]);
     assert!(value(&figures, "node n0", "hits") >= 1.0);
-    let refusal = Scenario::parse_with(text, "both.toml", &|_| Err("gone".to_owned())).unwrap_err().to_string();
+    let refusal =
+        Scenario::parse_with(text, "both.toml", &|_| Err(std::io::Error::other("gone"))).unwrap_err().to_string();
     assert_eq!(refusal, "both.toml:19: cannot read three.csv: gone");
 }
 
@@ -299,7 +302,7 @@ fn a_mistake_in_an_http_table_is_found_with_its_line() {
             "objects of ",
         ),
         ("server = \"t\"", "server = \"t\"\nfreqency = 1", server + 1, "did you mean `frequency`?"),
-        ("congestion = \"cubic\"", "congestion = \"vegas\"", line("congestion = "), "there is \"cubic\" and \"bbr\""),
+        ("congestion = \"cubic\"", "congestion = \"vegas\"", line("congestion = "), "expected \"cubic\" or \"bbr\""),
         ("node = \"t\"\nupstream", "node = \"server\"\nupstream", upstream - 1, "a second HTTP server at server"),
         ("policy = \"lru\"", "policy = \"lrux\"", line("policy = "), "did you mean"),
         ("policy = \"lru\"", "policy = \"lcd+lru\"", upstream - 1, "lcd+lru needs a cache's position on the path"),

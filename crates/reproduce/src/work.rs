@@ -48,6 +48,9 @@ pub fn thread_time() -> Duration {
 
 /// Runs all `tasks`, with one thread per core, and returns their results in the order of the tasks.
 /// Each thread takes the next free task, so long tasks should come first.
+///
+/// # Panics
+/// If a task panics.
 pub fn on_all_cores<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(tasks.len());

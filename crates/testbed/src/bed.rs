@@ -24,6 +24,10 @@ const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
+/// The threads that errors name.
+const EMULATOR: &str = "the emulator";
+const HOST: &str = "a host";
+
 /// The time that processes have to end before they are killed when a testbed is removed.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -41,18 +45,15 @@ impl Testbed {
     /// Builds the testbed. Needs root, iproute2 and /dev/net/tun.
     ///
     /// # Errors
-    /// One line with the missing part or the failed command. What was created until then is
-    /// removed.
+    /// [`Error`] with the missing part or the failed command. Everything that was created until
+    /// then is removed.
     pub fn up(spec: Spec) -> Result<Testbed, Error> {
         spec.check()?;
         if !rustix::process::geteuid().is_root() {
-            return Err(Error("a testbed makes network namespaces and devices: run this as root".into()));
+            return Err(Error::NotRoot);
         }
         if !left(&spec.name)?.is_empty() {
-            let name = &spec.name;
-            return Err(Error(format!(
-                "the testbed {name} stands already: `larder testbed down {name}` takes it down"
-            )));
+            return Err(Error::Exists(spec.name));
         }
         allow(&spec.congestion)?;
         let mut bed = Testbed { made: Vec::new(), stop: Arc::default(), emulator: None, spec };
@@ -67,8 +68,8 @@ impl Testbed {
             let _ = ready.send(rustix::thread::gettid());
             emulator.run(&stop)
         });
-        bed.emulator = Some(thread.map_err(|error| Error(format!("no thread for the emulator: {error}")))?);
-        let thread = is_ready.recv().map_err(|_| Error("the emulator did not start".into()))?;
+        bed.emulator = Some(thread.map_err(Error::thread(EMULATOR))?);
+        let thread = is_ready.recv().map_err(|_| Error::Panicked(EMULATOR))?;
         let id = thread.as_raw_nonzero().to_string();
         run("chrt", &["--fifo", "--pid", "50", &id])?;
         Ok(bed)
@@ -85,6 +86,9 @@ impl Testbed {
     }
 
     /// Returns a command that runs on a host.
+    ///
+    /// # Panics
+    /// If the testbed has no node with this number.
     pub fn command(&self, host: usize, program: &str) -> Command {
         command(&self.spec.namespace(host), program)
     }
@@ -94,7 +98,10 @@ impl Testbed {
     /// failed.
     ///
     /// # Errors
-    /// If the thread cannot start or cannot enter the namespace.
+    /// [`Error`] if the thread cannot start or cannot enter the namespace.
+    ///
+    /// # Panics
+    /// If the testbed has no node with this number.
     pub fn on_host<T: Send + 'static>(
         &self,
         host: usize,
@@ -111,15 +118,15 @@ impl Testbed {
             let _ = ready.send(entered);
             (!failed).then(act)
         });
-        let thread = thread.map_err(|error| Error(format!("no thread for a host: {error}")))?;
-        is_ready.recv().map_err(|_| Error("a host's thread did not start".into()))??;
+        let thread = thread.map_err(Error::thread(HOST))?;
+        is_ready.recv().map_err(|_| Error::Panicked(HOST))??;
         Ok(thread)
     }
 
     /// Removes the testbed. Returns the lateness of the emulator.
     ///
     /// # Errors
-    /// The error of the emulator, or what cannot be removed.
+    /// The [`Error`] of the emulator, or of the removal.
     pub fn down(mut self) -> Result<LatenessReport, Error> {
         let report = self.stop_emulator();
         take_down(&self.spec.name, &std::mem::take(&mut self.made))?;
@@ -146,9 +153,7 @@ impl Testbed {
     fn stop_emulator(&mut self) -> Result<LatenessReport, Error> {
         self.stop.store(true, Ordering::Relaxed);
         let ended = self.emulator.take().map(JoinHandle::join);
-        ended.map_or(Ok(LatenessReport::default()), |ended| {
-            ended.unwrap_or_else(|_| Err(Error("the emulator panicked".into())))
-        })
+        ended.map_or(Ok(LatenessReport::default()), |ended| ended.unwrap_or(Err(Error::Panicked(EMULATOR))))
     }
 }
 
@@ -170,7 +175,7 @@ pub fn command(namespace: &str, program: &str) -> Command {
 /// these with their devices. Returns the number of namespaces.
 ///
 /// # Errors
-/// If something cannot be removed.
+/// [`Error`] if something cannot be removed.
 pub fn down(name: &str) -> Result<usize, Error> {
     let namespaces = left(name)?;
     take_down(name, &namespaces)?;
@@ -197,7 +202,7 @@ fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
         let _ = Command::new("kill").arg(signal).args(&pids).stderr(Stdio::null()).status();
         std::thread::sleep(Duration::from_millis(50));
         if begun.elapsed() > 2 * GRACE {
-            return Err(Error(format!("processes of the testbed {name} do not end: {}", pids.join(" "))));
+            return Err(Error::Processes { testbed: name.to_owned(), pids });
         }
     }
     // One command for all of them.
@@ -234,7 +239,7 @@ fn enter(namespace: &str) -> Result<(), Error> {
     let path = format!("/run/netns/{namespace}");
     let moved = File::open(&path)
         .and_then(|namespace| Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?));
-    moved.map_err(|error| Error(format!("{path}: {error}")))
+    moved.map_err(Error::file(path))
 }
 
 /// Creates the device of a namespace, and sets the namespace's congestion control. A thread enters
@@ -242,35 +247,35 @@ fn enter(namespace: &str) -> Result<(), Error> {
 fn open_device(namespace: &str, congestion: &str) -> Result<Tun, Error> {
     let (namespace, congestion) = (namespace.to_owned(), congestion.to_owned());
     let made = std::thread::spawn(move || {
-        let said = |what: String| move |error: std::io::Error| Error(format!("{what}: {error}"));
         enter(&namespace)?;
         for (setting, value) in [(IPV6_OFF, "1"), (CONGESTION, congestion.as_str())] {
-            std::fs::write(setting, value).map_err(said(format!("{namespace}: {value} into {setting}")))?;
+            std::fs::write(setting, value)
+                .map_err(Error::file(format!("{namespace}: cannot write {value} into {setting}")))?;
         }
         let make = || {
             let mut device = Tun::new_named(Interface::new(DEVICE)?)?;
             device.set_nonblocking(true)?;
             Ok(device)
         };
-        make().map_err(said(format!("{namespace}: no device (is /dev/net/tun there?)")))
+        make().map_err(Error::file(format!("{namespace}: cannot create a device (does /dev/net/tun exist?)")))
     });
-    made.join().unwrap_or_else(|_| Err(Error("a thread died".into())))
+    made.join().unwrap_or(Err(Error::Panicked("a namespace")))
 }
 
 /// Allows namespaces to use a congestion control that this machine has. The setting is for the
 /// whole machine and stays. It removes nothing.
 fn allow(congestion: &str) -> Result<(), Error> {
-    let read = |path: &str| std::fs::read_to_string(path).map_err(|error| Error(format!("{path}: {error}")));
+    let read = |path: &str| std::fs::read_to_string(path).map_err(Error::file(path));
     let available = read(AVAILABLE)?;
     if !available.split_whitespace().any(|name| name == congestion) {
-        return Err(Error(format!("congestion = {congestion:?}: this kernel has {}", available.trim())));
+        return Err(Error::Congestion { name: congestion.to_owned(), available: available.trim().to_owned() });
     }
     let allowed = read(ALLOWED)?;
     if allowed.split_whitespace().any(|name| name == congestion) {
         return Ok(());
     }
     let more = format!("{} {congestion}", allowed.trim());
-    std::fs::write(ALLOWED, &more).map_err(|error| Error(format!("{more} into {ALLOWED}: {error}")))
+    std::fs::write(ALLOWED, &more).map_err(Error::file(format!("cannot write {more} into {ALLOWED}")))
 }
 
 /// Runs a command. Returns its output.
@@ -280,7 +285,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
 
 /// Runs a command with this input. Returns its output.
 fn run_with(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> {
-    let line = || format!("`{program} {}`", arguments.join(" "));
+    let line = || format!("{program} {}", arguments.join(" "));
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let done = command.spawn().and_then(|mut child| {
@@ -290,9 +295,12 @@ fn run_with(program: &str, arguments: &[&str], input: &str) -> Result<String, Er
         }
         child.wait_with_output()
     });
-    let done = done.map_err(|error| Error(format!("{}: {error} (a testbed needs iproute2 and util-linux)", line())))?;
+    let done = done.map_err(|error| Error::Program { command: line(), error })?;
     match done.status.success() {
         true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
-        false => Err(Error(format!("{}: {}", line(), String::from_utf8_lossy(&done.stderr).trim()))),
+        false => {
+            let output = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+            Err(Error::Command { command: line(), output })
+        }
     }
 }

@@ -63,7 +63,7 @@ impl Emulator {
         let mut buffer = vec![0; 1 << 16];
         while !stop.load(Ordering::Relaxed) {
             self.deliver(&now);
-            let ready = self.wait(now()).map_err(|error| Error(format!("the emulator cannot wait: {error}")))?;
+            let ready = self.wait(now()).map_err(|error| Error::Wait(error.into()))?;
             // A device is gone if another process has removed the testbed.
             let Some(ready) = ready else { break };
             for node in ready {

@@ -32,23 +32,11 @@
 
 mod bed;
 mod emulator;
+mod error;
 mod lateness;
 mod spec;
 
 pub use bed::{Testbed, command, down};
+pub use error::{Error, LinkError};
 pub use lateness::{LATEST, LatenessReport};
 pub use spec::{Link, Node, Spec, link};
-
-use std::fmt;
-
-/// The reason why a testbed cannot be built or removed: one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(pub(crate) String);
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Error {}

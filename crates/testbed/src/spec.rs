@@ -1,7 +1,7 @@
-//! What a testbed is made of: hosts and links, as a TOML file says it; addresses and ways follow
-//! from it.
+//! The specification of a testbed: hosts and links, as a TOML file states them. Addresses and paths
+//! follow from it.
 
-use crate::Error;
+use crate::{Error, LinkError};
 use larder_netsim::{Depth, LinkConfig, Loss, Queueing};
 use larder_units::{BitRate, Ratio, parse_duration};
 use serde::Deserialize;
@@ -9,39 +9,39 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// A testbed.
+/// The specification of a testbed.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Names its namespaces: `larder-NAME-HOST`.
+    /// The name of the testbed. Its namespaces are called `larder-NAME-HOST`.
     pub name: String,
-    /// Of every loss.
+    /// The seed of all losses.
     pub seed: u64,
     /// The largest IP packet, bytes.
     pub mtu: usize,
-    /// TCP's congestion control at every host: kernels differ in their default, and results by a
-    /// factor of 100.
+    /// TCP's congestion control on every host. Kernels have different defaults, and results differ
+    /// by a factor of 100.
     pub congestion: String,
     /// Hosts and routers, in the order in which the links name them.
     pub nodes: Vec<Node>,
-    /// Links.
+    /// The links.
     pub links: Vec<Link>,
 }
 
-/// A place in the network.
+/// A node of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// Whether it is a host, with a namespace of its own; a router is only in the emulator.
+    /// Whether it is a host, with its own namespace. A router exists only in the emulator.
     pub is_host: bool,
 }
 
-/// A link between two nodes, the same both ways.
+/// A link between two nodes, the same in both directions.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Numbers of its nodes.
+    /// The numbers of its nodes.
     pub ends: [usize; 2],
-    /// What the simulator's links are made of.
+    /// The configuration of the simulator's link.
     pub config: LinkConfig,
 }
 
@@ -82,23 +82,24 @@ fn cubic() -> String {
     "cubic".into()
 }
 
-/// Hosts at most: each has an address of the last two bytes, a device and a namespace.
+/// The most hosts. Each needs an address, a device and a namespace. Addresses differ in their last
+/// two bytes.
 const HOSTS: usize = 4096;
 
 impl Spec {
-    /// No nodes yet.
+    /// Creates a specification without nodes.
     pub fn new(name: &str) -> Self {
         let (nodes, links) = (Vec::new(), Vec::new());
         Spec { name: name.into(), seed: one(), mtu: ethernet(), congestion: cubic(), nodes, links }
     }
 
-    /// A link between two nodes, which are made if they are new: hosts.
+    /// Adds a link between two nodes. A new name becomes a host.
     pub fn link(&mut self, between: [&str; 2], config: LinkConfig) {
         let ends = between.map(|name| self.node(name));
         self.links.push(Link { ends, config });
     }
 
-    /// This node is a router: a place where links meet, without programs.
+    /// Makes this node a router: a place where links meet, without programs.
     pub fn router(&mut self, name: &str) {
         let node = self.node(name);
         self.nodes[node].is_host = false;
@@ -111,25 +112,25 @@ impl Spec {
         })
     }
 
-    /// Reads a specification.
+    /// Parses a specification.
     ///
     /// # Errors
-    /// One line with the place: a key that is not known, a quantity that is none, a link from a
-    /// node to itself, a network in pieces.
+    /// [`Error`] with the place: an unknown key, an invalid quantity, a link from a node to itself,
+    /// a network that is not connected.
     pub fn parse(text: &str) -> Result<Spec, Error> {
         let file: File = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
-            Error(format!("line {line}: {}", error.message()))
+            Error::Syntax { line, problem: error.message().to_owned() }
         })?;
         let mut spec = Spec { seed: file.seed, mtu: file.mtu, congestion: file.congestion, ..Spec::new(&file.name) };
         for link in &file.link {
             let [a, b] = &link.between;
-            let config = link.config().map_err(|error| Error(format!("the link {a} – {b}: {error}")))?;
+            let config = link.config().map_err(|error| Error::Link { between: link.between.clone(), error })?;
             spec.link([a, b], config);
         }
         for router in &file.routers {
             if !spec.nodes.iter().any(|node| node.name == *router) {
-                return Err(Error(format!("the router {router} is on no link")));
+                return Err(Error::LonelyRouter(router.clone()));
             }
             spec.router(router);
         }
@@ -137,70 +138,73 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Whether it can be built.
+    /// Checks that it can be built.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let is_plain =
             |name: &str| !name.is_empty() && name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let names = self.nodes.iter().map(|node| &node.name).chain([&self.name, &self.congestion]);
         if let Some(name) = names.into_iter().find(|name| !is_plain(name)) {
-            return Err(Error(format!("{name:?}: a name has 1 to 64 letters and digits, and nothing else")));
+            return Err(Error::Name(name.clone()));
         }
         if !(576..=65_535).contains(&self.mtu) {
-            return Err(Error(format!("mtu = {}: it is 576 to 65535 bytes", self.mtu)));
+            return Err(Error::Mtu(self.mtu));
         }
         if self.hosts().count() > HOSTS {
-            return Err(Error(format!("more than {HOSTS} hosts")));
+            return Err(Error::TooManyHosts(HOSTS));
         }
         if let Some(link) = self.links.iter().find(|link| link.ends[0] == link.ends[1]) {
-            return Err(Error(format!("a link leads from {0} to {0}", self.nodes[link.ends[0]].name)));
+            return Err(Error::LinkToItself(self.nodes[link.ends[0]].name.clone()));
         }
-        let Some(first) = self.hosts().next() else { return Err(Error("there is no host".into())) };
+        let Some(first) = self.hosts().next() else { return Err(Error::NoHost) };
         let ways = self.ways_to(first);
         match (0..self.nodes.len()).find(|node| *node != first && ways[*node].is_none()) {
             Some(cut) => {
-                let [cut, first] = [cut, first].map(|node| &self.nodes[node].name);
-                Err(Error(format!("no links lead from {cut} to {first}")))
+                let [from, to] = [cut, first].map(|node| self.nodes[node].name.clone());
+                Err(Error::Disconnected { from, to })
             }
             None => Ok(()),
         }
     }
 
-    /// Numbers of the nodes that are hosts.
+    /// Returns the numbers of the hosts.
     pub fn hosts(&self) -> impl Iterator<Item = usize> {
         self.nodes.iter().enumerate().filter(|(_, node)| node.is_host).map(|(number, _)| number)
     }
 
-    /// The address of a node: 10.77 and its number.
+    /// Returns the address of a node: 10.77, then its number from 1 in two bytes.
     pub fn address(&self, node: usize) -> Ipv4Addr {
         let [high, low] = (node as u16 + 1).to_be_bytes();
         Ipv4Addr::new(10, 77, high, low)
     }
 
-    /// The node of this address.
+    /// Returns the node with this address.
     pub fn at(&self, address: [u8; 4]) -> Option<usize> {
         let [10, 77, high, low] = address else { return None };
         let node = usize::from(u16::from_be_bytes([high, low])).checked_sub(1)?;
         (node < self.nodes.len()).then_some(node)
     }
 
-    /// The number of the host of this name.
+    /// Returns the number of the host with this name.
     ///
     /// # Errors
-    /// With the hosts that there are.
+    /// [`Error::UnknownHost`] with the existing hosts.
     pub fn host(&self, name: &str) -> Result<usize, Error> {
         self.hosts().find(|host| self.nodes[*host].name == name).ok_or_else(|| {
-            let known: Vec<&str> = self.hosts().map(|host| self.nodes[host].name.as_str()).collect();
-            Error(format!("no host {name} in the testbed {}; there are {}", self.name, known.join(", ")))
+            let known = self.hosts().map(|host| self.nodes[host].name.clone()).collect();
+            Error::UnknownHost { host: name.to_owned(), testbed: self.name.clone(), known }
         })
     }
 
-    /// The namespace of a host.
+    /// Returns the name of a host's namespace.
+    ///
+    /// # Panics
+    /// If there is no node with this number.
     pub fn namespace(&self, host: usize) -> String {
         format!("larder-{}-{}", self.name, self.nodes[host].name)
     }
 
-    /// For each node the link to take towards `destination`, and which way: the fewest links, the
-    /// first named where several are as good.
+    /// Returns for each node the next link on the path to `destination`, with its direction. The
+    /// path has the fewest links; among several such paths, it uses the link that is named first.
     pub(crate) fn ways_to(&self, destination: usize) -> Vec<Option<(usize, usize)>> {
         let mut ways = vec![None; self.nodes.len()];
         let mut reached = VecDeque::from([destination]);
@@ -219,27 +223,25 @@ impl Spec {
 }
 
 impl LinkText {
-    fn config(&self) -> Result<LinkConfig, String> {
-        let rate = self.rate.as_deref().map(str::parse::<BitRate>).transpose().map_err(|error| error.to_string())?;
+    fn config(&self) -> Result<LinkConfig, LinkError> {
+        let rate = self.rate.as_deref().map(str::parse::<BitRate>).transpose()?;
         if rate.is_some_and(|rate| rate.bits_per_second() == 0) {
-            return Err("has rate 0: leave the rate out for a link that sends in no time".into());
+            return Err(LinkError::NoRate);
         }
-        let delay = self
-            .delay
-            .as_deref()
-            .map_or(Ok(Duration::ZERO), |text| parse_duration(text).map_err(|error| error.to_string()))?;
+        let delay = self.delay.as_deref().map_or(Ok(Duration::ZERO), parse_duration)?;
         let loss = match &self.loss {
-            Some(text) => Loss::Uniform(text.parse::<Ratio>().map_err(|error| error.to_string())?.value()),
+            Some(text) => Loss::Uniform(text.parse::<Ratio>()?.value()),
             None => Loss::None,
         };
         Ok(link(rate, delay, loss, self.queue))
     }
 }
 
-/// A link of a testbed; without a queue's length, one of 1000 packets, as Linux's devices have.
+/// Returns the configuration of a link. The default queue has 1000 packets, as Linux's devices
+/// have.
 pub fn link(rate: Option<BitRate>, delay: Duration, loss: Loss, queue: Option<usize>) -> LinkConfig {
     let queue = Queueing::DropTail(Depth::Packets(queue.unwrap_or(1000)));
-    LinkConfig { rate, delay, loss, queue, ..LinkConfig::new("1Gbps".parse().expect("a rate"), delay) }
+    LinkConfig { rate, delay, loss, queue, ..LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), delay) }
 }
 
 #[cfg(test)]
@@ -278,7 +280,7 @@ between = ["edge", "client2"]
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_a_line() {
+    fn an_error_is_one_line_with_the_place() {
         let said = |text: &str| Spec::parse(text).unwrap_err().to_string();
         assert!(
             said("name = \"x\"\nrat = 1\n").starts_with("line 2: unknown field `rat`"),

@@ -1,4 +1,5 @@
-//! The consumer: keeps a window of Interests outstanding, or a rate, and times the answers.
+//! The consumer: keeps a window of Interests outstanding, or sends at a rate, and measures the
+//! round trips.
 
 use super::process::Usage;
 use super::producer::{NUMBER_BYTES, number};
@@ -11,54 +12,54 @@ use larder_packet::{InterestBuilder, NackReason, Name};
 use larder_units::{Stream, Time};
 use std::time::Duration;
 
-/// InterestLifetime, and how long an answer is waited for.
+/// InterestLifetime, and the time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// At least so many names are asked for again and again where hits are measured: 8 MB of segments,
-/// which every Content Store has room for.
+/// The least number of names that are requested repeatedly when hits are measured: 8 MB of
+/// segments, which fit into every Content Store.
 const HIT_NAMES: u64 = 1000;
 
 /// The longest round trip that the histogram distinguishes, and its precision in decimal digits.
 const LONGEST_NS: u64 = 10_000_000_000;
 const DIGITS: u8 = 2;
 
-/// What is to be measured.
+/// The parameters of a measurement.
 pub struct Options {
-    /// What the producer serves.
+    /// The prefix that the producer serves.
     pub prefix: Name,
-    /// Interests outstanding at most.
+    /// The most outstanding Interests.
     pub window: u16,
-    /// Whether names come again.
+    /// Whether names are requested repeatedly.
     pub hits: bool,
-    /// Interests a second at most.
+    /// The most Interests per second.
     pub rate: Option<u32>,
-    /// How long nothing is counted.
+    /// The time before counting starts.
     pub warm_up: Duration,
-    /// How long everything is.
+    /// The time during which everything counts.
     pub duration: Duration,
 }
 
-/// What was measured.
+/// The result of a measurement.
 pub struct Outcome {
-    /// From the first Interest that counts to the last answer.
+    /// The time from the first counted Interest to the last answer.
     pub took: Duration,
-    /// Interests that Data answered.
+    /// Interests answered by Data.
     pub exchanges: u64,
-    /// Interests that nothing answered in a second.
+    /// Interests without an answer within a second.
     pub lost: u64,
-    /// Interests that a Nack answered.
+    /// Interests answered by a Nack.
     pub nacks: u64,
     /// Data with a congestion mark.
     pub marks: u64,
-    /// Round trips.
+    /// Round-trip times.
     pub round_trips_ns: Histogram<u64>,
-    /// What the forwarder had used at the beginning.
+    /// The forwarder's usage at the start.
     pub before: Option<Usage>,
-    /// And at the end.
+    /// The forwarder's usage at the end.
     pub after: Option<Usage>,
 }
 
-/// Asks until the time is over; `None` where a signal ended it.
+/// Sends Interests until the time is over. Returns `None` if a signal ended it.
 pub fn run(
     client: &mut Client,
     options: &Options,
@@ -78,7 +79,7 @@ pub fn run(
         true if load.outcome.nacks > 0 => {
             Err(Failure::runtime("the forwarder answers with Nacks: it has no route to the producer"))
         }
-        true => Err(Failure::runtime("no answer comes through the forwarder")),
+        true => Err(Failure::runtime("no answer arrives through the forwarder")),
         false => Ok((!client.interrupted()).then_some(load.outcome)),
     }
 }
@@ -100,13 +101,13 @@ impl Outcome {
 struct Load {
     requester: Requester,
     names: Names,
-    /// An Interest; number and nonce are put in where they stand.
+    /// An Interest, into which the number and the nonce are written.
     interest: Vec<u8>,
     number_at: usize,
     nonce_at: usize,
     nonces: Stream,
     rate: Option<u32>,
-    /// Interests that the rate has allowed, and since when.
+    /// The number of Interests that the rate has allowed, and the start of the count.
     started: Time,
     asked: u64,
     outcome: Outcome,
@@ -123,8 +124,7 @@ impl Load {
         let decoded =
             larder_packet::Interest::decode(&interest).map_err(|error| Failure::runtime(error.to_string()))?;
         let number_at = decoded.name_range().end - NUMBER_BYTES;
-        // The name has no place for these four bytes behind its end, and the nonce is the first
-        // element there.
+        // The name does not extend beyond its end, and the nonce is the first element after it.
         let nonce_at = decoded.name_range().end + 2;
         Ok(Load {
             requester: Requester::new(options.window, names),
@@ -140,7 +140,7 @@ impl Load {
         })
     }
 
-    /// Asks for as many as there are names, so that each is in the Content Store.
+    /// Requests each of the names once, so that all are in the Content Store.
     fn count_to(&mut self, client: &mut Client, names: u64) -> Result<(), Failure> {
         let (rate, deadline) = (self.rate.take(), client.now() + 10 * PATIENCE);
         while self.outcome.exchanges < 2 * names && client.now() < deadline && !client.interrupted() {
@@ -159,7 +159,7 @@ impl Load {
         Ok(client.now().since(started))
     }
 
-    /// Sends what may be sent, and takes what comes.
+    /// Sends as many Interests as allowed, and receives answers.
     fn turn(&mut self, client: &mut Client, deadline: Time) -> Result<(), Failure> {
         let now = client.now();
         self.ask(now, client);
@@ -182,7 +182,7 @@ impl Load {
         }
     }
 
-    /// When the rate allows the n-th Interest.
+    /// Returns the time at which the rate allows the n-th Interest.
     fn due(&self, n: u64, rate: u32) -> Time {
         self.started + Duration::from_nanos((u128::from(n) * 1_000_000_000 / u128::from(rate)) as u64)
     }
@@ -199,7 +199,7 @@ impl Load {
             }
             Received::Nack { interest, reason } => {
                 let answered = number(interest.name).and_then(|number| self.requester.answered(now, number));
-                // A nonce that was drawn twice says nothing of the forwarder.
+                // A duplicate nonce drawn by chance is no property of the forwarder.
                 self.outcome.nacks += u64::from(answered.is_some() && reason != NackReason::Duplicate);
             }
             Received::Interest { .. } => {}

@@ -104,24 +104,24 @@ struct Row {
     content_bytes: u64,
     window: u16,
     seconds: f64,
-    /// Interests that were answered by Data.
+    /// Interests answered by Data.
     exchanges: u64,
     exchanges_per_second: f64,
     /// Interests without an answer, and with a Nack.
     lost: u64,
     nacks: u64,
-    /// Data that came with a congestion mark.
+    /// Data with a congestion mark.
     marks: u64,
     p50_us: f64,
     p99_us: f64,
     max_us: f64,
-    /// Of the forwarder; nothing where its process is not known.
+    /// The CPU time of the forwarder; absent if its process is unknown.
     cpu_us_per_exchange: Option<f64>,
-    /// Of the forwarder, at the end of the measurement.
+    /// The resident memory of the forwarder at the end of the measurement.
     resident_bytes: Option<u64>,
 }
 
-/// One measurement that is to be made.
+/// A planned measurement.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     hits: bool,
@@ -129,7 +129,7 @@ struct Case {
     window: u16,
 }
 
-/// Measures every case, one after the other.
+/// Measures all cases, one after another.
 pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let mut measured = Vec::new();
     let cases = cases(&args)?;
@@ -165,7 +165,7 @@ fn cases(args: &BenchArgs) -> Result<Vec<Case>, Failure> {
     Ok(cases)
 }
 
-/// Measures one case; `None` where a signal ended it.
+/// Measures one case. Returns `None` if a signal ended it.
 fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Failure> {
     let mut relay = args.floor.then(Relay::start).transpose()?;
     let (mut consumer, producer) = match &relay {
@@ -177,8 +177,7 @@ fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Fa
         Some(relay) => Some(Process::thread(relay.thread_id()?)),
         None => Process::of(&args.pid, &consumer),
     };
-    // Each measurement has names of its own: what the one before it left in the Content Store
-    // answers nothing.
+    // Each measurement has its own names, so Data from the previous one does not answer.
     let mut prefix = args.prefix.clone();
     prefix.push_generic(format!("{}-{index}", std::process::id()).as_bytes());
     let producer = Producer::start(producer, &prefix, case.content_bytes, relay.is_none())?;
@@ -191,7 +190,7 @@ fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Fa
         duration: args.duration,
     };
     let outcome = consumer::run(&mut consumer, &options, || process.as_ref().and_then(Process::usage));
-    // The producer's own failure says more than that nobody answered.
+    // The producer's own failure explains more than missing answers.
     producer.stop()?;
     let Some(outcome) = outcome? else { return Ok(None) };
     let cpu = |before: Usage, after: Usage| {
@@ -233,7 +232,7 @@ fn connect(to: Option<&str>) -> Result<Client, Failure> {
     client.map_err(broken)
 }
 
-/// On standard error where that is a terminal, nowhere else.
+/// Returns a progress bar on standard error, which is hidden if that is not a terminal.
 fn progress_bar(json: bool, cases: usize) -> ProgressBar {
     if json || cases < 2 {
         return ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! What a process, or a thread of this one, has used: from /proc (proc(5)).
+//! The resources that a process, or a thread of this process, has used, from /proc (proc(5)).
 
 use larder_client::Client;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use std::time::Duration;
 pub struct Usage {
     /// User and system time of all threads.
     pub cpu: Duration,
-    /// Resident memory; nothing for a thread.
+    /// Resident memory; absent for a thread.
     pub resident_bytes: Option<u64>,
 }
 
-/// Whose usage is meant.
+/// A measured process or thread.
 pub struct Process {
-    /// Directories under /proc.
+    /// Its directories under /proc.
     directories: Vec<PathBuf>,
 }
 
 impl Process {
-    /// The processes of these numbers; where there are none, the one that listens at the Unix
-    /// socket that the client is connected to.
+    /// Returns the processes with these numbers. Without numbers, returns the process that listens
+    /// on the Unix socket to which the client is connected.
     pub fn of(pids: &[u32], client: &Client) -> Option<Process> {
         let listener = client.peer_process().filter(|_| pids.is_empty());
         let pids: Vec<u32> = pids.iter().copied().chain(listener).collect();
@@ -29,12 +29,12 @@ impl Process {
         (!directories.is_empty()).then_some(Process { directories })
     }
 
-    /// This thread of this process.
+    /// Returns this thread of this process.
     pub fn thread(id: u32) -> Process {
         Process { directories: vec![PathBuf::from(format!("/proc/self/task/{id}"))] }
     }
 
-    /// What has been used; `None` where the process is gone.
+    /// Returns the usage so far, or `None` if the process has ended.
     pub fn usage(&self) -> Option<Usage> {
         let used: Option<Vec<Usage>> = self.directories.iter().map(|directory| usage(directory)).collect();
         used?.into_iter().reduce(|a, b| Usage {
@@ -52,7 +52,8 @@ fn usage(directory: &Path) -> Option<Usage> {
     Some(Usage { cpu, resident_bytes: resident(&std::fs::read_to_string(directory.join("status")).ok()?) })
 }
 
-/// The time that a thread ran: in nanoseconds where the kernel counts them, else in its ticks.
+/// Returns the time that a thread ran: in nanoseconds if the kernel counts them, otherwise in
+/// ticks.
 fn run_time(thread: &Path) -> Option<Duration> {
     let precise = std::fs::read_to_string(thread.join("schedstat")).ok();
     let precise = precise.and_then(|text| text.split_whitespace().next()?.parse().ok()).filter(|nanos| *nanos > 0);
@@ -62,8 +63,8 @@ fn run_time(thread: &Path) -> Option<Duration> {
     }
 }
 
-/// `utime` and `stime` of a line of /proc/PID/stat; its second field is a name that may hold
-/// anything.
+/// Returns `utime` and `stime` from a line of /proc/PID/stat. Its second field is a name with
+/// arbitrary characters.
 fn ticks(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let field = |index| fields.split_whitespace().nth(index)?.parse::<u64>().ok();

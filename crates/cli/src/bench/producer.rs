@@ -1,8 +1,8 @@
 //! The producer: a thread that answers every Interest under its prefix with a prepared Data.
 //!
-//! The Data differ in their names only, which end in a number of eight bytes. They are signed with
-//! SignatureNull (packet specification 0.3, "Null Signature"): forwarders check no signature, and
-//! one made a packet would be a measurement of SHA-256.
+//! The Data differ only in their names, which end in a number of eight bytes. They are signed with
+//! SignatureNull (packet specification 0.3, "Null Signature"). Forwarders check no signatures, and
+//! one signature per packet would measure SHA-256.
 
 use crate::connection::broken;
 use crate::failure::Failure;
@@ -14,21 +14,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Bytes of the last component: the number of the name.
+/// The bytes of the last component, which is the number of the name.
 pub const NUMBER_BYTES: usize = 8;
 
-/// How long the producer waits for Interests before it looks whether it is to end.
+/// The interval at which the producer checks whether to end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The number at the end of a name.
+/// Returns the number at the end of a name.
 pub fn number(name: NameRef<'_>) -> Option<u64> {
     Some(u64::from_be_bytes(*name.as_bytes().last_chunk::<NUMBER_BYTES>()?))
 }
 
-/// Whether Data of this content fit a packet.
+/// Checks that Data with this content fit a packet.
 pub fn check_size(prefix: &Name, content_bytes: usize) -> Result<(), Failure> {
     let empty = packet(prefix, 0)?.len();
-    // A process' number, a measurement's, a length in three bytes in place of one, twice.
+    // Room for the numbers of a process and a measurement, and twice for a length in three bytes
+    // instead of one.
     let most = MAX_PACKET_BYTES.saturating_sub(empty + 30);
     match content_bytes <= most {
         true => Ok(()),
@@ -43,7 +44,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Registers the prefix, where there is a forwarder, and answers from now on.
+    /// Registers the prefix if there is a forwarder, and starts to answer.
     pub fn start(mut client: Client, prefix: &Name, content_bytes: usize, register: bool) -> Result<Self, Failure> {
         if register {
             client.register(prefix).map_err(broken)?;
@@ -59,7 +60,7 @@ impl Producer {
         Ok(Producer { thread, stop })
     }
 
-    /// Ends it; an error is why it ended before.
+    /// Ends the thread. An error is the reason why it ended before.
     pub fn stop(self) -> Result<(), Failure> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|_| Err(Failure::runtime("the producer's thread panicked")))

@@ -1,6 +1,6 @@
-//! A relay without tables: what one connection sends, the other gets, as it comes. The floor under
-//! every forwarder: the same sockets, the same generator, large reads and writes, and nothing done
-//! to a packet.
+//! A relay without tables. It passes everything from one connection to the other without looking at
+//! it. It is the lower bound for every forwarder: the same sockets, the same generator, large reads
+//! and writes, and no work per packet.
 
 use crate::connection::broken;
 use crate::failure::Failure;
@@ -14,17 +14,17 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use tempfile::TempDir;
 
-/// Bytes read at once, as the node does.
+/// The bytes of one read, as in the node.
 const READ_BYTES: usize = 64 << 10;
 
-/// A thread that relays between the first two that connect, until one of them is gone.
+/// A thread that relays between the first two connections, until one of them is closed.
 pub struct Relay {
     directory: TempDir,
     thread_id: mpsc::Receiver<u32>,
 }
 
 impl Relay {
-    /// Listens, and relays from a thread.
+    /// Listens, and relays in a thread.
     pub fn start() -> Result<Relay, Failure> {
         let failed = |error: io::Error| Failure::runtime(format!("cannot start the relay: {}", system_message(&error)));
         let directory = tempfile::tempdir().map_err(failed)?;
@@ -32,20 +32,19 @@ impl Relay {
         let (sender, thread_id) = mpsc::channel();
         let run = move || {
             let _ = sender.send(rustix::thread::gettid().as_raw_pid() as u32);
-            // It ends with the connections; what goes wrong before shows as answers that do not
-            // come.
+            // The thread ends with its connections. An earlier error shows as missing answers.
             let _ = relay(&listener);
         };
         std::thread::Builder::new().name("relay".to_owned()).spawn(run).map_err(failed)?;
         Ok(Relay { directory, thread_id })
     }
 
-    /// A connection to it; the second one's other end is the first one.
+    /// Returns a connection to the relay. The first two connections are the ends of the relay.
     pub fn connect(&self) -> Result<Client, Failure> {
         Client::connect_to(Transport::unix(self.path())).map_err(broken)
     }
 
-    /// The thread, as the kernel numbers it; may be asked for once.
+    /// Returns the kernel's number of the thread. Call it at most once.
     pub fn thread_id(&mut self) -> Result<u32, Failure> {
         self.thread_id.recv().map_err(|_| Failure::runtime("the relay's thread ended"))
     }
@@ -75,12 +74,12 @@ fn relay(listener: &UnixListener) -> io::Result<()> {
     }
 }
 
-/// One direction.
+/// One direction of the relay.
 struct Direction<'a> {
     from: &'a UnixStream,
     to: &'a UnixStream,
     buffer: Vec<u8>,
-    /// What was read and is not written yet; nothing is read meanwhile.
+    /// Bytes that are read and not yet written. While there are some, nothing is read.
     waiting: Range<usize>,
 }
 
@@ -89,7 +88,8 @@ impl<'a> Direction<'a> {
         Direction { from, to, buffer: vec![0; READ_BYTES], waiting: 0..0 }
     }
 
-    /// Passes on what there is, as far as it is taken; false where the connection is closed.
+    /// Passes on available bytes as far as the other end accepts them. Returns false if the
+    /// connection is closed.
     fn pass(&mut self) -> io::Result<bool> {
         if self.waiting.is_empty() {
             match would_block(self.from.read(&mut self.buffer))? {

@@ -98,7 +98,7 @@ pub(super) fn run(node: &mut Management, args: CsArgs, json: bool) -> Result<(),
 fn info(node: &mut Management, json: bool) -> Result<(), Failure> {
     let infos: Vec<CsInfo> = node.list("cs/info", None)?;
     let Some(info) = infos.first() else { return Err(Failure::runtime("cs/info of the node is empty")) };
-    let mut told = vec![
+    let mut shown = vec![
         ("policy", json!(info.policy)),
         ("capacity_bytes", json!(info.capacity_bytes)),
         ("used_bytes", json!(info.used_bytes)),
@@ -111,7 +111,7 @@ fn info(node: &mut Management, json: bool) -> Result<(), Failure> {
         ("hit_ratio", json!(Ratio::of(info.hits, info.hits + info.misses).value())),
     ];
     if let Some(capacity) = info.disk_capacity_bytes {
-        told.extend([
+        shown.extend([
             ("disk_capacity_bytes", json!(capacity)),
             ("disk_used_bytes", json!(info.disk_used_bytes)),
             ("disk_entries", json!(info.disk_entries)),
@@ -119,7 +119,7 @@ fn info(node: &mut Management, json: bool) -> Result<(), Failure> {
             ("disk_misses", json!(info.disk_misses)),
         ]);
     }
-    figures(json, &told);
+    figures(json, &shown);
     Ok(())
 }
 
@@ -159,23 +159,23 @@ fn prefixes(node: &mut Management, json: bool) -> Result<(), Failure> {
 
 /// The most answers without an erased entry. A node examines 65,536 names at a time, so this covers
 /// a hundred million.
-const IN_VAIN: u32 = 2048;
+const FRUITLESS_ANSWERS: u32 = 2048;
 
 /// A node erases a limited number at a time, and reports whether more remain.
 fn erase(node: &mut Management, prefix: &Name, count: Option<u64>) -> Result<u64, Failure> {
-    let (mut erased, mut in_vain) = (0, 0);
+    let (mut erased, mut fruitless) = (0, 0);
     loop {
         let left = count.map(|count| count - erased);
         let of = ControlParameters { name: Some(prefix.clone()), count: left, ..ControlParameters::default() };
         let body = node.command("cs/erase", &of)?;
         erased += body.count.unwrap_or(0);
-        in_vain += u32::from(body.count.unwrap_or(0) == 0);
+        fruitless += u32::from(body.count.unwrap_or(0) == 0);
         if body.capacity.is_none() || count.is_some_and(|count| erased >= count) {
             return Ok(erased);
         }
-        if in_vain > IN_VAIN {
+        if fruitless > FRUITLESS_ANSWERS {
             let problem =
-                format!("{erased} packets under {prefix} are forgotten, and the node finds no end; ask again");
+                format!("{erased} packets under {prefix} are removed, and more may remain; run the command again");
             return Err(Failure::runtime(problem));
         }
     }

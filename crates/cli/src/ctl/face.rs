@@ -85,7 +85,7 @@ pub(super) fn run(node: &mut Management, args: FaceArgs, json: bool) -> Result<(
             Ok(())
         }
         FaceVerb::Destroy { face } => {
-            let id = find(node, &face)?.ok_or_else(|| nobody(&face))?.face_id;
+            let id = find(node, &face)?.ok_or_else(|| unknown_face(&face))?.face_id;
             node.command("faces/destroy", &ControlParameters { face_id: Some(id), ..ControlParameters::default() })?;
             done(json, &format!("face {id} is destroyed"), &[("face", json!(id))]);
             Ok(())
@@ -134,7 +134,7 @@ fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
 }
 
 fn show(node: &mut Management, face: &str, json: bool) -> Result<(), Failure> {
-    let face = find(node, face)?.ok_or_else(|| nobody(face))?;
+    let face = find(node, face)?.ok_or_else(|| unknown_face(face))?;
     let flag = |bit| json!(face.flags & bit != 0);
     let lines: [(&'static str, Value); 17] = [
         ("face", json!(face.face_id)),
@@ -164,7 +164,7 @@ pub(super) fn find_or_create(node: &mut Management, face: &str) -> Result<u64, F
     match find(node, face)? {
         Some(found) => Ok(found.face_id),
         None if face.contains("://") => create(node, face, ControlParameters::default()).map(|(id, _)| id),
-        None => Err(nobody(face)),
+        None => Err(unknown_face(face)),
     }
 }
 
@@ -188,7 +188,7 @@ fn create(node: &mut Management, uri: &str, wanted: ControlParameters) -> Result
     let id = response.body.and_then(|body| body.face_id);
     match (response.status_code, id) {
         (200, Some(id)) => Ok((id, uri)),
-        (409, Some(id)) => Err(Failure::runtime(format!("face {id} goes to {uri} already"))),
+        (409, Some(id)) => Err(Failure::runtime(format!("face {id} to {uri} exists already"))),
         (code, _) => Err(refused("faces/create", code, &response.status_text)),
     }
 }
@@ -209,7 +209,7 @@ fn canonical(uri: &str) -> Result<String, Failure> {
     Ok(format!("{scheme}{}://{first}", if first.is_ipv4() { 4 } else { 6 }))
 }
 
-fn nobody(face: &str) -> Failure {
+fn unknown_face(face: &str) -> Failure {
     Failure::runtime(format!("there is no face {face}; `larder ctl face` lists them"))
 }
 

@@ -78,7 +78,8 @@ pub(super) fn run(args: PurgeArgs, configured: Option<&Configured>, json: bool) 
         Some(_) => None,
         None => ADMIN.parse().ok(),
     });
-    let address = address.ok_or_else(|| Failure::usage("--config: its node has no admin server; give --admin"))?;
+    let address =
+        address.ok_or_else(|| Failure::usage("--config: this configuration has no admin server; give --admin"))?;
     let token = admin.and_then(|admin| admin.token.clone()).or_else(|| std::env::var("LARDER_TOKEN").ok());
     let token = token.ok_or_else(|| {
         Failure::usage("no token: give --config with the file that has [admin] token, or set LARDER_TOKEN")
@@ -102,7 +103,8 @@ pub(super) fn run(args: PurgeArgs, configured: Option<&Configured>, json: bool) 
         let reason = text.trim().trim_start_matches("larder: ");
         return Err(Failure::runtime(format!("the node refused: {} {reason}", status.as_u16())));
     }
-    let answer: Value = serde_json::from_str(&text).map_err(|_| Failure::runtime(format!("{address} is no larder")))?;
+    let answer: Value = serde_json::from_str(&text)
+        .map_err(|_| Failure::runtime(format!("{address} does not answer as a Larder node does")))?;
     let purged = answer["purged"].as_u64().unwrap_or(0);
     let noun = if purged == 1 { "response" } else { "responses" };
     listing::done(json, &format!("{purged} {noun} purged"), &[("purged", json!(purged))]);
@@ -120,7 +122,7 @@ fn purge_request(address: SocketAddr, token: &str, order: String) -> Result<Requ
         .header(AUTHORIZATION, format!("Bearer {token}"))
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(order)))
-        .map_err(|_| Failure::usage("the token has characters that no header may have"))
+        .map_err(|_| Failure::usage("the token has characters that are not allowed in a header"))
 }
 
 async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
@@ -156,7 +158,7 @@ mod tests {
         Purge::from_arg_matches(&matches).ok().map(|purge| purge.args)
     }
 
-    /// Failure: an incomplete order removes everything.
+    /// Failure: an incomplete command removes everything.
     #[test]
     fn one_scope_exactly() {
         for words in

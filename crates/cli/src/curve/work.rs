@@ -1,4 +1,4 @@
-//! The reading of the trace on one thread, the caches on the others.
+//! One thread reads the trace, the others run the caches.
 
 use crate::failure::Failure;
 use crate::replay::progress::Progress;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Chunks that may wait for a slow cache before the reader waits.
+/// The most chunks that wait for a slow cache before the reader waits.
 const WAITING_CHUNKS: usize = 4;
 
 /// Part of a policy's curve.
 pub enum Line {
-    /// All of it.
+    /// LRU's whole curve.
     Lru(Curve<LruCurve>),
     /// One point.
     Cache(Curve<Miniature>),
@@ -43,20 +43,21 @@ impl Timed {
 }
 
 impl Lines {
-    /// The parts of each policy's curve, in order.
+    /// Takes the parts of each policy's curve, in order.
     pub fn new(policies: Vec<Vec<Line>>) -> Lines {
         let timed = |line| Timed { line, busy: Duration::ZERO };
         let policies = policies.into_iter().map(|lines| lines.into_iter().map(timed).collect());
         Lines { policies: policies.collect(), sampling: Duration::ZERO }
     }
 
-    /// Reads the trace once, on this thread, and hands its sample to a worker a core, each with its
-    /// share of the work.
+    /// Reads the trace once on this thread, and passes its sample to one worker per core. Each
+    /// worker has its share of the curves.
     pub fn read(&mut self, source: &Source<'_>, progress: &Progress, sample: &mut Sample) -> Result<(), Failure> {
         let lines: Vec<&mut Timed> = self.policies.iter_mut().flatten().collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from).min(lines.len());
         let mut shares: Vec<Vec<&mut Timed>> = (0..cores).map(|_| Vec::new()).collect();
-        // Neighbours cost alike: the largest caches of one policy go to different workers.
+        // Neighbours have similar costs, so the largest caches of one policy go to different
+        // workers.
         lines.into_iter().enumerate().for_each(|(index, line)| shares[index % cores].push(line));
         std::thread::scope(|scope| {
             let start = |share| {
@@ -71,15 +72,16 @@ impl Lines {
                     let sampled: Arc<Vec<Sampled>> =
                         Arc::new(chunk.iter().filter_map(|access| sample.take(access)).collect());
                     self.sampling += thread_time().saturating_sub(start);
-                    // A worker ends before its channel only by a panic, which the scope passes on.
+                    // A worker ends before its channel only by a panic, and the scope passes the
+                    // panic on.
                     Ok(workers.iter().all(|worker| worker.send(sampled.clone()).is_ok()))
                 })
                 .map(drop)
         })
     }
 
-    /// Each policy's points, the share of the objects that they are of by now, and the seconds of
-    /// processor time that they took, with the sampling.
+    /// Returns each policy's points, the share of the objects that they represent so far, and their
+    /// processor time in seconds, including the sampling.
     pub fn points(&self, sample: &Sample) -> impl Iterator<Item = (Vec<Point>, f64, f64)> {
         self.policies.iter().map(|lines| {
             let points = lines.iter().flat_map(|timed| match &timed.line {

@@ -1,5 +1,5 @@
-//! The connections, and what each of them does: ask, read to the end, count, ask again. All on one
-//! thread, over hyper's client.
+//! The connections of the load. Each one sends a request, reads the response to its end, counts it
+//! and sends the next. All run on one thread with hyper's client.
 
 use super::report::{Outcome, Report};
 use crate::failure::Failure;
@@ -18,33 +18,33 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
-/// A request that has got nothing for so long has failed: no cache that works takes longer.
+/// The time after which a request without progress has failed. A working cache is faster.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// So many failures after another, over all connections, and the cache is taken for dead.
+/// The number of consecutive failures over all connections after which the load ends.
 const FAILURES: u64 = 1000;
 
-/// Between two looks at the progress.
+/// The interval between two updates of the progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
-/// What to do.
+/// The parameters of a load.
 pub struct Plan {
     /// `http://HOST[:PORT][/PATH]`.
     pub url: Uri,
-    /// Connections.
+    /// The number of connections.
     pub connections: usize,
-    /// The most requests, those of the warm-up among them.
+    /// The most requests, including those of the warm-up.
     pub requests: Option<u64>,
     /// The longest time.
     pub duration: Option<Duration>,
-    /// Requests at the beginning that are not counted.
+    /// The number of uncounted requests at the start.
     pub warm_up: u64,
 }
 
-/// Carries out the plan: the requests of the trace, or the same URL again and again.
+/// Runs the load: the requests of the trace, or one URL repeatedly.
 ///
 /// # Errors
-/// Where the URL is none, nobody answers there, or the trace cannot be read.
+/// If the URL is invalid, no server answers there, or the trace cannot be read.
 pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<Report, Failure> {
     let authority = match (plan.url.scheme_str(), plan.url.authority()) {
         (Some("http"), Some(authority)) => authority,
@@ -66,7 +66,7 @@ pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<R
     let tasks = LocalSet::new();
     let began = larder_reproduce::thread_time();
     runtime.block_on(tasks.run_until(async {
-        // One alone first: nobody there is an error, not five thousand.
+        // One connection first, so that a missing server is one error and not five thousand.
         drop(TcpStream::connect(address).await.map_err(wrong)?);
         let start = Instant::now();
         shared.report.borrow_mut().begun = Some(start);
@@ -90,7 +90,7 @@ pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<R
     Ok(report)
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Shared {
     address: SocketAddr,
     host: HeaderValue,
@@ -98,19 +98,19 @@ struct Shared {
     report: RefCell<Report>,
 }
 
-/// What is to be asked for next.
+/// The source of the next requests.
 struct Queue {
     url: Uri,
-    /// The path under which a trace's objects are.
+    /// The path in front of a trace's objects.
     base: String,
     trace: Option<Trace>,
     given: u64,
     most: u64,
     until: Option<Instant>,
     warm_up: u64,
-    /// Failed requests in a row.
+    /// The number of consecutive failed requests.
     failing: u64,
-    /// Why nothing more is given.
+    /// The reason why the queue gives no more requests.
     failure: Option<Failure>,
 }
 
@@ -129,7 +129,7 @@ impl Queue {
         }
     }
 
-    /// The next target, and whether it counts.
+    /// Returns the next target, and whether it counts.
     fn next(&mut self) -> Option<(Uri, bool)> {
         let over = self.until.is_some_and(|until| Instant::now() >= until);
         if self.given == self.most || over || self.failure.is_some() {
@@ -149,7 +149,7 @@ impl Queue {
         Some((target, self.given > self.warm_up))
     }
 
-    /// How much of the load is done, by whichever end comes first.
+    /// Returns the finished share of the load, by the limit that comes first.
     fn share(&self, start: Instant) -> Option<f64> {
         let by_requests = (self.most < u64::MAX).then(|| self.given as f64 / self.most as f64);
         let by_time = self.until.map(|until| start.elapsed().as_secs_f64() / (until - start).as_secs_f64());
@@ -167,7 +167,7 @@ impl Queue {
     }
 }
 
-/// One connection, opened again where it breaks.
+/// Runs one connection, which is opened again if it breaks.
 async fn connection(shared: Rc<Shared>) {
     let mut sender: Option<SendRequest<Empty<Bytes>>> = None;
     loop {
@@ -193,7 +193,8 @@ async fn ask(
     connection: &mut Option<SendRequest<Empty<Bytes>>>,
     target: Uri,
 ) -> Result<Outcome, String> {
-    // One that the server has closed between two requests is no failure: it is opened again.
+    // A connection that the server has closed between two requests is opened again and is not a
+    // failure.
     let usable = match connection {
         Some(sender) => sender.ready().await.is_ok(),
         None => false,
@@ -219,7 +220,7 @@ async fn connect(address: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, Strin
     let stream = TcpStream::connect(address).await.map_err(|error| larder_units::system_message(&error))?;
     let _ = stream.set_nodelay(true);
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    // Its errors come to who has asked.
+    // The sender of the request gets its errors.
     tokio::task::spawn_local(async move { drop(connection.await) });
     Ok(sender)
 }

@@ -1,4 +1,4 @@
-//! What came of the load: hits by `Cache-Status`, latencies, throughput.
+//! The result of the load: hits by `Cache-Status`, latencies, throughput.
 
 use comfy_table::{CellAlignment, Table, presets};
 use hdrhistogram::Histogram;
@@ -8,23 +8,23 @@ use sfv::{ListEntry, Parser};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What came of one request.
+/// The result of one request.
 pub struct Outcome {
     status: StatusCode,
-    /// `None` where no cache has said.
+    /// Whether it was a hit; `None` without a statement of a cache.
     hit: Option<bool>,
     bytes: u64,
 }
 
 impl Outcome {
-    /// Of a response with so many bytes of body.
+    /// Returns the result of a response with `bytes` bytes of body.
     pub fn new(status: StatusCode, headers: &HeaderMap, bytes: u64) -> Outcome {
         Outcome { status, hit: is_hit(headers), bytes }
     }
 }
 
-/// RFC 9211 §2: the last member is of the cache nearest to the client, and has `hit` where it
-/// answered without asking further.
+/// Returns whether the nearest cache had a hit. The last member is of the cache nearest to the
+/// client. It has `hit` if this cache answered without a request to the next hop (RFC 9211 §2).
 fn is_hit(headers: &HeaderMap) -> Option<bool> {
     let line = headers.get_all("cache-status").iter().next_back()?;
     let list: sfv::List = Parser::new(line.as_bytes()).parse().ok()?;
@@ -35,16 +35,16 @@ fn is_hit(headers: &HeaderMap) -> Option<bool> {
     Some(nearest.get("hit").is_some_and(|hit| hit.as_boolean() != Some(false)))
 }
 
-/// Latencies up to so many microseconds are told apart; longer ones count as this.
+/// The longest latency in µs that the histogram distinguishes. Longer ones count as this.
 const LONGEST_US: u64 = 120_000_000;
 
-/// Sums over all requests that count.
+/// The sums over all counted requests.
 #[derive(Debug)]
 pub struct Report {
-    /// When the load began, or its first request that counts.
+    /// The start of the load, or of its first counted request.
     pub(super) begun: Option<Instant>,
     seconds: f64,
-    /// Processor time of the thread that drives the load, from the start to the end.
+    /// The processor time of the load's thread, from the start to the end.
     pub(super) cpu: Duration,
     first: Option<Instant>,
     answered: u64,
@@ -59,8 +59,8 @@ pub struct Report {
 
 impl Default for Report {
     fn default() -> Self {
-        // Three digits: the error of a percentile is below a thousandth. 1 < 2 <= LONGEST_US, which
-        // is all that it asks.
+        // Three digits: the error of a percentile is below a thousandth. The call requires only 1 <
+        // 2 <= LONGEST_US.
         #[allow(clippy::expect_used, reason = "constants that fit")]
         let latency_us = Histogram::new_with_bounds(1, LONGEST_US, 3).expect("bounds that fit");
         Report {
@@ -81,7 +81,7 @@ impl Default for Report {
 }
 
 impl Report {
-    /// One request that counts, asked then, which took so long.
+    /// Counts a request that was sent at `asked` and took `took`.
     pub(super) fn count(&mut self, asked: Instant, took: Duration, outcome: Result<Outcome, String>) {
         self.first.get_or_insert(asked);
         let outcome = match outcome {
@@ -102,39 +102,39 @@ impl Report {
         self.latency_us.saturating_record(took.as_micros().clamp(1, u128::from(LONGEST_US)) as u64);
     }
 
-    /// Nothing more comes.
+    /// Ends the counting.
     pub(super) fn ended(mut self) -> Report {
         let begun = self.first.or(self.begun);
         self.seconds = begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64());
         self
     }
 
-    /// Requests that broke off or were not answered.
+    /// Returns the number of requests that broke off or were not answered.
     fn errors(&self) -> u64 {
         self.failures.values().sum()
     }
 
-    /// Hits by requests, 0 to 1; `None` where no cache says what it did.
+    /// Returns the hits by requests, 0 to 1, or `None` if no cache reports hits.
     fn hit_ratio(&self) -> Option<f64> {
         (self.unsaid < self.answered).then(|| self.hits as f64 / (self.answered - self.unsaid) as f64)
     }
 
-    /// The same by bytes.
+    /// Returns the hits by bytes, 0 to 1, or `None` if no cache reports hits.
     fn byte_hit_ratio(&self) -> Option<f64> {
         (self.unsaid == 0 && self.bytes > 0).then(|| self.hit_bytes as f64 / self.bytes as f64)
     }
 
-    /// Milliseconds that this share of the requests took at most; 1 for the longest.
+    /// Returns the latency in ms that this share of the requests did not exceed; 1 for the longest.
     fn latency_ms(&self, share: f64) -> f64 {
         self.latency_us.value_at_quantile(share) as f64 / 1e3
     }
 
-    /// Answered requests a second.
+    /// Returns the answered requests per second.
     fn rate(&self) -> f64 {
         if self.seconds > 0.0 { self.answered as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Everything, for programs.
+    /// Returns the report as JSON.
     pub fn json(&self) -> Value {
         let bits = if self.seconds > 0.0 { self.bytes as f64 * 8.0 / self.seconds } else { 0.0 };
         json!({
@@ -162,7 +162,7 @@ impl Report {
         })
     }
 
-    /// Everything, for people.
+    /// Returns the report as a table.
     pub fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    /// Failure: a far cache's hit, or a word in a text, is taken for a hit of the cache under
+    /// Failure: a hit of a distant cache, or a word in a text, counts as a hit of the cache under
     /// test.
     #[test]
     fn only_the_nearest_cache_counts() {

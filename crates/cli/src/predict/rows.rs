@@ -1,4 +1,4 @@
-//! The models, each with the policy that it models.
+//! The models, each with its policy.
 
 use super::args::PredictArgs;
 use super::traffic::Traffic;
@@ -15,21 +15,21 @@ use serde::Serialize;
 /// One capacity under one model, as `--json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct PredictionRow {
-    /// In `unit`s.
+    /// The capacity in `unit`s.
     pub capacity: u64,
-    /// Of the capacity.
+    /// The unit of the capacity.
     pub unit: Unit,
-    /// Whose it is.
+    /// The name of the model.
     pub model: &'static str,
-    /// The policy that is modelled; none for a bound that no policy reaches.
+    /// The modelled policy; absent for a bound that no policy reaches.
     pub policy: Option<String>,
-    /// By the model.
+    /// The model's prediction.
     pub predicted: Prediction,
-    /// By a replay, if one was asked for.
+    /// The result of a replay, if requested.
     pub replayed: Option<Prediction>,
 }
 
-/// All models at all capacities, with the replays if they were asked for.
+/// Returns the rows of all models at all capacities, with the replays if requested.
 pub fn rows(args: &PredictArgs, traffic: &Traffic<'_>) -> Result<Vec<PredictionRow>, Failure> {
     check_flags(args)?;
     let mut rows = Vec::new();
@@ -77,8 +77,8 @@ fn models(args: &PredictArgs, popularity: &Popularity, capacity: ByteSize) -> Ve
     models.into_iter().map(row).collect()
 }
 
-/// What would be no policy is said by the names of the flags, and before anything is predicted: a
-/// model takes what a policy refuses.
+/// Checks the flags before anything is predicted. A model accepts values that a policy refuses, and
+/// the error names the flag.
 fn check_flags(args: &PredictArgs) -> Result<(), Failure> {
     let check = |flag: String, spec: String| match spec.parse::<Spec>() {
         Ok(_) => Ok(()),
@@ -89,7 +89,9 @@ fn check_flags(args: &PredictArgs) -> Result<(), Failure> {
     if let Some(window) = args.window {
         check(format!("--window {window}"), format!("filter(window={window})+fifo"))?;
         if window > table {
-            return Err(Failure::usage(format!("--window {window}: longer than --table {table}, which would be full")));
+            return Err(Failure::usage(format!(
+                "--window {window} is longer than --table {table}, so the table would be full"
+            )));
         }
     }
     let window = args.window.unwrap_or(table);
@@ -101,7 +103,7 @@ fn check_flags(args: &PredictArgs) -> Result<(), Failure> {
     args.admit.map_or(Ok(()), |c| check(format!("--admit {c}"), format!("threshold(c={})+lru", c.bytes())))
 }
 
-/// The paper's q = C, within what the filter takes; says where that is something else.
+/// Returns the paper's q = C, limited to what the filter accepts. Reports if the limit applies.
 fn derived_window(args: &PredictArgs, popularity: &Popularity, capacity: ByteSize) -> u64 {
     let fitting = fitting(popularity, capacity);
     let window = fitting.clamp(u64::from(args.theta), args.table.min(FILTER_MAX_WINDOW));
@@ -113,7 +115,7 @@ fn derived_window(args: &PredictArgs, popularity: &Popularity, capacity: ByteSiz
     window
 }
 
-/// Objects of the mean size of a request that fit.
+/// Returns the number of objects of the mean size of a request that fit.
 fn fitting(popularity: &Popularity, capacity: ByteSize) -> u64 {
     let sum = |of: fn(&model::Group) -> f64| popularity.groups().iter().map(of).sum::<f64>();
     let mean_size = sum(|group| group.objects * group.rate * group.size) / sum(|group| group.objects * group.rate);

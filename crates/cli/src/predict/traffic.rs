@@ -1,4 +1,4 @@
-//! The requests that a prediction is for: a law's, or a trace's.
+//! The requests of a prediction: those of a law, or of a trace.
 
 use super::args::PredictArgs;
 use crate::failure::Failure;
@@ -8,16 +8,16 @@ use larder_replay::model::Popularity;
 use larder_replay::{Access, Replay, Row, Survey, Zipf};
 use larder_units::{Streams, Time};
 
-/// Requests of a law that are replayed unless it is said otherwise.
+/// The default number of replayed requests of a law.
 const REQUESTS: u64 = 4_000_000;
 
-/// Requests handed to the caches at once.
+/// The number of requests that the caches get at a time.
 const CHUNK_REQUESTS: u64 = 1 << 16;
 
-/// What is requested.
+/// The traffic of a prediction.
 pub struct Traffic<'a> {
     pub popularity: Popularity,
-    /// Bytes of all objects, which shares of a size are of, as in a replay.
+    /// The bytes of all objects, on which shares of a size are based, as in a replay.
     pub unique_bytes: u64,
     origin: Origin<'a>,
 }
@@ -57,7 +57,7 @@ impl<'a> Traffic<'a> {
         Ok(Traffic { popularity: popularity.with_size(size), unique_bytes: objects.saturating_mul(size), origin })
     }
 
-    /// Replays the requests through all caches; a law's caches are counted from the second half on.
+    /// Replays the requests with all caches. For a law, counting starts in the middle.
     pub fn replay(&self, mut caches: Vec<Replay>) -> Result<Vec<Row>, Failure> {
         let take = |caches: &mut Vec<Replay>, chunk: &[Access]| {
             for cache in caches {
@@ -100,7 +100,7 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// A whole number, as 10000000 or 1e7.
+/// Parses a whole number, as 10000000 or 1e7.
 fn whole(text: &str) -> Option<u64> {
     let number: f64 = text.parse().ok()?;
     (number.fract() == 0.0 && (1.0..=1e15).contains(&number)).then_some(number as u64)

@@ -1,4 +1,4 @@
-//! Hit ratios over the size, a line a policy.
+//! A figure of hit ratios over the size, with a line per policy.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
@@ -9,13 +9,13 @@ use std::path::Path;
 /// Draws `rows` into the file at `path`.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If the file cannot be written.
 pub fn write(rows: &[Row], path: &Path) -> Result<(), Failure> {
     write_whole(path, &figure(rows).svg())
 }
 
-/// A line for each policy and trace; of several seeds the mean, with the least and the greatest as
-/// its interval.
+/// Returns a figure with a line for each policy and trace. With several seeds, it shows the mean,
+/// with the least and the greatest value as its interval.
 fn figure(rows: &[Row]) -> Figure {
     let mut lines: Vec<(&Row, Vec<&Row>)> = Vec::new();
     for row in rows {

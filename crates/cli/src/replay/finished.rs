@@ -1,9 +1,10 @@
-//! Rows that earlier runs have finished: JSON lines, each a row and all that it depends on.
+//! The rows that earlier runs have finished: JSON lines, each with a row and everything that it
+//! depends on.
 //!
-//! A row is written by one call when it is finished, so a run that is killed loses what was not
-//! finished, and at most leaves a torn last line, which the next run cuts off. A row counts as the
-//! same where Larder's version, the trace's file (name, length, time of change, a sample of its
-//! bytes) and every argument are.
+//! One call writes a row when it is finished. A killed run loses the unfinished rows and leaves at
+//! most an incomplete last line, which the next run removes. A stored row is used if Larder's
+//! version, the trace's file (name, length, time of change, a sample of its bytes) and all
+//! arguments are the same.
 
 use super::source::Identity;
 use crate::failure::Failure;
@@ -15,19 +16,19 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes of such a file: a hundred thousand rows. More is no file of ours.
+/// The most bytes of such a file, for a hundred thousand rows. A longer file has another origin.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// All that a row depends on.
+/// Everything that a row depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// Larder's.
+    /// Larder's version.
     pub version: String,
     pub trace: Identity,
     #[serde(flatten)]
     pub layout: Layout,
     pub policy: String,
-    /// As it was given: a share needs no reading of the trace to be known again.
+    /// The size as typed. A share can be compared without reading the trace.
     pub size: String,
     pub seed: u64,
     pub fill: bool,
@@ -41,7 +42,7 @@ struct Line {
     run: Run,
 }
 
-/// The file, open for this run alone.
+/// The file, which only this run has open.
 pub struct Finished {
     path: PathBuf,
     file: File,
@@ -49,10 +50,11 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Opens the file at `path`, or makes it.
+    /// Opens the file at `path`, or creates it.
     ///
     /// # Errors
-    /// Where it cannot be, another run has it, or it holds anything else than such rows.
+    /// If it cannot be opened or created, if another run uses it, or if it contains anything else
+    /// than rows.
     pub fn open(path: &Path) -> Result<Finished, Failure> {
         let failed = |problem: String| Failure::usage(format!("{}: {problem}", path.display()));
         let said = |error: std::io::Error| failed(larder_units::system_message(&error));
@@ -84,15 +86,15 @@ impl Finished {
         Ok(Finished { path: path.to_owned(), file, lines })
     }
 
-    /// The row of `run`, if it is finished.
+    /// Returns the row of `run`, if it is finished.
     pub fn row(&self, run: &Run) -> Option<Row> {
         self.lines.iter().find(|line| line.run == *run).map(|line| line.row.clone())
     }
 
-    /// `run` is finished with `row`.
+    /// Stores the row of `run`.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn add(&mut self, run: &Run, row: &Row) -> Result<(), Failure> {
         let failed = |problem: String| Failure::runtime(format!("{}: {problem}", self.path.display()));
         let line = Line { row: row.clone(), run: run.clone() };
@@ -103,8 +105,8 @@ impl Finished {
     }
 }
 
-/// Why a line is no row, and the way out: another version's row would be computed again in any
-/// case.
+/// Returns why a line is not a row, with the remedy. A row of another version would be computed
+/// again in any case.
 fn fault(line: &[u8], error: &serde_json::Error) -> String {
     let line: Value = serde_json::from_slice(line).unwrap_or_default();
     let Some(version) = line.pointer("/run/version").and_then(Value::as_str) else {
@@ -119,8 +121,8 @@ fn fault(line: &[u8], error: &serde_json::Error) -> String {
     )
 }
 
-/// Whether `torn` is the beginning of one of our rows, and not of somebody's line: what stands
-/// `below_rows` of ours may be short.
+/// Returns true if the incomplete last line `torn` is the start of a row and not a line of another
+/// origin. `below_rows` says that rows precede it; then it may be short.
 fn is_ours(torn: &[u8], below_rows: bool) -> bool {
     let (first, second) = (&b"{\"trace\":\""[..], &b"\",\"policy\":\""[..]);
     match below_rows {

@@ -1,11 +1,11 @@
-//! Rows for people, as a table; for programs, as JSON lines or comma-separated values.
+//! Rows as a table for people, or as JSON lines or comma-separated values for programs.
 
 use crate::failure::Failure;
 use crate::output::line;
 use comfy_table::{CellAlignment, Table, presets};
 use larder_replay::Row;
 
-/// One JSON object a line.
+/// Prints one JSON object per line.
 pub fn json(rows: &[Row]) -> Result<(), Failure> {
     for row in rows {
         let row = serde_json::to_string(row).map_err(|error| Failure::runtime(error.to_string()))?;
@@ -14,14 +14,14 @@ pub fn json(rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The names of the columns of [`csv`].
+/// Prints the names of the columns of [`csv`].
 pub fn csv_header() {
     line!(
         "trace,policy,capacity,unit,seed,requests,hits,object_hit_ratio,byte_hit_ratio,insertion_ratio,requests_per_second"
     );
 }
 
-/// One row a line, by RFC 4180; texts are quoted, since specs have commas.
+/// Prints one row per line, by RFC 4180. Texts are quoted, because specs contain commas.
 pub fn csv(rows: &[Row]) -> Result<(), Failure> {
     rows.iter().for_each(|row| line!("{}", csv_line(row)));
     Ok(())
@@ -37,7 +37,7 @@ fn csv_line(row: &Row) -> String {
     )
 }
 
-/// A table; the columns of the trace and the seed only where there are several.
+/// Prints a table. The columns of the trace and the seed appear only if there are several.
 pub fn table(rows: &[Row]) {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

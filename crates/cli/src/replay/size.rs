@@ -1,4 +1,4 @@
-//! A capacity as typed: bytes, or a share of the trace's.
+//! A capacity as typed: bytes, or a share of the trace's bytes.
 
 use crate::failure::Failure;
 use larder_replay::Survey;
@@ -9,12 +9,12 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub enum Size {
     Bytes(ByteSize),
-    /// Of the bytes of all objects.
+    /// A share of the bytes of all objects.
     Share(Ratio),
 }
 
 impl Size {
-    /// The bytes, where it does not take a trace to know them.
+    /// Returns the bytes if they do not depend on a trace.
     pub fn bytes(&self) -> Option<ByteSize> {
         match self {
             Size::Bytes(size) => Some(*size),
@@ -22,16 +22,15 @@ impl Size {
         }
     }
 
-    /// The bytes for the trace of `survey`, which a share needs.
+    /// Returns the bytes for the trace of `survey`, which a share needs.
     ///
     /// # Errors
-    /// Where a share is less than a byte: a cache of nothing hits nothing, and who asks for it
-    /// meant something else.
+    /// If a share is less than a byte. An empty cache never hits, so this is a mistake.
     pub fn capacity(&self, survey: Option<&Survey>) -> Result<ByteSize, Failure> {
         self.of(survey.map_or(0, Survey::unique_bytes))
     }
 
-    /// The bytes where all objects have `unique_bytes`.
+    /// Returns the bytes if all objects have `unique_bytes` in total.
     ///
     /// # Errors
     /// As [`Size::capacity`].
@@ -39,7 +38,7 @@ impl Size {
         match self {
             Size::Bytes(size) => Ok(*size),
             Size::Share(share) => match (unique_bytes as f64 * share.value()) as u64 {
-                0 => Err(Failure::usage(format!("size {self}: of {unique_bytes} bytes that is less than one"))),
+                0 => Err(Failure::usage(format!("size {self} of {unique_bytes} bytes is less than one byte"))),
                 bytes => Ok(ByteSize::from_bytes(bytes)),
             },
         }
@@ -89,7 +88,7 @@ mod tests {
         let bytes = |text: &str| text.parse::<Size>().unwrap().capacity(Some(&survey)).map(ByteSize::bytes);
         assert_eq!(bytes("10%").unwrap(), 2_048);
         assert_eq!(bytes("64KiB").unwrap(), 65_536);
-        assert!(bytes("0.001%").unwrap_err().message.contains("of 20484 bytes that is less than one"));
+        assert!(bytes("0.001%").unwrap_err().message.contains("of 20484 bytes is less than one"));
     }
 
     #[test]

@@ -14,10 +14,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// The label of progress while a trace is read that will be read again, or described otherwise.
+/// The label of the progress while a trace is read to measure it. The trace is read again later.
 pub const MEASURING: &str = "measuring";
 
-/// What there is to say of requests that are earlier than one before them.
+/// Returns a message about requests that are earlier than a previous one, if there are any.
 pub fn late(trace: &Trace) -> Option<String> {
     let first = trace.first_late_request()?;
     Some(match trace.late_requests() {
@@ -28,29 +28,29 @@ pub fn late(trace: &Trace) -> Option<String> {
     })
 }
 
-/// Requests that are read at once, 24 bytes each: large against the handing over, small against the
-/// processor's own cache.
+/// The requests read at a time, 24 bytes each. A chunk is large compared with the cost of passing
+/// it on, and small compared with the processor's cache.
 const CHUNK_REQUESTS: usize = 1 << 14;
 
-/// The same for several caches, 6 MB: each has to load anew what the others have driven out of the
-/// processor's cache meanwhile.
+/// The same for several caches, 6 MB. Each cache loads its data into the processor's cache again
+/// for each chunk, because the others have replaced it.
 const SHARED_CHUNK_REQUESTS: usize = 1 << 18;
 
-/// Blocks of a file that tell it from another: the first, the last, and some between.
+/// The number of blocks that identify a file: the first, the last, and some between.
 const SAMPLED_BLOCKS: u64 = 16;
 
-/// Bytes of each: many requests, but soon read.
+/// The bytes of each block. They cover many requests and are read quickly.
 const SAMPLED_BLOCK_BYTES: u64 = 16 << 10;
 
-/// A trace's file and what of it is wanted.
+/// A trace's file, and the requested part of it.
 pub struct Source<'a> {
     path: &'a Path,
     layout: &'a Layout,
     limit: Option<u64>,
 }
 
-/// Which file it was. Moved to another folder it is the same; another file of the same name, length
-/// and time differs in the sample.
+/// The identity of a file. Its directory does not matter. Another file with the same name, length
+/// and time has another sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub name: String,
@@ -61,7 +61,7 @@ pub struct Identity {
     pub sample: String,
 }
 
-/// What a first reading has found.
+/// The results of a first reading.
 pub struct Measured {
     pub survey: Option<Survey>,
     pub future: Option<Arc<Future>>,
@@ -72,15 +72,15 @@ impl<'a> Source<'a> {
         Source { path, layout, limit }
     }
 
-    /// The file's name, without its folder.
+    /// Returns the file's name without its directory.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Which file it is.
+    /// Returns the identity of the file.
     ///
     /// # Errors
-    /// Where it is not a file: what comes from a pipe can be anything the next time.
+    /// If it is not a regular file. A pipe can have other content the next time.
     pub fn identity(&self) -> Result<Identity, Failure> {
         let failed = |problem: &str| Failure::usage(format!("{}: {problem}", self.path.display()));
         let said = |error: io::Error| failed(&larder_units::system_message(&error));
@@ -94,7 +94,7 @@ impl<'a> Source<'a> {
         Ok(Identity { name: self.name(), bytes, modified_ns, sample: self.sample(bytes).map_err(said)? })
     }
 
-    /// [`Identity::sample`] of the file, which has so many bytes.
+    /// Returns [`Identity::sample`] of the file, which has `bytes` bytes.
     fn sample(&self, bytes: u64) -> io::Result<String> {
         let file = File::open(self.path)?;
         let mut block = vec![0; bytes.min(SAMPLED_BLOCK_BYTES) as usize];
@@ -108,10 +108,11 @@ impl<'a> Source<'a> {
         Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Whether the file is still what it was: rows of one that changes meanwhile are of no trace.
+    /// Checks that the file is unchanged. Rows of a file that changes during the run belong to no
+    /// trace.
     ///
     /// # Errors
-    /// Where it is not.
+    /// If it has changed.
     pub fn check_unchanged(&self, before: &Identity) -> Result<(), Failure> {
         match self.identity() {
             Ok(now) if now == *before => Ok(()),
@@ -122,18 +123,18 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What it takes, for the progress, to read the trace for so many rows: the file's bytes each;
-    /// some eight a request where there is a limit.
+    /// Returns the work of reading the trace for `rows` rows, for the progress: the file's bytes
+    /// for each, or about eight bytes per request with a limit.
     pub fn units(&self, rows: usize) -> f64 {
         let bytes = self.path.metadata().map_or(1, |file| file.len().max(1));
         rows as f64 * bytes.min(self.limit.unwrap_or(u64::MAX).saturating_mul(8)) as f64
     }
 
-    /// Hands all requests to `take`, a chunk at a time, until it has enough, and gives the trace
-    /// back as it is then. `take` may keep a chunk by leaving another vector in its place.
+    /// Passes all requests to `take` in chunks, until it has enough. Returns the trace in its state
+    /// after that. `take` may keep a chunk by leaving another vector in its place.
     ///
     /// # Errors
-    /// Where the trace cannot be read, or has no request.
+    /// If the trace cannot be read, or has no request.
     pub fn chunks(
         &self,
         verb: &str,
@@ -158,7 +159,7 @@ impl<'a> Source<'a> {
             progress.at(verb, &name, requests, share, self.units(rows));
             if chunk.is_empty() || !take(&mut chunk)? {
                 progress.done(self.units(rows));
-                // Not of each time that it is read.
+                // Only once, although the trace may be read twice.
                 if verb != MEASURING
                     && let Some(late) = late(&trace)
                 {
@@ -169,10 +170,11 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Reads the trace ahead where a size is a `share` of it, or the policy `offline` must know it.
+    /// Reads the trace in advance if a size is a `share` of it, or if the policy `offline` must
+    /// know it.
     ///
     /// # Errors
-    /// Where it cannot be read, not be read twice, or not be held in memory.
+    /// If it cannot be read, cannot be read twice, or does not fit into memory.
     pub fn measure(
         &self,
         share: Option<&str>,

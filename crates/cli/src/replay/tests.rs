@@ -1,4 +1,4 @@
-//! The command from its arguments to its rows.
+//! Tests of the command from its arguments to its rows.
 
 use super::*;
 use clap::Parser;
@@ -28,7 +28,7 @@ fn failure(trace: &str, arguments: &[&str]) -> Failure {
     failure
 }
 
-/// A file of this text.
+/// Writes a file with this text.
 fn written(folder: &TempDir, name: &str, text: &[u8]) -> String {
     let path = folder.path().join(name);
     fs::write(&path, text).unwrap();
@@ -48,7 +48,7 @@ fn mistakes_that_are_not_explained() {
         (["-p", "lru", "-s", "-5"], "such as \"64MiB\""),
         (["-p", "lru", "-s", "0"], "a cache of nothing hits nothing"),
         (["-p", "lru", "-s", "0%"], "a cache of nothing hits nothing"),
-        (["-p", "lru", "-s", "0.000001%"], "of 20484 bytes that is less than one"),
+        (["-p", "lru", "-s", "0.000001%"], "of 20484 bytes is less than one"),
     ] {
         let failure = failure(&web07(), &arguments);
         assert!(failure.message.contains(words), "{}", failure.message);
@@ -76,7 +76,7 @@ fn other_columns_than_those_named() {
         let arguments = ["-p", "lru", "-s", "10", "--resume", &resume, "--columns", columns];
         rows(&[&trace], &arguments).unwrap()[0].hits
     };
-    // The trace is the same file, so what is remembered of one must not be taken for the other.
+    // The trace is the same file, so the cached layout of one must not apply to the other.
     assert_eq!(hits("time=when,id=article"), 1);
     assert_eq!(hits("id=1"), 0);
     assert_eq!(hits("id=3"), 1);
@@ -112,7 +112,7 @@ fn a_bad_trace_is_not_named() {
 
 #[test]
 fn sizes_out_of_all_proportion() {
-    // Of 0 bytes, larger than the cache, 2^63 and just below 2^64 bytes.
+    // Objects of 0 bytes, larger than the cache, of 2^63 and just below 2^64 bytes.
     let folder = TempDir::new().unwrap();
     let text = "# time, object, size\n0,1,0\n1,1,0\n2,2,1001\n3,2,1001\n4,3,9223372036854775808\n5,3,9223372036854775808\n6,4,1000\n7,4,1000\n";
     let trace = written(&folder, "odd.csv", text.as_bytes());
@@ -123,7 +123,7 @@ fn sizes_out_of_all_proportion() {
             (name, larder_policy::Kind::Eviction) => name.to_owned(),
         };
         let row = &rows(&[&trace], &["-p", &spec, "-s", "1000"]).unwrap()[0];
-        // What fits may hit at its second request, what does not never.
+        // An object that fits may hit at its second request. One that does not fit never hits.
         assert!(row.requests == 8 && row.hits <= 2, "{spec}: {row:?}");
         let row = &rows(&[&trace], &["-p", &spec, "-s", "9223372036854775808"]).unwrap()[0];
         assert!(row.hits <= 4 && row.byte_hit_ratio <= 1.0, "{spec}: {row:?}");
@@ -153,7 +153,7 @@ fn a_row_of_the_product_is_missing_or_another() {
         }
     }
     assert_eq!(found, expected);
-    // Each is what it is alone.
+    // Each row equals that of a run alone.
     for row in &product {
         let trace = if row.trace == "first.csv" { &first } else { &second };
         let (size, seed) = (row.capacity.to_string(), row.seed.to_string());
@@ -171,7 +171,7 @@ fn a_finished_row_is_computed_again() {
     let lines = fs::read_to_string(&kept).unwrap();
     assert_eq!(lines.lines().count(), 2);
 
-    // A row that no replay would give shows that it was not computed.
+    // A row with impossible values shows that it was not computed.
     fs::write(&kept, lines.replace(&format!("\"hits\":{}", first[0].hits), "\"hits\":123456")).unwrap();
     let again = run(&["-p", "fifo", "lru", "-s", "1000", "10%"]).unwrap();
     let hits: Vec<u64> = again.iter().map(|row| row.hits).collect();
@@ -179,7 +179,7 @@ fn a_finished_row_is_computed_again() {
     assert!(hits[0] < first[0].hits && hits[0] > 0);
     assert_eq!(fs::read_to_string(&kept).unwrap().lines().count(), 4);
 
-    // Another seed, limit or way of filling is another row.
+    // Another seed, limit or fill mode is another row.
     for other in [&["--seed", "2"][..], &["--limit", "70000"], &["--fill"]] {
         let before = fs::read_to_string(&kept).unwrap().lines().count();
         let row = &run(&[&["-p", "lru", "-s", "1000"], other].concat()).unwrap()[0];
@@ -203,7 +203,7 @@ fn a_trace_of_the_same_name_is_taken_for_another() {
         rows(&[&trace], &["-p", "lru", "-s", "10", "--resume", &kept]).unwrap()[0].hits
     };
     assert_eq!((hits("first", "1"), hits("second", "2")), (2, 1));
-    // Elsewhere, but the same.
+    // In another directory, but otherwise the same.
     fs::write(&kept, fs::read_to_string(&kept).unwrap().replace("\"hits\":1", "\"hits\":77")).unwrap();
     assert_eq!(hits("third", "2"), 77);
 }
@@ -271,8 +271,8 @@ fn somebody_s_file_is_overwritten() {
 
 #[test]
 fn a_slow_cache_holds_up_or_loses_requests() {
-    // Policies that take very different times, more of them than cores: each must still see every
-    // request, in order.
+    // Policies with very different costs, and more of them than cores. Each must see every request
+    // in order.
     let policies = ["fifo", "lru", "lhd", "lookahead(window=2000)+lru", "belady", "belady-size", "agd", "lru-k"];
     let together = rows(&[&web07()], &[&["-s", "1000", "-p"], &policies[..]].concat()).unwrap();
     for (row, policy) in together.iter().zip(policies) {

@@ -1,8 +1,8 @@
-//! Caches over one reading of a trace, on all cores.
+//! Several caches over one reading of a trace, on all cores.
 //!
-//! One thread reads chunks of requests into a short queue; the others take the cache that is
-//! furthest behind and give it its next chunk. So a slow policy holds back the rest only at the
-//! end, and no core waits while two caches have something to do.
+//! One thread reads chunks of requests into a short queue. The others take the cache that is
+//! furthest behind and give it its next chunk. A slow policy therefore delays the rest only at the
+//! end, and no core waits while two caches have work.
 
 use super::progress::Progress;
 use super::source::Source;
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Chunks that may wait for a slow cache before the reader waits: 25 MB where they are shared.
+/// The most chunks that wait for a slow cache before the reader waits: 25 MB if they are shared.
 const WAITING_CHUNKS: usize = 4;
 
-/// One cache, and how long it was at work.
+/// One cache, and its processor time.
 pub struct Cache {
     replay: Replay,
     busy: Duration,
@@ -41,11 +41,11 @@ impl Cache {
     }
 }
 
-/// Replays the trace through all `caches`; `keep` gets the place and the row of each as soon as it
-/// is finished.
+/// Replays the trace with all `caches`. Calls `keep` with the position and the row of each cache as
+/// soon as it is finished.
 ///
 /// # Errors
-/// Where the trace cannot be read, or `keep` fails.
+/// If the trace cannot be read, or `keep` fails.
 pub fn replay(
     source: &Source<'_>,
     caches: Vec<Cache>,
@@ -83,27 +83,27 @@ pub fn replay(
 
 struct Queue {
     state: Mutex<State>,
-    /// A chunk has come or gone, a cache has moved on, or it is over.
+    /// Notified when a chunk was added or removed, when a cache has moved on, and at the end.
     changed: Condvar,
 }
 
 struct State {
-    /// Those that no worker has, each with its place among the rows.
+    /// The caches that no worker has, each with its position among the rows.
     waiting: Vec<(usize, Cache)>,
-    /// Chunks that each cache has taken, by its place.
+    /// The number of chunks that each cache has taken, by its position.
     positions: Vec<u64>,
-    /// What some cache has still to take.
+    /// The chunks that some cache has still to take.
     chunks: VecDeque<Arc<Vec<Access>>>,
-    /// The number of the first of them.
+    /// The number of the first chunk.
     first: u64,
-    /// Vectors of chunks that all have taken, for the next ones: memory fresh from the system costs
-    /// as much as the reading.
+    /// Vectors of chunks that all caches have taken, for reuse. New memory from the system costs as
+    /// much as the reading.
     spare: Vec<Vec<Access>>,
     has_ended: bool,
     has_failed: bool,
 }
 
-/// What a worker does next.
+/// The next step of a worker.
 enum Step {
     Take(usize, Cache, Arc<Vec<Access>>),
     Finish(usize, Cache),
@@ -112,8 +112,8 @@ enum Step {
 }
 
 impl Queue {
-    /// Hands a chunk to all caches, and puts another vector in its place; false where nobody will
-    /// take it.
+    /// Passes a chunk to all caches, and puts another vector in its place. Returns false if no
+    /// cache will take it.
     fn push(&self, chunk: &mut Vec<Access>) -> bool {
         let mut state = lock(&self.state);
         while state.chunks.len() >= WAITING_CHUNKS && !state.has_failed {
@@ -169,7 +169,7 @@ impl State {
         }
         let behind = (0..self.waiting.len()).min_by_key(|nth| self.positions[self.waiting[*nth].0]);
         let Some(behind) = behind else {
-            // The last ones are with other workers.
+            // Other workers have the last caches.
             return if self.has_ended { Step::Leave } else { Step::Wait };
         };
         let place = self.waiting[behind].0;
@@ -197,8 +197,8 @@ impl State {
     }
 }
 
-/// Wakes everybody when its worker ends, so that nobody waits for a cache that a panic has taken
-/// away.
+/// Notifies all threads when its worker ends. After a panic of the worker, its cache never returns,
+/// and the other threads must not wait for it.
 struct Bell<'a>(&'a Queue);
 
 impl Drop for Bell<'_> {

@@ -1,9 +1,9 @@
 //! A run in the formats of ndnSIM's tracers (2.x: `L3RateTracer`, `CsTracer`, `AppDelayTracer`),
-//! for scripts that read those.
+//! for scripts that read them.
 //!
-//! Where it differs: a face's satisfied and timed-out Interests are told of the node only (face
-//! `-1`, `all`), as its forwarder counts them; Nacks have no kilobytes; `HopCount` is 0, since the
-//! packets carry none.
+//! Differences: satisfied and timed-out Interests are reported per node (face `-1`, `all`) and not
+//! per face, as the forwarder counts them. Nacks have no kilobytes. `HopCount` is 0, because
+//! packets have no hop count.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
@@ -17,13 +17,13 @@ use std::time::Duration;
 /// ndnSIM's averaging period.
 pub const STEP: Duration = Duration::from_millis(500);
 
-/// Weight of the last period in ndnSIM's averages.
+/// The weight of the last period in ndnSIM's averages.
 const LAST: f64 = 0.8;
 
 /// Writes the three files into `directory`.
 ///
 /// # Errors
-/// Where they cannot be written.
+/// If they cannot be written.
 pub fn write(timeline: &Timeline, directory: &Path) -> Result<(), Failure> {
     super::pictures::make(directory)?;
     write_whole(&directory.join("rate-trace.txt"), &rates(timeline))?;
@@ -31,7 +31,7 @@ pub fn write(timeline: &Timeline, directory: &Path) -> Result<(), Failure> {
     write_whole(&directory.join("app-delays-trace.txt"), &delays(timeline))
 }
 
-/// By node, face and type: the counts so far, and the averages of packets and kilobytes a second.
+/// By node, face and type: the counts so far, and the averages of packets and kilobytes per second.
 type Averages = HashMap<(usize, i64, &'static str), ([u64; 2], [f64; 2])>;
 
 fn rates(timeline: &Timeline) -> String {
@@ -48,7 +48,7 @@ fn rates(timeline: &Timeline) -> String {
             rows.push((-1, "all", "TimedOutInterests", [known + step.nodes[node].unsatisfied, 0]));
             for (face, description, kind, counts) in rows {
                 let (known, average) = averages.entry((node, face, KINDS[kind_of(kind)])).or_default();
-                // A restarted node begins anew.
+                // The counts of a restarted node start at 0.
                 let raw = [0, 1].map(|at| counts[at].checked_sub(known[at]).unwrap_or(counts[at]) as f64);
                 let raw = [raw[0], raw[1] / 1024.0];
                 for (average, raw) in average.iter_mut().zip(raw) {
@@ -100,7 +100,7 @@ fn face_rows(face: &FaceStats) -> [(i64, &str, &'static str, [u64; 2]); 6] {
     ]
 }
 
-/// As C++ streams print a number, six digits, but never with an exponent.
+/// Formats a number as C++ streams do, with six digits, but never with an exponent.
 fn short(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

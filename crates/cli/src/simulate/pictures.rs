@@ -1,4 +1,4 @@
-//! A run as figures over time.
+//! Figures of a run over time.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
@@ -6,17 +6,17 @@ use larder_figure::{Axis, Figure, Series};
 use larder_netsim::scenario::{Step, Timeline};
 use std::path::Path;
 
-/// Steps of a run where nobody says otherwise: a step is a few pixels.
+/// The default number of steps of a run. A step is a few pixels wide.
 pub const STEPS: u32 = 240;
 
-/// Lines of one figure at most: those with the greatest values, where there are more.
+/// The most lines of one figure: those with the greatest values.
 const MOST_LINES: usize = 12;
 
 /// Writes `goodput.svg`, `delay.svg`, `hit-ratio.svg`, `queues.svg` and `links.svg` into
 /// `directory`.
 ///
 /// # Errors
-/// Where they cannot be written.
+/// If they cannot be written.
 pub fn write(timeline: &Timeline, directory: &Path) -> Result<(), Failure> {
     make(directory)?;
     let consumers: Vec<String> = timeline.consumers.iter().map(|(label, _)| label.clone()).collect();
@@ -41,10 +41,10 @@ pub fn write(timeline: &Timeline, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the directory, where it is not there yet.
+/// Creates the directory if it does not exist.
 pub fn make(directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|error| {
-        Failure::usage(format!("cannot make {}: {}", directory.display(), larder_units::system_message(&error)))
+        Failure::usage(format!("cannot create {}: {}", directory.display(), larder_units::system_message(&error)))
     })
 }
 

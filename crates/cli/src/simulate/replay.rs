@@ -1,5 +1,5 @@
-//! A run as one page that plays it: the network drawn, links by their load, queues and hits, with a
-//! slider of time. It needs no other file.
+//! A run as one page that plays it: the drawn network with the links' loads, queues and hits, and a
+//! time slider. The page needs no other file.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
@@ -7,22 +7,22 @@ use larder_netsim::scenario::{Step, Timeline};
 use serde::Serialize;
 use std::path::Path;
 
-/// The page; `DATA` stands where the run goes.
+/// The page. The data of the run replaces `DATA`.
 const PAGE: &str = include_str!("replay.html");
 
-/// Moments that the page can show, at most.
+/// The most moments that the page shows.
 const MOMENTS: usize = 240;
 
-/// Numbers in the page: some 10 MB.
+/// The most numbers in the page, about 10 MB.
 const NUMBERS: usize = 3_000_000;
 
-/// What the page is given: names, ends, and a row of each a moment.
+/// The data of the page: names, ends, and a row of each per moment.
 #[derive(Serialize)]
 struct Data<'a> {
     title: &'a str,
     nodes: Vec<&'a str>,
     positions: Vec<Option<(f64, f64)>>,
-    /// From, to; two a link.
+    /// The ends of the channels, two channels per link.
     channels: Vec<[usize; 2]>,
     consumers: Vec<&'a str>,
     moments: Vec<Moment>,
@@ -30,18 +30,18 @@ struct Data<'a> {
 
 #[derive(Serialize)]
 struct Moment {
-    /// Seconds.
+    /// The time in seconds.
     t: f64,
-    /// Of each node, hits of all Interests in percent, -1 without Interests, -2 while it is down;
-    /// then Interests that pend.
+    /// For each node: hits of all Interests in percent, -1 without Interests, -2 while it is down;
+    /// then pending Interests.
     h: Vec<i32>,
     p: Vec<usize>,
-    /// Of each channel, its load in thousandths of its rate, at least 1 where there is any, -1
-    /// without a rate; frames that wait; frames that are gone.
+    /// For each channel: its load in thousandths of its rate, at least 1 if there is any, -1
+    /// without a rate; waiting frames; lost frames.
     u: Vec<i32>,
     w: Vec<usize>,
     x: Vec<u64>,
-    /// Of each consumer, kb/s, and the mean delay in tenths of a millisecond, -1 without Data.
+    /// For each consumer: kb/s, and the mean delay in tenths of a millisecond, -1 without Data.
     g: Vec<u64>,
     d: Vec<i64>,
 }
@@ -49,7 +49,7 @@ struct Moment {
 /// Writes the page.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub fn write(timeline: &Timeline, title: &str, path: &Path) -> Result<(), Failure> {
     // `<` could end the script.
     let data = serde_json::to_string(&data(timeline, title)).unwrap_or_default().replace('<', "\\u003c");
@@ -70,7 +70,7 @@ fn data<'a>(timeline: &'a Timeline, title: &'a str) -> Data<'a> {
     }
 }
 
-/// Several steps as one: means of rates, sums of counts, and what was so at the end.
+/// Merges several steps: means of rates, sums of counts, and the state at the end.
 fn moment(timeline: &Timeline, steps: &[Step]) -> Moment {
     let last = &steps[steps.len() - 1];
     let nodes = 0..timeline.nodes.len();
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(timeline.steps.len(), 2000);
         let data = data(&timeline, "two.toml");
         assert!(data.moments.len() <= MOMENTS);
-        // A hundred packets of some 1.1 kB a second on a megabit.
+        // A hundred packets of about 1.1 kB per second on one megabit per second.
         assert!((800..1000).contains(&data.moments[100].u[1]), "{:?}", data.moments[100].u);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.html");

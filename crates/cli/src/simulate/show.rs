@@ -5,22 +5,22 @@ use comfy_table::{CellAlignment, Table, presets};
 use larder_netsim::scenario::Figure;
 use serde::Serialize;
 
-/// A figure over all seeds. As JSON, an entry of the array; a value that is not there is null.
+/// A figure over all seeds. In JSON, an entry of the array. A missing value is null.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct OverSeeds {
-    /// As in [`Figure`].
+    /// The component, as in [`Figure`].
     pub component: String,
     quantity: &'static str,
     unit: &'static str,
-    /// Of the values that are there.
+    /// The mean of the existing values.
     mean: Option<f64>,
     /// Half the width of the mean's 95 % interval (Student); null with fewer than two values.
     interval: Option<f64>,
-    /// By seed.
+    /// The values by seed.
     values: Vec<Option<f64>>,
 }
 
-/// Puts the runs' figures together: each run has the same ones in the same order.
+/// Combines the figures of the runs. Each run has the same figures in the same order.
 pub fn over_seeds(runs: Vec<Vec<Figure>>) -> Vec<OverSeeds> {
     let Some(first) = runs.first() else { return Vec::new() };
     let of = |at: usize, figure: &Figure| {
@@ -53,8 +53,8 @@ fn mean_and_interval(values: &[f64]) -> (Option<f64>, Option<f64>) {
     (Some(mean), Some(student(values.len() - 1) * (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// The 97.5 % quantile of Student's distribution: from the table up to 10 degrees of freedom, then
-/// by Cornish and Fisher's expansion, which is within 0.001 there.
+/// Returns the 97.5 % quantile of Student's distribution: from a table up to 10 degrees of freedom,
+/// then by Cornish and Fisher's expansion, which is within 0.001 there.
 fn student(freedom: usize) -> f64 {
     const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     if let Some(quantile) = freedom.checked_sub(1).and_then(|index| TABLE.get(index)) {
@@ -67,26 +67,26 @@ fn student(freedom: usize) -> f64 {
     z + first / v + second / (v * v) + third / (v * v * v)
 }
 
-/// One JSON array.
+/// Returns one JSON array.
 pub fn json(figures: &[OverSeeds]) -> String {
-    // Numbers are finite and keys are strings: nothing of it can be refused.
+    // Numbers are finite and keys are strings, so serialization does not fail.
     serde_json::to_string_pretty(figures).unwrap_or_default()
 }
 
-/// One line a value.
+/// Prints one line per value.
 pub fn csv(figures: &[OverSeeds], seeds: &[u64]) {
     line!("seed,component,quantity,unit,value");
     for (at, seed) in seeds.iter().enumerate() {
         for figure in figures {
             let value = figure.values.get(at).copied().flatten().map_or(String::new(), |value| value.to_string());
-            // Names of nodes come from a file.
+            // A scenario file defines the names of nodes, which may contain quotes.
             let component = figure.component.replace('"', "\"\"");
             line!("{seed},\"{component}\",{},{},{value}", figure.quantity, figure.unit);
         }
     }
 }
 
-/// A table for the components that have the same quantities: applications, nodes, channels.
+/// Prints a table for the components with the same quantities: applications, nodes, channels.
 pub fn tables(figures: &[OverSeeds]) {
     let mut rest = figures;
     while let Some(first) = rest.first() {
@@ -118,7 +118,7 @@ fn shown(figure: &OverSeeds) -> String {
     }
 }
 
-/// With as many digits as tell something.
+/// Formats a number with its significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         _ if value.fract() == 0.0 => format!("{value}"),
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_students() {
-        // By hand: mean 2, standard deviation 1, three values: 4.303 / √3.
+        // Calculated by hand: mean 2, standard deviation 1, three values: 4.303 / √3.
         let (mean, interval) = mean_and_interval(&[1.0, 2.0, 3.0]);
         assert_eq!(mean, Some(2.0));
         assert!((interval.unwrap() - 2.4843).abs() < 1e-3);

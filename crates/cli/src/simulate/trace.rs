@@ -1,5 +1,5 @@
-//! A run over time as one table: a row a step, component and quantity. Every column has one type,
-//! so that Parquet, pandas or a database take it as it is.
+//! A run over time as one table: a row per step, component and quantity. Every column has one type,
+//! so Parquet, pandas or a database can read it directly.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
@@ -11,10 +11,10 @@ use std::path::Path;
 type Value = (&'static str, &'static str, f64);
 
 /// Writes the table into `path`: `time_s,component,quantity,unit,value`. `time_s` is the step's
-/// end; what there is no value for has no row, such as the delay of a step without Data.
+/// end. A missing value has no row, such as the delay of a step without Data.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub fn write(timeline: &Timeline, path: &Path) -> Result<(), Failure> {
     write_whole(path, &table(timeline))
 }
@@ -23,7 +23,7 @@ fn table(timeline: &Timeline) -> String {
     let consumers = timeline.consumers.iter().map(|(label, _)| label.clone());
     let nodes = timeline.nodes.iter().map(|each| format!("node {}", each.name));
     let channels = timeline.channels.iter().map(|channel| format!("channel {}", channel.name));
-    // Names of nodes come from a file.
+    // A scenario file defines the names of nodes, which may contain quotes.
     let components: Vec<String> =
         consumers.chain(nodes).chain(channels).map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
     let mut out = "time_s,component,quantity,unit,value\n".to_owned();
@@ -38,7 +38,7 @@ fn table(timeline: &Timeline) -> String {
     out
 }
 
-/// Of each component, in the order of the timeline: consumers, nodes, channels.
+/// Returns the values of each component in the order of the timeline: consumers, nodes, channels.
 fn values(step: &Step) -> impl Iterator<Item = Vec<Value>> {
     let consumers = step.consumers.iter().map(|consumer| {
         let goodput = ("goodput", "Mbps", consumer.goodput_mbps);
@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(sum(component, quantity), figure.unwrap().value, "{quantity} of {component}");
         }
         assert!(sum("channel n1 n0", "rate") > 0.0);
-        // Four steps; in the last nothing came, and there is no delay.
+        // Four steps; in the last one nothing arrives, so there is no delay.
         let delays = rows.iter().filter(|row| row[2] == "delay").count();
         assert_eq!((rows.iter().filter(|row| row[2] == "goodput").count(), delays), (4, 3));
     }

@@ -261,7 +261,7 @@ impl Common {
 
     fn record(&self, requests: impl Iterator<Item = Access>) -> Result<(), Failure> {
         let Some(least) = self.windows else { return self.write(requests) };
-        // Before minutes go by with making them.
+        // A failure here comes before minutes of generating.
         made(gather(Vec::new(), least, &self.streams()))?;
         let most = usize::try_from(self.requests).ok().filter(|requests| *requests <= WINDOWS_MAX_REQUESTS);
         let most = most.ok_or_else(|| {

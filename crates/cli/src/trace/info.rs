@@ -133,7 +133,7 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-/// A decade's start: powers of ten are decimal.
+/// Formats the start of a decade; powers of ten are decimal.
 fn decimal(from: u64) -> String {
     let names = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let thousands = from.checked_ilog10().unwrap_or(0) as usize / 3;

@@ -145,7 +145,7 @@ mod tests {
         for (arguments, words) in [
             (
                 &["convert", &input, &path("o.parquet")][..],
-                "o.parquet: the name tells no format, give --to with one of",
+                "o.parquet: the name has no known ending; give --to with one of",
             ),
             (&["convert", &input, &path("o.csv"), "--to", "lis"], "not written as `lis`, but as oracle-general"),
             (

@@ -1,9 +1,9 @@
-//! A trace file being written: its format and compression by its name, and it bears its name only
-//! when it is whole.
+//! A trace file being written. Its name determines format and compression, and the file appears
+//! under its name only when it is complete.
 //!
-//! libCacheSim's format states for each request when its object is asked for again, which is known
-//! at the end only: the records go to a scratch file beside the destination, get their next
-//! accesses there from the end to the start, and are copied to where they belong.
+//! libCacheSim's format has for each request the time of the object's next request, which is known
+//! only at the end. The records therefore go to a scratch file beside the destination. They get
+//! their next accesses there from the end to the start, and are then copied to the destination.
 
 use crate::destination::Destination;
 use crate::failure::Failure;
@@ -19,15 +19,15 @@ use std::path::{Path, PathBuf};
 /// zstd's own default.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Bytes gathered before they are compressed or written.
+/// The bytes gathered before they are compressed or written.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// How a trace is written.
+/// The arguments that select the format.
 #[derive(Args, Debug)]
 pub struct OutputFormat {
     /// Format: oracle-general (libCacheSim's), text (webcachesim's `time id size`), csv or numbers
-    /// (ids only); told by the file's name otherwise: .oracleGeneral, .tr or .txt, .csv, .trace,
-    /// and .zst to compress
+    /// (ids only) [default: from the file's name: .oracleGeneral, .tr or .txt, .csv, .trace, and
+    /// .zst to compress]
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
 }
@@ -38,13 +38,13 @@ impl OutputFormat {
             Some(format) => format.parse().map_err(|error: String| Failure::usage(error)),
             None => WriteFormat::of_name(name).ok_or_else(|| {
                 let names = WriteFormat::NAMES.map(|(name, _)| name).join(", ");
-                Failure::usage(format!("{name}: the name tells no format, give --to with one of {names}"))
+                Failure::usage(format!("{name}: the name has no known ending; give --to with one of {names}"))
             }),
         }
     }
 }
 
-/// Takes requests, and makes a file of them.
+/// Writes requests into a file.
 pub struct Recording {
     name: String,
     writer: Writer,
@@ -56,7 +56,7 @@ enum Writer {
 }
 
 impl Recording {
-    /// Opens the file; nothing is written where it cannot be.
+    /// Opens the file. Nothing is written if this fails.
     pub fn open(path: &Path, format: &OutputFormat) -> Result<Recording, Failure> {
         let format = format.of(&path.display().to_string())?;
         let name = if path == Path::new("-") { "standard output".to_owned() } else { path.display().to_string() };
@@ -79,7 +79,7 @@ impl Recording {
         Ok(Recording { name, writer })
     }
 
-    /// Takes the next request.
+    /// Writes the next request.
     pub fn write(&mut self, access: &Access) -> Result<(), Failure> {
         let written = match &mut self.writer {
             Writer::Direct(writer) => writer.write(access),
@@ -91,7 +91,7 @@ impl Recording {
         })
     }
 
-    /// Every request is there: the file gets its name. Returns their number.
+    /// Gives the complete file its name. Returns the number of requests.
     pub fn finish(self) -> Result<u64, Failure> {
         let name = self.name.clone();
         let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
@@ -125,7 +125,7 @@ impl Recording {
 fn directory(path: &Path) -> PathBuf {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     match path.metadata() {
-        // A device's directory is no place for files.
+        // Another file cannot be created beside a device.
         Ok(file) if !file.is_file() => std::env::temp_dir(),
         _ => parent.unwrap_or(Path::new(".")).to_owned(),
     }

@@ -7,7 +7,7 @@ const FUNCTION_LINES: usize = 70;
 
 struct Functions<'a> {
     source: &'a Source,
-    /// File, name and lines.
+    /// File, name and lines of each long function.
     found: Vec<(String, String, usize)>,
 }
 

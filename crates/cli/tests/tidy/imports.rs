@@ -1,16 +1,17 @@
-//! The rules for imports: no two modules of a crate import each other, by whatever way round, and
-//! where a crate's layers are listed, imports only point downward.
+//! The rules for imports: no two modules of a crate import each other, directly or through others.
+//! In a crate with listed layers, imports only point downward.
 //!
-//! A module is a file. It imports another one where it names one of its items, by `use` or by a
-//! path that begins with `crate`, `super` or `self`, outside of its tests. A re-export (`pub use`)
-//! is no import: a facade names everything below it. A name that a facade re-exports counts as an
-//! import of the file where it is defined.
+//! A module is a file. It imports another one if it names one of its items outside of its tests, by
+//! `use` or by a path that begins with `crate`, `super` or `self`. A re-export (`pub use`) is not
+//! an import, because a facade names everything below it. A name that a facade re-exports counts as
+//! an import of the file that defines it.
 
 use super::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 
-/// Layers of a crate, the lowest first: a module's layer is the first whose folder or file it is.
+/// Layers of a crate, the lowest first. A module's layer is the first one that lists its folder or
+/// file.
 const LAYERS: [(&str, &[&[&str]]); 1] = [(
     "netsim",
     &[
@@ -26,24 +27,24 @@ const LAYERS: [(&str, &[&[&str]]); 1] = [(
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// What one file says.
+/// The names that a file defines and uses.
 struct Module {
-    /// Names that this file defines or brings in, with the path from the crate's root where they
-    /// come from.
+    /// Names that this file defines or imports, with the path from the crate's root to their
+    /// origin.
     names: BTreeMap<String, Vec<String>>,
-    /// Paths from the crate's root that it uses.
+    /// The used paths, from the crate's root.
     used: Vec<Vec<String>>,
 }
 
 struct Paths<'a> {
-    /// Of the file.
+    /// The module path of the file.
     module: &'a [String],
     names: BTreeMap<String, Vec<String>>,
     used: Vec<Vec<String>>,
 }
 
 impl Paths<'_> {
-    /// A path from the crate's root; `None` where it leads to another crate.
+    /// Returns a path from the crate's root, or `None` if it leads to another crate.
     fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
         let mut module = self.module.to_vec();
         let mut rest = path;
@@ -132,7 +133,8 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 }
 
-/// The module of a file below `src`: `a/b.rs` and `a/b/mod.rs` are `[a, b]`, `lib.rs` is `[]`.
+/// Returns the module of a file below `src`: `a/b.rs` and `a/b/mod.rs` are `[a, b]`, `lib.rs` is
+/// `[]`.
 fn module_of(file: &str) -> Vec<String> {
     let file = file.strip_suffix(".rs").unwrap_or(file);
     let mut words: Vec<_> = file.split('/').map(str::to_owned).collect();
@@ -149,7 +151,7 @@ fn read(source: &Source, module: &[String]) -> Module {
     Module { names: paths.names, used: paths.used }
 }
 
-/// Which file a path leads to, through re-exports.
+/// Returns the file that a path leads to, through re-exports.
 fn resolve(modules: &BTreeMap<Vec<String>, Module>, path: &[String], depth: usize) -> Option<Vec<String>> {
     let length = (0..=path.len()).rev().find(|length| modules.contains_key(&path[..*length]))?;
     let module = &path[..length];
@@ -163,14 +165,14 @@ fn resolve(modules: &BTreeMap<Vec<String>, Module>, path: &[String], depth: usiz
     }
 }
 
-/// The imports within each crate, by file.
+/// Returns the imports within each crate, by file.
 fn edges(sources: &[Source]) -> BTreeMap<String, Edges> {
     let mut crates: BTreeMap<String, BTreeMap<Vec<String>, Module>> = BTreeMap::new();
     for source in sources {
         let Some((name, file)) = source.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) else {
             continue;
         };
-        // A crate with a library and a binary: the binary is a user of the library.
+        // If a crate has a library and a binary, the binary is a user of the library.
         if file == "main.rs" && sources.iter().any(|other| other.path == format!("crates/{name}/src/lib.rs")) {
             continue;
         }

@@ -1,8 +1,8 @@
 //! The tidy test: the rules of CONTRIBUTING.md that a program can check.
 //!
 //! Each rule is a function from source text to a list of violations, `FILE:LINE: what`. Each has a
-//! test that plants a violation, so that a rule that finds nothing is a rule that still looks.
-//! Exceptions stand in this file, each with its reason.
+//! test with a planted violation, which shows that the rule works when it finds nothing. Exceptions
+//! are in this file, each with its reason.
 
 mod functions;
 mod imports;
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// One source file of the workspace.
 pub(crate) struct Source {
-    /// Relative to the root of the workspace, with `/`.
+    /// The path relative to the root of the workspace, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-/// Folders with files that are not ours, or that are generated.
+/// Folders with files of another origin, or with generated files.
 const SKIPPED: [&str; 7] = ["target", ".git", "node_modules", ".env", "artifacts", "corpus", "data"];
 
 /// Functions that may be longer than a screen, each with its reason.
@@ -43,7 +43,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
 
-/// All files of the workspace with this extension, in order of their paths.
+/// Returns all files of the workspace with this extension, in the order of their paths.
 fn sources(extension: &str) -> Vec<Source> {
     let root = root();
     let (mut folders, mut found) = (vec![root.clone()], Vec::new());

@@ -1,11 +1,11 @@
-//! Rules for single lines: width, wording, names, length of files.
+//! The rules for single lines and files: width, wording, names, length of files.
 
 use super::Source;
 
 const COLUMNS: usize = 100;
 const FILE_LINES: usize = 700;
 
-/// Names that this project once used for things that have a standard term.
+/// Former private names of things that have a standard term.
 const PRIVATE_NAMES: [&str; 12] = [
     "Seat",
     "Boarding",
@@ -24,19 +24,19 @@ const PRIVATE_NAMES: [&str; 12] = [
 /// Wording to avoid, in lower case.
 const ODD_PHRASES: [&str; 4] = ["in vain", "so that none", "is told", "shall"];
 
-/// The text of a comment line, without its marker.
+/// Returns the text of a comment line, without its marker.
 fn comment(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let text = line.strip_prefix("//")?;
     Some(text.strip_prefix(['/', '!']).unwrap_or(text).trim())
 }
 
-/// Whether a line may be wide: a row of a table, or a link or path that cannot be wrapped.
+/// Returns true if a line may be wide: a row of a table, or a link or path that cannot be wrapped.
 fn may_be_wide(text: &str) -> bool {
     text.starts_with('|') || text.contains("](") || text.contains("://") || !text.contains(' ')
 }
 
-/// Lines of prose, as (line number, text): fenced blocks are left out.
+/// Returns the lines of prose as (line number, text), without fenced blocks.
 fn prose<'a>(lines: impl Iterator<Item = (usize, Option<&'a str>)>) -> Vec<(usize, &'a str)> {
     let mut is_fenced = false;
     let mut kept = Vec::new();
@@ -104,7 +104,7 @@ fn odd(source: &Source, lines: &[(usize, &str)]) -> Vec<String> {
     violations
 }
 
-/// The text without what stands in quotation marks or backticks: an RFC may say what it likes.
+/// Returns the text without quotations and code, because an RFC may use these phrases.
 fn without_quotations(text: &str) -> String {
     let mut plain = String::new();
     let mut open = None;

@@ -65,7 +65,7 @@ impl CacheHost {
         let engine = Engine::new(policy, room, streams);
         Ok(CacheHost {
             own_components: name.as_name().component_count(),
-            engine: engine.map_err(|error| ConfigError::new(format!("custodian {name}: {error}")))?,
+            engine: engine.map_err(|error| ConfigError::Policy { cache: format!("custodian {name}"), error })?,
             counts_packets,
             index: HashMap::default(),
             copies: Vec::new(),

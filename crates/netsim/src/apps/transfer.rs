@@ -139,7 +139,7 @@ impl Serve {
     pub fn new(name: Name, size: ByteSize, segment_bytes: usize) -> Result<Self, ConfigError> {
         let options = PublishOptions { segment_bytes, ..PublishOptions::default() };
         let publisher = Publisher::new(name, 1, Zeros(size.bytes()), Box::new(Unsigned), options);
-        Ok(Serve { publisher: publisher.map_err(|error| ConfigError::new(error.to_string()))? })
+        Ok(Serve { publisher: publisher.map_err(ConfigError::Segments)? })
     }
 }
 

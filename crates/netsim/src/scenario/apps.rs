@@ -35,7 +35,7 @@ pub(super) fn make_producers(scenario: &ScenarioFile, network: &mut Simulation) 
     let mut serve = |network: &mut Simulation, at: &Spanned<String>, prefix: &Name, app: Box<dyn App>| {
         let node = find(scenario, network, at)?;
         let refuse = |error: crate::ConfigError| scenario.fault(&at.span(), error);
-        let app = network.add_app(node, app).map_err(refuse)?;
+        let app = network.add_app(node, app);
         let unreachable = network.serve(prefix, app).map_err(refuse)?.into_iter().collect();
         served.push(Served { prefix: prefix.clone(), app, unreachable });
         Ok(())

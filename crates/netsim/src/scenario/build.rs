@@ -2,7 +2,7 @@
 
 use super::apps::{make_consumers, make_producers};
 use super::caching::{self, Caches};
-use super::file::{ScenarioError, ScenarioFile};
+use super::file::{ScenarioError, ScenarioFile, ScenarioProblem};
 use super::http::{PlacedHost, make_hosts};
 use super::nodes::{find_at, no_node, node_config, own_tables};
 use super::tables::{FaultTable, OneNodeTable};
@@ -77,7 +77,7 @@ fn make_nodes(
         any_path |= config.policy.needs_path();
         config
     };
-    topology.build(network, config).map_err(|error| ScenarioError(format!("{}: {error}", scenario.source)))?;
+    topology.build(network, config).map_err(|error| scenario.failed(error))?;
     if any_path {
         network.share_path_positions();
     }
@@ -126,12 +126,8 @@ fn topology(scenario: &ScenarioFile, network: &Simulation) -> Result<Topology, S
     let tables = &scenario.tables;
     let mut topology = requested_shape(scenario, network)?;
     if topology.nodes.len() > crate::limits::NODES {
-        return Err(ScenarioError(format!(
-            "{}: {} nodes: the most is {}",
-            scenario.source,
-            topology.nodes.len(),
-            crate::limits::NODES
-        )));
+        let problem = format!("{} nodes: the most is {}", topology.nodes.len(), crate::limits::NODES);
+        return Err(scenario.failed(ScenarioProblem::Invalid(problem)));
     }
     let mut places: HashMap<String, usize, FixedState> =
         topology.nodes.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect();
@@ -168,10 +164,8 @@ fn topology(scenario: &ScenarioFile, network: &Simulation) -> Result<Topology, S
         ));
     }
     if topology.nodes.is_empty() {
-        return Err(ScenarioError(format!(
-            "{}: no nodes: add a shape, such as [line], or [[node]] and [[link]]",
-            scenario.source
-        )));
+        let problem = "no nodes: add a shape, such as [line], or [[node]] and [[link]]".to_owned();
+        return Err(scenario.failed(ScenarioProblem::Invalid(problem)));
     }
     Ok(topology)
 }

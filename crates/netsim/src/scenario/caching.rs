@@ -116,9 +116,9 @@ pub(super) fn make_cache_hosts(
         name.push_generic(b"custodian").push_generic(own.as_bytes());
         let label = format!("custodian {own}");
         let streams = Streams::new(network.streams().stream(&label).bits());
-        let refuse = |error: crate::ConfigError| ScenarioError(format!("{}: {error}", scenario.source));
+        let refuse = |error: crate::ConfigError| scenario.failed(error);
         let app = CacheHost::new(&name, &config.policy, caches.each.unwrap_or(config.capacity), &streams);
-        let app = network.add_app(node, Box::new(app.map_err(refuse)?)).map_err(refuse)?;
+        let app = network.add_app(node, Box::new(app.map_err(refuse)?));
         network.serve(&name, app).map_err(refuse)?;
         placed.push(Placed { label, name, app });
     }

@@ -40,12 +40,13 @@ mod timeline;
 mod values;
 
 pub use figures::Figure;
-pub use file::ScenarioError;
+pub use file::{ReadFile, ScenarioError, ScenarioProblem};
 pub use timeline::{ChannelStep, ConsumerStep, NodeStep, Step, Timeline, TimelineChannel, TimelineNode, Watch};
 
 use file::ScenarioFile;
 use larder_units::Time;
 use record::Record;
+use std::io;
 use std::time::Duration;
 
 /// A network and its events, as in the scenario file.
@@ -61,7 +62,7 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] as in the module's documentation.
     pub fn parse(text: &str, source: &str) -> Result<Scenario, ScenarioError> {
-        Scenario::parse_with(text, source, &|_| Err("no files here".to_owned()))
+        Scenario::parse_with(text, source, &|_| Err(io::Error::other("this scenario may not name files")))
     }
 
     /// Reads a scenario; `read` returns the bytes of a file that the scenario names (a topology or
@@ -69,11 +70,7 @@ impl Scenario {
     ///
     /// # Errors
     /// [`ScenarioError`] as in the module's documentation.
-    pub fn parse_with(
-        text: &str,
-        source: &str,
-        read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
-    ) -> Result<Scenario, ScenarioError> {
+    pub fn parse_with(text: &str, source: &str, read: ReadFile<'_>) -> Result<Scenario, ScenarioError> {
         let file = ScenarioFile::read(text, source, read)?;
         build::build(&file, 0)?;
         Ok(Scenario { file })
@@ -130,7 +127,7 @@ impl Scenario {
 
     fn until(&self, built: &mut build::Built, after: Duration) -> Result<Record, ScenarioError> {
         let ran = built.network.run_until(Time::ZERO + after);
-        ran.map_err(|error| ScenarioError(format!("{}: {error}", self.file.source)))?;
+        ran.map_err(|error| self.file.failed(error))?;
         Ok(Record::take(built))
     }
 }

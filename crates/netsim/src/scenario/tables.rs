@@ -500,13 +500,11 @@ pub(super) fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Returns a TOML error as one line: position, message, and for an unknown key the nearest known
-/// one.
-pub(super) fn explain(error: &toml::de::Error, text: &str, source: &str) -> String {
-    let place = error.span().map_or(source.to_owned(), |span| format!("{source}:{}", line(text, span.start)));
+/// Returns the message of a TOML error as one line, with the nearest known key for an unknown one.
+pub(super) fn explain(error: &toml::de::Error) -> String {
     let message = error.message().lines().collect::<Vec<_>>().join(" ");
     if message.starts_with("invalid type") {
-        return format!("{place}: {message}{}", unit_or_quotes(&message));
+        return format!("{message}{}", unit_or_quotes(&message));
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| message.starts_with("unknown"));
@@ -514,7 +512,7 @@ pub(super) fn explain(error: &toml::de::Error, text: &str, source: &str) -> Stri
         let best = quoted.max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))?;
         (strsim::jaro(best, unknown) > 0.7).then(|| format!("; did you mean `{best}`?"))
     };
-    format!("{place}: {message}{}", unknown.and_then(near).unwrap_or_default())
+    format!("{message}{}", unknown.and_then(near).unwrap_or_default())
 }
 
 /// Returns what to write in place of a number without its unit, or of a number in quotes.

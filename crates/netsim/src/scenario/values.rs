@@ -22,24 +22,22 @@ pub(super) struct QueueDepth(pub(super) Depth);
 impl<'de> Deserialize<'de> for StoreTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        match packets(&text) {
-            Some(count) => count.map(Capacity::Packets),
-            None => text.parse().map(Capacity::Bytes).map_err(|error| error.to_string()),
-        }
-        .map(StoreTable)
-        .map_err(D::Error::custom)
+        let capacity = match packets(&text) {
+            Some(count) => Capacity::Packets(count.map_err(D::Error::custom)?),
+            None => Capacity::Bytes(text.parse().map_err(D::Error::custom)?),
+        };
+        Ok(StoreTable(capacity))
     }
 }
 
 impl<'de> Deserialize<'de> for QueueDepth {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        match packets(&text) {
-            Some(count) => count.map(|count| Depth::Packets(count as usize)),
-            None => text.parse::<ByteSize>().map(|size| Depth::Bytes(size.bytes())).map_err(|error| error.to_string()),
-        }
-        .map(QueueDepth)
-        .map_err(D::Error::custom)
+        let depth = match packets(&text) {
+            Some(count) => Depth::Packets(count.map_err(D::Error::custom)? as usize),
+            None => Depth::Bytes(text.parse::<ByteSize>().map_err(D::Error::custom)?.bytes()),
+        };
+        Ok(QueueDepth(depth))
     }
 }
 

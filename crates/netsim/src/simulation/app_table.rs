@@ -2,7 +2,6 @@
 
 use super::network::Network;
 use crate::app::{App, AppId, Received, Sends};
-use crate::error::ConfigError;
 use crate::events::Event;
 use crate::frame::Frame;
 use crate::node::{NodeId, Port};
@@ -38,16 +37,13 @@ impl AppTable {
         node: NodeId,
         app: Box<dyn App>,
         tick: Option<Duration>,
-    ) -> Result<AppId, ConfigError> {
-        if tick.is_some_and(|tick| tick.is_zero()) {
-            return Err(ConfigError::new("a clock with a tick of 0: leave the tick out for a fine clock"));
-        }
+    ) -> AppId {
         let id = AppId(self.slots.len() as u32);
         let config = FaceConfig::local(format!("app://{}", id.0));
         let face = network.nodes[node.0 as usize].add_face(config, Port::App(id.0));
         self.slots.push(AppSlot { app, node, face, tick, timer: None });
         self.plan_timer(network, id.0);
-        Ok(id)
+        id
     }
 
     /// Returns an application with its node and face.

@@ -1,7 +1,7 @@
 //! Construction of the network: nodes by name, and links with their random streams.
 
 use super::network::Network;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, LinkProblem};
 use crate::limits;
 use crate::link::{Channel, LinkConfig, LinkId};
 use crate::node::{Node, NodeConfig, NodeId, Port};
@@ -36,10 +36,10 @@ impl Builder {
         config: NodeConfig,
     ) -> Result<NodeId, ConfigError> {
         if self.node(name).is_some() {
-            return Err(ConfigError::new(format!("there are two nodes {name}")));
+            return Err(ConfigError::DuplicateNode(name.to_owned()));
         }
         if network.nodes.len() >= limits::NODES {
-            return Err(ConfigError::new(format!("more than {} nodes", limits::NODES)));
+            return Err(ConfigError::TooManyNodes);
         }
         let id = NodeId(network.nodes.len() as u32);
         network.nodes.push(Node::new(name, config, &self.streams)?);
@@ -57,14 +57,14 @@ impl Builder {
         let [from, to] = [a, b].map(|node| network.nodes[node.0 as usize].name.clone());
         let check = || {
             if a == b {
-                return Err("leads from a node to itself");
+                return Err(LinkProblem::ToItself);
             }
             if network.channels.len() >= 2 * limits::LINKS {
-                return Err("is one too many");
+                return Err(LinkProblem::TooMany);
             }
             check(there).and_then(|()| check(back))
         };
-        check().map_err(|what| ConfigError::new(format!("the link {from} – {to} {what}")))?;
+        check().map_err(|problem| ConfigError::Link { between: [from.clone(), to.clone()], problem })?;
         let link = LinkId(network.channels.len() as u32 / 2);
         let face = |peer: &str, mtu: Option<usize>| {
             let link_reliability = there.reliable && back.reliable;
@@ -89,19 +89,19 @@ impl Builder {
     }
 }
 
-/// Returns why a link cannot have this configuration.
-fn check(config: &LinkConfig) -> Result<(), &'static str> {
+/// Checks that a link can have this configuration.
+fn check(config: &LinkConfig) -> Result<(), LinkProblem> {
     if config.rate.is_some_and(|rate| rate.bits_per_second() == 0) {
-        return Err("has rate 0: leave the rate out for a link that sends in no time");
+        return Err(LinkProblem::NoRate);
     }
     if !config.loss.is_sound() {
-        return Err("has a loss that is not a probability");
+        return Err(LinkProblem::Loss);
     }
     if config.mtu.is_some_and(|mtu| mtu < limits::LEAST_MTU) {
-        return Err("has an MTU below 128 bytes");
+        return Err(LinkProblem::Mtu);
     }
     if config.reliable && config.mtu.is_none() {
-        return Err("is reliable without an MTU: link reliability works on frames of an MTU");
+        return Err(LinkProblem::ReliableWithoutMtu);
     }
     Ok(())
 }

@@ -48,6 +48,10 @@ pub enum Fault {
 }
 
 /// A network in virtual time. The crate's documentation has an example.
+///
+/// # Panics
+/// A method that takes the id of a node, a channel, an application or an HTTP host panics if this
+/// network has no such object. An id is valid only in the network that returned it.
 pub struct Simulation {
     builder: Builder,
     network: Network,
@@ -111,12 +115,10 @@ impl Simulation {
         self.builder.connect(&mut self.network, [a, b], [there, back])
     }
 
-    /// Adds an application behind a local face of the node, and plans its first timer.
-    ///
-    /// # Errors
-    /// None at present; a node takes any number of applications.
-    pub fn add_app(&mut self, node: NodeId, app: Box<dyn App>) -> Result<AppId, ConfigError> {
-        self.add_app_with_tick(node, app, None)
+    /// Adds an application behind a local face of the node, and plans its first timer. A node takes
+    /// any number of applications.
+    pub fn add_app(&mut self, node: NodeId, app: Box<dyn App>) -> AppId {
+        self.apps.add(&mut self.network, node, app, None)
     }
 
     /// Adds an application with a coarse clock: its timers run at multiples of `tick` only. Packets
@@ -130,7 +132,10 @@ impl Simulation {
         app: Box<dyn App>,
         tick: Option<Duration>,
     ) -> Result<AppId, ConfigError> {
-        self.apps.add(&mut self.network, node, app, tick)
+        match tick.is_some_and(|tick| tick.is_zero()) {
+            true => Err(ConfigError::NoTick),
+            false => Ok(self.apps.add(&mut self.network, node, app, tick)),
+        }
     }
 
     /// Routes the prefix to this application: with a route at its own node, and along the shortest
@@ -170,8 +175,7 @@ impl Simulation {
     /// [`ConfigError`] if the channel starts at another node, or the forwarder refuses the prefix.
     pub fn route(&mut self, prefix: &Name, node: NodeId, channel: ChannelId, cost: u64) -> Result<(), ConfigError> {
         if self.channel(channel).from != node {
-            let name = self.node_name(node);
-            return Err(ConfigError::new(format!("a route of node {name} over a link of another node")));
+            return Err(ConfigError::ForeignChannel(self.node_name(node).to_owned()));
         }
         let face = self.face_of(channel);
         self.network.nodes[node.0 as usize].add_route(prefix, face, cost)
@@ -193,9 +197,8 @@ impl Simulation {
     /// # Errors
     /// [`ConfigError`] if its objects are larger than [`limits::HTTP_BODY`].
     pub fn add_http_origin(&mut self, at: NodeId, config: OriginConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
-        let most = ByteSize::from_bytes(limits::HTTP_BODY);
-        if config.body > most {
-            return Err(ConfigError::new(format!("objects of {}: expected {most} at most", config.body)));
+        if config.body > ByteSize::from_bytes(limits::HTTP_BODY) {
+            return Err(ConfigError::HttpBody(config.body));
         }
         let streams = self.host_streams(at);
         Ok(self.tcp_hosts.add_origin(at, config, tcp, streams))
@@ -232,7 +235,7 @@ impl Simulation {
     fn check_path(&mut self, at: NodeId, host: HostId, to: HostId) -> Result<HostId, ConfigError> {
         match self.tcp_hosts.reaches(&self.network.context(), host, to) {
             true => Ok(host),
-            false => Err(ConfigError::new(format!("no links lead from {} to its server", self.node_name(at)))),
+            false => Err(ConfigError::NoPath(self.node_name(at).to_owned())),
         }
     }
 
@@ -302,37 +305,37 @@ impl Simulation {
 
     // ---- Results ----
 
-    /// The present time.
+    /// Returns the present time.
     pub fn now(&self) -> Time {
         self.network.now
     }
 
-    /// The number of events that have been executed.
+    /// Returns the number of events that have been executed.
     pub fn events_done(&self) -> u64 {
         self.guard.events_done
     }
 
-    /// The number of frames that reached the end of a channel.
+    /// Returns the number of frames that reached the end of a channel.
     pub fn packet_hops(&self) -> u64 {
         self.network.packet_hops
     }
 
-    /// The number of planned events: frames on links, and timers.
+    /// Returns the number of planned events: frames on links, and timers.
     pub fn events_planned(&self) -> usize {
         self.network.events.len()
     }
 
-    /// The counters of an HTTP host.
+    /// Returns the counters of an HTTP host.
     pub fn http(&self, host: HostId) -> HttpCounters {
         self.tcp_hosts.counters(host)
     }
 
-    /// The number of objects that an HTTP cache holds, and their bytes.
+    /// Returns the number of objects that an HTTP cache stores, and their bytes.
     pub fn http_stored(&self, host: HostId) -> (usize, ByteSize) {
         self.tcp_hosts.stored(host)
     }
 
-    /// The number of open TCP connections.
+    /// Returns the number of open TCP connections.
     pub fn tcp_connections(&self) -> usize {
         self.tcp_hosts.connections()
     }
@@ -342,27 +345,27 @@ impl Simulation {
         self.builder.node(name)
     }
 
-    /// All nodes, in the order in which they were added.
+    /// Returns all nodes, in the order in which they were added.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.network.nodes.len() as u32).map(NodeId)
     }
 
-    /// A node's name.
+    /// Returns a node's name.
     pub fn node_name(&self, node: NodeId) -> &str {
         &self.network.nodes[node.0 as usize].name
     }
 
-    /// A node's forwarder, with its counters and faces.
+    /// Returns a node's forwarder, with its counters and faces.
     pub fn forwarder(&self, node: NodeId) -> &Forwarder {
         &self.network.nodes[node.0 as usize].forwarder
     }
 
-    /// A node's forwarder, to change its strategies. A restart drops the changes.
+    /// Returns a node's forwarder, to change its strategies. A restart drops the changes.
     pub fn forwarder_mut(&mut self, node: NodeId) -> &mut Forwarder {
         &mut self.network.nodes[node.0 as usize].forwarder
     }
 
-    /// The number of frames that reached a node while it was down.
+    /// Returns the number of frames that reached a node while it was down.
     pub fn missed(&self, node: NodeId) -> u64 {
         self.network.nodes[node.0 as usize].missed
     }
@@ -372,13 +375,13 @@ impl Simulation {
         self.network.nodes[node.0 as usize].is_up
     }
 
-    /// One direction of a link.
+    /// Returns one direction of a link.
     pub fn channel(&self, channel: ChannelId) -> &Channel {
         &self.network.channels[channel.0 as usize]
     }
 
-    /// A channel's name: its start and its end, as in `r1 r2`. The second link between two nodes
-    /// has the channel `r1 r2 (2)`.
+    /// Returns a channel's name: its start and its end, as in `r1 r2`. The second link between two
+    /// nodes has the channel `r1 r2 (2)`.
     pub fn channel_name(&self, channel: ChannelId) -> String {
         let channel = self.channel(channel);
         let [from, to] = [channel.from, channel.to].map(|node| self.node_name(node));
@@ -388,18 +391,18 @@ impl Simulation {
         }
     }
 
-    /// All channels, two for each link.
+    /// Returns all channels, two for each link.
     pub fn channels(&self) -> impl Iterator<Item = (ChannelId, &Channel)> {
         self.network.channels.iter().map(|channel| (ChannelId(channel.id), channel))
     }
 
-    /// The face from which a channel starts, at its first node.
+    /// Returns the face from which a channel starts, at its first node.
     pub fn face_of(&self, channel: ChannelId) -> FaceId {
         // The other direction of the link ends at this face.
         self.network.channels[(channel.0 ^ 1) as usize].to_face
     }
 
-    /// An application's node, and its face there.
+    /// Returns an application's node, and its face there.
     pub fn place_of(&self, app: AppId) -> (NodeId, FaceId) {
         let slot = self.apps.slot(app);
         (slot.node, slot.face)

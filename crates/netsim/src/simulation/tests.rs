@@ -36,7 +36,7 @@ fn a_run_that_cannot_end_takes_all_time() {
     let mut network = Simulation::new(1);
     network.guard.max_events_at_instant = 1000;
     let node = network.add_node("a", NodeConfig::default()).unwrap();
-    network.add_app(node, Box::new(Restless)).unwrap();
+    network.add_app(node, Box::new(Restless));
     let error = network.run_until(Time::from_secs(1)).unwrap_err();
     assert_eq!(error, RunError::StandsStill { at: Time::ZERO });
     assert!(error.to_string().contains("time stands still"));
@@ -52,8 +52,8 @@ fn a_run_that_only_grows_takes_all_memory() {
     network.connect(a, b, &far).unwrap();
     let prefix: Name = "/p".parse().unwrap();
     let config = CbrConfig { frequency: 10_000.0, ..CbrConfig::new(prefix.clone()) };
-    network.add_app(a, Box::new(Cbr::new(config, network.streams().stream("app")))).unwrap();
-    let silent = network.add_app(b, Box::new(Silent)).unwrap();
+    network.add_app(a, Box::new(Cbr::new(config, network.streams().stream("app"))));
+    let silent = network.add_app(b, Box::new(Silent));
     network.serve(&prefix, silent).unwrap();
     let error = network.run_until(Time::from_secs(1)).unwrap_err();
     assert!(matches!(error, RunError::Grows { .. }) && error.to_string().contains("only grows"), "{error}");
@@ -71,10 +71,10 @@ fn filling(queue: usize, answers: bool) -> RunError {
     network.connect(a, b, &link).unwrap();
     let prefix: Name = "/p".parse().unwrap();
     let config = CbrConfig { frequency: 1000.0, ..CbrConfig::new(prefix.clone()) };
-    network.add_app(a, Box::new(Cbr::new(config, network.streams().stream("app")))).unwrap();
+    network.add_app(a, Box::new(Cbr::new(config, network.streams().stream("app"))));
     let producer = ProducerConfig { payload: Payload::Content(5000), freshness: None };
     let app: Box<dyn App> = if answers { Box::new(Producer::new(producer)) } else { Box::new(Silent) };
-    let app = network.add_app(b, app).unwrap();
+    let app = network.add_app(b, app);
     network.serve(&prefix, app).unwrap();
     network.run_until(Time::from_secs(100)).unwrap_err()
 }
@@ -87,14 +87,14 @@ fn one_data_on_many_links_takes_all_memory() {
     let hub = node(&mut network, "hub");
     let prefix: Name = "/p".parse().unwrap();
     let producer = ProducerConfig { payload: Payload::Content(5000), freshness: None };
-    let producer = network.add_app(hub, Box::new(Producer::new(producer))).unwrap();
+    let producer = network.add_app(hub, Box::new(Producer::new(producer)));
     // Twenty Data per second fill the queues of fifty slow links: 5 MB if each copy counted.
     let slow = LinkConfig::new("100kbps".parse().unwrap(), Duration::ZERO);
     for leaf in 0..50 {
         let leaf = node(&mut network, &format!("leaf {leaf}"));
         network.connect(hub, leaf, &slow).unwrap();
         let config = CbrConfig { frequency: 20.0, ..CbrConfig::new(prefix.clone()) };
-        network.add_app(leaf, Box::new(Cbr::new(config, network.streams().stream("app")))).unwrap();
+        network.add_app(leaf, Box::new(Cbr::new(config, network.streams().stream("app"))));
     }
     network.serve(&prefix, producer).unwrap();
     network.run_until(Time::from_secs(2)).unwrap();

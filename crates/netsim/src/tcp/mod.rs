@@ -52,6 +52,7 @@ pub(crate) use http::TcpHosts;
 pub use http::{CacheConfig, ClientConfig, HttpCounters, OriginConfig};
 pub use sender::TcpCounters;
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -100,14 +101,26 @@ pub enum Congestion {
     Bbr,
 }
 
-impl FromStr for Congestion {
-    type Err = String;
+/// A text that is not the name of a congestion control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCongestion(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl fmt::Display for UnknownCongestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no congestion control {:?} of TCP: expected \"cubic\" or \"bbr\"", self.0)
+    }
+}
+
+impl std::error::Error for UnknownCongestion {}
+
+impl FromStr for Congestion {
+    type Err = UnknownCongestion;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCongestion> {
         match text {
             "cubic" => Ok(Congestion::Cubic),
             "bbr" => Ok(Congestion::Bbr),
-            _ => Err(format!("no congestion control {text:?} of TCP: there is \"cubic\" and \"bbr\"")),
+            _ => Err(UnknownCongestion(text.to_owned())),
         }
     }
 }

@@ -99,7 +99,7 @@ impl World {
             let config = draw.config(self.is_faultless);
             self.words += &format!("{prefix}: {config:?}\n");
             let producer = RandomProducer::new(config, streams.stream(&format!("answerer {number}")));
-            let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(producer)).unwrap();
+            let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(producer));
             assert!(self.network.serve(&prefix, app).unwrap().is_empty(), "the tree reaches every node");
             self.producers.push(app);
             if !self.is_faultless {
@@ -124,7 +124,7 @@ impl World {
                 faultless: self.is_faultless,
             };
             let consumer = RandomConsumer::new(config, streams.stream(&format!("asker {number}")));
-            self.consumers.push(self.network.add_app(nodes[draw.below(nodes.len())], Box::new(consumer)).unwrap());
+            self.consumers.push(self.network.add_app(nodes[draw.below(nodes.len())], Box::new(consumer)));
         }
     }
 

@@ -191,7 +191,7 @@ fn build(cell: &Cell<'_>) -> Result<(Simulation, Vec<AppId>), Error> {
         let [consumer, producer] = ["c", "p"].map(|kind| network.node(&format!("{kind}{pair}")));
         let (Some(consumer), Some(producer)) = (consumer, producer) else { continue };
         let answers = ProducerConfig { payload: Payload::Content(payload as usize), freshness: None };
-        let answers = network.add_app(producer, Box::new(Producer::new(answers))).map_err(Error::from_cause)?;
+        let answers = network.add_app(producer, Box::new(Producer::new(answers)));
         network.serve(&prefix(pair), answers).map_err(Error::from_cause)?;
         let asks = CbrConfig {
             frequency: cell.size.1,
@@ -201,7 +201,7 @@ fn build(cell: &Cell<'_>) -> Result<(Simulation, Vec<AppId>), Error> {
             ..CbrConfig::new(prefix(if shared { 0 } else { pair }))
         };
         let asks = Cbr::new(asks, network.streams().stream(&format!("consumer {pair}")));
-        consumers.push(network.add_app(consumer, Box::new(asks)).map_err(Error::from_cause)?);
+        consumers.push(network.add_app(consumer, Box::new(asks)));
     }
     Ok((network, consumers))
 }

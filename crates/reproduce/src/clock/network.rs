@@ -189,11 +189,11 @@ impl Run {
             let bytes = self.interest - INTEREST_REST;
             prefix.push_generic(format!("{pair:0bytes$}").as_bytes());
             let producer = ProducerConfig { payload: Payload::Packet(DATA_BYTES), freshness: None };
-            let producer = network.add_app(nodes[2 + self.pairs + pair], Box::new(Producer::new(producer)))?;
+            let producer = network.add_app(nodes[2 + self.pairs + pair], Box::new(Producer::new(producer)));
             network.serve(&prefix, producer)?;
             let nonces = network.streams().stream(&format!("nonces of consumer {pair}"));
             let consumer = Consumer::new(prefix, &self.congestion, self.clock, nonces);
-            consumers.push(network.add_app(nodes[2 + pair], Box::new(consumer))?);
+            consumers.push(network.add_app(nodes[2 + pair], Box::new(consumer)));
         }
         Ok(consumers)
     }

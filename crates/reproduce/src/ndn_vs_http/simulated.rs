@@ -281,13 +281,13 @@ fn ndn_network(cell: &Cell) -> Result<(Simulation, Vec<AppId>), ConfigError> {
     let mut file = Name::root();
     file.push_generic(b"repo").push_generic(b"file");
     let publisher = Serve::new(file.clone(), ByteSize::from_bytes(cell.bytes as u64), DEFAULT_SEGMENT_BYTES)?;
-    let publisher = network.add_app(server, Box::new(publisher))?;
+    let publisher = network.add_app(server, Box::new(publisher));
     let mut clients = Vec::new();
     for (client, host) in hosts.into_iter().enumerate() {
         let stream = network.streams().stream(&format!("app client{client}"));
         let options = FetchOptions { retries: RETRIES, ..FetchOptions::default() };
         let fetch = Fetch::with_options(file.clone(), options, Time::ZERO, CongestionSpec::default().build(), stream);
-        clients.push(network.add_app(host, Box::new(fetch))?);
+        clients.push(network.add_app(host, Box::new(fetch)));
     }
     network.serve(&file, publisher)?;
     Ok((network, clients))

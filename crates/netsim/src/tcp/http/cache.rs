@@ -56,14 +56,11 @@ pub(super) struct Cache {
 impl Cache {
     pub(super) fn new(config: CacheConfig, streams: &Streams) -> Result<Self, ConfigError> {
         if config.policy.needs_path() {
-            return Err(ConfigError::new(format!(
-                "the policy {} needs a cache's position on the path, which HTTP does not carry; it is for nodes' Content Stores",
-                config.policy
-            )));
+            return Err(ConfigError::PolicyNeedsPath(Box::new(config.policy)));
         }
         let engine = Engine::new(&config.policy, config.capacity, streams);
         Ok(Cache {
-            engine: engine.map_err(|error| ConfigError::new(error.to_string()))?,
+            engine: engine.map_err(|error| ConfigError::Policy { cache: "an HTTP cache".to_owned(), error })?,
             config,
             index: HashMap::default(),
             fetches: HashMap::default(),
