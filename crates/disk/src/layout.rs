@@ -510,8 +510,7 @@ mod tests {
         assert!(Geometry::of(ByteSize::from_bytes(u64::MAX)).is_err());
     }
 
-    /// The fear: a byte that changed on the disk, or a record from another place or time, is
-    /// believed.
+    /// Failure: a changed byte on the disk, or a record from another place or time, is accepted.
     #[test]
     fn every_changed_bit_is_seen() {
         let value = [Bytes::from_static(b"head"), Bytes::from_static(b"body")];

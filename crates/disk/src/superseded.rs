@@ -80,7 +80,7 @@ impl Superseded {
 mod tests {
     use super::*;
 
-    /// The fear: what was overwritten long ago fills the memory.
+    /// Failure: entries of records that were overwritten long ago fill the memory.
     #[test]
     fn what_is_overwritten_is_forgotten() {
         let mut superseded = Superseded::default();
@@ -93,7 +93,7 @@ mod tests {
         assert!(superseded.state_bytes() < 1_000_000, "{}", superseded.state_bytes());
     }
 
-    /// The fear: all wait while one note sweeps a table of millions.
+    /// Failure: everything waits while one insertion sweeps a table of millions.
     #[test]
     fn one_note_passes_all_that_has_departed() {
         let mut superseded = Superseded::default();

@@ -145,8 +145,8 @@ mod tests {
         PurgeBans::encode(&Purge { scope, soft })
     }
 
-    /// The fear: a purge that misses what it names, takes what came after it, or is forgotten too
-    /// early.
+    /// Failure: a purge misses a response that it names, removes one that was stored later, or is
+    /// forgotten too early.
     #[test]
     fn purges_concern_what_they_name_and_only_before() {
         let url = |text: &str| text.parse().unwrap();

@@ -99,7 +99,7 @@ mod tests {
             prop_assert_eq!(parse(&format(seconds)), Some(seconds));
         }
 
-        /// The fear: the short way reads what the library does not, or otherwise.
+        /// Failure: the fast parser accepts a date that the library refuses, or reads another time.
         #[test]
         fn the_short_way_agrees_with_the_library(seconds in 0u64..253_402_300_799, at in 0usize..29, byte in b' '..=b'z') {
             let value = format(seconds);

@@ -242,8 +242,8 @@ mod tests {
         assert_ne!(a, b);
     }
 
-    /// The fears: a request goes round and nobody sees it; or a cache behind another of its name
-    /// refuses all that comes from there.
+    /// Failure: a request goes round in a loop undetected, or a cache behind another of the same
+    /// name refuses every request from it.
     #[test]
     fn a_request_of_another_cache_of_our_name_is_not_taken_for_our_own() {
         let (own, other) = (CdnLoop::of(&[1; 16]), CdnLoop::of(&[2; 16]));
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(cdn_loop_count(&request), 3);
     }
 
-    /// The fear: a circle over hosts that take `Via` away, or a client that has it taken away.
+    /// Failure: a loop over hosts that remove `Via`, or a client that has `Via` removed.
     #[test]
     fn a_request_tells_how_often_it_has_passed() {
         let mut request = headers(&[("connection", "cdn-loop"), ("cdn-loop", "other; a=b, larder2"), ("via", "1.1 x")]);

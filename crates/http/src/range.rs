@@ -182,8 +182,8 @@ mod tests {
     }
 
     proptest! {
-        /// The fear: a hundred overlapping ranges are a hundred copies; or one reaches out of the
-        /// body.
+        /// Failure: a hundred overlapping ranges become a hundred copies, or a range reaches beyond
+        /// the body.
         #[test]
         fn parts_lie_within_and_apart(text in "bytes=([0-9]{0,4}-[0-9]{0,21},){1,5}", length in 0u64..5000) {
             let parts = match selected(&text, length) {

@@ -226,8 +226,8 @@ mod tests {
         [&encode(&stored(), RECEIVED)[..], b"body"].concat().into()
     }
 
-    /// The fear: what comes back after a restart is younger, fresher or another variant than what
-    /// was stored.
+    /// Failure: a response that is read after a restart is younger, fresher or another variant than
+    /// the stored one.
     #[test]
     fn all_of_it_comes_back() {
         // Another process, 10 seconds later.

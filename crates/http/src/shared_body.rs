@@ -3,8 +3,8 @@
 //! While it is collected, everything stays and a reader may start anywhere. When it outgrows its
 //! limits, it becomes a window: what every reader has passed is let go, the writer waits for the
 //! slowest, and nobody may join any more. The window is as wide as there is room; without any, the
-//! next piece comes when all have read the one before. A reader that waits leaves a waker;
-//! the host decides where it polls.
+//! next piece comes when all have read the one before. A reader that waits leaves a waker; the host
+//! decides where it polls.
 
 use crate::{Reservation, limits};
 use bytes::Bytes;
@@ -299,7 +299,7 @@ mod tests {
         Poll::Ready(Some(Ok(Bytes::from_static(text.as_bytes()))))
     }
 
-    /// The fear: a follower gets a byte twice, or none, or waits for the end.
+    /// Failure: a follower gets a byte twice, or not at all, or waits for the end of the body.
     #[test]
     fn readers_get_each_byte_once_as_it_comes() {
         let shared_body = Arc::new(SharedBody::default());
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Ready(None), Poll::Ready(None)));
     }
 
-    /// The fear: what was cut looks whole to those who follow.
+    /// Failure: a cut body looks complete to its followers.
     #[test]
     fn what_breaks_off_breaks_off_for_all() {
         let shared_body = Arc::new(SharedBody::default());
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!((read(&mut reader), read(&mut reader)), (piece("half"), Poll::Ready(Some(Err(BrokenOff)))));
     }
 
-    /// The fear: a body without end fills the memory, or its writer waits for ever for a reader
+    /// Failure: a body without end fills the memory, or its writer waits without end for a reader
     /// that has gone.
     #[test]
     fn a_window_holds_no_more_than_its_slowest_reader_needs() {

@@ -46,8 +46,7 @@ mod tests {
     use http::HeaderValue;
     use larder_units::Time;
 
-    /// The fear: one user's session, or a page of yesterday, for everybody on the other side of the
-    /// network.
+    /// Failure: every client beyond an NDN network gets one user's session, or yesterday's page.
     #[test]
     fn only_what_a_shared_cache_may_reuse_is_shared() {
         let now = Now { time: Time::from_secs(1000), unix_seconds: 784_111_777 };

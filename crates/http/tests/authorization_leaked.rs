@@ -1,4 +1,4 @@
-//! The fear: a page behind a password reaches somebody without it (RFC 9111 §3.5).
+//! Failure: a page behind a password reaches a client without it (RFC 9111 §3.5).
 
 mod stage;
 use stage::{Fields, Stage, TEN_DAYS_BEFORE, get};

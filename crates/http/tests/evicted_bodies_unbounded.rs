@@ -1,4 +1,4 @@
-//! The fear: what was evicted or purged while clients read it slowly is counted nowhere, and a few
+//! Failure: evicted or purged bodies that clients still read slowly are not counted, and a few
 //! clients that read large bodies fill the memory.
 
 mod stage;
@@ -62,9 +62,9 @@ fn what_leaves_the_store_is_counted_until_its_last_reader_has_it() {
     assert_eq!(stage.ask(&get("/new"), 200, MAX_AGE, &body).completion, Some(Completion::Stored));
 }
 
-/// The fear: two requests validate the same response at a time, each answer shows another `Vary`,
-/// and the one body that both variants then share is given back twice: the room for bodies wraps
-/// round, and nothing is stored any more.
+/// Failure: two requests validate the same response at the same time, and each answer has another
+/// `Vary`. The body that both variants then share is returned twice: the budget for bodies wraps
+/// around, and nothing is stored any more.
 #[test]
 fn one_body_of_two_variants_is_given_back_twice() {
     let mut stage = Stage::with(CAPACITY, "lru");

@@ -1,5 +1,4 @@
-//! The fear: what belongs to one connection goes further, or into the store (RFC 9110 §7.6.1, RFC
-//! 9111 §3.1).
+//! Failure: the fields of one connection are forwarded or stored (RFC 9110 §7.6.1, RFC 9111 §3.1).
 
 mod stage;
 use stage::{Stage, get};

@@ -1,4 +1,4 @@
-//! The fear: somebody changes a page, and the old one lives on (RFC 9111 §4.4).
+//! Failure: an unsafe request changes a page, and the stored page is still served (RFC 9111 §4.4).
 
 mod stage;
 use http::Method;

@@ -1,4 +1,4 @@
-//! The fear: a stream of responses that fills the machine.
+//! Failure: a stream of responses fills the memory of the machine.
 
 mod stage;
 use http::{StatusCode, Version};
@@ -106,8 +106,8 @@ fn a_body_without_end_is_let_go_at_the_limit() {
     assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Refused(Refusal::TooLarge));
 }
 
-/// The fear: a client is a little behind when the limit is reached, and a body that never ends
-/// holds its room for ever.
+/// Failure: a client is a little behind when the limit is reached, and a body without end holds its
+/// memory for ever.
 #[test]
 fn what_was_collected_is_let_go_when_it_has_been_read() {
     let mut stage = Stage::with(100_000, "lru");
@@ -123,8 +123,8 @@ fn what_was_collected_is_let_go_when_it_has_been_read() {
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
-/// The fears: what passes by the store, read slowly by hundreds, is counted nowhere; or it keeps
-/// everything else from being stored.
+/// Failure: bodies that are not stored, and that hundreds of clients read slowly, are not counted;
+/// or they prevent the storing of everything else.
 #[test]
 fn what_only_passes_is_counted_and_leaves_room() {
     const CAPACITY: u64 = 16 << 20;
@@ -170,8 +170,8 @@ fn what_only_passes_is_counted_and_leaves_room() {
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
-/// The fear: an origin that breaks off frees the budget each time, while slow clients keep what
-/// came of its bodies.
+/// Failure: an origin that aborts bodies frees the budget each time, while slow clients hold the
+/// received parts.
 #[test]
 fn what_broke_off_is_counted_until_it_is_read() {
     let mut stage = Stage::with(1_000_000, "lru");

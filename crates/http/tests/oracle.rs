@@ -1,26 +1,27 @@
-//! The fear: an RFC misread. A second implementation, the crate `http-cache-semantics` 3, is asked
-//! the same questions.
+//! Failure: the code misreads the RFC. A second implementation, the crate `http-cache-semantics` 3,
+//! gets the same questions.
 //!
-//! Where the two are known to differ, the generator keeps away, and RFC 9111 is on this crate's
-//! side or leaves the choice:
+//! Where the two are known to differ, the generator avoids the case, and RFC 9111 supports this
+//! crate or leaves the choice:
 //! * §4.2.3 apparent_age and response_delay: it takes the age from `Age` alone. Here `Date` is the
-//!   moment of receipt.
-//! * §4.2.1 several values of one directive: it takes them as must-revalidate; here the first
+//!   time of receipt.
+//! * §4.2.1 several values of one directive: it treats them as must-revalidate; here the first
 //!   counts.
-//! * §4.2.1 `max-age` without a value: it goes on to Expires; here that is invalid, so stale.
+//! * §4.2.1 `max-age` without a value: it uses Expires; here that is invalid, so stale.
 //! * §4.2.2 heuristic lifetimes: it has no upper bound; here a day. `Last-Modified` is at most ten
 //!   days back.
 //! * §5.2 names of directives in capitals: it does not know them.
-//! * §5.2.1.2 max-stale: it refuses at exactly the bound, and follows it even with s-maxage
-//!   (§5.2.2.10: that implies proxy-revalidate). Wishes of clients end in 5 here, ages in 0, and
-//!   s-maxage goes without max-stale.
+//! * §5.2.1.2 max-stale: it refuses at exactly the bound, and obeys it even with s-maxage
+//!   (§5.2.2.10: that implies proxy-revalidate). Directives of clients end in 5 here, ages in 0,
+//!   and s-maxage comes without max-stale.
 //! * §5.2.2.4 no-cache: with max-stale it answers without validation, which is a MUST NOT. The
 //!   generator gives no max-stale with it.
-//! * §5.2.2.8 proxy-revalidate: it takes such responses as always stale.
+//! * §5.2.2.8 proxy-revalidate: it treats such responses as always stale.
 //! * §5.2.2.3 must-understand, and statuses outside its list: unknown to it.
 //! * §7.3 Set-Cookie: it is stored there and never fresh unless public; here stored and fresh if
 //!   explicit.
-//! * §3 last paragraph: it calls storable what can never be used: no lifetime, no validator.
+//! * §3 last paragraph: it calls a response storable that can never be used: no lifetime, no
+//!   validator.
 //! * A request with `max-age` above the age of a stale response, Pragma in responses, `immutable`:
 //!   extensions of its own.
 

@@ -1,5 +1,4 @@
-//! The fear: a byte from the network that stops the node. Any fields, in any order, with time going
-//! anywhere.
+//! Failure: bytes from the network end the process. Any fields, in any order, at any time.
 
 mod stage;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};

@@ -1,5 +1,5 @@
-//! The fear: the short way of a hit serves what the long way would not, or in other words, or the
-//! policy and the counters do not hear of it.
+//! Failure: the fast path of a hit serves a response that the general path would not serve, or with
+//! other fields, or the policy and the counters do not record it.
 
 mod stage;
 use http::{HeaderMap, Method};
@@ -98,8 +98,8 @@ fn fresh_pages_are_plain_hits_in_their_language() {
     assert_eq!(taken(&mut stage, "de"), [0, 1, 5]);
 }
 
-/// The fear: what was purged, for good or softly, or changed by an unsafe request, is served once
-/// more by the short way.
+/// Failure: the fast path serves a response once more after a purge, a soft purge, or an unsafe
+/// request.
 #[test]
 fn what_was_purged_or_changed_is_no_plain_hit() {
     let url = || "http://example.com/0".parse().unwrap();
@@ -146,9 +146,9 @@ fn the_policy_hears_of_it() {
     }
 }
 
-/// The fear: a field that the cache judges is not in the list, and is passed over. Every field of
-/// requests that RFC 9110, 9111 and 9112 define, and some more: where the long way treats a request
-/// with it differently, it is a wish.
+/// Failure: a field that the cache evaluates is missing in the list, and the fast path ignores it.
+/// The test takes every request field that RFC 9110, 9111 and 9112 define, and some more. If the
+/// general path treats a request with the field differently, the field must be in the list.
 #[test]
 fn what_the_cache_judges_is_a_wish() {
     let fields = [

@@ -1,5 +1,5 @@
-//! The fear: the policy does not hear of requests, so what everybody asks for leaves, and what
-//! nobody asks for stays.
+//! Failure: the policy does not learn of requests, so the most requested objects are evicted and
+//! the others stay.
 
 mod stage;
 use stage::{Stage, get};

@@ -1,4 +1,4 @@
-//! The fear: what was made for one client reaches another.
+//! Failure: a response for one client reaches another.
 
 mod stage;
 use http::Method;

@@ -1,5 +1,4 @@
-//! The fear: an operator purges a page, and it is served once more; or he purges one, and others go
-//! with it.
+//! Failure: a purged response is served once more, or a purge removes other responses too.
 
 mod stage;
 use http::Method;
@@ -123,8 +122,8 @@ fn a_long_walk_goes_in_steps() {
     assert!(objects + steps >= 10_000 && stage.cache.engine().is_empty(), "{objects} in {steps}");
 }
 
-/// The fear: between two steps somebody asks about what the walk has not reached yet, and the 304
-/// puts it back, perhaps behind the walk.
+/// Failure: between two steps of a purge, a request validates a response that the walk has not
+/// reached yet. Its 304 stores the response again, perhaps behind the walk.
 #[test]
 fn a_304_under_way_does_not_escape_a_walk() {
     // With a longer header block it is stored anew, in a slot that the walk has passed.
@@ -159,7 +158,8 @@ fn a_304_under_way_does_not_escape_a_walk() {
     }
 }
 
-/// The fear: the origin fails while it is asked, and what was purged meanwhile serves in its place.
+/// Failure: the origin fails during a request, and a response that was purged meanwhile is served
+/// instead.
 #[test]
 fn what_was_purged_meanwhile_does_not_serve_for_a_failing_origin() {
     for (scope, soft, status) in [

@@ -1,5 +1,5 @@
-//! The fear: what comes back from a disk for clients that read slowly is in no store and in no
-//! budget, and fills the memory.
+//! Failure: bodies from the disk that clients read slowly are in no store and in no budget, and
+//! fill the memory.
 
 mod stage;
 use bytes::Bytes;
@@ -108,8 +108,8 @@ impl SecondTier for Queue {
     }
 }
 
-/// The fear: what is renewed waits for a slow disk with the room of bodies under way, and a small
-/// cache stores nothing until it is written.
+/// Failure: a renewed response waits for a slow disk and holds the budget of bodies in progress,
+/// and a small cache stores nothing until it is written.
 #[test]
 fn what_waits_for_the_disk_keeps_others_from_being_stored() {
     let mut stage = Stage::with(1 << 20, "lru");

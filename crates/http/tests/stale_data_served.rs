@@ -1,4 +1,4 @@
-//! The fear: a client gets something that is no longer true, and nobody told it so.
+//! Failure: a client gets an outdated response without any sign of it.
 
 mod stage;
 use larder_http::{Completion, Refusal, Step, UpstreamFailure};

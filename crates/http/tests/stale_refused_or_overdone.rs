@@ -1,5 +1,5 @@
-//! The fear: a stale page where a fresh one was to be had, or an error where a stale page would
-//! have done (RFC 5861, RFC 9111 §4.2.4).
+//! Failure: a client gets a stale response although a fresh one was available, or an error although
+//! a stale response was allowed (RFC 5861, RFC 9111 §4.2.4).
 
 mod stage;
 use larder_http::{Step, UpstreamFailure};

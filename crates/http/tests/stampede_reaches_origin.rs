@@ -1,5 +1,5 @@
-//! The fear: a hundred clients ask for one thing, and the origin is asked a hundred times; or
-//! ninety-nine wait for what they may not share.
+//! Failure: a hundred clients request one object, and the origin gets a hundred requests; or
+//! ninety-nine clients wait for a response that they may not share.
 
 mod stage;
 use http::{StatusCode, Version};
@@ -215,8 +215,8 @@ fn what_is_not_admitted_is_shared_all_the_same() {
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
-/// The fear: a slow body brings its head's freshness to who boards a minute later, and caches
-/// further on count from anew.
+/// Failure: a client that joins a slow body a minute later gets the freshness of its head, and
+/// caches downstream begin to count again.
 #[test]
 fn who_boards_late_gets_nothing_stale_and_the_true_age() {
     for control in ["max-age=10", "max-age=10, must-revalidate", "s-maxage=10"] {
@@ -246,7 +246,7 @@ fn passed(exchange: &Exchange) -> Request {
     Request { headers: exchange.upstream_headers(), ..get("/") }
 }
 
-/// The fear: fifty caches in front of one ask it for one page, and the origin is asked fifty times.
+/// Failure: fifty caches request one page from one cache, and the origin gets fifty requests.
 #[test]
 fn requests_of_other_caches_of_our_name_follow_each_other() {
     let mut stage = cache_number(0);
@@ -262,8 +262,8 @@ fn requests_of_other_caches_of_our_name_follow_each_other() {
     let _further = follow(&mut stage, &second.with("cdn-loop", "larder").with("cdn-loop", "larder"));
 }
 
-/// The fears: a request that has come back waits for itself; or two caches that are each other's
-/// origin, in whatever row, wait for each other.
+/// Failure: a request that came back in a loop waits for itself, or two caches that are each
+/// other's origin, in any chain, wait for each other.
 #[test]
 fn nobody_waits_in_a_circle() {
     for caches in 2..5 {
@@ -287,7 +287,7 @@ fn nobody_waits_in_a_circle() {
     }
 }
 
-/// The fear: a reload is answered with what was asked for before it (RFC 9111 §5.2.1.4).
+/// Failure: a reload is answered with a response that was requested before it (RFC 9111 §5.2.1.4).
 #[test]
 fn a_reload_does_not_board_what_flew_before_it() {
     for wish in [("cache-control", "no-cache"), ("pragma", "no-cache")] {
@@ -302,7 +302,8 @@ fn a_reload_does_not_board_what_flew_before_it() {
     }
 }
 
-/// The fear: reloads wait for what does not carry out a reload, or each asks the origin by itself.
+/// Failure: reloads wait for a request that does not carry out a reload, or each of them goes to
+/// the origin.
 #[test]
 fn a_reload_follows_only_what_is_as_much_of_a_reload() {
     let plain = get("/");
@@ -331,7 +332,7 @@ fn a_reload_follows_only_what_is_as_much_of_a_reload() {
     }
 }
 
-/// The fear: a reload that fails denies a page to those who would take it stale.
+/// Failure: a failed reload denies a page to clients that accept it stale.
 #[test]
 fn a_request_that_follows_a_failed_reload_asks_for_itself() {
     let mut stage = Stage::new();

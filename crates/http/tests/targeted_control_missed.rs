@@ -1,5 +1,5 @@
-//! The fear: an origin tells its CDN apart from browsers, and is not heard; or a browser's word
-//! counts where the CDN's was given (RFC 9213).
+//! Failure: the cache ignores a field that addresses CDNs, or obeys a field for browsers although
+//! the origin sent one for CDNs (RFC 9213).
 
 mod stage;
 use stage::{Stage, get};

@@ -1,5 +1,5 @@
-//! The fear: a body put together from parts of two versions, or with a part in the wrong place; and
-//! a range of a large object that fetches, or stores, all of it.
+//! Failure: a body consists of parts of two versions, or has a part in the wrong place; or a range
+//! of a large object fetches, or stores, the whole object.
 
 mod stage;
 mod world;

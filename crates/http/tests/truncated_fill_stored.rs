@@ -1,4 +1,4 @@
-//! The fear: half a file, served for a day (RFC 9111 §3.3).
+//! Failure: half a file is served for a day (RFC 9111 §3.3).
 
 mod stage;
 use http::{StatusCode, Version};
@@ -82,8 +82,8 @@ fn a_response_from_before_an_invalidation() {
     assert_eq!(stage.ask_store(&get("/")).body, b"after");
 }
 
-/// The fear: on a busy site, changes of other pages keep a page that was asked for at the same time
-/// from being stored.
+/// Failure: on a busy site, invalidations of other pages prevent the storing of a page that was
+/// requested at the same time.
 #[test]
 fn other_pages_that_change_meanwhile_do_not_matter() {
     let mut stage = Stage::new();

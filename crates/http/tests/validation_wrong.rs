@@ -1,4 +1,5 @@
-//! The fear: a 304 understood wrongly, from either side; a range or a HEAD of the wrong thing.
+//! Failure: the cache or a client misinterprets a 304, or a range or a HEAD concerns another
+//! representation.
 
 mod stage;
 use http::Method;

@@ -1,5 +1,5 @@
-//! The fear: German for the French, gzip for those who cannot read it, and the store full of copies
-//! (RFC 9111 §4.1).
+//! Failure: a client gets another language or coding than it accepts, or copies fill the store (RFC
+//! 9111 §4.1).
 
 mod stage;
 use stage::{Stage, get};

@@ -166,8 +166,8 @@ fn a_neighbour_that_is_gone_is_given_up_and_costs_no_memory() {
     assert!(end.counters().given_up > 0);
 }
 
-/// The fear: a way that has become longer than the time-out is never measured again, since each Ack
-/// comes after its frame has got another number.
+/// Failure: a path that has become longer than the time-out is never measured again, because each
+/// Ack comes after its frame has got another number.
 #[test]
 fn a_link_that_becomes_slow_is_learned() {
     let mut end = Reliability::new(0);
@@ -200,7 +200,7 @@ fn a_link_that_becomes_slow_is_learned() {
     assert!(end.counters().given_up <= 4, "{:?}", end.counters());
 }
 
-/// The fear: who knows nothing of reliability hears everything four times.
+/// Failure: a peer without reliability gets every frame four times.
 #[test]
 fn who_never_acknowledges_soon_hears_everything_once() {
     let mut end = Reliability::new(0);
@@ -216,8 +216,8 @@ fn who_never_acknowledges_soon_hears_everything_once() {
     assert!(frames < 115, "{frames}");
 }
 
-/// The fear: the same with each packet of the seconds until the first one is given up, though his
-/// answers have shown that he knows nothing of it.
+/// Failure: the same with each packet in the seconds until the first one is given up, although the
+/// peer's answers have shown that it has no reliability.
 #[test]
 fn who_answers_without_numbers_hears_everything_once() {
     for answer in ["05 00", "64 04 50 02 05 00"] {
@@ -240,8 +240,8 @@ fn who_answers_without_numbers_hears_everything_once() {
     }
 }
 
-/// The fear: a neighbour who has no processor for a while is sent all that he has not read yet
-/// again, and again, and at last it is given up though nothing was lost.
+/// Failure: a neighbour without processor time for a while gets every unread frame again and again,
+/// and at last the link is given up although nothing was lost.
 #[test]
 fn a_neighbour_who_is_late_is_flooded() {
     for silent_millis in [100, 600, 1200] {
@@ -279,7 +279,7 @@ fn a_neighbour_who_is_late_is_flooded() {
     }
 }
 
-/// The fear: a forged sender's victim hears everything four times.
+/// Failure: the victim of a forged sender gets every frame four times.
 #[test]
 fn a_stranger_hears_twice_what_he_does_not_acknowledge() {
     let mut end = Reliability::with_stranger(0);
@@ -356,8 +356,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The fear: a neighbour who acknowledges within the moment of sending, all but the first frame,
-/// stops the node for good.
+/// Failure: a neighbour that acknowledges, at the time of sending, all frames but the first stops
+/// the node for good.
 #[test]
 fn acks_in_the_moment_of_sending_hang_the_link() {
     let mut link = Reliability::new(4 << 2);

@@ -56,9 +56,9 @@ fn state_is_larger_than_stated() {
     }
 }
 
-/// The fear: a large cache that has seen nothing yet has a table of many megabytes, of which each
-/// of its first thousands of requests touches another page; or what was counted before the table
-/// grew is forgotten.
+/// Failure: a large cache without requests yet has a table of many megabytes, and each of its first
+/// thousands of requests touches another page; or counts from before the growth of the table are
+/// lost.
 #[test]
 fn a_filter_that_has_seen_nothing_is_as_large_as_one_that_is_full() {
     let mut owner = Owner::new(&"filter+fifo".parse().unwrap(), 512 << 20, 1);

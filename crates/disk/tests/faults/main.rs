@@ -1,6 +1,5 @@
-//! The fears: after a crash, something torn is served, or something that was replaced or removed;
-//! or what was synced is gone. While the disk lies, what it says is believed. When it fails, the
-//! cache fails with it.
+//! Failures: after a crash, a torn, replaced or removed value is served, or a synced value is gone;
+//! a wrong answer of the disk is accepted; when the disk fails, the cache fails with it.
 
 #![expect(clippy::print_stderr, reason = "the seed of a run that fails")]
 
@@ -98,7 +97,7 @@ fn a_disk_that_fails_ends_the_log_and_nothing_else() {
     }
 }
 
-/// The fear: one bit rots, and values that stand elsewhere are gone, or what was removed is back.
+/// Failure: one bit rots, and values in other places are gone, or a removed value is back.
 #[test]
 fn one_rotten_bit_costs_more_than_one_value() {
     let mut lost = 0;
@@ -123,7 +122,7 @@ fn one_rotten_bit_costs_more_than_one_value() {
     assert!(lost > 0, "nothing was tried");
 }
 
-/// The fear: a value was let go long ago, its successor was not stored, and a restart serves it.
+/// Failure: a value was evicted long ago, its successor was not stored, and a restart serves it.
 #[test]
 fn what_was_let_go_does_not_come_back_in_the_place_of_what_was_not_stored() {
     let config =
@@ -160,9 +159,9 @@ fn what_was_let_go_does_not_come_back_in_the_place_of_what_was_not_stored() {
     assert!(!came_back(true));
 }
 
-/// The header of a new region is lost in a crash, what was written behind it is not. The fear: the
-/// next start begins the same region once more, and a record that was never there, and has been
-/// removed since, stands just behind the removal.
+/// A crash loses the header of a new region, but not the records behind it. Failure: the next start
+/// begins the same region once more, and a record that was never in it, and that was removed since,
+/// stands just behind the removal.
 #[test]
 fn a_region_that_never_began_leaves_nothing_behind() {
     let geometry = Geometry::new(2048, 8).unwrap();
@@ -195,9 +194,9 @@ fn a_region_that_never_began_leaves_nothing_behind() {
     }
 }
 
-/// A crash leaves entries whose records never reached the disk. The fear: a value that reclaiming
-/// was writing again is lost, though its former place was not overwritten yet; or from then on one
-/// rotten bit costs all that is older.
+/// A crash leaves entries whose records never reached the disk. Failure: a value that reclaiming
+/// was rewriting is lost, though its former place was not overwritten yet; or from then on one
+/// rotten bit costs all older values.
 #[test]
 fn a_crash_between_records_and_entries_loses_what_was_moved() {
     let geometry = Geometry::new(2048, 8).unwrap();
@@ -250,8 +249,8 @@ fn a_crash_between_records_and_entries_loses_what_was_moved() {
     assert!(moved > 0, "nothing was tried");
 }
 
-/// The fear: the policy has let a value go that is still on the disk; its owner removes it, and a
-/// restart, where nothing is known of hits, keeps it and lets another go.
+/// Failure: the policy has evicted a value that is still on the disk, and its owner removes it. A
+/// restart, which knows nothing of hits, keeps it and evicts another.
 #[test]
 fn what_had_left_the_index_and_was_removed_stays_away() {
     let geometry = Geometry::new(2048, 8).unwrap();
@@ -319,8 +318,8 @@ fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
     assert!(came_back_unsettled > 0, "nothing was tried");
 }
 
-/// The fear: more removals wait than may, and the disk is given up for good; or one of them is
-/// forgotten; or who waits for one waits for ever.
+/// Failure: more removals wait than allowed, and the disk is given up for good; or one of them is
+/// forgotten; or a caller waits for one without end.
 #[test]
 fn a_burst_of_removals_costs_the_disk() {
     let config =
@@ -372,7 +371,7 @@ fn a_burst_of_removals_costs_the_disk() {
     assert!(open().look_up(b"new", None).is_some());
 }
 
-/// The fear: neither end of a region can be read, and what it removed comes back.
+/// Failure: neither end of a region can be read, and a value that it removed comes back.
 #[test]
 fn both_ends_of_a_region_that_cannot_be_read_hide_removals() {
     let geometry = Geometry::new(2048, 8).unwrap();

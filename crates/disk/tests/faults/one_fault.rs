@@ -1,5 +1,5 @@
-//! The fears: one fault of the disk, wherever it is, costs more than what stood there; or it brings
-//! back what was removed, replaced or purged.
+//! Failures: one fault of the disk, wherever it is, costs more than the value in that place; or it
+//! brings back a removed, replaced or purged value.
 
 use crate::world::LastBytes;
 use bytes::Bytes;

@@ -148,7 +148,7 @@ mod tests {
     use larder_units::Streams;
     use std::collections::HashMap;
 
-    /// The fears: a flood of names pushes out what is asked for often, or takes memory without end.
+    /// Failure: a flood of names displaces the most requested prefixes, or takes unbounded memory.
     #[test]
     fn what_is_asked_for_often_is_counted_beside_a_flood_of_names() {
         let hasher = NameHasher::new([3, 4]);

@@ -437,8 +437,8 @@ mod tests {
         }
     }
 
-    /// The fear: the insertion with which a filter is full makes the next one, and packets wait for
-    /// a second.
+    /// Failure: the insertion that fills a filter makes the next filter, and packets wait for a
+    /// second.
     #[test]
     fn one_insertion_pays_for_the_whole_table() {
         let hasher = NameHasher::new([3, 4]);

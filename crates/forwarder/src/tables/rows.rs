@@ -72,8 +72,8 @@ impl<R> Rows<R> {
 mod tests {
     use super::*;
 
-    /// The fears: a row is lost where a chunk ends; and rows move when a chunk is full, for which
-    /// all wait.
+    /// Failure: a row is lost at the end of a chunk, or rows move when a chunk is full, while
+    /// packets wait.
     #[test]
     fn rows_move_when_they_are_many() {
         let mut rows = Rows::new();

@@ -84,8 +84,8 @@ fn a_retransmission_waits_and_then_tries_the_next_hop() {
     assert_eq!(faces(&world.interest(consumer, "/a", 4)), [first], "the one that was tried longest ago");
 }
 
-/// The fear: on a way that is longer than ten milliseconds, everybody who wants the same is
-/// answered by a Data of his own.
+/// Failure: on a path of more than ten milliseconds, each consumer of the same name causes a Data
+/// of its own.
 #[test]
 fn a_second_consumer_has_the_first_ones_interest_sent_again() {
     let mut world = World::new();
@@ -102,9 +102,9 @@ fn a_second_consumer_has_the_first_ones_interest_sent_again() {
     assert_eq!(faces(&world.data(near, "/a")), [first, second, third]);
 }
 
-/// The fear: two routers are each other's next hop, one asks the other for what it was asked just
-/// now, and waits for itself while a third could answer; or all are refused because he alone could
-/// be asked.
+/// Failure: two routers are each other's next hop. One forwards to the other what the other has
+/// just forwarded to it, and waits for itself while a third router could answer. Or all are refused
+/// because the other router is the only next hop.
 #[test]
 fn an_upstream_that_asks_back_is_waited_for() {
     let mut world = World::new();
@@ -148,8 +148,8 @@ fn an_answer_from_a_third_on_the_link_is_not_waited_for() {
     }
 }
 
-/// The fear: neighbours that synchronise ask for the same at the same time, and who asked first is
-/// never asked.
+/// Failure: synchronising neighbours send the same Interest at the same time, and the first of them
+/// never gets one.
 #[test]
 fn under_multicast_who_asked_first_is_not_asked() {
     let mut world = World::new();

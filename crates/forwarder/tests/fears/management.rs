@@ -295,8 +295,8 @@ fn a_prefix_announcement_makes_a_route_that_ends() {
     assert_eq!(response(&sent, producer).status_code, 400);
 }
 
-/// The fear: packets wait while one command passes all that is stored; or it says that all is gone,
-/// and some is there.
+/// Failure: packets wait while one command walks the whole store, or the command reports that
+/// everything is erased while something remains.
 #[test]
 fn an_erasure_passes_the_whole_store() {
     const OLDEST: u32 = 300;
@@ -318,8 +318,8 @@ fn an_erasure_passes_the_whole_store() {
     assert_eq!(erase(), (Some(0), None));
 }
 
-/// The fears: the siblings of what is under a deep prefix, which stand together with it, are all
-/// passed by each command; or by none to the end.
+/// Failure: each command walks the siblings of a deep prefix, which are stored beside its entries,
+/// or no command walks to the end.
 #[test]
 fn an_erasure_passes_all_siblings_of_a_deep_prefix() {
     const SIBLINGS: u32 = larder_forwarder::limits::NAMES_PASSED_TO_ERASE as u32 * 5 / 4;
@@ -351,7 +351,8 @@ fn an_erasure_passes_all_siblings_of_a_deep_prefix() {
     assert_eq!(erase(&mut world, "/none").0, 0, "another prefix begins at its own beginning");
 }
 
-/// The fear: a client's erasure begins where another client's stopped, and says that all is gone.
+/// Failure: a client's erasure begins where another client's stopped, and reports that everything
+/// is erased.
 #[test]
 fn an_erasure_goes_on_where_another_client_stopped() {
     const SIBLINGS: u32 = larder_forwarder::limits::NAMES_PASSED_TO_ERASE as u32 * 5 / 4;

@@ -119,7 +119,7 @@ fn a_chain_reaches_as_far_as_its_identities_and_its_time() {
     assert_eq!(answered(&mut world, ends, "/v/site/cam/f", &camera), (true, false), "its issuer's time is over");
 }
 
-/// The fear: a flood of forged Data takes the thread of the packets.
+/// Failure: a flood of forged Data keeps the packet thread busy.
 #[test]
 fn a_flood_of_forgeries_is_verified_so_often_and_no_more() {
     let (mut world, consumer, producer) = world(&[]);

@@ -1,9 +1,9 @@
-//! The fears of the Content Store's second tier: what it had is lost, or what was erased or
-//! replaced comes back; it serves what is not fresh, or another digest, or what must not be stored;
-//! somebody waits for a disk that hangs, or is asked twice, or not at all.
+//! Failures of the Content Store's second tier: stored Data is lost, or erased or replaced Data
+//! comes back; the tier serves stale Data, or Data with another digest, or Data that must not be
+//! stored; an Interest waits for a disk that hangs, or is forwarded twice, or not at all.
 //!
-//! The tier is the log that the node has, over a disk in memory whose reads come when the test
-//! says.
+//! The tier is the log that the node has, over a disk in memory whose reads complete when the test
+//! says so.
 
 mod lives;
 
@@ -261,8 +261,8 @@ fn somebody_of_those_who_wait_gets_nothing_or_is_sent_upstream() {
     assert_eq!((place.world.forwarder.waiting(), place.world.forwarder.stats().pit_entries), (0, 0));
 }
 
-/// The fear: an application that measures one way, or looks for a neighbour, is kept waiting by a
-/// disk; or who waited for the disk is forgotten for it.
+/// Failure: an application that measures a path, or looks for a neighbour, waits for a disk; or an
+/// Interest that waited for the disk is forgotten because of it.
 #[test]
 fn an_interest_with_a_next_hop_of_its_own_waits_for_a_read() {
     for (is_read, is_refused) in [(true, false), (true, true), (false, false)] {
@@ -503,8 +503,8 @@ fn reads_pile_up() {
     assert_eq!(place.counters().unfit, before + 8);
 }
 
-/// The fear: who finds the cache poisoned has signatures checked from now on, and the poison comes
-/// back from the disk.
+/// Failure: an operator finds a poisoned cache and enables the verification of signatures, and the
+/// poisoned Data comes back from the disk.
 #[test]
 fn a_restart_with_a_rule_serves_what_came_before_it() {
     let mut place = Place::new();
@@ -517,7 +517,7 @@ fn a_restart_with_a_rule_serves_what_came_before_it() {
     assert_eq!(place.counters().unfit, 1);
 }
 
-/// The fear: an Interest that went nowhere is taken for one that comes around.
+/// Failure: an Interest that was never forwarded counts as one in a loop.
 #[test]
 fn who_hears_of_an_interest_twice_is_refused() {
     let mut place = Place::new();

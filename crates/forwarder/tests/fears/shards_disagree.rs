@@ -399,7 +399,7 @@ fn state_stays_behind_or_data_goes_to_who_never_asked() {
     (0..30).for_each(|seed| Run::new(seed, false).go());
 }
 
-/// The fear: pieces that make pieces, which make pieces, until the stack is used up.
+/// Failure: fragments that contain fragments, which contain fragments, exhaust the stack.
 #[test]
 fn pieces_of_pieces_are_put_together_for_ever() {
     let mut shards = Shards::new(1);

@@ -92,7 +92,7 @@ fn who_refuses_cannot_change_the_interest_that_others_get() {
     assert_eq!(faces(&sent), [good]);
 }
 
-/// The fear: a downstream that knows its Interests by all that it sent drops the refusal, and
+/// Failure: a downstream that identifies its Interests by all of their bytes drops the Nack, and
 /// waits.
 #[test]
 fn a_refusal_is_of_another_interest_than_was_sent() {
@@ -153,7 +153,7 @@ fn with_hop_limit_behind_parameters(hop_limit: Option<u8>, nonce: u32) -> Vec<u8
     wire
 }
 
-/// The fear: an Interest that is written anew loses an element that the digest in its name covers.
+/// Failure: an Interest that is encoded again loses an element that the digest in its name covers.
 #[test]
 fn a_hop_limit_behind_the_parameters_is_dropped() {
     let mut world = World::new();
@@ -181,8 +181,8 @@ fn a_hop_limit_behind_the_parameters_is_dropped() {
     assert_eq!(send(second, nack(&limited(Some(3), 1), NackReason::NoRoute)), [(one, Some(9)), (two, None)]);
 }
 
-/// The fears: each upstream that refuses takes a hop of what the next one may go; and an
-/// application learns that it asks itself.
+/// Failure: each upstream that refuses takes one hop from the hop limit of the next one, or an
+/// application gets its own Interest.
 #[test]
 fn the_next_hop_after_a_refusal_gets_another_interest() {
     let mut world = World::new();

@@ -125,8 +125,9 @@ proptest! {
 }
 
 proptest! {
-    /// The fear: an invalidation is forgotten, or one key's keeps another out of the store. Times
-    /// are not in order: threads read the clock before they have the cache.
+    /// Failure: an invalidation is forgotten, or the invalidation of one key keeps another key out
+    /// of the store. Times are not in order, because threads read the clock before they lock the
+    /// cache.
     #[test]
     fn no_invalidation_is_forgotten(noted in prop::collection::vec((0u64..4, 0u64..40), 1..30), crowd in 0..2 * limits::INVALIDATIONS) {
         let mut invalidations = Invalidations::default();

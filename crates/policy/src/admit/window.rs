@@ -193,7 +193,8 @@ mod tests {
         }
     }
 
-    /// The fear: bytes that leave are not the bytes that came, and the count of them falls below 0.
+    /// Failure: the bytes that leave differ from the bytes that came, and their count falls
+    /// below 0.
     #[test]
     fn an_object_changes_its_size() {
         let mut future = FutureBuilder::default();

@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// The fear: the oldest stays, everyone else is taken out, and the ring grows for ever.
+    /// Failure: the oldest ghost stays, all others are removed, and the ring grows without end.
     #[test]
     fn holes_fill_the_memory() {
         let mut ghosts = Ghosts::<()>::default();

@@ -192,7 +192,8 @@ mod tests {
         assert_eq!(sample.len(), 1);
     }
 
-    /// The fear: a cache that was a thousand times as large finds nobody, or looks for ever.
+    /// Failure: a cache that was a thousand times as large finds no victim, or searches without
+    /// end.
     #[test]
     fn few_are_left_of_many() {
         let mut pool = pool_of(0..100_000);

@@ -19,7 +19,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         origin_ca: None,
         timeouts: Timeouts::default(),
         header_limits: HeaderLimits::default(),
-        // The fears are the same for every number, and more with several.
+        // The failures are the same for every number of threads, and more occur with several.
         threads: 3,
         upstream,
         capacity: ByteSize::from_mib(64),

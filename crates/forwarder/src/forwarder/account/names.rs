@@ -124,7 +124,7 @@ mod tests {
     use larder_policy::Engine;
     use larder_units::{ByteSize, Streams};
 
-    /// The fear: one of the ways finds nothing, or another Data, and is fast.
+    /// Failure: one of the variants is fast because it finds nothing, or another Data.
     #[test]
     fn a_way_to_look_up_does_not_look() {
         let streams = Streams::new(1);

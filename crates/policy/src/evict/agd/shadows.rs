@@ -318,7 +318,8 @@ mod tests {
     use super::*;
     use larder_units::Streams;
 
-    /// The fear: who left is still in a list or in the books, or who stays is in neither.
+    /// Failure: an evicted object is still in a list or in the index, or a stored one is in
+    /// neither.
     #[test]
     fn a_sample_that_is_halved_keeps_whom_it_should_not() {
         let mut stream = Streams::new(1).stream("shadows");

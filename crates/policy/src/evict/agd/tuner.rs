@@ -224,8 +224,8 @@ mod tests {
         assert_eq!(shift_beside(100), AGD_LEAST_SAMPLE_SHIFT);
     }
 
-    /// The fear: a cache that keeps a thousand large objects has shadows that keep all the small
-    /// ones that ever came.
+    /// Failure: a cache with a thousand large objects has shadows that keep every small object that
+    /// ever came.
     #[test]
     fn shadows_take_more_memory_than_stated() {
         let mut tuner = Tuner::new(0, 1.0, 1 << 40);
