@@ -18,10 +18,10 @@ use std::ops::Range;
 pub(crate) struct Ready<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
-    /// Of its body, where that is known already.
+    /// The length of its body, if it is known already.
     pub length: Option<u64>,
-    /// What decides the boundary of several ranges; `None` where these are answered with the whole
-    /// body, since it is read in one go.
+    /// The hash that determines the boundary of several ranges. With `None`, several ranges are
+    /// answered with the whole body, because it is read in one pass.
     pub boundary: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Response {
         Answer::of(self.status, self.headers, Bytes::new())
     }
 
-    /// With what it needs of the body that is stored.
+    /// Returns the answer with the part of the stored body that it needs.
     pub(crate) fn with_body_of(mut self, stored: &Stored) -> Answer {
         if !self.has_body {
             return self.without_body();

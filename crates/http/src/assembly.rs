@@ -1,4 +1,4 @@
-//! A body that is put together from slices: what it is made of, and how far it has come.
+//! A body that is assembled from slices: its segments, and how far it has come.
 
 use crate::answer::Response;
 use crate::key::Key;
@@ -24,26 +24,26 @@ pub struct Assembled {
     pub body: Assembly,
 }
 
-/// A body on its way to one client. What it is made of bears one strong validator; where the origin
-/// no longer has that, it breaks off.
+/// A body on its way to one client. All of its parts have one strong validator. If the origin no
+/// longer has that representation, the body breaks off.
 #[derive(Debug)]
 pub struct Assembly {
     pub(crate) source: Arc<Source>,
     pub(crate) segments: Segments,
-    /// What the first of the segments can be read from already.
+    /// The reader of the first segment, if there is one already.
     pub(crate) reader: Option<Reader>,
-    /// Where the slice begins that the second tier was last asked for.
+    /// The start of the slice that was last requested from the second tier.
     pub(crate) looked_up: Option<u64>,
 }
 
-/// What comes next of an [`Assembly`].
+/// The next step of an [`Assembly`].
 #[derive(Debug)]
 pub enum Piece {
     /// Send this.
     Bytes(Bytes),
     /// Read this to its end; tell [`Assembly::took`] of each piece.
     Read(Reader),
-    /// Somebody else is asking for the slice: wait for its reader, and proceed as with
+    /// Another request fetches the slice: wait for its reader, and continue as with
     /// [`Piece::Read`].
     Wait(SliceFollower),
     /// Recall this key from the second tier; then [`crate::Cache::on_tier_slice`] if something was
@@ -52,7 +52,7 @@ pub enum Piece {
     /// Ask the origin, with [`Exchange::retry_headers`]; then [`crate::Cache::on_slice`], whose
     /// fill's reader is to be read, or [`crate::Cache::on_slice_failure`].
     Ask(Box<Exchange>),
-    /// That was all.
+    /// The body is complete.
     End,
 }
 
@@ -66,12 +66,12 @@ pub enum TierSlice {
     Streamed(Box<Streamed>),
 }
 
-/// What the slices are slices of, and who asks for them.
+/// The object of the slices, and the request for it.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub key: Key<'static>,
     pub version: Version,
-    /// What is stored of the whole, as it was when the answer began. It is sliced.
+    /// The stored head of the whole object, as it was when the answer began. It is sliced.
     pub stored: Stored,
     /// The client's fields without those of its connection.
     pub request: HeaderMap,
@@ -86,7 +86,7 @@ impl Source {
 }
 
 impl Assembly {
-    /// Of the body that `response` tells of.
+    /// Returns the assembly of the body that `response` announces.
     pub(crate) fn new(source: Arc<Source>, response: &mut Response) -> Assembly {
         let segments = Segments::new(response, source.sliced().length);
         Assembly { source, segments, reader: None, looked_up: None }
@@ -97,7 +97,7 @@ impl Assembly {
         self.segments.left()
     }
 
-    /// So many bytes have been read by the reader that [`crate::Cache::next_piece`] named.
+    /// Reports that so many bytes were read by the reader that [`crate::Cache::next_piece`] named.
     pub fn took(&mut self, bytes: usize) {
         self.segments.took(bytes as u64);
     }

@@ -1,9 +1,9 @@
-//! Purges of more than one key, and soft ones, as a second tier remembers them: it cannot look at
-//! all that it holds, so each record is judged when it is read (see `larder-disk`'s marks, which
-//! these are the content of).
+//! Purges of more than one key, and soft purges, as a second tier remembers them. The tier cannot
+//! search all of its records, so each record is judged when it is read (`larder-disk` calls them
+//! bans; this is their content).
 //!
-//! For each key, prefix and tag, the position of its latest hard and soft purge is kept; what
-//! stands before that is concerned.
+//! For each key, prefix and tag, the position of its latest hard and soft purge is kept. It applies
+//! to the records before that position.
 
 use crate::limits;
 use crate::purge::{Purge, Scope};
@@ -17,11 +17,11 @@ pub struct PurgeBans {
     prefixes: BTreeMap<Box<[u8]>, Latest>,
     tags: BTreeMap<Box<[u8]>, Latest>,
     everything: Latest,
-    /// No mark stands behind this.
+    /// The position of the last ban.
     end: u64,
 }
 
-/// What the purges say of a record.
+/// The effect of the purges on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PurgeVerdict {
     /// Nothing.
@@ -61,7 +61,7 @@ impl PurgeBans {
         [&[what, u8::from(purge.soft)][..], &text].concat()
     }
 
-    /// Adds a mark. What is none is taken for a purge of everything.
+    /// Adds a ban. Bytes that are no ban count as a purge of everything.
     pub fn add(&mut self, position: u64, mark: &[u8]) {
         let (what, soft, text) = match mark {
             [what, soft, text @ ..] => (*what, *soft != 0, text),
@@ -80,7 +80,7 @@ impl PurgeBans {
         self.end = self.end.max(position);
     }
 
-    /// What they say of a record at `position`.
+    /// Returns the effect of the purges on a record at `position`.
     pub fn judge(&self, position: u64, key: &[u8], response: &[u8]) -> PurgeVerdict {
         if position >= self.end {
             return PurgeVerdict::Kept;
@@ -106,7 +106,7 @@ impl PurgeBans {
         worst
     }
 
-    /// No record stands before this any more.
+    /// Forgets bans before `before`: no record before it exists any more.
     pub fn retire(&mut self, before: u64) {
         let is_needed = |latest: &Latest| latest.hard.max(latest.soft) >= before;
         for bans in [&mut self.exact, &mut self.prefixes, &mut self.tags] {
@@ -114,7 +114,8 @@ impl PurgeBans {
         }
     }
 
-    /// There are as many as there may be: who has another should rather purge everything.
+    /// Returns true if the number of bans has reached its limit. Then the caller purges everything
+    /// instead.
     pub fn is_full(&self) -> bool {
         self.exact.len() + self.tags.len() >= limits::MARKS || self.prefixes.len() >= limits::PREFIX_MARKS
     }

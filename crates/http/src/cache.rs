@@ -41,7 +41,7 @@ pub struct Config {
     /// True if a client's `no-cache` and `max-age=0` are ignored: a fresh stored response answers a
     /// reload too.
     pub ignore_reloads: bool,
-    /// The secret of the keys' hash, from the host's entropy. Without it, nobody can make keys
+    /// The secret of the keys' hash, from the host's entropy. Without it, no client can make keys
     /// collide.
     pub hash_key: [u8; 16],
 }
@@ -111,9 +111,9 @@ impl Cache {
     }
 
     /// Continues with a client that waited for the response to another request and got no answer
-    /// ([`crate::JoinResult::Again`]). `joined` is [`crate::Follower::joined`]; a
-    /// reload accepts a stored response that came since then and was not requested before the
-    /// response that it waited for.
+    /// ([`crate::JoinResult::Again`]). `joined` is [`crate::Follower::joined`]; a reload accepts a
+    /// stored response that came since then and was not requested before the response that it
+    /// waited for.
     pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Joined, now: Now) -> Step {
         self.step(request, Some(joined), now)
     }

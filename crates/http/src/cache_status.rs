@@ -20,12 +20,12 @@ pub enum ForwardReason {
     UriMiss,
     /// Only other variants are stored.
     VaryMiss,
-    /// The client wishes it (`no-cache`, `max-age`, `min-fresh`), though what is stored could have
-    /// been used.
+    /// The client demands it (`no-cache`, `max-age`, `min-fresh`), although the stored response
+    /// could have been used.
     Request,
-    /// What is stored needs validation.
+    /// The stored response needs validation.
     Stale,
-    /// Only a part of what is asked for is stored.
+    /// Only a part of the requested range is stored.
     Partial,
 }
 
@@ -145,7 +145,8 @@ impl CacheStatus {
     }
 }
 
-/// What other caches said, as one line; what is not visible ASCII is left out.
+/// Returns the `Cache-Status` of other caches as one line, without bytes that are not visible
+/// ASCII.
 pub(crate) fn earlier(headers: &HeaderMap) -> String {
     if !headers.contains_key(CACHE_STATUS) {
         return String::new();

@@ -177,7 +177,7 @@ impl Drop for Lead {
 pub struct Follower {
     in_flight: Arc<InFlight>,
     reason: ForwardReason,
-    /// Without the reload, which the leader carries out.
+    /// The request's directives without the reload, which the leader carries out.
     directives: RequestDirectives,
     reload: Reload,
     /// The time when it came.
@@ -185,7 +185,7 @@ pub struct Follower {
     ticket: Option<usize>,
 }
 
-/// When a [`Follower`] began to wait, and for what.
+/// The time when a [`Follower`] began to wait, and the request that it waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct Joined {
     /// The time when it began to wait.
@@ -195,8 +195,8 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Returns true if a stored response carries out the reload of the request that waited: it
-    /// came since then, and was not requested before the response that the request waited for.
+    /// Returns true if a stored response carries out the reload of the request that waited: it came
+    /// since then, and was not requested before the response that the request waited for.
     pub(crate) fn is_reloaded_by(self, stored: &Freshness) -> bool {
         stored.is_received_after(self.at) && !stored.is_requested_before(self.requested)
     }
@@ -260,7 +260,8 @@ impl State {
 }
 
 impl Follower {
-    /// Returns what it waited for and since when, for [`crate::Cache::on_released`].
+    /// Returns the time when it began to wait, and the request that it waited for: for
+    /// [`crate::Cache::on_released`].
     pub fn joined(&self) -> Joined {
         Joined { at: self.now.time, requested: self.in_flight.requested }
     }
@@ -363,7 +364,7 @@ pub(crate) struct JoinRequest<'a> {
     pub now: Now,
 }
 
-/// What a request that the store does not answer may do.
+/// The possibilities of a request that the store does not answer.
 pub(crate) enum Join {
     /// Ask the origin; others may follow.
     Lead(Lead),

@@ -7,7 +7,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Whether the client's preconditions make a stored 200 response a 304 (RFC 9111 §4.3.2).
+/// Returns true if the client's preconditions turn a stored 200 response into a 304 (RFC 9111
+/// §4.3.2).
 pub(crate) fn is_not_modified(request: &HeaderMap, stored: &HeaderMap) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
         // RFC 9110 §13.1.3: where If-None-Match is present, If-Modified-Since MUST be ignored.
@@ -18,7 +19,7 @@ pub(crate) fn is_not_modified(request: &HeaderMap, stored: &HeaderMap) -> bool {
     let mut lines = request.get_all(IF_MODIFIED_SINCE).into_iter();
     let (Some(since), None) = (lines.next(), lines.next()) else { return false };
     let Some(since) = date::parse(since) else { return false };
-    // RFC 9111 §4.3.2: without Last-Modified, Date stands in.
+    // RFC 9111 §4.3.2: Date replaces a missing Last-Modified.
     let modified = date::field(stored, &LAST_MODIFIED).or_else(|| date::field(stored, &DATE));
     modified.is_some_and(|modified| modified <= since)
 }
@@ -57,9 +58,9 @@ fn is_same_strong_tag(a: &[u8], b: &[u8]) -> bool {
     a == b && a.starts_with(b"\"")
 }
 
-/// Whether `If-Range`, if there is one, lets a range of the stored response be sent (RFC 9110
-/// §13.1.5): the same strong entity tag, or exactly its Last-Modified, which must be strong: a
-/// minute older than the Date (§8.8.2.2).
+/// Returns true if `If-Range`, if there is one, allows a range of the stored response (RFC 9110
+/// §13.1.5): it has the same strong entity tag, or exactly its Last-Modified, which must be strong:
+/// a minute older than the Date (§8.8.2.2).
 pub(crate) fn if_range_holds(request: &HeaderMap, stored: &HeaderMap) -> bool {
     let Some(condition) = request.get(IF_RANGE) else { return true };
     if let Some(tag) = stored.get(ETAG)
@@ -75,8 +76,8 @@ fn strong_last_modified(headers: &HeaderMap) -> Option<u64> {
     date::field(headers, &DATE).is_some_and(|date| date >= modified + 60).then_some(modified)
 }
 
-/// What tells this representation from every other of the same resource, if anything does: a strong
-/// entity tag, or where there is no tag a Last-Modified that is strong.
+/// Returns the validator that distinguishes this representation from every other of the same
+/// resource, if there is one: a strong entity tag, or without a tag a strong Last-Modified.
 pub(crate) fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &HeaderValue)> {
     match headers.get(ETAG) {
         Some(tag) => is_same_strong_tag(tag.as_bytes(), tag.as_bytes()).then_some((ETAG, tag)),
@@ -84,21 +85,21 @@ pub(crate) fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &Head
     }
 }
 
-/// Whether the request has preconditions that only the origin can judge (RFC 9110 §13.1.1,
+/// Returns true if the request has preconditions that only the origin can judge (RFC 9110 §13.1.1,
 /// §13.1.4).
 pub(crate) fn asks_the_origin(request: &HeaderMap) -> bool {
     request.keys().any(|name| [IF_MATCH, IF_UNMODIFIED_SINCE].contains(name))
 }
 
-/// Whether the request asks for something other than the whole current representation.
+/// Returns true if the request may be answered with less than the whole current representation.
 pub(crate) fn asks_for_less(request: &HeaderMap) -> bool {
     // Few requests have more than a dozen fields: to go through them costs less than four look-ups.
     request.keys().any(|name| [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))
 }
 
-/// Puts the stored response's validators in the place of the client's conditions (RFC 9111 §4.3.1).
-/// The range goes too: the answer must be able to replace what is stored. False where there is
-/// nothing to validate with.
+/// Replaces the client's conditions by the stored response's validators (RFC 9111 §4.3.1). Removes
+/// the range too, because the answer must be able to replace the stored response. Returns false if
+/// there is no validator.
 pub(crate) fn set_validators(request: &mut HeaderMap, stored: &HeaderMap) -> bool {
     let (tag, modified) = (stored.get(ETAG), stored.get(LAST_MODIFIED));
     if tag.is_none() && modified.is_none() {
@@ -121,8 +122,8 @@ pub(crate) fn clear(request: &mut HeaderMap) {
     }
 }
 
-/// Whether a 304 speaks of the stored response (RFC 9111 §4.3.4): one with an entity tag only of
-/// the response with that tag; one without, of the one that was asked about.
+/// Returns true if a 304 concerns the stored response (RFC 9111 §4.3.4). With an entity tag, it
+/// concerns only the response with that tag; without one, the response that was validated.
 pub(crate) fn selects(not_modified: &HeaderMap, stored: &HeaderMap) -> bool {
     match (not_modified.get(ETAG), stored.get(ETAG)) {
         (Some(new), Some(old)) => opaque(new.as_bytes()) == opaque(old.as_bytes()),

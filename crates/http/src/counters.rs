@@ -1,4 +1,4 @@
-//! What the cache counts. Cores log nothing; the host turns these into metrics.
+//! The counters of the cache. Cores log nothing; the host turns the counters into metrics.
 
 use crate::{ForwardReason, Refusal};
 
@@ -9,14 +9,14 @@ pub struct Counters {
     pub requests: u64,
     /// Answered from the store without the origin.
     pub hits: u64,
-    /// Of these, from the second tier.
+    /// Hits from the second tier, which `hits` includes.
     pub tier_hits: u64,
     /// Answered from the store after the origin's 304.
     pub validated: u64,
     /// Body bytes of these two.
     pub hit_bytes: u64,
-    /// Of these, served stale: while they were validated in the background, or because the origin
-    /// failed.
+    /// Stale responses among the hits: served while they were validated in the background, or
+    /// because the origin failed.
     pub stale: u64,
     /// Requests that waited for the response to another one.
     pub collapsed: u64,

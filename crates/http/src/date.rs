@@ -3,8 +3,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The date in the field `name`; `None` where it is absent or is not an HTTP date (in particular
-/// `0` and `-1`).
+/// Returns the date in the field `name`; `None` if the field is missing or is not an HTTP date (in
+/// particular `0` and `-1`).
 pub(crate) fn field(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     parse(headers.get(name)?)
 }
@@ -30,9 +30,9 @@ fn in_usual_letters(text: &str) -> String {
     usual.replace("Gmt", "GMT")
 }
 
-/// The form that everybody sends, read several times of each response: at an eighth of the
-/// library's cost. `None` where it is anything else, for the library to judge; a 29th of February
-/// too.
+/// Parses the form that all senders use, at an eighth of the library's cost: each response is
+/// parsed several times. Returns `None` for any other form, and for a 29th of February; the library
+/// decides then.
 fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
     const DAYS: &[u8] = b"MonTueWedThuFriSatSun";
     const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";

@@ -16,7 +16,7 @@ use http::HeaderMap;
 use http::header::{CACHE_CONTROL, PRAGMA};
 use std::borrow::Cow;
 
-/// What a response says about its reuse.
+/// The directives of a response about its reuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseDirectives {
     pub no_store: bool,
@@ -67,7 +67,7 @@ impl ResponseDirectives {
     }
 }
 
-/// What a client wishes.
+/// The directives of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestDirectives {
     pub no_store: bool,
@@ -81,8 +81,8 @@ pub(crate) struct RequestDirectives {
     pub min_fresh: Option<u64>,
 }
 
-/// How much of what is stored a client refuses, the least first: a reload of a browser, and a
-/// forced one.
+/// The degree to which a client refuses stored responses, the lowest first: a reload of a browser,
+/// and a forced one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reload {
     No,
@@ -101,7 +101,7 @@ impl RequestDirectives {
         }
     }
 
-    /// The same wishes without the reload: it is being carried out, or is ignored.
+    /// Returns the directives without the reload, because it is being carried out, or is ignored.
     pub(crate) fn without_reload(self) -> Self {
         RequestDirectives { no_cache: false, max_age: self.max_age.filter(|seconds| *seconds > 0), ..self }
     }
@@ -122,7 +122,7 @@ impl RequestDirectives {
             b"only-if-cached" => found.only_if_cached = true,
             b"max-age" => first(&mut found.max_age, &argument),
             b"min-fresh" => {
-                // Here 0 is the lenient reading: what is not a number asks for the longest.
+                // Here 0 is the lenient value: an invalid number means the longest time.
                 let wish = argument.seconds().unwrap_or(limits::LIFETIME_SECONDS);
                 found.min_fresh.get_or_insert(wish);
             }
@@ -136,7 +136,7 @@ impl RequestDirectives {
     }
 }
 
-/// The first value counts; what is not a number is 0.
+/// The first value counts; an invalid number is 0.
 fn first(slot: &mut Option<u64>, argument: &Argument<'_>) {
     slot.get_or_insert(argument.seconds().unwrap_or(0));
 }
@@ -167,8 +167,8 @@ pub(crate) fn delta_seconds(text: &[u8]) -> Option<u64> {
     Some(number.min(limits::LIFETIME_SECONDS))
 }
 
-/// Calls `visit` with every directive's lower-case name and argument. False where a quoted string
-/// does not end.
+/// Calls `visit` with the lower-case name and the argument of each directive. Returns false if a
+/// quoted string does not end.
 fn each_directive(headers: &HeaderMap, mut visit: impl FnMut(&[u8], Argument<'_>)) -> bool {
     let mut whole = true;
     for line in headers.get_all(CACHE_CONTROL) {

@@ -150,7 +150,7 @@ pub struct Exchange {
     pub(crate) headers: HeaderMap,
     /// The part of the requested slice that is read first.
     pub(crate) part: (u64, Option<u64>),
-    /// Whether the second tier has to be asked first.
+    /// How far the lookup in the second tier has come.
     pub(crate) tier_lookup: TierLookup,
 }
 

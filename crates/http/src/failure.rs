@@ -11,18 +11,18 @@ use crate::{ForwardReason, Now};
 use http::StatusCode;
 
 impl Cache {
-    /// What is stale, where it may answer in the place of a failure (RFC 5861 §4; RFC 9111 §4.2.4).
-    /// `status`: of the origin's answer, `None` where there was none.
+    /// Returns the stale answer that may replace a failure (RFC 5861 §4; RFC 9111 §4.2.4), if there
+    /// is one. `status` is the status of the origin's answer; `None` if there was no answer.
     pub(crate) fn stale_answer(&mut self, exchange: &Exchange, status: Option<StatusCode>, now: Now) -> Option<Answer> {
-        // A client that insists on validation gets the error, whether what is stored is fresh or
-        // stale.
+        // A client that insists on validation gets the error, whether the stored response is fresh
+        // or stale.
         let insists = exchange.insists || exchange.reason != ForwardReason::Stale;
         let stored = exchange.held.as_ref().filter(|_| !insists)?;
         if !stored.freshness.may_be_stale_on_failure(status.is_none(), now.time) {
             return None;
         }
-        // What was purged, or changed by an unsafe request, while the origin was being asked. A
-        // soft purge leaves it in the store.
+        // The response was purged, or changed by an unsafe request, during the fetch. A soft purge
+        // leaves it in the store.
         let was_removed = self.store.position(stored).is_none();
         if was_removed && self.store.was_invalidated_since(exchange.hash, exchange.asked) {
             return None;
@@ -32,8 +32,8 @@ impl Cache {
         let headers = stored.validated_headers(now.time, cache_status);
         let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
         if stored.sliced().is_some() {
-            // Only what one stored slice holds: the others would have to be asked for. Who waits
-            // asks for himself.
+            // Only a range within one stored slice: other slices would have to be fetched.
+            // Followers send requests of their own.
             let (key, stored, request) = (exchange.key.clone(), stored.clone(), exchange.headers.clone());
             let source = Source { key, version: exchange.version, stored, request, passed: 0 };
             let Served::AtOnce(answer) = self.serve(source, response, now) else { return None };

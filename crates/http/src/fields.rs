@@ -13,9 +13,9 @@ pub const NAME: &str = "larder";
 
 const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
-/// How often our own name stands in `Via` (RFC 9110 §7.6.3), or in `CDN-Loop` (RFC 8586), which
-/// others must not remove: caches of the same name that the request has passed, this one perhaps
-/// among them.
+/// Returns how often our own name occurs in `Via` (RFC 9110 §7.6.3), or in `CDN-Loop` (RFC 8586),
+/// which others must not remove. These are the caches of the same name that the request has passed,
+/// perhaps this one among them.
 pub fn cdn_loop_count(headers: &HeaderMap) -> usize {
     // As most clients' requests.
     if !headers.contains_key(VIA) && !headers.contains_key(CDN_LOOP) {
@@ -75,7 +75,7 @@ pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterat
     members.map(|member| member.trim_ascii()).filter(|member| !member.is_empty())
 }
 
-/// Whether a list of tokens holds `token`, in any case.
+/// Returns true if a list of tokens contains `token`, in any letter case.
 pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) -> bool {
     list(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
@@ -86,14 +86,14 @@ pub fn append_cdn_loop(headers: &mut HeaderMap, version: Version) {
     CdnLoop(HeaderValue::from_static(NAME)).append(headers, version);
 }
 
-/// What a cache adds to `CDN-Loop` (RFC 8586 §2): its name, and which of that name it is. A request
-/// that brings that back has gone round in a circle; with the name alone, no two caches could stand
-/// in a row.
+/// The member that a cache adds to `CDN-Loop` (RFC 8586 §2): its name, and an identifier of this
+/// cache. A request that brings the member back has gone round in a loop. With the name alone, no
+/// two caches could be chained.
 #[derive(Clone, Debug)]
 pub struct CdnLoop(HeaderValue);
 
 impl CdnLoop {
-    /// Of the cache with this secret, of which it tells nothing.
+    /// Returns the member of the cache with this secret, without revealing the secret.
     pub(crate) fn of(secret: &[u8; 16]) -> CdnLoop {
         let mut hasher = SipHasher13::new_with_key(secret);
         hasher.write(CDN_LOOP.as_str().as_bytes());
@@ -107,9 +107,9 @@ impl CdnLoop {
         headers.append(CDN_LOOP, self.0.clone());
     }
 
-    /// Whether the request has passed this very cache before (RFC 8586 §2), or our name stands in
-    /// `Via` (RFC 9110 §7.6.3) or `CDN-Loop` too often, where somebody takes away which of that
-    /// name it was. The name once is no circle: caches may stand in a row.
+    /// Returns true if the request has passed this cache before (RFC 8586 §2), or if our name
+    /// occurs in `Via` (RFC 9110 §7.6.3) or `CDN-Loop` too often, because another host removes the
+    /// identifier. One occurrence of the name is no loop: caches may be chained.
     pub fn goes_round(&self, headers: &HeaderMap) -> bool {
         let passed = cdn_loop_count(headers);
         passed >= limits::OWN_VIA || passed > 0 && self.is_in(headers)

@@ -14,18 +14,18 @@ use std::task::{Context, Poll};
 
 const EVENTS: &[u8] = b"text/event-stream";
 
-/// Collects the body of one response for the store, and hands it to its readers as it comes. Give
-/// it every piece with [`Fill::push`], then hand it to [`crate::Cache::on_complete`] when the body
-/// has ended well, or drop it when it has not: what is dropped is never stored, and its readers see
-/// it break off.
+/// Collects the body of one response for the store, and passes it to its readers as it arrives. The
+/// host passes every piece to [`Fill::push`]. When the body has ended without an error, it passes
+/// the fill to [`crate::Cache::on_complete`]; otherwise it drops the fill. A dropped fill is never
+/// stored, and its readers get an error.
 #[derive(Debug)]
 pub struct Fill {
     pub(crate) stored: Stored,
-    /// When the request was sent, for invalidations in between.
+    /// The time when the request was sent, for invalidations in between.
     pub(crate) asked: Time,
     /// Content-Length.
     pub(crate) declared: Option<u64>,
-    /// The policy does not want it; it is collected for those who read it now.
+    /// True if the policy did not admit it; it is collected for its present readers.
     pub(crate) unwanted: bool,
     /// HTTP lets it be stored.
     pub(crate) is_storable: bool,
@@ -34,22 +34,23 @@ pub struct Fill {
     pub(crate) shared_body: Writing,
     /// Cuts the body, which is too large to be stored whole.
     pub(crate) slicer: Option<Box<Slicer>>,
-    /// What of the body its first reader, the client, gets.
+    /// The part of the body for its first reader, the client.
     pub(crate) part: (u64, Option<u64>),
     /// Most bytes of body that may be stored.
     limit: u64,
-    /// What was collected of an abandoned body has been read, and the writer's room is its
-    /// window's.
+    /// True after the collected part of an abandoned body has been read; from then on the writer's
+    /// memory is its window.
     is_passing: bool,
     /// The body outgrew its limit or its declared length, or the budget is spent.
     pub(crate) abandoned: Option<Refusal>,
 }
 
 impl Fill {
-    /// Of a response whose body is declared to have, or may have up to, so many bytes.
+    /// Returns the fill of a response whose body has a declared length, or may have up to so many
+    /// bytes.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] where the budget of bodies under way is spent.
+    /// [`Refusal::Busy`] if the budget of bodies in progress is spent.
     pub(crate) fn new(
         stored: Stored,
         asked: Time,
@@ -82,7 +83,7 @@ impl Fill {
         })
     }
 
-    /// One that only passes, to those who read it from the start.
+    /// Returns a fill that only passes the body to readers that read it from the start.
     pub(crate) fn passing(stored: Stored, asked: Time, budget: &Budget) -> Fill {
         let (declared, lead, part, limit, abandoned) = (None, None, (0, None), 0, None);
         let (unwanted, is_storable, is_passing) = (true, false, false);
@@ -103,8 +104,8 @@ impl Fill {
         }
     }
 
-    /// A piece of the body. Past the limit, it is collected no longer, and what its readers have
-    /// passed is let go.
+    /// Adds a piece of the body. Beyond the limit, the body is no longer collected, and the parts
+    /// that its readers have passed are freed.
     pub fn push(&mut self, piece: &[u8]) {
         if let Some(slicer) = &mut self.slicer {
             slicer.push(piece);
@@ -125,12 +126,12 @@ impl Fill {
         self.shared_body.body.push(piece);
     }
 
-    /// Whether [`crate::Cache::on_slices_cut`] is to be called.
+    /// Returns true if [`crate::Cache::on_slices_cut`] has to be called.
     pub fn has_slices(&self) -> bool {
         self.slicer.as_ref().is_some_and(|slicer| slicer.has_slices())
     }
 
-    /// What is still to come of the body is not stored.
+    /// Stops the storing of the rest of the body.
     pub fn stop_slicing(&mut self) {
         if let Some(slicer) = &mut self.slicer {
             slicer.stop();
@@ -144,13 +145,13 @@ impl Fill {
         self.shared_body.body.fit();
     }
 
-    /// Whether there is room for the next piece; false where nobody needs the rest. There always is
-    /// while it is collected.
+    /// Waits for room for the next piece. Returns false if no reader needs the rest. There is
+    /// always room while the body is collected.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         self.shared_body.body.poll_room(cx)
     }
 
-    /// Reads what the client asked for of the body. `None` where it is too late for that.
+    /// Returns a reader of the client's part of the body. `None` if it is too late for that.
     pub fn reader(&self) -> Option<Reader> {
         let (first, end) = self.part;
         let mut reader = self.shared_body.body.reader(first, end)?;
@@ -170,9 +171,9 @@ impl Fill {
         (stored, lent)
     }
 
-    /// Whether silence within the body is in nobody's way: its length is unknown, so that little
-    /// room is reserved, and either no other request waits for it, or it is a stream of events
-    /// (server-sent events).
+    /// Returns true if silence within the body disturbs no other request: its length is unknown, so
+    /// that little memory is reserved, and either no other request waits for it, or it is a stream
+    /// of events (server-sent events).
     pub fn may_be_silent(&self) -> bool {
         let is_of_events = || {
             let kind = self.stored.headers().get(CONTENT_TYPE);
@@ -186,7 +187,7 @@ impl Fill {
         self.shared_body.body.len()
     }
 
-    /// Whether the body has the length that was declared, if one was.
+    /// Returns true if the body has its declared length, or if none was declared.
     pub(crate) fn is_whole(&self) -> bool {
         self.declared.is_none_or(|declared| declared == self.len())
     }
@@ -212,7 +213,7 @@ impl Fill {
 #[derive(Debug)]
 pub(crate) struct Writing {
     pub body: Arc<SharedBody>,
-    /// What it takes of the budget, until it has ended.
+    /// Its part of the budget, until it has ended.
     room: Option<Reservation>,
 }
 
@@ -225,7 +226,7 @@ impl Writing {
         self.room.as_mut().expect("only the end takes it")
     }
 
-    /// As [`SharedBody::finish`].
+    /// Ends the body: see [`SharedBody::finish`].
     fn finish(mut self) -> (Bytes, Bytes) {
         self.body.finish(self.room.take().expect("only the end takes it"))
     }
@@ -239,14 +240,14 @@ impl Drop for Writing {
     }
 }
 
-/// The memory of all bodies that are not in the store: those that are received for it, those that
-/// were recalled from a second tier, and those that clients still read, where the store did not
-/// take them or they have left it.
+/// The memory of all bodies that are not in the store: bodies that are received for it, bodies that
+/// were read from a second tier, and bodies that clients still read although the store did not take
+/// them or has evicted them.
 ///
-/// A body keeps its [`Reservation`] for life, whoever holds it last. While it is stored, the engine
-/// counts it, so the store takes its bytes off here and puts them back when it leaves: then nothing
-/// can be refused, and what is used may pass the limit; what comes next is refused until readers
-/// have let go.
+/// A body keeps its [`Reservation`] for life, whichever part holds it last. While it is stored, the
+/// engine counts it, so the store subtracts its bytes here, and adds them when the body leaves the
+/// store. An addition cannot be refused, so the used bytes may exceed the limit; further
+/// reservations are refused until readers have finished.
 #[derive(Clone, Debug)]
 pub struct Budget {
     room: Arc<Room>,
@@ -266,13 +267,13 @@ impl Budget {
         Budget { room: Arc::default(), limit }
     }
 
-    /// How often somebody has found no room so far. Who reads slowly what others would be stored in
-    /// the place of can be told by it that he is in the way.
+    /// Returns the number of refused reservations so far. The host uses it to recognise slow
+    /// readers that keep other bodies from being stored.
     pub fn refusals(&self) -> u64 {
         self.room.refusals.load(Ordering::Relaxed)
     }
 
-    /// Whether more than half of it is spent.
+    /// Returns true if more than half of it is spent.
     pub fn is_short(&self) -> bool {
         self.used() > self.limit / 2
     }

@@ -53,10 +53,10 @@ use larder_units::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is known of a body that is stored in slices.
+/// The description of a body that is stored in slices.
 #[derive(Clone, Debug)]
 pub(crate) struct Sliced {
-    /// In the keys of its slices.
+    /// The generation in the keys of its slices.
     pub generation: u64,
     /// Bytes of the whole.
     pub length: u64,
@@ -79,7 +79,7 @@ impl Pin {
         Some(Pin { name, value: HeaderValue::from_bytes(value.as_bytes()).ok()? })
     }
 
-    /// As [`Pin::parts`] gave it.
+    /// Returns the pin with the parts that [`Pin::parts`] returned.
     pub(crate) fn from_parts(name: HeaderName, value: HeaderValue) -> Pin {
         Pin { name, value }
     }
@@ -92,7 +92,7 @@ impl Pin {
         headers.get(&self.name) == Some(&self.value)
     }
 
-    /// Whether what the fields confirm may be this representation: they have the same validator, or
+    /// Returns true if the fields may confirm this representation: they have the same validator, or
     /// none.
     pub(crate) fn agrees(&self, headers: &HeaderMap) -> bool {
         !headers.contains_key(&self.name) || self.is_of(headers)
@@ -106,15 +106,15 @@ pub(crate) struct Requester<'a> {
     pub only_if_cached: bool,
 }
 
-/// What slices make of a response.
+/// The result of an answer from slices.
 pub(crate) enum Served {
     AtOnce(Answer),
     Assembled(Assembled),
 }
 
 impl Cache {
-    /// The slice to ask for with a request that the store does not answer: `held` is what has to be
-    /// validated for it. `None` where it is not one for slices.
+    /// Returns the slice to request for a request that the store does not answer; `held` is the
+    /// response that has to be validated. `None` if the request is not for slices.
     pub(crate) fn opening(
         &self,
         request: &RequestHead<'_>,
@@ -190,7 +190,7 @@ impl Cache {
         Served::Assembled(Assembled { status, headers, body })
     }
 
-    /// What comes next of a body.
+    /// Returns the next step of a body.
     pub fn next_piece(&mut self, assembly: &mut Assembly, now: Now) -> Piece {
         if let Some(reader) = assembly.reader.take() {
             return Piece::Read(reader);
@@ -243,8 +243,8 @@ impl Cache {
         Piece::Ask(Box::new(exchange))
     }
 
-    /// What the second tier has given back for a [`Piece::TierLookup`]. `None` where that is not
-    /// the slice: [`Cache::next_piece`] says how it goes on.
+    /// Takes the answer of the second tier to a [`Piece::TierLookup`]. Returns `None` if that is
+    /// not the slice: [`Cache::next_piece`] returns the next step.
     pub fn on_tier_slice(&mut self, assembly: &mut Assembly, tier_hit: TierHit, now: Now) -> Option<TierSlice> {
         let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
         let source = Arc::clone(&assembly.source);
@@ -266,8 +266,8 @@ impl Cache {
         Some(TierSlice::Bytes(bytes))
     }
 
-    /// The origin's answer to a [`Piece::Ask`]. `None` where it is not the slice: the body breaks
-    /// off here.
+    /// Takes the origin's answer to a [`Piece::Ask`]. Returns `None` if that is not the slice: the
+    /// body breaks off here.
     pub fn on_slice(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now) -> Option<Box<Fill>> {
         let lead = exchange.lead.take();
         let Ask::Next(slice, source) = &exchange.ask else { return None };
@@ -278,8 +278,7 @@ impl Cache {
         if !fits {
             if says_it_changed(status) || matches!(status.as_u16(), 412 | 416) {
                 self.discard(&source.stored);
-                // Where it has not changed, it is an origin that does not keep to what it was asked
-                // for.
+                // If it has not changed, the origin does not send the ranges that it is asked for.
                 self.in_flight_table.set_alone(unsliced(source.stored.hash), true, now.time);
             }
             self.finish(&exchange, lead);
@@ -303,8 +302,9 @@ impl Cache {
         self.finish(&exchange, lead);
     }
 
-    /// The origin has answered with a part. It is the slice that was asked for, and all of the
-    /// body, as whole as any; or one of several; or the origin is asked again as the client asked.
+    /// Takes an origin's answer with a part. It is the requested slice and the whole body, which is
+    /// stored as any other; or one slice of several; or the origin is asked again as the client
+    /// asked.
     pub(crate) fn on_part(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -364,8 +364,8 @@ impl Cache {
         Ok(Reply::Assemble(Assembled { status, headers, body }, Some(fill)))
     }
 
-    /// The origin has answered a request for a last part, whose place nobody could know, with that
-    /// part: the next one is for slices.
+    /// The origin has answered a request for a last part, whose position was unknown, with that
+    /// part. The next request is for slices.
     pub(crate) fn learn(&mut self, exchange: &Exchange, headers: &HeaderMap, now: Now) {
         if self.slice_bytes == 0 || !matches!(exchange.ask, Ask::Whole) || exchange.held.is_some() {
             return;
@@ -401,8 +401,8 @@ impl Cache {
         Reply::Retry(exchange)
     }
 
-    /// What is stored of a sliced response beside its slices. `None` where it may not be stored, or
-    /// not in slices.
+    /// Returns the stored head of a sliced response. `None` if it may not be stored, or not in
+    /// slices.
     fn head_of(&mut self, exchange: &Exchange, headers: &HeaderMap, length: u64, now: Now) -> Option<Stored> {
         let says = targeted::directives(headers, &self.targets);
         let freshness = Freshness::of(StatusCode::OK, headers, &says, exchange.asked, now);
@@ -422,8 +422,8 @@ impl Cache {
         Some(stored)
     }
 
-    /// Collects a slice, for the store where `stores` and the policy say so, and for who reads it
-    /// in any case.
+    /// Collects a slice: for the store if `stores` is set and the policy admits it, and for its
+    /// readers in any case.
     fn fill_slice(
         &mut self,
         source: &Source,
@@ -458,9 +458,9 @@ impl Cache {
         Box::new(fill)
     }
 
-    /// A body that is too large to be stored whole goes to the second tier in slices, as it passes.
-    /// `None` where it must not, where it would take too much of the tier, or where the origin does
-    /// not say that it answers ranges: a slice that is lost could not be fetched.
+    /// Starts to put a body into the second tier in slices while it passes, because it is too large
+    /// to be stored whole. Returns `None` if it must not be stored, if it would take too much of
+    /// the tier, or if the origin does not announce ranges: a lost slice could not be fetched.
     pub(crate) fn start_slicing(
         &mut self,
         exchange: &Exchange,
@@ -528,8 +528,8 @@ impl Cache {
         Some(bytes)
     }
 
-    /// Whether all that a body still needs is stored, here or in the second tier. It looks no
-    /// farther than to the first slice that is not, and at `most` of each range.
+    /// Returns true if all missing parts of a body are stored, here or in the second tier. It stops
+    /// at the first slice that is not, and after `most` slices of each range.
     pub(crate) fn is_stored(&self, assembly: &Assembly, most: usize) -> bool {
         let source = &assembly.source;
         let is_stored = |at: u64| {
@@ -543,7 +543,7 @@ impl Cache {
         })
     }
 
-    /// Nobody waits for this slice any more.
+    /// Ends the fetch of this slice for its followers.
     fn finish(&mut self, exchange: &Exchange, lead: Option<Lead>) {
         let (Some(lead), Ask::Next(slice, source)) = (lead, &exchange.ask) else { return };
         let (_, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
@@ -569,13 +569,14 @@ impl Cache {
     }
 }
 
-/// A response that is whole after all, or was not asked for as a slice.
+/// A response that is whole after all, or that was not requested as a slice.
 pub(crate) struct Whole {
     pub exchange: Box<Exchange>,
     pub headers: HeaderMap,
 }
 
-/// Whether the fields are those of exactly this part: with another length the body would be torn.
+/// Returns true if the fields describe exactly this part: with another length the body would be
+/// torn.
 fn is_part(headers: &HeaderMap, expected: &Place) -> bool {
     let length = expected.part.end.saturating_sub(expected.part.start);
     let framed = !headers.contains_key(CONTENT_LENGTH) || content_length(headers) == Some(length);
@@ -587,12 +588,13 @@ pub(crate) fn partial(stored: &Stored) -> HeaderValue {
     stored.cache_status(CacheStatus::Forwarded { reason, status, stored: false, collapsed: false, refusal })
 }
 
-/// How many slices are looked for before an answer begins: all, where none may be fetched.
+/// Returns the number of slices that are searched before an answer begins: all, if none may be
+/// fetched.
 pub(crate) fn most_looked_at(only_if_cached: bool) -> usize {
     if only_if_cached { usize::MAX } else { limits::SLICES_LOOKED_AT }
 }
 
-/// Under this hash it is remembered that a key is not to be asked for in slices.
+/// Returns the hash under which the cache remembers that a key must not be requested in slices.
 fn unsliced(hash: u64) -> u64 {
     hash.rotate_left(32) ^ 1
 }

@@ -30,12 +30,11 @@ pub enum Refusal {
     TooLarge,
     /// The room for bodies under way is used up.
     Busy,
-    /// Its length fields contradict each other, or its transfer coding is not known.
+    /// Its length fields contradict each other, or its transfer coding is unknown.
     Unframed,
     /// The policy did not admit it.
     NotAdmitted,
-    /// Its target was invalidated, or a later request's response was stored, while it was under
-    /// way.
+    /// Its target was invalidated, or a later request's response was stored, during the fetch.
     Invalidated,
 }
 
@@ -82,9 +81,10 @@ fn is_understood(status: StatusCode) -> bool {
     freshness::is_heuristically_cacheable(status) || matches!(status.as_u16(), 302 | 303 | 307)
 }
 
-/// Statuses that speak of the request's fields, its body, its moment or its connection, of which
-/// the key holds nothing: stored, one client's odd request would be everybody's answer, however
-/// long the origin says it may be kept. RFC 6585 §3 to §6 says so of 428, 429, 431 and 511.
+/// Returns true for statuses that depend on the request's fields, body, time or connection, which
+/// are not in the key. If such a response were stored, one client's unusual request would determine
+/// the answer for all clients, however long the origin allows its storing. RFC 6585 §3 to §6 says
+/// so about 428, 429, 431 and 511.
 fn is_of_the_request(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 pub(crate) struct Store {
     pub engine: Engine,
-    /// Where bodies are counted that are not in the engine: every body that is put here has a
+    /// The budget of bodies that are not in the engine. Every body that is put here has a
     /// reservation of it.
     budget: Budget,
     /// The newest variant of each key, by the key's hash.
@@ -23,10 +23,10 @@ pub(crate) struct Store {
     shelves: Vec<Option<Shelf>>,
     victims: Vec<Slot>,
     invalidations: Invalidations,
-    /// When more than single keys was last invalidated.
+    /// The time of the last invalidation of more than single keys.
     all_invalidated: Option<Time>,
-    /// Walks of purges under way. What is stored meanwhile might come to lie behind one, and be
-    /// what it is to take.
+    /// Walks of purges in progress. A response that is stored meanwhile might lie behind a walk
+    /// that has to remove it.
     walks: u32,
     /// Objects that left for others to come.
     pub evicted: u64,
@@ -94,7 +94,7 @@ impl Store {
         }
     }
 
-    /// Stores it in the place of the same variant. False where it can never fit.
+    /// Stores a response, and replaces the same variant. Returns false if it can never fit.
     pub(crate) fn put(&mut self, stored: Stored, now: Time) -> bool {
         if let Some(same) = self.position(&stored) {
             self.remove(same);
@@ -148,8 +148,8 @@ impl Store {
         self.unlink(slot);
     }
 
-    /// Removes all variants of a key and bars what was asked for before `now`. Returns how many
-    /// there were.
+    /// Removes all variants of a key, and prevents the storing of responses that were requested
+    /// before `now`. Returns the number of removed variants.
     pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.invalidations.note(hash, now);
         let mut removed = 0;
@@ -160,7 +160,7 @@ impl Store {
         removed
     }
 
-    /// As [`Store::invalidate`], but all variants stay, stale.
+    /// Does the same as [`Store::invalidate`], but all variants stay, stale.
     pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.invalidations.note(hash, now);
         let mut expired = 0;
@@ -173,7 +173,8 @@ impl Store {
         expired
     }
 
-    /// A walk begins: nothing is stored until it ends, and then nothing that was asked for before.
+    /// Begins a walk: until it ends nothing is stored, and after it nothing that was requested
+    /// before its end.
     pub(crate) fn begin_walk(&mut self) {
         self.walks += 1;
     }
@@ -206,7 +207,8 @@ impl Store {
         Purged { objects: taken.len() as u64, next: (end < self.shelves.len()).then_some(end) }
     }
 
-    /// Whether the key was invalidated after `asked`, may have been, or may be this moment.
+    /// Returns true if the key was invalidated after `asked`, or may have been, or if a walk is in
+    /// progress.
     pub(crate) fn was_invalidated_since(&self, hash: u64, asked: Time) -> bool {
         self.walks > 0
             || [self.invalidations.last(hash), self.all_invalidated].into_iter().flatten().any(|at| asked <= at)
@@ -300,7 +302,7 @@ impl Store {
 struct Invalidations {
     /// By the key's hash.
     at: HashMap<u64, Time>,
-    /// As they were noted; a key that was noted again stands in it twice.
+    /// The invalidations in their order; a key that was noted again occurs twice.
     order: VecDeque<(u64, Time)>,
     /// The latest of those that were forgotten.
     forgotten: Option<Time>,
@@ -317,13 +319,13 @@ impl Invalidations {
             }
         }
         self.order.push_back((hash, now));
-        // Threads read the clock before they wait for the cache: what comes later may be of an
-        // earlier time, and must not take back what was said.
+        // Threads read the clock before they lock the cache, so a later note may have an earlier
+        // time. It must not move the time back.
         let last = self.at.entry(hash).or_insert(now);
         *last = now.max(*last);
     }
 
-    /// When the key was last invalidated, or may have been.
+    /// Returns the time of the last certain or possible invalidation of the key.
     fn last(&self, hash: u64) -> Option<Time> {
         self.at.get(&hash).copied().max(self.forgotten)
     }

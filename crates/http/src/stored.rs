@@ -24,29 +24,29 @@ pub(crate) struct Stored {
     pub status: StatusCode,
     pub freshness: Freshness,
     pub body: Bytes,
-    /// Where the body is, if not here.
+    /// The place of the body, if it is not in `body`.
     pub elsewhere: Option<Box<Elsewhere>>,
-    /// Complete but for `Age` and `Cache-Status`, which stand in it with the values of the second
+    /// Complete except for `Age` and `Cache-Status`, which have the values of the second
     /// [`Stored::rendered`]. So a hit within that second copies the block and formats nothing.
     headers: HeaderMap,
-    /// What caches nearer to the origin said in their `Cache-Status`.
+    /// The `Cache-Status` of caches nearer to the origin.
     earlier: Box<str>,
     /// The age in seconds that `headers` tells.
     rendered: u64,
 }
 
-/// Where the body of a [`Stored`] is.
+/// The place of the body of a [`Stored`].
 #[derive(Clone, Debug)]
 pub(crate) enum Elsewhere {
-    /// In slices, each stored on its own.
+    /// In slices, each of which is stored by itself.
     Slices(Sliced),
     /// Left in the second tier. Such a response is in no store.
     Tier(InTier),
 }
 
 impl Stored {
-    /// Of response headers that are already without hop-by-hop fields, with `Date` and `Via`. The
-    /// body comes later.
+    /// Returns the stored form of response headers that are already without hop-by-hop fields, with
+    /// `Date` and `Via`. The body is set later.
     pub(crate) fn new(
         key: Box<[u8]>,
         hash: u64,
@@ -81,13 +81,13 @@ impl Stored {
         &self.headers
     }
 
-    /// What other caches said in their `Cache-Status`.
+    /// Returns the `Cache-Status` of other caches.
     pub(crate) fn earlier(&self) -> &str {
         &self.earlier
     }
 
-    /// Whether it is a part of a larger one ([`Elsewhere::Slices`]): nothing else is stored with
-    /// this status.
+    /// Returns true if it is a part of a larger object ([`Elsewhere::Slices`]): no other stored
+    /// response has this status.
     pub(crate) fn is_slice(&self) -> bool {
         self.status == StatusCode::PARTIAL_CONTENT
     }
@@ -106,7 +106,7 @@ impl Stored {
         }
     }
 
-    /// What its body is stored as, where it is stored in slices.
+    /// Returns the description of its slices, if its body is stored in slices.
     pub(crate) fn sliced(&self) -> Option<&Sliced> {
         match self.elsewhere.as_deref() {
             Some(Elsewhere::Slices(sliced)) => Some(sliced),
@@ -114,7 +114,7 @@ impl Stored {
         }
     }
 
-    /// Where its body is, where it was left in the second tier.
+    /// Returns the place of its body, if it was left in the second tier.
     pub(crate) fn in_tier(&self) -> Option<&InTier> {
         match self.elsewhere.as_deref() {
             Some(Elsewhere::Tier(body)) => Some(body),
@@ -143,7 +143,7 @@ impl Stored {
         headers
     }
 
-    /// The same with another word on what the cache did.
+    /// Returns the headers with another `Cache-Status`.
     pub(crate) fn cache_status(&self, status: CacheStatus) -> HeaderValue {
         status.after(&self.earlier)
     }
@@ -202,8 +202,8 @@ impl Stored {
         says
     }
 
-    /// What it costs with a body of `body` bytes: body, header block, key, selecting values and the
-    /// structures around them.
+    /// Returns its cost with a body of `body` bytes: body, header block, key, selecting values and
+    /// the structures around them.
     pub(crate) fn size(&self, body: u64) -> u64 {
         let fields = (self.headers.len() + self.selector.len() + 1) as u64;
         let bytes = fields::bytes(&self.headers) + self.key.len() + self.selector.bytes() + self.earlier.len();

@@ -16,7 +16,7 @@ use http::{HeaderMap, Method, StatusCode, Version};
 use larder_policy::Engine;
 use std::time::Duration;
 
-/// What became of a body that was collected for the store.
+/// The result for a body that was collected for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
     /// It is stored.
@@ -46,7 +46,7 @@ impl Cache {
             && self.is_page_of_target(exchange, status, headers)
         {
             let mut fill = self.start_fill(exchange, status, headers, framed, now).map_err(Some)?;
-            // The request has just invalidated what was asked for before; this is what is there
+            // The request has just invalidated earlier responses; this response describes the state
             // after it.
             fill.asked = now.time + Duration::from_nanos(1);
             return Ok(fill);
@@ -67,8 +67,8 @@ impl Cache {
         fill.map_err(Some)
     }
 
-    /// RFC 9110 §9.3.3: a response to POST answers later GETs where it says how long, and that it
-    /// is what its target names.
+    /// RFC 9110 §9.3.3: a response to POST answers later GETs if it states its lifetime, and that
+    /// it is the representation of its target.
     fn is_page_of_target(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> bool {
         let named = headers.get(CONTENT_LOCATION).and_then(|value| value.to_str().ok());
         let named = named.and_then(|reference| exchange.key.same_origin_reference(reference));
@@ -76,7 +76,7 @@ impl Cache {
         status == StatusCode::OK && named.is_some_and(|key| key == exchange.key) && explicit()
     }
 
-    /// Whether a response may be stored at all (RFC 9111 §3).
+    /// Returns whether a response may be stored at all (RFC 9111 §3).
     pub(crate) fn judge(
         &self,
         status: StatusCode,
@@ -95,8 +95,8 @@ impl Cache {
         if let Some(old) = validated {
             return self.discard(old);
         }
-        // Of what was not validated, a 304 to the client's own condition says nothing, and a part
-        // not enough.
+        // About a response that was not validated, a 304 to the client's own condition says
+        // nothing, and a part not enough.
         if !exchange.may_store || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT) {
             return;
         }
@@ -221,9 +221,8 @@ impl Cache {
         if self.store.put(stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
     }
 
-    /// Gives `stored`, a copy of what the origin has confirmed, the fields of the confirmation, and
-    /// puts it in the place of the original. Where it may not be stored with these, the original
-    /// goes.
+    /// Gives `stored`, a copy of the confirmed response, the fields of the confirmation, and
+    /// replaces the original by it. If the result may not be stored, removes the original.
     pub(crate) fn renew(
         &mut self,
         exchange: &Exchange,
@@ -248,8 +247,7 @@ impl Cache {
             // Its body would have to be read. So it is validated again, until it is recalled whole.
             return Ok(());
         }
-        // Where each request is validated anew, as it was before, the tier does as well with what
-        // it has.
+        // If each request is validated again, as before, the copy in the tier is good enough.
         if had_lifetime || stored.freshness.has_lifetime() {
             self.renew_in_tier(stored, now);
         }
@@ -271,16 +269,16 @@ impl Cache {
     }
 }
 
-/// Whether a response to a validation, stored or not, means that the stored response is of the
-/// past. A 401 or 429 speaks of the client, a 5xx of the origin's health.
+/// Returns true if a response to a validation, stored or not, means that the stored response is
+/// outdated. A 401 or 429 concerns the client, a 5xx the origin's health.
 pub(crate) fn says_it_changed(status: StatusCode) -> bool {
     status.is_success() || status.is_redirection() || matches!(status.as_u16(), 404 | 410)
 }
 
-/// Whether the end of the body is known. In HTTP/1 a body without Content-Length and
+/// Returns true if the end of the body is known. In HTTP/1 a body without Content-Length and
 /// Transfer-Encoding ends with its connection, and is complete unless the connection reports an
-/// error (RFC 9112 §8). With another coding than chunked as the last one, or with lengths that
-/// contradict each other, nobody knows what was sent.
+/// error (RFC 9112 §8). If the last coding is not chunked, or lengths contradict each other, the
+/// length that was sent is unknown.
 pub(crate) fn is_framed(status: StatusCode, version: Version, headers: &HeaderMap) -> bool {
     version > Version::HTTP_11
         || status == StatusCode::NO_CONTENT

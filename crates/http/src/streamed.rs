@@ -9,14 +9,14 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the host knows a record of its second tier by.
+/// The handle with which the host finds a record of its second tier.
 pub type RecordHandle = Arc<dyn Any + Send + Sync>;
 
-/// Where a stored body is that has not been read.
+/// The place of a stored body that has not been read.
 #[derive(Clone, Debug)]
 pub(crate) struct InTier {
     pub record: RecordHandle,
-    /// Where in the record the body begins.
+    /// The start of the body in the record.
     pub start: u64,
     /// Bytes of the body.
     pub length: u64,
@@ -29,7 +29,7 @@ pub struct Streamed {
     segments: Segments,
 }
 
-/// What comes next of a [`Streamed`] body.
+/// The next step of a [`Streamed`] body.
 #[derive(Debug)]
 pub enum StreamedPiece {
     /// These bytes. Tell [`Streamed::took`] of them.
@@ -37,12 +37,12 @@ pub enum StreamedPiece {
     /// The record's bytes from `at` on, `most` of them or fewer. Tell [`Streamed::took`] how many
     /// it was.
     Record {
-        /// In the record.
+        /// The position in the record.
         at: u64,
         /// Bytes.
         most: u64,
     },
-    /// That was all.
+    /// The body is complete.
     End,
 }
 
@@ -67,7 +67,7 @@ impl Streamed {
         self.segments.left()
     }
 
-    /// What comes next.
+    /// Returns the next step.
     pub fn next_piece(&self) -> StreamedPiece {
         match self.segments.front() {
             None => StreamedPiece::End,
@@ -78,7 +78,7 @@ impl Streamed {
         }
     }
 
-    /// So many bytes have been sent.
+    /// Reports that so many bytes were sent.
     pub fn took(&mut self, bytes: usize) {
         self.segments.took(bytes as u64);
     }

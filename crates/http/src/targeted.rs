@@ -11,8 +11,8 @@ use crate::limits;
 use http::{HeaderMap, HeaderName};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
-/// What a response says to this cache: by the first of `targets` that speaks to it, else by
-/// `Cache-Control`.
+/// Returns the directives of a response for this cache: of the first field of `targets` that it
+/// has, otherwise of `Cache-Control`.
 pub(crate) fn directives(headers: &HeaderMap, targets: &[HeaderName]) -> ResponseDirectives {
     let targeted = targets.iter().find_map(|name| read(headers, name));
     targeted.unwrap_or_else(|| ResponseDirectives::of(headers))

@@ -1,11 +1,13 @@
-//! A second tier behind the store, on a disk say: larger, slower, and still there after a restart.
+//! A second tier behind the store, for example on a disk: larger, slower, and still there after a
+//! restart.
 //!
-//! Everything that may be stored is put there as it is stored, or where the store's own policy does
-//! not want it; so a restart finds what was served, and the tier's own policy decides what stays. A
-//! request that the store cannot answer, and the tier may, is recalled (`tier_lookup.rs`) before
-//! the origin is asked. Whatever is invalidated, purged or found outdated is removed there too.
+//! Every response that may be stored is put there when it is stored, or when the store's policy
+//! does not admit it. So a restart finds the served responses, and the tier's own policy decides
+//! which of them stay. A request that the store cannot answer, but the tier may, is looked up there
+//! (`tier_lookup.rs`) before the origin is asked. Invalidated, purged and outdated responses are
+//! removed there too.
 //!
-//! What stands there is written in `record.rs`.
+//! `record.rs` describes the records.
 
 use crate::cache::Cache;
 use crate::key::Key;
@@ -22,8 +24,8 @@ pub trait SecondTier: Send {
     /// either way.
     fn request(&mut self, key: &[u8]) -> bool;
 
-    /// Stores a response, in two parts; it takes the place of the one with the same variant, also
-    /// where it is not stored. Whether it is.
+    /// Stores a response, in two parts. It replaces the response with the same variant, even if it
+    /// is not stored itself. Returns true if it is stored.
     fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]) -> bool;
 
     /// Bytes of responses that it may hold.
@@ -41,10 +43,10 @@ pub trait SecondTier: Send {
     /// Carries out a purge of more than one key, or a soft one.
     fn purge(&mut self, purge: &Purge);
 
-    /// Whether something may be recalled. Nothing is counted.
+    /// Returns true if a response may be there. Nothing is counted.
     fn has(&self, key: &[u8]) -> bool;
 
-    /// Whether what was recalled is still there.
+    /// Returns true if the response that was read is still there.
     fn is_current(&self, key: &[u8], position: u64) -> bool;
 }
 
@@ -57,11 +59,11 @@ pub struct TierHit {
     pub response: TierResponse,
     /// It was softly purged.
     pub expired: bool,
-    /// What [`SecondTier::is_current`] knows it by.
+    /// The position for [`SecondTier::is_current`].
     pub position: u64,
 }
 
-/// How much of a response the second tier gives back.
+/// The part of a response that the second tier returns.
 #[derive(Debug)]
 pub enum TierResponse {
     /// All of it.
@@ -71,8 +73,8 @@ pub enum TierResponse {
         /// The memory that it takes, of [`Cache::budget`]: reserved before it was read.
         room: Reservation,
     },
-    /// Its first bytes, [`crate::limits::TIER_FIRST_BYTES`] if it has as many. The rest stays where
-    /// it is until a client takes it.
+    /// Its first bytes: [`crate::limits::TIER_FIRST_BYTES`], if it has as many. The rest stays on
+    /// the tier until a client reads it.
     First {
         /// The bytes.
         bytes: Bytes,
@@ -84,9 +86,9 @@ pub enum TierResponse {
 }
 
 impl Cache {
-    /// Puts a second tier behind the store. Its hash key should last as long as it does: variants
-    /// are told apart by hashes with it. What waits to be written there takes up to `queue` of
-    /// memory, of the room for bodies under way.
+    /// Puts a second tier behind the store. Its hash key must live as long as the tier: variants
+    /// are distinguished by hashes with it. Responses that wait to be written take up to `queue`
+    /// bytes of the memory for bodies in progress.
     pub fn set_tier(&mut self, tier: Box<dyn SecondTier>, queue: ByteSize) {
         self.tier = Some(tier);
         self.tier_queue = queue.bytes();
@@ -95,9 +97,9 @@ impl Cache {
         self.slice_bytes = self.slice_bytes.min(self.max_object);
     }
 
-    /// Something was removed from the second tier because of an unsafe request, since this was last
-    /// asked: the host should let the tier settle before it answers, so that no crash brings it
-    /// back.
+    /// Returns true if a response was removed from the second tier because of an unsafe request
+    /// since the last call. Then the host lets the tier settle before it answers, so that no crash
+    /// brings the response back.
     pub fn take_unsettled(&mut self) -> bool {
         std::mem::take(&mut self.unsettled)
     }
@@ -119,7 +121,7 @@ impl Cache {
         }
     }
 
-    /// Whether it is stored there.
+    /// Stores a response in the tier. Returns true if it is stored there.
     pub(crate) fn put_in_tier(&mut self, stored: &Stored, now: Now) -> bool {
         let variant = stored.selector.variant(&self.hash_key);
         let Some(tier) = &mut self.tier else { return false };

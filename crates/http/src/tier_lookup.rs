@@ -1,4 +1,4 @@
-//! What the second tier gives back: the answer, or something to validate, or nothing.
+//! The result of a lookup in the second tier: the answer, or a response to validate, or nothing.
 
 use crate::assembly::{Assembled, Source};
 use crate::cache::Cache;
@@ -12,7 +12,7 @@ use crate::streamed::InTier;
 use crate::tier::{TierHit, TierResponse};
 use crate::{ForwardReason, Now, fields, record};
 
-/// What to do after a recall.
+/// The next step after a lookup.
 #[derive(Debug)]
 pub enum TierStep {
     /// Send this.
@@ -25,7 +25,7 @@ pub enum TierStep {
     Forward(Box<Exchange>),
 }
 
-/// How far a recall has come.
+/// The progress of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TierLookup {
     /// There is nothing to recall, or nothing more.
@@ -44,8 +44,7 @@ impl Exchange {
 }
 
 impl Cache {
-    /// What the second tier has given back for an exchange with a [`Exchange::tier_key`], if
-    /// anything.
+    /// Takes the result of the second tier for an exchange with a [`Exchange::tier_key`].
     pub fn on_tier_lookup(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -110,7 +109,7 @@ impl Cache {
         Some(stored)
     }
 
-    /// What was recalled, if it is still in the tier.
+    /// Returns the response that was read, if it is still in the tier.
     pub(crate) fn decode_tier_hit(&self, tier_hit: TierHit, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
         if !self.tier.as_ref().is_some_and(|tier| tier.is_current(&key, tier_hit.position)) {
             return None;
@@ -154,8 +153,8 @@ impl Cache {
         answer
     }
 
-    /// Its head is in the store from now on, where its slices and those who wait for it find it.
-    /// `Err` where something is missing and nothing may be asked of the origin.
+    /// Puts its head into the store, where its slices and followers find it. `Err` if something is
+    /// missing and nothing may be requested from the origin.
     fn tier_hit_slices(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -195,8 +194,8 @@ impl Cache {
         Ok(TierStep::Assemble(assembled))
     }
 
-    /// What was recalled is in the store from now on, if it was read whole and the policy wants it
-    /// there.
+    /// Puts the response that was read into the store, if it was read whole and the policy admits
+    /// it.
     pub(crate) fn promote(&mut self, stored: Stored, now: Now) {
         let (hash, size) = (stored.hash, stored.size(stored.body.len() as u64));
         self.store.engine.miss(hash, now.time);

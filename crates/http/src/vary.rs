@@ -24,8 +24,8 @@ pub(crate) struct Selector {
 type Nominated = (HeaderName, Option<Box<[u8]>>);
 
 impl Selector {
-    /// What the response's `Vary` nominates, from the request as it was sent to the origin. Names
-    /// that cannot be a field's are never in a request, so they are left out.
+    /// Returns the fields that the response's `Vary` nominates, from the request as it was sent to
+    /// the origin. Names that cannot be a field's are never in a request, so they are left out.
     pub(crate) fn of(response: &HeaderMap, request: &HeaderMap) -> Selector {
         let mut names: Vec<HeaderName> =
             fields::list(response, &VARY).filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
@@ -123,7 +123,7 @@ fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     Some(value)
 }
 
-/// Removes the space around commas that stand outside of quoted strings.
+/// Removes the space around commas that are outside of quoted strings.
 fn close_up(value: &mut Vec<u8>) {
     let mut quoted = false;
     let mut kept = Vec::with_capacity(value.len());
