@@ -287,8 +287,8 @@ impl Budget {
         self.limit
     }
 
-    /// What the bodies that are not small share: the rest is kept for the small, so that a few
-    /// clients that read large ones slowly do not keep every small one from being stored.
+    /// Returns the limit for bodies that are not small. The rest is kept for small ones, so that a
+    /// few clients that read large bodies slowly do not prevent the storing of every small one.
     pub(crate) fn limit_for_large(&self) -> u64 {
         self.limit - self.limit / limits::SMALL_FILLS_SHARE
     }
@@ -307,20 +307,20 @@ impl Budget {
         self.room.used.fetch_add(bytes as i64, Ordering::Relaxed);
     }
 
-    /// Leaves so much of it to somebody else, but never more than half.
+    /// Gives up so much of it for another purpose, but never more than half.
     pub(crate) fn cede(&mut self, bytes: u64) {
         self.limit -= bytes.min(self.limit / 2);
     }
 
-    /// A part of it; `None` where it is spent.
+    /// Reserves a part of it; `None` if it is spent.
     pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
         let mut reservation = self.reservation();
         reservation.grow(bytes).is_ok().then_some(reservation)
     }
 
-    /// A part of it for a response that is recalled whole from a second tier; `None` where it is to
-    /// be streamed. Responses that are not small leave half of it for what is received, unless
-    /// nearly all of it is free.
+    /// Reserves a part of it for a response that is read whole from a second tier; `None` if the
+    /// response has to be streamed. Responses that are not small leave half of it for received
+    /// bodies, unless nearly all of it is free.
     pub fn reserve_for_tier_hit(&self, bytes: u64) -> Option<Reservation> {
         let is_small = bytes <= self.limit / limits::SMALL_FILL;
         let is_idle = self.used() <= self.limit / limits::SMALL_FILLS_SHARE;
@@ -353,7 +353,7 @@ impl Reservation {
         grown
     }
 
-    /// Holds [`limits::WINDOW_BYTES`] instead of what it has held, or nothing.
+    /// Holds [`limits::WINDOW_BYTES`] instead of its former bytes, or nothing.
     fn become_window(&mut self) {
         self.shrink_to(0);
         // Else there is no window.
@@ -376,8 +376,8 @@ impl Reservation {
         self.bytes -= less;
     }
 
-    /// The same bytes; the room is given back when the last who holds them, or a part of them, has
-    /// let go.
+    /// Returns the same bytes, which hold the reservation: it ends when the last reference to them,
+    /// or to a part of them, is dropped.
     pub(crate) fn lend(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(BorrowedBytes { bytes, _room: self })
     }

@@ -1,4 +1,4 @@
-//! How old a stored response is and how long it may be used (RFC 9111 §4.2).
+//! The age of a stored response, and the time for which it may be used (RFC 9111 §4.2).
 
 use crate::directives::{RequestDirectives, ResponseDirectives};
 use crate::record::{Reader, Writer};
@@ -23,7 +23,7 @@ pub(crate) struct Freshness {
     /// no-cache: never reused without validation (§5.2.2.4).
     always_validate: bool,
     /// must-revalidate, proxy-revalidate or s-maxage: never reused stale, whatever the client
-    /// wishes (§4.2.4, §5.2.2.10).
+    /// allows (§4.2.4, §5.2.2.10).
     never_stale: bool,
     /// RFC 5861 §3: served so many seconds after its lifetime, while it is validated in the
     /// background.
@@ -36,7 +36,8 @@ pub(crate) struct Freshness {
 }
 
 impl Freshness {
-    /// Of a response received `now` to a request sent at `asked`. `headers` have a valid `Date`.
+    /// Returns the freshness of a response that was received `now` to a request sent at `asked`.
+    /// `headers` have a valid `Date`.
     pub(crate) fn of(
         status: StatusCode,
         headers: &HeaderMap,
@@ -81,7 +82,7 @@ impl Freshness {
         self.initial_age.saturating_add(now.since(self.received))
     }
 
-    /// Whole seconds left; negative where it is stale.
+    /// Returns the remaining whole seconds; negative if it is stale.
     pub(crate) fn ttl_seconds(&self, now: Time) -> i64 {
         let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
         seconds(self.lifetime) - seconds(self.age(now))
@@ -92,12 +93,14 @@ impl Freshness {
         self.lifetime > self.age(now)
     }
 
-    /// Whether the origin lets it be reused now without asking, wishes of the client aside.
+    /// Returns true if the origin allows its reuse now without validation. The client's directives
+    /// are not considered.
     pub(crate) fn is_reusable(&self, now: Time) -> bool {
         !self.always_validate && self.is_fresh(now)
     }
 
-    /// Whether it may answer a client with these wishes without validation (§4, §5.2.1).
+    /// Returns true if it may answer a client with these directives without validation (§4,
+    /// §5.2.1).
     pub(crate) fn satisfies(&self, directives: &RequestDirectives, now: Time) -> bool {
         if self.always_validate || directives.no_cache {
             return false;
@@ -121,7 +124,8 @@ impl Freshness {
         !self.never_stale && directives.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
     }
 
-    /// RFC 5861 §3: stale, but not for long, and the client has no wishes of its own.
+    /// RFC 5861 §3: returns true if it has been stale only for a short time, and the client has no
+    /// directives of its own.
     pub(crate) fn may_be_stale_once_more(&self, directives: &RequestDirectives, now: Time) -> bool {
         // no-store too: what comes in the background is stored, and would be an answer to that
         // request (RFC 9111 §5.2.1.5).
@@ -137,8 +141,8 @@ impl Freshness {
             && self.staleness(now) < Duration::from_secs(self.while_revalidating_seconds)
     }
 
-    /// Whether it may be served where the origin failed: as long as the response says (RFC 5861
-    /// §4), and where it does not, and the origin is out of reach, for
+    /// Returns true if it may be served after a failure of the origin: for the time that the
+    /// response states (RFC 5861 §4), otherwise, if the origin cannot be reached, for
     /// [`limits::STALE_WHILE_DISCONNECTED`] (RFC 9111 §4.2.4).
     pub(crate) fn may_be_stale_on_failure(&self, disconnected: bool, now: Time) -> bool {
         let default = if disconnected { limits::STALE_WHILE_DISCONNECTED } else { Duration::ZERO };
@@ -164,8 +168,8 @@ impl Freshness {
         record.byte(flags.iter().enumerate().map(|(bit, flag)| u8::from(*flag) << bit).sum());
     }
 
-    /// What [`Freshness::encode`] wrote, as old as the wall clock says by now. Where that has gone
-    /// back, it is stale.
+    /// Decodes the output of [`Freshness::encode`]. The wall clock determines the age since then;
+    /// if it has gone back, the response is stale.
     pub(crate) fn decode(record: &mut Reader<'_>, now: Now) -> Option<Freshness> {
         let mut nanos = || record.u64();
         let (lifetime, initial_age, received, while_revalidating, if_error) =
@@ -191,12 +195,12 @@ impl Freshness {
         Some(freshness)
     }
 
-    /// As [`Freshness::decode`], for who does not need it.
+    /// Skips the output of [`Freshness::encode`].
     pub(crate) fn skip(record: &mut Reader<'_>) -> Option<()> {
         Freshness::decode(record, Now { time: Time::ZERO, unix_seconds: 0 }).map(drop)
     }
 
-    /// How long it has been stale; zero where it is fresh.
+    /// Returns the time since it became stale; zero if it is fresh.
     fn staleness(&self, now: Time) -> Duration {
         self.age(now).saturating_sub(self.lifetime)
     }
@@ -234,7 +238,7 @@ pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// Whether anything but the heuristic says how long (§3, last list).
+/// Returns true if anything other than the heuristic determines the lifetime (§3, last list).
 pub(crate) fn is_explicit(headers: &HeaderMap, says: &ResponseDirectives) -> bool {
     says.s_maxage.is_some() || says.max_age.is_some() || !says.targeted && headers.contains_key(EXPIRES)
 }

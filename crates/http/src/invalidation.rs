@@ -1,4 +1,4 @@
-//! What leaves the store, or becomes stale, because somebody says so: unsafe requests (RFC 9111
+//! Invalidations: responses leave the store, or become stale, because of unsafe requests (RFC 9111
 //! §4.4) and purges.
 
 use crate::Now;

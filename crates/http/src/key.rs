@@ -17,7 +17,7 @@ pub(crate) struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Of a request for `target` (path and query; empty means `/`).
+    /// Returns the key of a request for `target` (path and query; empty means `/`).
     pub(crate) fn new(scheme: &'a str, authority: &'a str, target: &'a str) -> Key<'a> {
         let scheme = small(scheme);
         let mut authority = small(authority);
@@ -33,9 +33,11 @@ impl<'a> Key<'a> {
         Key { scheme, authority, target: Cow::Borrowed(target) }
     }
 
-    /// The hash is keyed: names come from the network, and nobody may choose names that collide.
+    /// Returns a keyed hash: names come from the network, and no client may choose names that
+    /// collide.
     pub(crate) fn hash(&self, secret: &[u8; 16]) -> u64 {
-        // In one piece where it is as short as most: the hasher's work at the seams is half of all.
+        // Hashes short keys, which are most, in one piece: half of the hasher's time is spent
+        // between pieces.
         let mut text = [0; 256];
         let mut end = 0;
         let mut hasher = SipHasher13::new_with_key(secret);
@@ -73,8 +75,8 @@ impl<'a> Key<'a> {
         self.parts().concat().into_boxed_slice()
     }
 
-    /// The key of a slice of what is stored under this one. A target holds no space, so it is no
-    /// request's key.
+    /// Returns the key of a slice of the object with this key. A target contains no space, so this
+    /// is no request's key.
     pub(crate) fn slice(&self, generation: u64, index: u64) -> Key<'static> {
         let (scheme, authority) = (self.scheme.to_string().into(), self.authority.to_string().into());
         Key { scheme, authority, target: format!("{} {generation} {index}", self.target).into() }
@@ -96,9 +98,9 @@ impl<'a> Key<'a> {
         [self.scheme.as_bytes(), b" ", self.authority.as_bytes(), b" ", self.target.as_bytes()]
     }
 
-    /// The key of what `reference` (of a `Location` or `Content-Location`) means to a response of
-    /// this one, where it has the same origin (RFC 9111 §4.4 allows to invalidate no other).
-    /// Resolved by RFC 3986 §5.2; `None` for other origins and what is no reference.
+    /// Returns the key of `reference` (of a `Location` or `Content-Location`) in a response of this
+    /// key, if it has the same origin (RFC 9111 §4.4 allows to invalidate no other). Resolves it by
+    /// RFC 3986 §5.2. Returns `None` for other origins and for an invalid reference.
     pub(crate) fn same_origin_reference(&self, reference: &str) -> Option<Key<'static>> {
         let reference = reference.trim();
         let reference = reference.split_once('#').map_or(reference, |(before, _)| before);

@@ -1,7 +1,7 @@
 //! HTTP caching (RFC 9111) as a state machine.
 //!
 //! It contains a shared cache's decisions and its store, over the policy engine. It opens no
-//! socket, reads no clock and parses no HTTP: `larder-node` does, and a test runs a day in a
+//! socket, reads no clock and parses no HTTP: `larder-proxy` does, and a test runs a day in a
 //! millisecond. Read [`Cache`] first, then [`Exchange`].
 //!
 //! ```text
@@ -68,7 +68,7 @@
 //! * A sliced response is validated before it is served stale (RFC 5861 §3 would allow to serve it
 //!   first).
 //! * Informational responses belong to the host (RFC 9110 §15.2; [`interim_fields`] selects the
-//!   fields that a proxy forwards); they are not stored. `larder-node` sends none
+//!   fields that a proxy forwards); they are not stored. `larder-proxy` sends none
 //!   (`103 Early Hints`) to clients of HTTP/2: h2 0.4.20 can (`SendResponse::send_informational`),
 //!   but hyper 1.12, the newest, does not expose it.
 //! * Trailers are discarded (§6.5.1 allows it).

@@ -23,15 +23,16 @@ pub const STORED_HEADER_BYTES: usize = 64 * 1024;
 /// years).
 pub const LIFETIME_SECONDS: u64 = 1 << 31;
 
-/// Longest heuristic lifetime. RFC 9111 §4.2.2 suggests 10 % of the time since Last-Modified; a
-/// page that has not changed for ten years would be kept for one: a day bounds the damage where
-/// nobody said how long.
+/// Longest heuristic lifetime. RFC 9111 §4.2.2 suggests 10 % of the time since Last-Modified. A
+/// page that has not changed for ten years would be kept for one year; a day bounds the damage if
+/// the origin states no lifetime.
 pub const HEURISTIC_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Room for bodies that are not stored, beside what is: those on their way into the store, and
-/// those that have left it while clients read them. A quarter of the capacity, and of a large one
-/// an eighth and 32 MiB more: so the whole stays below 1.15 times the capacity and 64 MB, with some
-/// percent for what an allocator cannot use. Past it, responses still stream through, unstored.
+/// Memory for bodies that are not stored, beside the stored ones: bodies on their way into the
+/// store, and bodies that have left it while clients read them. A quarter of the capacity; of a
+/// large one, an eighth and 32 MiB more. So the sum stays below 1.15 times the capacity and 64 MB,
+/// with some percent for the allocator's losses. Beyond it, responses still stream through,
+/// unstored.
 pub fn filling(capacity: u64) -> u64 {
     (capacity / 4).min(capacity / 8 + (32 << 20))
 }
@@ -49,17 +50,17 @@ pub const SMALL_FILL: u64 = 64;
 /// four, not the object limit.
 pub const FILL_START_BYTES: usize = 16 * 1024;
 
-/// Keys that are remembered as invalidated (some 40 bytes each). A response that was asked for
-/// before its key was last invalidated is not stored; nor is any that was asked for before the last
-/// of those that had to be forgotten: a response that takes as long as this many invalidations.
+/// Remembered invalidated keys (some 40 bytes each). A response that was requested before the last
+/// invalidation of its key is not stored. Neither is a response that was requested before the last
+/// forgotten invalidation: it takes as long as this many invalidations.
 pub const INVALIDATIONS: usize = 1 << 14;
 
-/// What a stored response costs beside its body, header bytes and key: the slot's record, the index
-/// entry, the policy's state and the allocator's rounding. A test holds it above the sizes of the
-/// structures.
+/// The cost of a stored response beside its body, header bytes and key: the slot's record, the
+/// index entry, the policy's state and the allocator's rounding. A test checks that it covers the
+/// sizes of the structures.
 pub const OBJECT_OVERHEAD_BYTES: u64 = 512;
 
-/// What a stored header field costs beside the bytes of its name and value: `HeaderMap`'s bucket
+/// The cost of a stored header field beside the bytes of its name and value: `HeaderMap`'s bucket
 /// and index entry.
 pub const FIELD_OVERHEAD_BYTES: u64 = 112;
 
@@ -72,8 +73,8 @@ pub const ALONE: Duration = Duration::from_secs(120);
 /// forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
 
-/// InFlightTable that were given up are swept out of the table when it has grown to this, or to
-/// twice what is in use.
+/// Abandoned fetches are removed from the table when it has grown to this size, or to twice the
+/// number in use.
 pub const IN_FLIGHT_SWEPT: usize = 1024;
 
 /// A body in progress that is no longer collected waits for its slowest reader when so many bytes
@@ -86,8 +87,9 @@ pub const WINDOW_BYTES: usize = 256 * 1024;
 /// takes.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
-/// Of a response that stays in the second tier, so much is read at first: its head. Those of
-/// [`STORED_HEADER_BYTES`] fit, with what selects them. One with a longer head is not streamed.
+/// The first read of a response that stays in the second tier: its head. Heads of
+/// [`STORED_HEADER_BYTES`] fit, with their selecting fields. A response with a longer head is not
+/// streamed.
 pub const TIER_FIRST_BYTES: usize = 2 * STORED_HEADER_BYTES;
 
 /// Ranges in one request. Readers of PDF ask for a few dozen; each costs some lines in the answer.
@@ -101,9 +103,9 @@ pub const RANGE_GAP_BYTES: u64 = 80;
 /// which would not hold a useful part of it.
 pub const SLICES: u64 = 1 << 16;
 
-/// Of each range of a body in slices, so many are looked for before its head is sent, to tell a hit
-/// from a miss: some 100 microseconds under the cache's lock. Of what lies behind them the head may
-/// promise a hit, and the origin be asked.
+/// Slices of each range that are looked up before the head of the answer is sent, to distinguish a
+/// hit from a miss: some 100 microseconds under the cache's lock. For slices beyond them, the head
+/// may state a hit although the origin is asked.
 pub const SLICES_LOOKED_AT: usize = 256;
 
 /// An object that is stored in slices as it passes takes an eighth of the second tier at most: some
@@ -114,8 +116,8 @@ pub const OBJECT_SHARE_OF_TIER: u64 = 8;
 /// bytes.
 pub const SLICE_BYTES_LEAST: u64 = 4096;
 
-/// How often one request of a client is put to the origin: once with a condition, once for a slice,
-/// once as it is.
+/// How often one request of a client is sent to the origin: once with a condition, once for a
+/// slice, once as it came.
 pub const RETRIES: usize = 2;
 
 /// Stored responses that one step of a purge looks at: a millisecond or two, in which no request is
@@ -126,12 +128,13 @@ pub const PURGE_STEP: usize = 4096;
 /// as the tier's records are replaced; past this many, the next one purges the tier of everything.
 pub const MARKS: usize = 1 << 16;
 
-/// The same by prefix. Each recalled response is compared with all of them: a few microseconds.
+/// The same by prefix. Each response from the tier is compared with all of them: a few
+/// microseconds.
 pub const PREFIX_MARKS: usize = 1 << 10;
 
-/// How long after its freshness a response may still be served while the origin cannot be reached
-/// (RFC 9111 §4.2.4 permits it to who is disconnected, and leaves open how long). An hour is an
-/// outage; what says must-revalidate is never served so.
+/// The time after its freshness for which a response may be served while the origin cannot be
+/// reached (RFC 9111 §4.2.4 allows it to a disconnected cache, and leaves the time open). An hour
+/// is an outage. A response with must-revalidate is never served so.
 pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);
 
 /// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a

@@ -1,5 +1,5 @@
 //! Several ranges in one answer: `multipart/byteranges` (RFC 9110 §14.6). The lines between the
-//! parts are made, the parts are shared with what is stored.
+//! parts are generated; the parts are shared with the stored body.
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -47,7 +47,7 @@ impl Multipart {
         HeaderValue::try_from(format!("multipart/byteranges; boundary={}", self.boundary)).expect("a token")
     }
 
-    /// Its pieces over a whole body.
+    /// Returns its pieces over a whole body.
     pub(crate) fn over(self, body: &Bytes) -> Vec<Bytes> {
         let mut pieces = Vec::with_capacity(2 * self.parts.len() + 1);
         for (lines, range) in self.parts {

@@ -2,9 +2,9 @@
 
 use larder_units::Time;
 
-/// A moment on both clocks. Durations (ages, freshness) are measured on the monotonic one, so that
-/// a step of the wall clock neither freezes nor expires what is stored; the wall clock is only
-/// compared with the dates in messages.
+/// A time on both clocks. Durations (ages, freshness) are measured on the monotonic clock, so that
+/// a step of the wall clock neither freezes nor expires stored responses. The wall clock is only
+/// compared with dates in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// Nanoseconds since the host's start.

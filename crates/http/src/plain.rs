@@ -1,6 +1,6 @@
-//! Plain hits: most requests to a cache name a target and want nothing else, and what is stored
-//! does for them. They are answered with the bytes of the head and the stored body: no map of
-//! fields is made, neither of the request nor of the response.
+//! Plain hits: most requests to a cache only name a target, and a stored response answers them. The
+//! answer is the bytes of the head and the stored body. No map of fields is built, neither of the
+//! request nor of the response.
 
 use crate::directives::RequestDirectives;
 use crate::key::Key;
@@ -9,8 +9,9 @@ use crate::{Cache, Now};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
-/// Request fields by which a client asks for something else than what is stored, or that the origin
-/// has to judge. All that [`Cache::on_request`] looks at, but for those that a stored `Vary` names.
+/// Request fields by which a client requests something other than the stored response, or that the
+/// origin has to evaluate: all fields that [`Cache::on_request`] evaluates, except those that a
+/// stored `Vary` names.
 const PREVENT_PLAIN_HIT: [&str; 8] = [
     "cache-control",
     "if-match",
@@ -22,7 +23,7 @@ const PREVENT_PLAIN_HIT: [&str; 8] = [
     "range",
 ];
 
-/// Whether a request with a field of this name wants more than a plain hit.
+/// Returns true if a request with a field of this name needs more than a plain hit.
 pub fn prevents_plain_hit(name: &str) -> bool {
     PREVENT_PLAIN_HIT.iter().any(|wish| wish.eq_ignore_ascii_case(name))
 }
@@ -40,9 +41,9 @@ pub struct PlainRequest<'a> {
 
 impl Cache {
     /// Answers from the store as [`Cache::on_request`] would: appends the head, for HTTP/1.1, to
-    /// `head`, and returns the body. `None` where that has to be asked instead; then nothing is
-    /// counted. `fields` makes all of the request's fields, and is called where a stored `Vary` has
-    /// to be judged.
+    /// `head`, and returns the body. Returns `None` if that function has to be called instead; then
+    /// nothing is counted. `fields` builds all fields of the request; it is called if a stored
+    /// `Vary` has to be evaluated.
     pub fn plain_hit(
         &mut self,
         request: PlainRequest<'_>,
@@ -75,7 +76,7 @@ impl Cache {
     }
 }
 
-/// Of a 200 (RFC 9112 §4, §5).
+/// Writes the head of a 200 (RFC 9112 §4, §5).
 fn write_head(headers: &HeaderMap, head: &mut Vec<u8>) {
     head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     for (name, value) in headers {

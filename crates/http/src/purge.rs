@@ -1,10 +1,9 @@
-//! Purge: an operator takes out of the store what he names, whether the origin has changed it or
-//! not.
+//! Purge: an operator removes responses from the store, whether the origin has changed them or not.
 //!
-//! One URL is a look-up, and takes all its variants. A prefix, a tag and everything are a walk over
-//! the store in steps, so that the host can let requests in between; what was asked for before the
-//! walk began and comes meanwhile is not stored. Tags are those that the response carries:
-//! `Surrogate-Key` (words) and `Cache-Tag` (a list).
+//! A URL is one lookup, and covers all its variants. A prefix, a tag and everything are a walk over
+//! the store in steps, so that the host can process requests in between. A response that was
+//! requested before the walk and arrives during it is not stored. Tags are the ones in the
+//! response: `Surrogate-Key` (words) and `Cache-Tag` (a list).
 
 use crate::fields;
 use crate::key::Key;
@@ -13,7 +12,7 @@ use http::HeaderName;
 use std::fmt;
 use std::str::FromStr;
 
-/// What to purge.
+/// The responses to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// One URL with all its variants.
@@ -32,16 +31,16 @@ pub enum Scope {
 pub struct Purge {
     /// What.
     pub scope: Scope,
-    /// Whether it stays, stale.
+    /// True if the responses stay, stale.
     pub soft: bool,
 }
 
-/// How far a purge has come.
+/// The progress of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
     /// Responses removed or made stale by this step.
     pub objects: u64,
-    /// Where to go on; `None` where it is done.
+    /// The position at which it continues; `None` if it is done.
     pub next: Option<usize>,
 }
 
@@ -53,7 +52,7 @@ pub struct Url {
     target: String,
 }
 
-/// What is no [`Url`].
+/// The error of a text that is no [`Url`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError(String);
 
@@ -87,7 +86,7 @@ impl Url {
         Key::new(&self.scheme, &self.authority, &self.target)
     }
 
-    /// What the keys of all URLs begin with that begin so.
+    /// Returns the beginning of the keys of all URLs with this beginning.
     pub(crate) fn prefix(&self) -> Box<[u8]> {
         self.key().to_bytes()
     }

@@ -10,8 +10,8 @@ use http::HeaderMap;
 use http::header::{CONTENT_RANGE, RANGE};
 use std::ops::Range;
 
-/// What a request's `Range` means to a body of known length. Ranges of bytes are half-open and not
-/// empty.
+/// The meaning of a request's `Range` for a body of known length. Ranges of bytes are half-open and
+/// not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
     /// No range, or one that this cache does not know: the whole body.
@@ -42,8 +42,8 @@ pub(crate) fn select(request: &HeaderMap, length: u64) -> Selection {
     }
 }
 
-/// Where a request for one range of a body of unknown length begins; `None` for other requests, and
-/// for the last N bytes.
+/// Returns the start of a request for one range of a body of unknown length; `None` for other
+/// requests, and for the last N bytes.
 pub(crate) fn first_byte(request: &HeaderMap) -> Option<u64> {
     match specs(request)?[..] {
         [Spec::From { first, .. }] => Some(first),
@@ -51,7 +51,7 @@ pub(crate) fn first_byte(request: &HeaderMap) -> Option<u64> {
     }
 }
 
-/// What a part is of a whole.
+/// The position of a part in a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub part: Range<u64>,
@@ -59,8 +59,8 @@ pub(crate) struct Place {
     pub length: u64,
 }
 
-/// `Content-Range: bytes 0-99/1000`, where it is valid (§14.4) and the length of the whole is
-/// known.
+/// Parses `Content-Range: bytes 0-99/1000`. Returns `None` if it is invalid (§14.4), or the length
+/// of the whole is unknown.
 pub(crate) fn place(response: &HeaderMap) -> Option<Place> {
     let mut lines = response.get_all(CONTENT_RANGE).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
@@ -91,8 +91,8 @@ impl Spec {
     }
 }
 
-/// The ranges asked for, not empty. `None` where there are none, too many, or what §14.1.1 and
-/// §14.2 let one ignore.
+/// Returns the requested ranges, at least one. `None` if there are none, too many, or those that
+/// §14.1.1 and §14.2 allow to ignore.
 fn specs(request: &HeaderMap) -> Option<Vec<Spec>> {
     let mut lines = request.get_all(RANGE).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };

@@ -60,7 +60,7 @@ pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
     bytes
 }
 
-/// The response of a record with its body behind it; `None` for what is no record.
+/// Decodes a record with its body behind it; `None` if it is no record.
 pub(crate) fn decode(bytes: &Bytes, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
     let (mut stored, length) = decode_head(bytes, key, hash, now)?;
     if stored.sliced().is_none() {
@@ -125,7 +125,7 @@ impl Writer {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Of a field: `HeaderName` has at most 64 KiB less one.
+    /// Writes the name of a field: `HeaderName` has at most 64 KiB less one.
     pub(crate) fn name(&mut self, name: &str) {
         self.u16(name.len() as u16);
         self.0.extend_from_slice(name.as_bytes());

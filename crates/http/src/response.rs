@@ -1,5 +1,5 @@
-//! The origin's responses: what becomes of the client's request, of those who wait with it, and of
-//! what is stored already.
+//! The origin's responses: the answer to the client and to the followers, and the effect on stored
+//! responses.
 
 use crate::answer::Ready;
 use crate::assembly::Source;
@@ -46,7 +46,7 @@ impl Cache {
                 self.learn(&exchange, &headers, now);
             }
         }
-        // What was asked for is not there; what the client asked for may be.
+        // The requested part or representation is not there; the client's may be.
         let astray = exchange.is_validating() || exchange.headers.contains_key(IF_RANGE);
         if status == StatusCode::RANGE_NOT_SATISFIABLE && matches!(exchange.ask, Ask::Slice(_)) && astray {
             return self.ask_as_client(exchange, now);
@@ -83,8 +83,8 @@ impl Cache {
         Reply::Relay { status, headers, fill }
     }
 
-    /// The head of a leader's response is there: its followers get the body as it comes, or have to
-    /// see for themselves.
+    /// The head of a leader's response has arrived. Its followers get the body as it arrives, or
+    /// have to ask the cache again.
     fn share(
         &mut self,
         lead: Lead,
@@ -147,8 +147,8 @@ impl Cache {
         let headers = stored.validated_headers(now.time, status);
         let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
         if let Some(lead) = exchange.lead.take() {
-            // Followers find it renewed; where it has to be validated for each request, they need
-            // not wait for each other.
+            // Followers find the renewed response. If it has to be validated for each request, they
+            // need not wait for each other.
             self.in_flight_table.end(exchange.hash, &lead.0);
             let is_reusable = stored.freshness.is_reusable(now.time);
             self.in_flight_table.set_alone(exchange.hash, !is_reusable, now.time);
@@ -190,7 +190,7 @@ impl Cache {
         if [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(agrees) {
             // RFC 9111 §5.2.1.5: nor are the fields of a response to a no-store HEAD kept.
             if !exchange.forbids_storing {
-                // Where it may no longer be stored, this has removed it.
+                // If it may no longer be stored, this has removed it.
                 let _ = self.renew(exchange, &mut old.clone(), headers, now);
             }
             return;
@@ -204,13 +204,13 @@ fn is_error(status: StatusCode) -> bool {
     status == StatusCode::INTERNAL_SERVER_ERROR || is_trouble(status)
 }
 
-/// The origin's health, rather than an answer: what all who wait for it get. Not 500, which may be
-/// one request's own.
+/// Returns true for statuses of the origin's health, which answer all followers. 500 is not among
+/// them: it may concern one request.
 fn is_trouble(status: StatusCode) -> bool {
     matches!(status.as_u16(), 502..=504)
 }
 
-/// What the client gets of a body that it asked a part of, and that comes whole: its part.
+/// Returns the client's answer when it requested a part and the whole body comes: its part.
 fn cut(fill: &mut Fill, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> (StatusCode, HeaderMap) {
     let ready = Ready { status, headers, length: fill.declared, boundary: None };
     let response = ready.reply(&exchange.method, &exchange.headers);

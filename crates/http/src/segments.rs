@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What is still to come of a body.
+/// The rest of a body.
 #[derive(Debug)]
 pub(crate) struct Segments {
     queue: VecDeque<Segment>,
@@ -16,7 +16,7 @@ pub(crate) struct Segments {
 #[derive(Debug)]
 pub(crate) enum Segment {
     Lines(Bytes),
-    /// Of the whole body.
+    /// A range of the whole body.
     Content(Range<u64>),
 }
 
@@ -53,7 +53,7 @@ impl Segments {
         self.queue.front()
     }
 
-    /// So many bytes of the first segment have been sent.
+    /// Reports that so many bytes of the first segment were sent.
     pub(crate) fn took(&mut self, bytes: u64) {
         self.left = self.left.saturating_sub(bytes);
         match self.queue.front_mut() {

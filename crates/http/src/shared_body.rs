@@ -1,10 +1,11 @@
-//! A body under way: one writer, any number of readers, who get each byte as soon as it is there.
+//! A body in progress: one writer, and any number of readers, which get each byte as soon as it
+//! arrives.
 //!
-//! While it is collected, everything stays and a reader may start anywhere. When it outgrows its
-//! limits, it becomes a window: what every reader has passed is let go, the writer waits for the
-//! slowest, and nobody may join any more. The window is as wide as there is room; without any, the
-//! next piece comes when all have read the one before. A reader that waits leaves a waker; the host
-//! decides where it polls.
+//! While it is collected, all of it is kept, and a reader may start anywhere. If it outgrows its
+//! limits, it becomes a window: the part that every reader has passed is freed, the writer waits
+//! for the slowest reader, and no reader may join any more. The window is as wide as memory allows;
+//! without memory, the next piece is taken when all have read the one before. A waiting reader
+//! leaves a waker; the host decides where it polls.
 
 use crate::{Reservation, limits};
 use bytes::Bytes;
@@ -20,14 +21,14 @@ pub(crate) struct SharedBody {
 #[derive(Debug, Default)]
 struct State {
     bytes: Vec<u8>,
-    /// Bytes let go in front of these.
+    /// The number of freed bytes before these.
     base: u64,
-    /// Bytes that may be ahead of the slowest reader, where it is a window.
+    /// In a window, the bytes that may be ahead of the slowest reader.
     window: Option<usize>,
     end: Option<End>,
     readers: Vec<Place>,
-    /// That of what has not been read yet, of a window or of a body that broke off, for as long as
-    /// somebody reads it.
+    /// The reservation of the unread part of a window, or of a body that broke off, while it has
+    /// readers.
     room: Option<Reservation>,
     /// Waits for room in the window.
     writer: Option<Waker>,
@@ -80,15 +81,16 @@ impl SharedBody {
         }
     }
 
-    /// From now on, what every reader has passed is let go, and no more than so many bytes are
-    /// ahead of the slowest, or a piece.
+    /// Makes it a window: the part that every reader has passed is freed, and at most so many
+    /// bytes, or one piece, are ahead of the slowest reader.
     pub(crate) fn become_window(&self, bytes: usize) {
         let mut state = self.lock();
         state.window = Some(bytes);
         state.trim();
     }
 
-    /// Room in the window: true; nobody reads any more, so that nobody needs the rest: false.
+    /// Waits for room in the window. Returns false if it has no reader left, so that the rest is
+    /// not needed.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut state = self.lock();
         let Some(window) = state.window else { return Poll::Ready(true) };
@@ -107,9 +109,9 @@ impl SharedBody {
         self.lock().bytes.shrink_to_fit();
     }
 
-    /// The body is whole. What was collected, and the same as its readers have it, which holds
-    /// `room`; nothing of a window. What waits to be written to a second tier has room of its own,
-    /// so it is given the first.
+    /// Ends a whole body. Returns the collected bytes, and the same bytes as its readers share
+    /// them, which hold `room`; nothing of a window. Bytes that wait to be written to a second tier
+    /// have a reservation of their own, so they are the first ones.
     pub(crate) fn finish(&self, mut room: Reservation) -> (Bytes, Bytes) {
         let mut state = self.lock();
         let (mut bytes, mut lent) = (Bytes::new(), Bytes::new());
@@ -130,7 +132,7 @@ impl SharedBody {
         (bytes, lent)
     }
 
-    /// The body broke off. What has come of it holds `room` until its readers have let go.
+    /// The body broke off. The received part holds `room` until its readers have finished.
     pub(crate) fn break_off(&self, room: Reservation) {
         let mut state = self.lock();
         state.end = Some(End::Broken);
@@ -178,7 +180,7 @@ impl State {
         self.bytes.drain(..(slowest - self.base) as usize);
         self.base = slowest;
         if self.has_room(window) {
-            // What was collected before may have been much larger.
+            // The part that was collected before may have been much larger.
             self.bytes.shrink_to(window);
             if let Some(writer) = self.writer.take() {
                 writer.wake();
@@ -186,7 +188,8 @@ impl State {
         }
     }
 
-    /// What has ended and is read by nobody is let go. Who comes to what broke off hears only that.
+    /// Frees a body that has ended and has no readers. A reader that joins a body that broke off
+    /// gets only the error.
     fn let_go(&mut self) {
         if self.end.is_some() && self.readers.iter().all(|place| matches!(place, Place::Free)) {
             (self.bytes, self.room) = (Vec::new(), None);
@@ -204,12 +207,12 @@ impl State {
     }
 }
 
-/// One who reads a body under way.
+/// A reader of a body in progress.
 #[derive(Debug)]
 pub struct Reader {
     shared_body: Arc<SharedBody>,
     slot: usize,
-    /// Where this reader stops, if not at the end of all.
+    /// The end of this reader's part, if it is not the end of the body.
     end: Option<u64>,
     /// Bytes still to come, where that is known.
     left: Option<u64>,
@@ -256,7 +259,7 @@ impl Reader {
         if piece.is_empty() {
             return match &state.end {
                 Some(End::Broken) => Poll::Ready(Some(Err(BrokenOff))),
-                // What was to be read is not there.
+                // The part to read does not exist.
                 Some(_) if self.end.is_some() => Poll::Ready(Some(Err(BrokenOff))),
                 Some(_) => Poll::Ready(None),
                 None => {
@@ -279,7 +282,7 @@ impl Drop for Reader {
         state.readers[self.slot] = Place::Free;
         state.trim();
         state.let_go();
-        // Perhaps the last one: the writer has to hear of it.
+        // Perhaps the last one: the writer has to be woken.
         if let Some(writer) = state.writer.take() {
             writer.wake();
         }

@@ -1,26 +1,26 @@
-//! May one client's response be given to others, and for how long? For who stands in a cache's
-//! place without being one: a gateway to a network whose nodes keep what passes, and give the same
-//! to all who ask at the same moment.
+//! Decides whether one client's response may be given to others, and for how long. It serves a
+//! gateway to a network whose nodes store passing Data and give the same Data to all simultaneous
+//! requests: the gateway has the position of a cache without being one.
 
 use crate::freshness::Freshness;
 use crate::{Now, fields, storability, targeted};
 use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::Duration;
 
-/// To whom a response may be given.
+/// The clients that may get a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// To the client that asked, and to nobody else (RFC 9111 §3).
+    /// Only the client that requested it (RFC 9111 §3).
     Never,
-    /// To others only after the origin was asked again (§5.2.2.4, §4.2).
+    /// Others, after a validation at the origin (§5.2.2.4, §4.2).
     WhenValidated,
-    /// To everybody who asks the same, for so long from now.
+    /// All clients with the same request, for so long from now.
     For(Duration),
 }
 
-/// Judges a response that came `now` to a GET or HEAD without credentials, and without wishes about
-/// its age. A 304 is judged by what it says of the whole, a 206 as the whole would be; `targets`
-/// are response fields that speak to this cache (RFC 9213).
+/// Judges a response that came `now` to a GET or HEAD without credentials, and without directives
+/// about its age. A 304 is judged by its fields about the whole, a 206 as the whole would be;
+/// `targets` are response fields for this cache (RFC 9213).
 pub fn sharing(status: StatusCode, headers: &HeaderMap, targets: &[HeaderName], now: Now) -> Sharing {
     let whole = matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT);
     let status = if whole { StatusCode::OK } else { status };
@@ -28,7 +28,7 @@ pub fn sharing(status: StatusCode, headers: &HeaderMap, targets: &[HeaderName], 
     let mut dated = headers.clone();
     fields::ensure_date(&mut dated, now);
     let freshness = Freshness::of(status, &dated, &says, now.time, now);
-    // What could never be reused is shared with nobody, but nothing forbids that it is public.
+    // A response that could never be reused is not shared, but nothing forbids that it is public.
     match storability::judge(status, &dated, &says, false, freshness.has_lifetime(), false) {
         Err(storability::Refusal::Useless) => return Sharing::WhenValidated,
         Err(_) => return Sharing::Never,

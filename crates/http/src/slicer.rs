@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Slicer {
     pub key: Key<'static>,
-    /// What is stored of the whole. It is sliced.
+    /// The stored head of the whole. It is sliced.
     pub head: Stored,
-    /// Where the slice begins that is being collected.
+    /// The start of the slice that is being collected.
     start: u64,
     collected: Vec<u8>,
     whole: VecDeque<(u64, Bytes)>,
@@ -54,7 +54,7 @@ impl Slicer {
         !self.whole.is_empty()
     }
 
-    /// Takes the next slice that is whole: where it begins, and its bytes.
+    /// Takes the next complete slice: its start, and its bytes.
     pub(crate) fn next_slice(&mut self) -> Option<(u64, Bytes)> {
         self.whole.pop_front()
     }
@@ -75,7 +75,7 @@ impl Slicer {
         self.is_stopped
     }
 
-    /// Whether all of the body has been stored.
+    /// Returns true if the whole body has been stored.
     pub(crate) fn is_done(&self) -> bool {
         self.slice_length() == 0 && self.whole.is_empty() && !self.is_stopped
     }

@@ -1,24 +1,24 @@
-//! Slices: bodies that are asked for in ranges are stored in parts of one size, each under a key
+//! Slices: bodies that are requested in ranges are stored in parts of one size, each under a key
 //! and in a slot of its own (RFC 9111 §3.3, §3.4).
 //!
 //! ```text
-//!  bytes=5000000-5000099 of something unknown ──► asked: the slice around byte 5000000
-//!  206, bytes 4194304-5242879/10000000000 ──────► stored: the head of the whole ("sliced", no body), and this slice
-//!  anything else of it from now on ─────────────► put together from slices; those that are missing are asked for, one after another
+//!  bytes=5000000-5000099 of an unknown object ──► request: the slice around byte 5000000
+//!  206, bytes 4194304-5242879/10000000000 ──────► stored: the head of the whole (no body), and this slice
+//!  later requests for any part ─────────────────► assembled from slices; missing ones are requested one by one
 //! ```
 //!
-//! The head tells the length and the *pin*: the strong validator that all slices share. RFC 9111
-//! §3.4 lets parts be combined only then; a response without one is not sliced. The slices of one
-//! head carry its generation in their key: when the head is purged or replaced, or is gone from
-//! both tiers, no slice of it is ever found again, and the policies let them go. A missing slice is
-//! asked for with `If-Range`; anything but exactly that part of that representation ends the answer
-//! under way and removes the head.
+//! The head has the length and the *pin*: the strong validator that all slices share. RFC 9111 §3.4
+//! allows the combination of parts only with it; a response without one is not sliced. The slices
+//! of one head have its generation in their keys. If the head is purged or replaced, or is gone
+//! from both tiers, no slice of it is ever found again, and the policies evict them. A missing
+//! slice is requested with `If-Range`. If the answer is not exactly that part of that
+//! representation, the answer in progress ends, and the head is removed.
 //!
-//! Heads and slices go to the second tier too, and what memory has lost of them is recalled from
-//! there before the origin is asked.
+//! Heads and slices go to the second tier too. Those that memory has evicted are looked up there
+//! before the origin is asked.
 //!
-//! A part that is the whole is stored as a whole. Where an origin does not send the slice that it
-//! was asked for, it is asked again as the client did, and for [`limits::ALONE`] not for slices.
+//! A part that is the whole is stored as a whole. If an origin does not send the requested slice,
+//! it is asked again as the client asked, and for [`limits::ALONE`] not for slices.
 
 use crate::answer::Ready;
 use crate::answer::Response;
