@@ -1,7 +1,7 @@
 //! `[http.upstream]` and `[ndn.gateway]`: the two ends of HTTP over NDN (`larder-gateway`).
 
 use super::Config;
-use super::http::{Origin, server};
+use super::origin::{Origin, server};
 use super::values::{from_text, parsed};
 use larder_gateway::KeyFiles;
 use larder_gateway::egress::LEAST_MEMORY;

@@ -1,6 +1,7 @@
 //! `[http]` of the configuration: the listener, the origin, and the cache between them.
 
 use super::gateway::UpstreamTable;
+use super::origin::{Origin, server};
 use super::values::{address, from_text, known_spec, loopback, parsed};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
@@ -138,15 +139,6 @@ fn check_every() -> Duration {
     Duration::from_secs(5)
 }
 
-/// The origin of the HTTP cache.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Objects generated in this process.
-    Generated,
-    /// An HTTP server.
-    Http(http::Uri),
-}
-
 impl Default for HttpTable {
     fn default() -> Self {
         HttpTable {
@@ -197,22 +189,6 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
         _ => server(text)
             .map(Origin::Http)
             .ok_or_else(|| "expected \"generated\", \"http://HOST:PORT\" or \"https://HOST:PORT\"".to_owned()),
-    })
-}
-
-/// `http://HOST[:PORT]`, or with `https`.
-pub(super) fn server(text: &str) -> Option<http::Uri> {
-    let uri: Option<http::Uri> = text.parse().ok();
-    uri.filter(|uri| {
-        let authority = uri.authority().map_or("", |authority| authority.as_str());
-        let (_, after_host) = authority.rsplit_once(']').unwrap_or(("", authority));
-        let port_is_right = !after_host.contains(':') || uri.port_u16().is_some();
-        matches!(uri.scheme_str(), Some("http" | "https"))
-            && uri.host().is_some_and(|host| !host.is_empty())
-            && !authority.contains('@')
-            && port_is_right
-            && uri.path() == "/"
-            && uri.query().is_none()
     })
 }
 

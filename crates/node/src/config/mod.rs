@@ -8,11 +8,13 @@ mod document;
 mod gateway;
 mod http;
 mod ndn;
+mod origin;
 mod values;
 
 pub use gateway::{GatewayTable, UpstreamTable};
-pub use http::{DiskTable, HttpTable, Origin, OriginTable, TlsTable};
+pub use http::{DiskTable, HttpTable, OriginTable, TlsTable};
 pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting, VerifyConfig};
+pub use origin::Origin;
 
 use larder_policy::Engine;
 use larder_units::Streams;

@@ -7,10 +7,11 @@
 //! them. `udp_mtu` states the MTU. Without it, the kernel's value is read when a face is created
 //! and again from time to time ([`super::path_mtu`]).
 
+use super::address::{canonical, with_ipv4_fallback};
 use super::codel::CoDel;
 use super::frames::Frames;
-use super::link::SpareBuffers;
 use super::path_mtu::path_to;
+use super::spare_buffers::SpareBuffers;
 use crate::limits::{CODEL_INTERVAL, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_client::gso;
 use larder_units::Time;
@@ -99,7 +100,7 @@ impl UdpListener {
             return Ok(());
         }
         let any = (std::net::Ipv6Addr::UNSPECIFIED, 0).into();
-        let mut outgoing = super::listen::with_ipv4_fallback(any, Bound::bind)?;
+        let mut outgoing = with_ipv4_fallback(any, Bound::bind)?;
         register(&mut outgoing.socket)?;
         self.outgoing = Some(outgoing);
         Ok(())
@@ -202,11 +203,6 @@ pub(super) struct Origin {
 pub(super) enum Left {
     Nothing,
     Perhaps,
-}
-
-/// Returns an IPv4 peer of a dual-stack socket in IPv4 form.
-pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// The frames that wait for one peer.

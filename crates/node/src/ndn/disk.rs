@@ -1,11 +1,10 @@
 //! The Content Store's second tier: Data in a log on disk, one for all shards.
 
-use super::Command;
-use super::event_loop::EventLoop;
+use super::command::Command;
 use super::shard_channel::{Port, ShardChannel};
 use bytes::Bytes;
 use larder_disk::BanVerdict;
-use larder_forwarder::{EraseBans, Report, SecondTier, TierFigures, TierLookup, TierRecord};
+use larder_forwarder::{EraseBans, SecondTier, TierFigures, TierLookup, TierRecord};
 use larder_packet::NameRef;
 use larder_proxy::disk::{Asked, Disk, DiskConfig};
 use larder_units::Streams;
@@ -41,10 +40,10 @@ pub(super) fn start(config: &DiskConfig) -> Result<NdnDisk, String> {
 }
 
 /// One shard's handle of the tier.
-struct Tier {
-    disk: NdnDisk,
-    ports: Arc<[Port]>,
-    shard: usize,
+pub(super) struct Tier {
+    pub(super) disk: NdnDisk,
+    pub(super) ports: Arc<[Port]>,
+    pub(super) shard: usize,
 }
 
 pub(super) fn tier(disk: &NdnDisk, shard_channel: &ShardChannel) -> Box<dyn SecondTier> {
@@ -52,7 +51,7 @@ pub(super) fn tier(disk: &NdnDisk, shard_channel: &ShardChannel) -> Box<dyn Seco
 }
 
 /// A name has one record: the newest Data replaces the older one.
-const TAG: u32 = 0;
+pub(super) const TAG: u32 = 0;
 
 impl SecondTier for Tier {
     fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup {
@@ -87,27 +86,5 @@ impl SecondTier for Tier {
     fn figures(&self) -> TierFigures {
         let figures = self.disk.figures();
         TierFigures { capacity: figures.capacity, used: figures.used, entries: figures.objects }
-    }
-}
-
-impl EventLoop {
-    /// Waits on its own thread until the erasures are on disk. Erasing is rare, and a disk may take
-    /// seconds.
-    pub(super) fn settle_disk(&self, ticket: u64) {
-        let Some(disk) = self.disk.clone() else { return };
-        let ports = self.shard_channel.ports.clone();
-        let shard = self.shard_channel.shard.number();
-        let settle = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-            let settled = match runtime {
-                Ok(runtime) => runtime.block_on(disk.settle()),
-                Err(error) => Err(format!("cannot wait for the disk: {error}")),
-            };
-            ports[shard].send(Command::Said(ticket, Report::Settled(settled)));
-        };
-        if let Err(error) = std::thread::Builder::new().name("disk-settle".to_owned()).spawn(settle) {
-            let why = format!("cannot start a thread that waits for the disk: {error}");
-            self.shard_channel.own().send(Command::Said(ticket, Report::Settled(Err(why))));
-        }
     }
 }

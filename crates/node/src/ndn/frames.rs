@@ -1,11 +1,20 @@
 //! The queue of a frame-based link: packets cut to its MTU, with link reliability if the face uses
 //! it.
 
-use super::link::{Refused, SpareBuffers};
+use super::spare_buffers::SpareBuffers;
 use crate::limits;
 use larder_forwarder::Send;
 use larder_packet::{Fragmenter, Reliability};
 use larder_units::Time;
+
+/// The reason why a packet was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The reader is slower than the traffic to it.
+    QueueFull,
+    /// The packet cannot be cut to the link's frames.
+    CannotFragment,
+}
 
 /// The frames that wait for one face's link.
 pub(super) struct Frames {

@@ -10,12 +10,13 @@ use super::backpressure::Pause;
 use super::codel::CoDel;
 use super::datagram::{Peer, UdpListener};
 use super::ethernet::EthernetPeer;
-use super::frames::Frames;
+use super::frames::{Frames, Refused};
 use super::multicast::Multicast;
+use super::spare_buffers::SpareBuffers;
 use super::stream::{Partial, StreamConnection};
 use super::stream_places::Activity;
 use super::websocket::WebSocketConnection;
-use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES, WRITE_PACKETS};
+use crate::limits::{ARRIVALS_APART, WRITE_BYTES, WRITE_PACKETS};
 use larder_forwarder::{FaceConfig, Send};
 use larder_units::Time;
 use std::collections::VecDeque;
@@ -79,15 +80,6 @@ impl Connection {
             Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => false,
         }
     }
-}
-
-/// The reason why a packet was not queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// The reader is slower than the traffic to it.
-    QueueFull,
-    /// The packet cannot be cut to the link's frames.
-    CannotFragment,
 }
 
 impl Link {
@@ -187,32 +179,6 @@ impl Link {
     }
 }
 
-/// Spare buffers for queues. An empty queue holds no memory, and a queue that fills and empties at
-/// every turn allocates none.
-#[derive(Debug, Default)]
-pub(super) struct SpareBuffers(Vec<Vec<u8>>);
-
-impl SpareBuffers {
-    /// Gives a buffer to a queue without one.
-    #[inline]
-    pub(super) fn provide(&mut self, queue: &mut Vec<u8>) {
-        if queue.capacity() == 0
-            && let Some(spare) = self.0.pop()
-        {
-            *queue = spare;
-        }
-    }
-
-    /// Takes the buffer of a written queue back. Frees a buffer that has become large.
-    pub(super) fn take_back(&mut self, queue: &mut Vec<u8>) {
-        let mut buffer = std::mem::take(queue);
-        if self.0.len() < SPARE_BUFFERS && buffer.capacity() <= SPARE_BUFFER_BYTES {
-            buffer.clear();
-            self.0.push(buffer);
-        }
-    }
-}
-
 /// The arrival times of the bytes in a queue: one entry for all that came within
 /// [`ARRIVALS_APART`].
 #[derive(Debug, Default)]
@@ -261,18 +227,6 @@ mod tests {
         assert_eq!(wait(200), 20);
         assert_eq!(wait(1), 10);
         assert_eq!(wait(0), 0);
-    }
-
-    #[test]
-    fn empty_queues_hold_memory_and_spare_buffers_without_end() {
-        let mut spare = SpareBuffers::default();
-        let mut queues: Vec<Vec<u8>> = (0..100).map(|n| vec![1; 1000 + n]).collect();
-        queues.push(vec![1; SPARE_BUFFER_BYTES + 1]);
-        queues.iter_mut().rev().for_each(|queue| spare.take_back(queue));
-        assert!(queues.iter().all(|queue| queue.capacity() == 0));
-        assert!(spare.0.len() == SPARE_BUFFERS && spare.0.iter().all(|buffer| buffer.capacity() < 2000));
-        spare.provide(&mut queues[0]);
-        assert!(queues[0].is_empty() && queues[0].capacity() >= 1000, "used again, without what it held");
     }
 
     #[test]

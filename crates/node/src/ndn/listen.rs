@@ -1,98 +1,13 @@
 //! Binds the sockets of the NDN side, with errors that name the setting.
 
-use super::datagram::{UdpListener, canonical};
-use super::event_loop::{EventLoop, TCP, UDP, UNIX, WEBSOCKET};
-use super::{ethernet, multicast, reload};
-use crate::config::NdnConfig;
+use super::address::{canonical, with_ipv4_fallback};
 use larder_client::{default_socket_paths, is_safe};
-use larder_proxy::Preflight;
 use larder_units::system_message;
-use mio::Interest;
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-impl EventLoop {
-    /// Binds the listeners of the configuration. Returns their addresses for messages, and the path
-    /// of the Unix socket.
-    pub(super) fn listen(&mut self, config: &NdnConfig) -> Result<(Vec<String>, Option<PathBuf>), String> {
-        let (mut listening, mut channels) = (Vec::new(), Vec::new());
-        let registry = self.poll.registry();
-        let register = |source: &mut dyn mio::event::Source, token| {
-            registry.register(source, token, Interest::READABLE).map_err(|error| format!("[ndn]: {error}"))
-        };
-        if let Some(address) = config.tcp {
-            let mut listener = tcp("tcp", address)?;
-            register(&mut listener, TCP)?;
-            let address = listener.local_addr().unwrap_or(address);
-            listening.push(format!("tcp://{address}"));
-            channels.push(face_uri("tcp", address));
-            self.tcp = Some(listener);
-        }
-        if let Some(address) = config.udp {
-            let mut listener =
-                with_ipv4_fallback(address, UdpListener::bind).map_err(|error| occupied("udp", address, &error))?;
-            let both = Interest::READABLE | Interest::WRITABLE;
-            registry.register(listener.socket(), UDP, both).map_err(|error| format!("[ndn]: {error}"))?;
-            let address = listener.socket().local_addr().unwrap_or(address);
-            listening.push(format!("udp://{address}"));
-            self.udp_address = address;
-            channels.push(face_uri("udp", address));
-            self.udp = Some(listener);
-        }
-        if let Some(address) = config.websocket {
-            let mut listener = tcp("websocket", address)?;
-            register(&mut listener, WEBSOCKET)?;
-            let uri = format!("ws://{}", listener.local_addr().unwrap_or(address));
-            listening.push(uri.clone());
-            channels.push(uri);
-            self.websocket = Some(listener);
-        }
-        listening.extend(self.join_groups(config)?);
-        let devices = self.open_ethernet(config)?;
-        listening.extend(devices.iter().cloned());
-        channels.extend(devices);
-        let registry = self.poll.registry();
-        // The Unix socket is last, because it leaves a file behind if a later step fails.
-        if let Some(setting) = &config.unix {
-            let (mut listener, path) = unix(setting.path())?;
-            registry.register(&mut listener, UNIX, Interest::READABLE).map_err(|error| format!("[ndn]: {error}"))?;
-            let uri = format!("unix://{}", path.display());
-            listening.insert(0, uri.clone());
-            channels.insert(0, uri);
-            self.unix = Some((listener, path));
-        }
-        self.forwarder.set_channels(channels);
-        Ok((listening, self.unix.as_ref().map(|(_, path)| path.clone())))
-    }
-}
-
-/// Tries the steps of a start: listeners, interfaces, certificates and routes.
-pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
-    preflight.add(config.rules().err());
-    preflight.add(config.verification().err());
-    for (key, address) in [("tcp", config.tcp), ("websocket", config.websocket)] {
-        let Some(address) = address else { continue };
-        preflight.hold(try_tcp(address), |error| occupied(key, address, error));
-    }
-    if let Some(address) = config.udp {
-        preflight.hold(with_ipv4_fallback(address, UdpListener::bind), |error| occupied("udp", address, error));
-    }
-    preflight.add(multicast::check(config).err());
-    preflight.add(ethernet::check(config).err());
-    let targets = config.routes.iter().filter(|_| config.udp.is_none()).map(|route| &route.to);
-    targets.for_each(|target| preflight.add(reload::udp_is_off(target)));
-    // A running node occupies the path of its own socket.
-    if let Some(setting) = config.unix.as_ref().filter(|_| !preflight.is_running()) {
-        match unix(setting.path()) {
-            // The trial leaves nothing behind.
-            Ok((_, path)) => drop(std::fs::remove_file(path)),
-            Err(problem) => preflight.add(Some(problem)),
-        }
-    }
-}
 
 /// Binds the socket for local applications: at the configured path, else at the first default path
 /// that works.
@@ -112,7 +27,7 @@ pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf),
 }
 
 /// A directory under /tmp must belong to this user alone. Its owner could replace our socket.
-fn own_directory(path: &Path) -> Result<(), String> {
+pub(super) fn own_directory(path: &Path) -> Result<(), String> {
     let Some(directory) = path.parent().filter(|directory| directory.starts_with("/tmp")) else { return Ok(()) };
     // A new directory belongs to this user; an existing one is examined.
     let _ = std::fs::DirBuilder::new().mode(0o755).create(directory);
@@ -122,7 +37,7 @@ fn own_directory(path: &Path) -> Result<(), String> {
     }
 }
 
-fn bind_unix(path: &Path) -> Result<UnixListener, String> {
+pub(super) fn bind_unix(path: &Path) -> Result<UnixListener, String> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)
             .map_err(|error| format!("cannot create its directory: {}", system_message(&error)))?;
@@ -136,7 +51,7 @@ fn bind_unix(path: &Path) -> Result<UnixListener, String> {
 }
 
 /// Removes the socket file of a killed forwarder. Any other file stays and is an error.
-fn remove_stale(path: &Path) -> Result<(), String> {
+pub(super) fn remove_stale(path: &Path) -> Result<(), String> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(system_message(&error)),
@@ -154,25 +69,12 @@ fn remove_stale(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Binds with `bind`. On a machine without IPv6, the IPv6 wildcard becomes the IPv4 wildcard.
-pub(super) fn with_ipv4_fallback<T>(address: SocketAddr, bind: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
-    match bind(address) {
-        Err(error) if error.raw_os_error() == Some(EAFNOSUPPORT) && address.ip().is_unspecified() => {
-            bind((std::net::Ipv4Addr::UNSPECIFIED, address.port()).into())
-        }
-        bound => bound,
-    }
-}
-
-/// "Address family not supported by protocol", on Linux.
-const EAFNOSUPPORT: i32 = 97;
-
 /// Binds a TCP listener for the setting `[ndn] <key>`. An IPv6 wildcard accepts IPv4 too.
 pub(super) fn tcp(key: &str, address: SocketAddr) -> Result<TcpListener, String> {
     try_tcp(address).map_err(|error| occupied(key, address, &error))
 }
 
-fn try_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+pub(super) fn try_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let bind = |address: SocketAddr| -> io::Result<TcpListener> {
         let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
         if address.is_ipv6() {
@@ -211,7 +113,7 @@ mod tests {
     #[test]
     fn a_machine_without_ipv6_serves_on_ipv4() {
         let no_ipv6 = |address: SocketAddr| match address.is_ipv6() {
-            true => Err(io::Error::from_raw_os_error(EAFNOSUPPORT)),
+            true => Err(io::Error::from_raw_os_error(super::super::address::EAFNOSUPPORT)),
             false => Ok(address),
         };
         let bound = |text: &str| with_ipv4_fallback(text.parse().unwrap(), no_ipv6).ok().map(|bound| bound.to_string());

@@ -17,14 +17,17 @@
 //! Ethernet, WebSocket, and the connections of routes and management. Accepted connections go to
 //! all threads in turn. Packets for another thread pass through [`shard_channel`].
 
+mod address;
 mod backpressure;
+mod batch;
+mod check;
 mod codel;
+mod command;
 mod datagram;
 mod disk;
 mod ethernet;
 mod event_loop;
 mod face_requests;
-mod faces;
 mod fair_share;
 mod frames;
 mod interfaces;
@@ -32,98 +35,37 @@ mod link;
 mod listen;
 mod multicast;
 mod packet_socket;
-mod packets;
 mod partial_input;
 mod path_mtu;
 mod permanent;
-mod reliable;
 mod reload;
 mod shard_channel;
-mod sharing;
+mod spare_buffers;
 mod status;
 mod stream;
 mod stream_places;
-mod udp_peers;
+mod tokens;
 mod udp_places;
 mod upstream;
 pub(crate) mod websocket;
 
 use crate::config::NdnConfig;
 use event_loop::EventLoop;
-use larder_forwarder::{
-    Change, FaceId, FaceStats, PrefixFigures, Report, ShardQuery, Stats, TierRecord, add_face_counters,
-};
-use larder_policy::{Gauge, JobDone};
+use larder_forwarder::PrefixFigures;
 use larder_proxy::disk::Disk;
-use shard_channel::{Batch, Outgoing, Port, ShardContext};
+use shard_channel::{Port, ShardContext};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use stream::Socket;
-use stream_places::Activity;
 
-pub(crate) use listen::check;
+pub(crate) use check::check;
+pub use command::Snapshot;
 pub use reload::Reload;
 
-/// The state of the NDN side.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// The forwarder's counters and table sizes.
-    pub stats: Stats,
-    /// Every face.
-    pub faces: Vec<FaceStats>,
-    /// The Content Store's policy, as its spec.
-    pub policy: String,
-    /// The gauges of the policy, by stage; of several shards, those of the first.
-    pub gauges: Vec<(&'static str, Gauge)>,
-    /// Hits and misses of the most requested prefixes, if they are counted.
-    pub by_prefix: Vec<PrefixFigures>,
-    /// Bytes of incomplete packets.
-    pub partial_bytes: usize,
-    /// UDP peers that sent first: new ones, known ones, and those that have proven their address.
-    pub udp_peers: [usize; 3],
-}
-
-impl Snapshot {
-    /// Adds the state of another shard.
-    fn add_shard(&mut self, other: Snapshot) {
-        self.stats.add_shard(&other.stats);
-        let counters: Vec<_> = other.faces.iter().map(|face| (face.id, face.counters)).collect();
-        add_face_counters(&mut self.faces, &counters);
-        self.by_prefix.extend(other.by_prefix);
-        self.partial_bytes += other.partial_bytes;
-        self.udp_peers.iter_mut().zip(other.udp_peers).for_each(|(sum, count)| *sum += count);
-    }
-}
-
-/// A message to a thread.
-enum Command {
-    Snapshot(mpsc::Sender<Snapshot>),
-    JobDone(JobDone),
-    Reload(Box<Reload>, mpsc::Sender<Result<(), String>>),
-    Stop,
-    /// Frames of other threads' faces.
-    Frames(Batch<FaceId>),
-    /// Packets to faces of this thread.
-    Sends(Batch<Outgoing>),
-    /// Changes of the first shard's forwarder, for the others.
-    Changes(Vec<Change>),
-    /// A new face belongs to the thread with this number.
-    FaceAt(FaceId, usize),
-    /// A new face belongs to this thread.
-    Adopt(FaceId, Box<Socket>, Option<Activity>),
-    /// To the first thread: a face has closed.
-    Closed(FaceId, Option<String>),
-    /// From the first thread: a query of its management.
-    Ask(u64, ShardQuery),
-    /// To the first thread: the answer.
-    Said(u64, Report),
-    /// A record that the disk tier has read.
-    TierRecord(u64, Option<TierRecord>),
-}
+use command::Command;
 
 /// A handle on the event loops for other threads.
 #[derive(Clone)]

@@ -5,17 +5,13 @@
 //! group on this network. The machine does not receive its own frames. Each frame costs one system
 //! call: discovery and sync groups use these faces, bulk data uses unicast.
 
-use super::event_loop::{EventLoop, token};
 use super::frames::Frames;
 use super::interfaces;
-use super::link::{Connection, Link, SpareBuffers};
-use super::listen;
 use super::path_mtu::path_to;
+use super::spare_buffers::SpareBuffers;
 use crate::config::NdnConfig;
 use crate::limits;
-use larder_forwarder::{FaceConfig, FaceId, LinkType, Persistency};
-use larder_units::Time;
-use mio::Interest;
+use larder_forwarder::LinkType;
 use mio::net::UdpSocket;
 use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 use std::io;
@@ -24,15 +20,15 @@ use std::net::SocketAddr;
 /// The socket of a multicast face, and its queue.
 pub(super) struct Multicast {
     pub(super) socket: UdpSocket,
-    group: SocketAddr,
+    pub(super) group: SocketAddr,
     /// The local address on this network.
-    local: SocketAddr,
+    pub(super) local: SocketAddr,
     pub(super) frames: Frames,
 }
 
 impl Multicast {
     /// Joins the group on this interface.
-    fn join(interface: &str, group: SocketAddr, config: &NdnConfig) -> io::Result<Self> {
+    pub(super) fn join(interface: &str, group: SocketAddr, config: &NdnConfig) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(group), Type::DGRAM, None)?;
         let index = rustix::net::netdevice::name_to_index(&socket, interface)?;
         // Other forwarders on this machine may have joined too.
@@ -70,7 +66,7 @@ impl Multicast {
 }
 
 /// Joins the groups on the interfaces of the configuration.
-fn join_all(config: &NdnConfig) -> Result<Vec<(String, Vec<Multicast>)>, String> {
+pub(super) fn join_all(config: &NdnConfig) -> Result<Vec<(String, Vec<Multicast>)>, String> {
     let open = |interface: &str| {
         let join = |group: &SocketAddr| Multicast::join(interface, *group, config);
         let results: Vec<_> = config.udp_multicast_groups.iter().map(join).collect();
@@ -92,7 +88,7 @@ pub(super) fn check(config: &NdnConfig) -> Result<(), String> {
 }
 
 /// Returns the group with the interface as its scope, if it is a link-local IPv6 group.
-fn in_scope(group: SocketAddr, index: u32) -> SocketAddr {
+pub(super) fn in_scope(group: SocketAddr, index: u32) -> SocketAddr {
     match group {
         SocketAddr::V6(mut v6) => {
             v6.set_scope_id(index);
@@ -107,59 +103,5 @@ pub(super) fn link_type(config: &NdnConfig, interface: &str) -> LinkType {
     match config.ad_hoc.iter().any(|name| name == interface || name == "*") {
         true => LinkType::AdHoc,
         false => LinkType::MultiAccess,
-    }
-}
-
-impl EventLoop {
-    /// Creates the multicast faces of the configuration, and returns their names for messages.
-    pub(super) fn join_groups(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
-        let mut joined = Vec::new();
-        for (interface, groups) in join_all(config)? {
-            for multicast in groups {
-                let face = FaceConfig {
-                    link_type: link_type(config, &interface),
-                    ..FaceConfig::remote(listen::face_uri("udp", multicast.group))
-                }
-                .with_local_uri(listen::face_uri("udp", multicast.local))
-                .with_persistency(Persistency::Permanent)
-                .with_mtu(multicast.frames.mtu());
-                joined.push(format!("{} on {interface}", face.uri));
-                self.add_multicast(face, multicast).ok_or("[ndn] udp_multicast: too many faces")?;
-            }
-        }
-        Ok(joined)
-    }
-
-    fn add_multicast(&mut self, config: FaceConfig, mut multicast: Multicast) -> Option<FaceId> {
-        let face = self.add_face(config, |registry, token| {
-            registry.register(&mut multicast.socket, token, Interest::READABLE | Interest::WRITABLE)
-        })?;
-        self.links.insert(face, Link::new(Connection::Multicast(Box::new(multicast))));
-        Some(face)
-    }
-
-    pub(super) fn read_multicast(&mut self, now: Time, face: FaceId) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        for _ in 0..limits::FRAMES_PER_TURN {
-            let Some(Connection::Multicast(multicast)) = self.links.get_mut(&face).map(|link| &mut link.connection)
-            else {
-                break;
-            };
-            match multicast.socket.recv_from(&mut buffer) {
-                Ok((length, _)) => self.handle(now, face, std::iter::once(&mut buffer[..length])),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.buffer = buffer;
-                    return;
-                }
-                // The interface is probably down. It may come back.
-                Err(error) => {
-                    tracing::debug!(face = face.0, %error, "UDP multicast receive");
-                    self.buffer = buffer;
-                    return;
-                }
-            }
-        }
-        self.buffer = buffer;
-        self.ready.push(token(face));
     }
 }

@@ -10,10 +10,7 @@
 //! Between the moment at which one shard exceeds the budget and the moment at which another one
 //! gives up, the sum exceeds the budget by the input of that time.
 
-use super::event_loop::EventLoop;
-use super::link::Link;
-use super::stream::Partial;
-use larder_forwarder::{DropReason, FaceId};
+use larder_forwarder::FaceId;
 use larder_units::Time;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -22,9 +19,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The bytes that all shards hold together, and their limit.
 #[derive(Debug)]
 pub(super) struct Budget {
-    most: usize,
+    pub(super) most: usize,
     /// Bytes, by shard.
-    held: Box<[AtomicUsize]>,
+    pub(super) held: Box<[AtomicUsize]>,
 }
 
 /// The action that the budget demands of a shard.
@@ -43,7 +40,7 @@ impl Budget {
         Budget { most, held: (0..shards).map(|_| AtomicUsize::new(0)).collect() }
     }
 
-    fn verdict(&self, shard: usize) -> Verdict {
+    pub(super) fn verdict(&self, shard: usize) -> Verdict {
         let held = |shard: &AtomicUsize| shard.load(Ordering::Relaxed);
         let sum: usize = self.held.iter().map(held).sum();
         if sum <= self.most {
@@ -63,10 +60,10 @@ impl Budget {
 /// One shard's part of the budget.
 #[derive(Debug)]
 pub(super) struct PartialInput {
-    budget: Arc<Budget>,
-    shard: usize,
-    connections: usize,
-    fragments: usize,
+    pub(super) budget: Arc<Budget>,
+    pub(super) shard: usize,
+    pub(super) connections: usize,
+    pub(super) fragments: usize,
 }
 
 impl PartialInput {
@@ -108,7 +105,7 @@ impl PartialInput {
         self.budget.verdict(self.shard)
     }
 
-    fn publish(&self) -> Verdict {
+    pub(super) fn publish(&self) -> Verdict {
         self.budget.held[self.shard].store(self.held(), Ordering::Relaxed);
         self.verdict()
     }
@@ -141,67 +138,9 @@ pub(super) fn victims<T>(mut holders: Vec<Holder<T>>, bytes: usize) -> impl Iter
 
 /// The part of a face that holds the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Connection(FaceId),
     Reassembly(FaceId),
-}
-
-impl EventLoop {
-    /// Gives up partial input, here or at another shard, as the budget demands.
-    pub(super) fn obey_budget(&mut self, verdict: Verdict) {
-        match verdict {
-            Verdict::Fits => {}
-            Verdict::Wake(shard) => self.shard_channel.port(shard).wake(),
-            Verdict::GiveUp(bytes) => self.give_up_partial(bytes),
-        }
-    }
-
-    fn give_up_partial(&mut self, bytes: usize) {
-        let before = self.partial.held();
-        let connections = self.links.iter().filter_map(|(face, link)| {
-            let partial = link.connection.partial()?;
-            Some(Holder { id: Place::Connection(*face), bytes: partial.held(), since: partial.since()? })
-        });
-        let reassembly = self.forwarder.partial_holders();
-        let reassembly = reassembly.map(|(face, bytes, since)| Holder { id: Place::Reassembly(face), bytes, since });
-        let holders: Vec<_> = connections.chain(reassembly).collect();
-        for place in victims(holders, bytes) {
-            match place {
-                Place::Connection(face) => self.give_up_connection(face),
-                Place::Reassembly(face) => self.forwarder.give_up_partial(face),
-            }
-        }
-        self.partial.fragments_are(self.forwarder.partial_bytes());
-        // It may not be enough.
-        if self.partial.held() < before {
-            self.obey_budget(self.partial.verdict());
-        }
-    }
-
-    /// Drops the connection's packet and skips its rest. If that is impossible, closes the
-    /// connection.
-    fn give_up_connection(&mut self, face: FaceId) {
-        let Some(link) = self.links.get_mut(&face) else { return };
-        let before = link.connection.partial_bytes();
-        let is_skipped = link.connection.give_up_partial();
-        self.partial.connection_changed(before, link.connection.partial_bytes());
-        self.forwarder.count_drop(face, DropReason::PartialReclaimed);
-        if !is_skipped {
-            self.close(face, Some("partial input takes all its memory, and this packet was the largest".to_owned()));
-        }
-    }
-
-    /// Closes the connections whose packet takes too long.
-    pub(super) fn close_stalled(&mut self, now: Time) {
-        let timeout = self.partial_timeout;
-        let since = |link: &Link| link.connection.partial().and_then(Partial::since);
-        let stalled = |link: &Link| since(link).is_some_and(|since| now.since(since) >= timeout);
-        let over: Vec<FaceId> = self.links.iter().filter(|(_, link)| stalled(link)).map(|(face, _)| *face).collect();
-        for face in over {
-            self.forwarder.count_drop(face, DropReason::PartialTimeout);
-            self.close(face, Some("the rest of a packet did not come in time".to_owned()));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,21 +5,16 @@
 //! asked for the MTU, and closed. This sends nothing. If the routers of a path are silent, the MTU
 //! has to be configured.
 
-use super::datagram;
-use super::event_loop::EventLoop;
-use super::link::{Connection, Link};
-use crate::limits::PATHS_AT_ONCE;
-use larder_forwarder::FaceId;
 use rustix::net::sockopt::{ip_mtu, ipv6_mtu};
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
 
 /// Bytes of the IPv4 and the UDP header.
-const IPV4_HEADERS: usize = 20 + 8;
+pub(super) const IPV4_HEADERS: usize = 20 + 8;
 
 /// Bytes of the IPv6 and the UDP header.
-const IPV6_HEADERS: usize = 40 + 8;
+pub(super) const IPV6_HEADERS: usize = 40 + 8;
 
 /// The path to a peer.
 #[derive(Clone, Copy, Debug)]
@@ -43,32 +38,6 @@ pub(super) fn path_to(peer: SocketAddr, interface: Option<&str>) -> io::Result<P
         SocketAddr::V6(_) => (ipv6_mtu(&socket)? as usize).saturating_sub(IPV6_HEADERS),
     };
     Ok(Path { mtu, local })
-}
-
-impl EventLoop {
-    /// Reads the MTU of some paths to UDP peers again, and of the others in the next calls: a
-    /// router may have reported a narrower one.
-    pub(super) fn look_at_paths(&mut self) {
-        if self.udp_mtu.is_some() {
-            return;
-        }
-        let by_path = |(face, link): (&FaceId, &Link)| match &link.connection {
-            Connection::Udp(peer) if !peer.address.ip().is_loopback() => Some((*face, peer.address)),
-            _ => None,
-        };
-        let mut peers: Vec<(FaceId, SocketAddr)> = self.links.iter().filter_map(by_path).collect();
-        peers.sort_unstable_by_key(|(face, _)| (*face <= self.path_looked_at, *face));
-        for (face, address) in peers.into_iter().take(PATHS_AT_ONCE) {
-            self.path_looked_at = face;
-            let mtu = datagram::mtu_to(address, None);
-            let smaller = self.forwarder.face(face).is_some_and(|config| config.mtu.is_some_and(|old| mtu < old));
-            // Only the operator can make it larger.
-            if smaller {
-                self.forwarder.set_mtu(face, mtu);
-                self.update_face(face);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,99 +1,23 @@
 //! Permanent TCP faces of management (NFD wiki, "FaceMgmt"). When its connection is gone, such a
 //! face keeps its number and its routes, and is connected again.
 
-use super::event_loop::{EventLoop, token};
-use super::faces;
-use super::link::{Connection, Link};
-use super::stream::{Socket, StreamConnection};
-use crate::limits::{RECONNECT_FIRST, RECONNECT_MOST};
 use larder_forwarder::FaceId;
 use larder_units::Time;
-use mio::Interest;
-use mio::net::TcpStream;
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A permanent face.
 pub(super) struct Permanent {
-    face: FaceId,
-    address: SocketAddr,
+    pub(super) face: FaceId,
+    pub(super) address: SocketAddr,
     /// The time of the next attempt; `None` while there is a connection.
-    retry: Option<Time>,
+    pub(super) retry: Option<Time>,
     /// The time between two attempts.
-    wait: Duration,
+    pub(super) wait: Duration,
 }
 
 impl Permanent {
     pub(super) fn is(&self, face: FaceId) -> bool {
         self.face == face
-    }
-}
-
-impl EventLoop {
-    /// Makes the face permanent.
-    pub(super) fn make_permanent(&mut self, face: FaceId, address: SocketAddr) {
-        if !self.permanent.iter().any(|one| one.face == face) {
-            self.permanent.push(Permanent { face, address, retry: None, wait: RECONNECT_FIRST });
-        }
-    }
-
-    /// Ends the permanence of the face. A face without a connection ends.
-    pub(super) fn end_permanence(&mut self, face: FaceId) {
-        let Some(at) = self.permanent.iter().position(|one| one.face == face) else { return };
-        if self.permanent.swap_remove(at).retry.is_some() {
-            self.close(face, Some("it has no connection, and is not permanent any more".to_owned()));
-        }
-    }
-
-    /// Returns the permanent face to this address.
-    pub(super) fn permanent_face_to(&self, address: SocketAddr) -> Option<FaceId> {
-        self.permanent.iter().find(|one| one.address == address).map(|one| one.face)
-    }
-
-    /// Records that something came by this face: the next loss of its connection begins with the
-    /// shortest wait again.
-    pub(super) fn heard_permanent(&mut self, face: FaceId) {
-        if let Some(one) = self.permanent.iter_mut().find(|one| one.face == face) {
-            one.wait = RECONNECT_FIRST;
-        }
-    }
-
-    /// Ends the face after its connection is gone, unless it is permanent.
-    pub(super) fn disconnected(&mut self, now: Time, face: FaceId, why: Option<String>) {
-        // If the first connection fails, the command gets the error.
-        let first = self.connecting.contains_key(&face);
-        let Some(one) = self.permanent.iter_mut().find(|one| one.face == face && !first) else {
-            return self.close(face, why);
-        };
-        one.retry = Some(now + one.wait);
-        one.wait = (one.wait * 2).min(RECONNECT_MOST);
-        self.drop_link(face);
-        tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "a permanent face is down");
-    }
-
-    /// Connects the permanent faces that are due.
-    pub(super) fn connect_permanent(&mut self, now: Time) {
-        let mut permanent = std::mem::take(&mut self.permanent);
-        for one in permanent.iter_mut().filter(|one| one.retry.is_some_and(|at| at <= now)) {
-            // A connection that fails later shows it when it is read.
-            one.retry = match self.connect_again(one.face, one.address) {
-                Ok(()) => None,
-                Err(error) => {
-                    tracing::debug!(face = one.face.0, %error, "a permanent face cannot be connected");
-                    Some(now + one.wait)
-                }
-            };
-        }
-        self.permanent = permanent;
-    }
-
-    fn connect_again(&mut self, face: FaceId, address: SocketAddr) -> io::Result<()> {
-        let mut socket = TcpStream::connect(address)?;
-        faces::prepare(&socket);
-        self.poll.registry().register(&mut socket, token(face), Interest::READABLE | Interest::WRITABLE)?;
-        let stream = StreamConnection::new(Socket::Tcp(socket), self.largest_frame);
-        self.links.insert(face, Link::new(Connection::Stream(stream)));
-        Ok(())
     }
 }

@@ -9,11 +9,12 @@
 //! ([`larder_forwarder::DropReason::ShardFull`]). Commands are never dropped, and no thread waits
 //! for another.
 
-use super::Command;
-use super::event_loop::WAKER;
-use super::link::SpareBuffers;
+use super::batch::{Batch, Outgoing};
+use super::command::Command;
 use super::partial_input::{Budget, PartialInput};
-use crate::limits::{FRAMES_AT_ONCE, SHARD_CHANNEL_BYTES, WRITE_BYTES};
+use super::spare_buffers::SpareBuffers;
+use super::tokens::WAKER;
+use crate::limits::SHARD_CHANNEL_BYTES;
 use larder_forwarder::{Dispatch, DropReason, FaceId, Shard};
 use larder_packet::LpHeader;
 use std::io;
@@ -118,53 +119,6 @@ pub(super) fn shard_contexts(shards: usize, partial_input: usize) -> io::Result<
     let shard_contexts = Shard::all(shards).zip(polls).map(shard_context).collect();
     Ok((ports, shard_contexts))
 }
-
-/// Packets for another thread, each with its metadata.
-pub(super) struct Batch<T> {
-    bytes: Vec<u8>,
-    /// The metadata and the length of each packet.
-    items: Vec<(T, usize)>,
-}
-
-impl<T> Batch<T> {
-    fn new() -> Self {
-        Batch { bytes: Vec::new(), items: Vec::new() }
-    }
-
-    /// Returns the batch and leaves an empty one.
-    fn take(&mut self) -> Batch<T> {
-        let next = Batch { bytes: Vec::new(), items: Vec::with_capacity(self.items.len()) };
-        std::mem::replace(self, next)
-    }
-
-    fn push(&mut self, item: T, packet: &[u8], spare: &mut SpareBuffers) {
-        spare.provide(&mut self.bytes);
-        self.bytes.extend_from_slice(packet);
-        self.items.push((item, packet.len()));
-    }
-
-    fn is_worth_sending(&self) -> bool {
-        self.items.len() >= FRAMES_AT_ONCE || self.bytes.len() >= WRITE_BYTES
-    }
-
-    /// The part of [`SHARD_CHANNEL_BYTES`] that the batch takes.
-    pub(super) fn weight(&self) -> usize {
-        self.bytes.len() + self.items.len() * size_of::<(T, usize)>()
-    }
-
-    /// Its packets, in order.
-    pub(super) fn packets(&mut self) -> impl Iterator<Item = (&T, &mut [u8])> {
-        let mut rest = &mut self.bytes[..];
-        self.items.iter().map(move |(item, length)| {
-            let (packet, behind) = std::mem::take(&mut rest).split_at_mut(*length);
-            rest = behind;
-            (item, packet)
-        })
-    }
-}
-
-/// The face of a send, and its header.
-pub(super) type Outgoing = (FaceId, LpHeader);
 
 /// A shard's packets for the other threads.
 pub(super) struct ShardChannel {

@@ -3,7 +3,7 @@
 //! All streams read into one buffer of their thread. A connection keeps bytes of its own only
 //! between two reads that have cut a packet: an idle one holds no memory.
 
-use super::link::SpareBuffers;
+use super::spare_buffers::SpareBuffers;
 use crate::limits::SKIP_BYTES;
 use larder_forwarder::Send;
 use larder_packet::tlv::{FrameError, frame};

@@ -13,11 +13,10 @@
 //!
 //! The order is computed for many connections at once, so it costs some 10 µs per new connection.
 
-use super::event_loop::EventLoop;
 use super::fair_share::{Claim, sort_by_entitlement};
 use crate::limits;
 use foldhash::fast::FixedState;
-use larder_forwarder::{DropReason, FaceId, Persistency};
+use larder_forwarder::FaceId;
 use larder_units::Time;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -36,27 +35,27 @@ impl Activity {
     }
 
     /// Returns the time of the last whole packet, if there was one.
-    fn last_packet(&self) -> Option<Time> {
+    pub(super) fn last_packet(&self) -> Option<Time> {
         let nanos = self.0.load(Ordering::Relaxed);
         (nanos > 0).then_some(Time::from_nanos(nanos))
     }
 }
 
 #[derive(Debug)]
-struct Place {
-    address: IpAddr,
-    accepted: Time,
-    activity: Activity,
+pub(super) struct Place {
+    pub(super) address: IpAddr,
+    pub(super) accepted: Time,
+    pub(super) activity: Activity,
 }
 
 /// The accepted connections from other machines.
 #[derive(Debug, Default)]
 pub(super) struct StreamPlaces {
-    places: HashMap<FaceId, Place, FixedState>,
+    pub(super) places: HashMap<FaceId, Place, FixedState>,
     /// The least entitled connections, the least entitled one last, with their activity at that
     /// time.
-    next: Vec<(FaceId, Option<Time>)>,
-    ranked: Time,
+    pub(super) next: Vec<(FaceId, Option<Time>)>,
+    pub(super) ranked: Time,
 }
 
 impl StreamPlaces {
@@ -73,7 +72,7 @@ impl StreamPlaces {
 
     /// Returns the least entitled connection if there are `most` places. `may_go` selects those
     /// that may be closed.
-    fn least_entitled(&mut self, now: Time, most: usize, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
+    pub(super) fn least_entitled(&mut self, now: Time, most: usize, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
         // An old order may be wrong by now.
         if now.since(self.ranked) < limits::ENTITLEMENT
             && let Some(face) = self.next_unchanged(&may_go)
@@ -85,7 +84,7 @@ impl StreamPlaces {
         self.next_unchanged(may_go)
     }
 
-    fn next_unchanged(&mut self, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
+    pub(super) fn next_unchanged(&mut self, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
         while let Some((face, last_packet)) = self.next.pop() {
             let unchanged = |place: &Place| place.activity.last_packet() == last_packet;
             if self.places.get(&face).is_some_and(unchanged) && may_go(face) {
@@ -95,7 +94,7 @@ impl StreamPlaces {
         None
     }
 
-    fn rank(&mut self, most: usize, may_go: impl Fn(FaceId) -> bool) {
+    pub(super) fn rank(&mut self, most: usize, may_go: impl Fn(FaceId) -> bool) {
         let (mut silent, mut active) = (Vec::new(), Vec::new());
         for (face, place) in self.places.iter().filter(|(face, _)| may_go(**face)) {
             let last_packet = place.activity.last_packet();
@@ -107,45 +106,6 @@ impl StreamPlaces {
         sort_by_entitlement(&mut claims);
         let kept = claims.len().saturating_sub((most / 32).max(1));
         self.next = claims.into_iter().skip(kept).map(|claim| claim.of).collect();
-    }
-}
-
-impl EventLoop {
-    /// Returns true if there may be another face. UDP peers that sent first have places of their
-    /// own.
-    fn has_room(&self, is_remote: bool) -> bool {
-        let udp = self.udp_places.taken();
-        (self.links.len() + self.remote_shard_faces.len()).saturating_sub(udp) < self.remote_faces + limits::LOCAL_FACES
-            && (!is_remote || self.remote.len().saturating_sub(udp) < self.remote_faces)
-    }
-
-    /// Makes room for another face. Returns false if that is impossible.
-    pub(super) fn make_room(&mut self, is_remote: bool) -> bool {
-        if self.has_room(is_remote) {
-            return true;
-        }
-        if !is_remote {
-            return false;
-        }
-        let (now, most) = (self.now(), self.remote_faces);
-        let EventLoop { stream_places, forwarder, .. } = self;
-        let on_demand = |face| forwarder.face(face).is_some_and(|face| face.persistency == Persistency::OnDemand);
-        let may_go = |face| on_demand(face) && !forwarder.has_routes(face);
-        let Some(face) = stream_places.least_entitled(now, most, may_go) else { return false };
-        if self.may_warn() {
-            tracing::warn!(
-                remote_faces = most,
-                "too many connections from other machines: the least entitled are closed for new ones"
-            );
-        }
-        self.forwarder.count_drop(face, DropReason::PeerDisplaced);
-        self.close(face, Some("other connections needed its place".to_owned()));
-        self.has_room(is_remote)
-    }
-
-    /// Returns true if so many peers come that one line for each would fill the log.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.udp_places.are_scarce() || self.stream_places.places.len() >= self.remote_faces / 4 * 3
     }
 }
 

@@ -9,7 +9,8 @@ mod messages;
 
 pub(crate) use handshake::{Origins, check_listed};
 
-use super::link::{Refused, SpareBuffers};
+use super::frames::Refused;
+use super::spare_buffers::SpareBuffers;
 use super::stream::{Framed, Output, Partial, Reading, Socket};
 use crate::limits::HANDSHAKE_BYTES;
 use handshake::Answer;

@@ -1,16 +1,18 @@
 //! Creates and removes faces: accepted connections, peers that send first, and their resources.
 
-use super::Command;
-use super::datagram::{self, Peer};
-use super::event_loop::{EventLoop, TCP, UDP_OUTGOING, UNIX, token};
-use super::frames::Frames;
-use super::link::{Connection, Link};
-use super::listen;
-use super::stream::{Socket, StreamConnection};
-use super::stream_places::Activity;
-use super::udp_places::Standing;
-use super::websocket::WebSocketConnection;
+use super::EventLoop;
 use crate::limits;
+use crate::ndn::address::canonical;
+use crate::ndn::command::Command;
+use crate::ndn::datagram::{self, Peer};
+use crate::ndn::frames::Frames;
+use crate::ndn::link::{Connection, Link};
+use crate::ndn::listen;
+use crate::ndn::stream::{Socket, StreamConnection};
+use crate::ndn::stream_places::Activity;
+use crate::ndn::tokens::{TCP, UDP_OUTGOING, UNIX, token};
+use crate::ndn::udp_places::Standing;
+use crate::ndn::websocket::WebSocketConnection;
 use larder_forwarder::{FaceConfig, FaceId, Persistency, Scope};
 use larder_units::Time;
 use mio::net::TcpStream;
@@ -25,13 +27,18 @@ impl EventLoop {
     pub(super) fn accept(&mut self, now: Time, listener: Token) {
         loop {
             let accepted = match listener {
-                UNIX => {
-                    self.unix.as_ref().map(|(unix, _)| unix.accept().map(|(socket, _)| (Socket::Unix(socket), None)))
-                }
-                TCP => {
-                    self.tcp.as_ref().map(|tcp| tcp.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from))))
-                }
+                UNIX => self
+                    .listeners
+                    .unix
+                    .as_ref()
+                    .map(|(unix, _)| unix.accept().map(|(socket, _)| (Socket::Unix(socket), None))),
+                TCP => self
+                    .listeners
+                    .tcp
+                    .as_ref()
+                    .map(|tcp| tcp.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
                 _ => self
+                    .listeners
                     .websocket
                     .as_ref()
                     .map(|ws| ws.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
@@ -45,8 +52,8 @@ impl EventLoop {
                     if self.may_warn() {
                         tracing::warn!(%error, "cannot accept connections");
                     }
-                    if !self.accept_again.contains(&listener) {
-                        self.accept_again.push(listener);
+                    if !self.listeners.accept_again.contains(&listener) {
+                        self.listeners.accept_again.push(listener);
                     }
                     return;
                 }
@@ -54,7 +61,8 @@ impl EventLoop {
             };
             let face = match (socket, from) {
                 (Socket::Unix(socket), _) => {
-                    let path = self.unix.as_ref().map_or(String::new(), |(_, path)| path.display().to_string());
+                    let path =
+                        self.listeners.unix.as_ref().map_or(String::new(), |(_, path)| path.display().to_string());
                     let config = FaceConfig::local(format!("fd://{}", socket.as_raw_fd()))
                         .with_local_uri(format!("unix://{path}"))
                         .with_persistency(Persistency::OnDemand);
@@ -70,7 +78,7 @@ impl EventLoop {
             };
             // Bytes that came with the connection may have raised no event of their own.
             if let Some(face) = face {
-                self.ready.push(token(face));
+                self.pending.ready.push(token(face));
             }
         }
     }
@@ -101,7 +109,7 @@ impl EventLoop {
         let face = self.add_face(config, |registry, token| {
             registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
-        let stream = Connection::Stream(StreamConnection::new(socket, self.largest_frame));
+        let stream = Connection::Stream(StreamConnection::new(socket, self.bounds.largest_frame));
         let activity = self.place_of(face, source);
         self.links.insert(face, Link::new(stream).watched_by(activity));
         Some(face)
@@ -116,8 +124,8 @@ impl EventLoop {
         let face = self.add_face(config, |registry, token| {
             registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
-        let origins = self.origins.clone();
-        let websocket = WebSocketConnection::new(socket, local, origins, self.largest_frame, now);
+        let origins = self.listeners.origins.clone();
+        let websocket = WebSocketConnection::new(socket, local, origins, self.bounds.largest_frame, now);
         let activity = self.place_of(face, source);
         self.links.insert(face, Link::new(Connection::WebSocket(Box::new(websocket))).watched_by(activity));
         Some(face)
@@ -126,7 +134,7 @@ impl EventLoop {
     /// Returns a place for a connection from another machine.
     fn place_of(&mut self, face: FaceId, source: Option<IpAddr>) -> Option<Activity> {
         let now = self.now();
-        source.map(|address| self.stream_places.insert(now, face, address))
+        source.map(|address| self.places.stream_places.insert(now, face, address))
     }
 
     pub(super) fn add_face(
@@ -157,7 +165,7 @@ impl EventLoop {
             return None;
         }
         if is_remote {
-            self.remote.insert(face);
+            self.places.remote.insert(face);
         }
         self.tell_others();
         match self.is_crowded() {
@@ -177,8 +185,8 @@ impl EventLoop {
     ) -> Result<FaceId, String> {
         // A network that is down may come up. Until then the local address is unknown.
         let local = self.udp_end_towards(address)?.unwrap_or_else(|_| match address {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.udp_address.port()).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.udp_address.port()).into(),
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.listeners.udp_address.port()).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.listeners.udp_address.port()).into(),
         });
         if !self.make_room(true) {
             return Err(TOO_MANY_FACES.to_owned());
@@ -186,7 +194,7 @@ impl EventLoop {
         let now = self.now();
         let face = self.add_peer(now, address, local, adapt).ok_or(TOO_MANY_FACES)?;
         let on_demand = self.forwarder.face(face).is_some_and(|made| made.persistency == Persistency::OnDemand);
-        self.udp_places.insert(now, address, face, Standing::of_made(!on_demand));
+        self.places.udp_places.insert(now, address, face, Standing::of_made(!on_demand));
         self.make_room_for_udp();
         Ok(face)
     }
@@ -194,7 +202,7 @@ impl EventLoop {
     /// Returns the local address and port for packets to a UDP peer, or the reason why there is no
     /// route. Creates the socket that the peer needs. `Err` if that fails.
     pub(super) fn udp_end_towards(&mut self, peer: SocketAddr) -> Result<io::Result<SocketAddr>, String> {
-        let Some(udp) = &mut self.udp else { return Err("[ndn] udp is off in the configuration".to_owned()) };
+        let Some(udp) = &mut self.listeners.udp else { return Err("[ndn] udp is off in the configuration".to_owned()) };
         let both = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
         udp.reach(peer, |socket| registry.register(socket, UDP_OUTGOING, both)).map_err(|error| error.to_string())?;
@@ -209,14 +217,14 @@ impl EventLoop {
         local: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Option<FaceId> {
-        let mtu = datagram::mtu_to(address, self.udp_mtu);
+        let mtu = datagram::mtu_to(address, self.bounds.udp_mtu);
         let uri = listen::face_uri("udp", address);
         let config = FaceConfig::remote(uri).with_local_uri(listen::face_uri("udp", local)).with_mtu(mtu);
         let config = adapt(config);
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);
         let face = self.enter_face(config, |_, _| Ok(()))?;
-        let frames = Frames::new(mtu, larder_client::limits::UDP_MOST_BYTES, self.largest_packet);
+        let frames = Frames::new(mtu, larder_client::limits::UDP_MOST_BYTES, self.bounds.largest_packet);
         let peer = Peer::new(address, permanent, now, frames);
         self.links.insert(face, Link::new(Connection::Udp(peer)));
         Some(face)
@@ -230,16 +238,19 @@ impl EventLoop {
                 // The first thread removes the face everywhere.
                 return self.shard_channel.port(0).send(Command::Closed(face, why));
             }
-        } else if self.remote_shard_faces.remove(&face).is_none() && !self.permanent.iter().any(|one| one.is(face)) {
+        } else if self.remote_shard_faces.remove(&face).is_none()
+            && !self.outgoing.permanent.iter().any(|one| one.is(face))
+        {
             return;
         }
-        self.permanent.retain(|one| !one.is(face));
+        self.outgoing.permanent.retain(|one| !one.is(face));
         self.forwarder.remove_face(face);
         self.tell_others();
-        self.remote.remove(&face);
-        self.stream_places.remove(face);
+        self.places.remote.remove(&face);
+        self.places.stream_places.remove(face);
         let now = self.now();
-        self.upstreams
+        self.outgoing
+            .upstreams
             .iter_mut()
             .filter(|upstream| upstream.face == Some(face))
             .for_each(|upstream| upstream.lost(now));
@@ -255,12 +266,12 @@ impl EventLoop {
     pub(super) fn drop_link(&mut self, face: FaceId) -> bool {
         let Some(mut link) = self.links.remove(&face) else { return false };
         self.forget_socket(face, &mut link.connection);
-        self.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
+        self.pending.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
         true
     }
 
     pub(super) fn forget_socket(&mut self, face: FaceId, connection: &mut Connection) {
-        self.partial.connection_changed(connection.partial_bytes(), 0);
+        self.places.partial.connection_changed(connection.partial_bytes(), 0);
         match connection {
             Connection::Stream(stream) => {
                 let _ = self.poll.registry().deregister(stream.socket.source());
@@ -269,7 +280,7 @@ impl EventLoop {
                 let _ = self.poll.registry().deregister(websocket.socket.source());
             }
             Connection::Udp(peer) => {
-                self.udp_places.remove(peer.address, face);
+                self.places.udp_places.remove(peer.address, face);
             }
             Connection::Multicast(multicast) => {
                 let _ = self.poll.registry().deregister(&mut multicast.socket);
@@ -300,7 +311,7 @@ pub(super) fn prepare(socket: &TcpStream) {
 /// Returns the configuration of a TCP or WebSocket face. On loopback its scope is local.
 fn tcp_face(scheme: &str, from: SocketAddr, socket: &TcpStream) -> FaceConfig {
     let uri = |address: SocketAddr| match scheme {
-        "ws" => format!("ws://{}", datagram::canonical(address)),
+        "ws" => format!("ws://{}", canonical(address)),
         _ => listen::face_uri(scheme, address),
     };
     let config = match from.ip().to_canonical().is_loopback() {

@@ -4,8 +4,8 @@
 //! A face is reliable if a route or management says so. A face that its neighbour has opened
 //! becomes reliable with the first frame that offers it.
 
-use super::event_loop::EventLoop;
-use super::link::Connection;
+use super::{EventLoop, Pending};
+use crate::ndn::link::Connection;
 use larder_forwarder::{DropReason, FaceId};
 use larder_packet::tlv::Tlv;
 use larder_packet::types::{LP_PACKET, LP_TX_SEQUENCE};
@@ -24,7 +24,7 @@ impl EventLoop {
             Some(link) => {
                 let new: Vec<&mut [u8]> = frames.filter(|frame| link.receive(now, frame)).collect();
                 if link.begins_to_wait() {
-                    self.reliable.push(face);
+                    self.pending.reliable.push(face);
                 }
                 self.handle(now, face, new.into_iter());
             }
@@ -53,14 +53,14 @@ impl EventLoop {
 
     /// Returns the time at which [`EventLoop::keep_reliable`] has to be called next.
     pub(super) fn next_reliable(&mut self) -> Option<Time> {
-        let EventLoop { reliable, links, .. } = self;
+        let EventLoop { pending: Pending { reliable, .. }, links, .. } = self;
         let frames = reliable.iter().filter_map(|face| links.get_mut(face)?.connection.frames()?.next_timeout());
         frames.min()
     }
 
     /// Sends lost frames again, and Acks that found no frame to go in.
     pub(super) fn keep_reliable(&mut self, now: Time) {
-        let EventLoop { reliable, links, forwarder, dirty, .. } = self;
+        let EventLoop { pending: Pending { reliable, dirty, .. }, links, forwarder, .. } = self;
         reliable.retain(|face| {
             let Some(frames) = links.get_mut(face).and_then(|link| link.connection.frames()) else { return false };
             if frames.next_timeout().is_some_and(|at| at <= now) {

@@ -7,11 +7,11 @@
 //! standing: it is served, and its place depends on its prefix's share. No probe is sent while
 //! there is room.
 
-use super::datagram::{Origin, Via};
-use super::event_loop::EventLoop;
 use super::packets::NOBODY;
-use super::udp_places::Standing;
+use super::{EventLoop, Places};
 use crate::limits;
+use crate::ndn::datagram::{Origin, Via};
+use crate::ndn::udp_places::Standing;
 use larder_forwarder::{Body, DropReason, FaceId, Persistency, Send};
 use larder_packet::{InterestBuilder, LpHeader, LpPacket, Name};
 use larder_units::Time;
@@ -22,11 +22,11 @@ impl EventLoop {
     /// Returns the face of the sender of these datagrams. Creates one for a new peer.
     pub(super) fn udp_face(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &[u8]) -> Option<FaceId> {
         let from = origin.from;
-        let Some(heard) = self.udp_places.hear(now, from) else {
+        let Some(heard) = self.places.udp_places.hear(now, from) else {
             return self.new_udp_peer(now, via, origin, datagrams);
         };
-        if heard.is_asked && memmem::find(datagrams, &self.udp_places.token(from)).is_some() {
-            self.udp_places.set_standing(from, Standing::Proven);
+        if heard.is_asked && memmem::find(datagrams, &self.places.udp_places.token(from)).is_some() {
+            self.places.udp_places.set_standing(from, Standing::Proven);
             self.make_room_for_udp();
         } else if heard.is_promoted {
             self.make_room_for_udp();
@@ -47,9 +47,9 @@ impl EventLoop {
             tracing::debug!(%from, %error, "a datagram of a stranger is no packet");
             return None;
         }
-        let local = SocketAddr::new(to.unwrap_or(self.udp_address.ip()), self.udp_address.port());
+        let local = SocketAddr::new(to.unwrap_or(self.listeners.udp_address.ip()), self.listeners.udp_address.port());
         let face = self.add_peer(now, from, local, |config| config.with_persistency(Persistency::OnDemand))?;
-        self.udp_places.insert(now, from, face, Standing::New);
+        self.places.udp_places.insert(now, from, face, Standing::New);
         self.make_room_for_udp();
         self.probe(now, face, from);
         Some(face)
@@ -57,10 +57,10 @@ impl EventLoop {
 
     /// Closes the faces of displaced UDP peers.
     pub(super) fn make_room_for_udp(&mut self) {
-        if !self.udp_places.is_overfull() {
+        if !self.places.udp_places.is_overfull() {
             return;
         }
-        let EventLoop { udp_places, forwarder, .. } = self;
+        let EventLoop { places: Places { udp_places, .. }, forwarder, .. } = self;
         let displaced = udp_places.make_room(|face| forwarder.has_answered(face));
         if self.may_warn() {
             tracing::warn!("many new UDP peers: perhaps a flood with forged addresses; others keep their places");
@@ -74,10 +74,10 @@ impl EventLoop {
     /// While places are scarce, asks a peer for a proof that it receives packets at its address. A
     /// probe is as small as a short Interest, so forged senders cannot use it for amplification.
     fn probe(&mut self, now: Time, face: FaceId, address: SocketAddr) {
-        if !self.udp_places.are_scarce() {
+        if !self.places.udp_places.are_scarce() {
             return;
         }
-        let token = self.udp_places.probe(address);
+        let token = self.places.udp_places.probe(address);
         let Ok(mut name) = "/localhop/probe".parse::<Name>() else { return };
         name.push_generic(&token);
         let nonce = u32::from_be_bytes([token[0], token[1], token[2], token[3]]);

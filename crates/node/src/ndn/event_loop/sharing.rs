@@ -1,11 +1,12 @@
 //! One thread among the others: changes of faces and routes that the first one sends, and the
 //! thread that has a face's socket.
 
-use super::Command;
-use super::event_loop::{EventLoop, token};
-use super::link::{Connection, Link};
-use super::stream::{Socket, StreamConnection};
-use super::stream_places::Activity;
+use super::EventLoop;
+use crate::ndn::command::Command;
+use crate::ndn::link::{Connection, Link};
+use crate::ndn::stream::{Socket, StreamConnection};
+use crate::ndn::stream_places::Activity;
+use crate::ndn::tokens::token;
 use larder_forwarder::{Change, FaceId, Send};
 use larder_units::Time;
 use mio::Interest;
@@ -36,8 +37,8 @@ impl EventLoop {
 
     /// Returns the thread for the next accepted connection: each in turn.
     pub(super) fn next_home(&mut self) -> usize {
-        self.last_home = (self.last_home + 1) % self.shard_channel.shard.of();
-        self.last_home
+        self.listeners.last_home = (self.listeners.last_home + 1) % self.shard_channel.shard.of();
+        self.listeners.last_home
     }
 
     /// Passes a new face's socket to another thread. The other threads learn its place first,
@@ -57,10 +58,10 @@ impl EventLoop {
             tracing::warn!(face = face.0, %error, "cannot watch a connection");
             return self.shard_channel.port(0).send(Command::Closed(face, Some(error.to_string())));
         }
-        let stream = StreamConnection::new(socket, self.largest_frame);
+        let stream = StreamConnection::new(socket, self.bounds.largest_frame);
         self.links.insert(face, Link::new(Connection::Stream(stream)).watched_by(activity));
         // Bytes that came with the connection may have raised no event of their own.
-        self.ready.push(token(face));
+        self.pending.ready.push(token(face));
     }
 
     /// Passes a packet to the thread of its face. A face without a thread is gone.

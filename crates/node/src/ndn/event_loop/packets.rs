@@ -1,13 +1,15 @@
 //! Packets in, packets out: passes the input of readable sockets through the forwarder into the
 //! send queues, which are written once per turn.
 
-use super::datagram::{Left, Origin, Via};
-use super::event_loop::{EventLoop, UDP, UDP_OUTGOING, token};
-use super::frames::Frames;
-use super::link::{Connection, Refused};
-use super::shard_channel::{Batch, Outgoing};
-use super::stream::{Framed, Reading};
+use super::EventLoop;
 use crate::limits;
+use crate::ndn::batch::{Batch, Outgoing};
+use crate::ndn::datagram::{Left, Origin, Via};
+use crate::ndn::frames::Frames;
+use crate::ndn::frames::Refused;
+use crate::ndn::link::Connection;
+use crate::ndn::stream::{Framed, Reading};
+use crate::ndn::tokens::{UDP, UDP_OUTGOING, token};
 use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Received, Send};
 use larder_packet::types;
 use larder_units::Time;
@@ -22,15 +24,15 @@ impl EventLoop {
             return;
         }
         let Some(link) = self.links.get_mut(&face) else { return };
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let mut frames = std::mem::take(&mut self.frames);
+        let mut buffer = std::mem::take(&mut self.scratch.buffer);
+        let mut frames = std::mem::take(&mut self.scratch.frames);
         let before = link.connection.partial_bytes();
         let reading = match &mut link.connection {
             Connection::Stream(stream) => stream.read(now, &mut buffer, &mut frames),
             Connection::WebSocket(socket) => socket.read(now, &mut buffer, &mut frames),
             Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => Reading::Drained,
         };
-        let verdict = self.partial.connection_changed(before, link.connection.partial_bytes());
+        let verdict = self.places.partial.connection_changed(before, link.connection.partial_bytes());
         if let Some(activity) = &link.activity
             && frames.iter().any(|framed| matches!(framed, Framed::Packet(_)))
         {
@@ -38,7 +40,7 @@ impl EventLoop {
         }
         if link.queued() > 0 {
             // A WebSocket may have an answer of its own to write.
-            self.dirty.push(face);
+            self.pending.dirty.push(face);
         }
         let (mut rest, mut at) = (&mut buffer[..], 0);
         let packets = frames.iter().filter_map(|framed| {
@@ -56,17 +58,18 @@ impl EventLoop {
                 Framed::Text => self.forwarder.count_drop(face, DropReason::Malformed),
             }
         }
-        self.buffer = buffer;
-        self.frames = frames;
+        self.scratch.buffer = buffer;
+        self.scratch.frames = frames;
         self.obey_budget(verdict);
         match reading {
             Reading::Frames { more } => {
-                if let Some(upstream) = self.upstreams.iter_mut().find(|upstream| upstream.face == Some(face)) {
+                if let Some(upstream) = self.outgoing.upstreams.iter_mut().find(|upstream| upstream.face == Some(face))
+                {
                     upstream.heard();
                 }
                 self.heard_permanent(face);
                 if more {
-                    self.ready.push(token(face));
+                    self.pending.ready.push(token(face));
                 }
             }
             Reading::Drained => {}
@@ -90,7 +93,7 @@ impl EventLoop {
     pub(super) fn read_udp(&mut self, now: Time, via: Via) {
         let token = if via == Via::Listening { UDP } else { UDP_OUTGOING };
         // The listener is taken out while its buffers are borrowed.
-        let Some(mut udp) = self.udp.take() else { return };
+        let Some(mut udp) = self.listeners.udp.take() else { return };
         let received = udp.receive(now, via, |origin, datagrams| {
             let Some(face) = self.udp_face(now, via, &origin, datagrams) else { return };
             let Origin { to, length, congested, .. } = origin;
@@ -98,17 +101,17 @@ impl EventLoop {
                 peer.last_heard = now;
                 peer.local = to;
             }
-            self.mark_next_data |= congested;
+            self.pending.mark_next_data |= congested;
             self.handle_frames(now, face, datagrams.chunks_mut(length));
         });
-        self.udp = Some(udp);
+        self.listeners.udp = Some(udp);
         match received {
-            Ok(Left::Perhaps) => self.ready.push(token),
+            Ok(Left::Perhaps) => self.pending.ready.push(token),
             Ok(Left::Nothing) => {}
             Err(error) => {
                 // Probably an ICMP error of some peer. The other peers continue.
                 tracing::debug!(%error, "UDP receive");
-                self.ready.push(token);
+                self.pending.ready.push(token);
             }
         }
     }
@@ -141,14 +144,14 @@ impl EventLoop {
                 return;
             }
             let batch = &mut batch[..count];
-            self.forwarder.on_packets(now, batch, &mut self.outbox);
-            for index in 0..self.outbox.drops().len() {
-                let (frame, dropped) = self.outbox.drops()[index];
+            self.forwarder.on_packets(now, batch, &mut self.scratch.outbox);
+            for index in 0..self.scratch.outbox.drops().len() {
+                let (frame, dropped) = self.scratch.outbox.drops()[index];
                 self.log_drop(batch.get(frame).map_or(NOBODY, |received| received.face), &dropped);
             }
-            let reassembled = self.outbox.take_reassembled();
+            let reassembled = self.scratch.outbox.take_reassembled();
             self.post(now, batch);
-            let verdict = self.partial.fragments_are(self.forwarder.partial_bytes());
+            let verdict = self.places.partial.fragments_are(self.forwarder.partial_bytes());
             self.obey_budget(verdict);
             // Reassembled packets are whole: none of them makes others.
             for (face, mut frame) in reassembled {
@@ -177,7 +180,7 @@ impl EventLoop {
             tracing::warn!(
                 face = face.0,
                 bytes,
-                limit = self.largest_packet,
+                limit = self.bounds.largest_packet,
                 "a packet is larger than the limit; it was dropped, the face stays: send smaller segments"
             );
         }
@@ -195,19 +198,19 @@ impl EventLoop {
 
     /// Queues the forwarder's sends. `batch` is the input that they may refer to.
     pub(super) fn post(&mut self, now: Time, batch: &[Received<'_>]) {
-        self.requests.extend(self.outbox.drain_requests());
+        self.scratch.requests.extend(self.scratch.outbox.drain_requests());
         self.tell_others();
         let most = self.longest_queue();
-        let mut sends = std::mem::take(&mut self.sends);
-        self.outbox.swap(&mut sends);
+        let mut sends = std::mem::take(&mut self.scratch.sends);
+        self.scratch.outbox.swap(&mut sends);
         for mut send in sends.drain(..) {
             let frame = batch.get(send.index).map_or(&[][..], |received| &*received.frame);
-            let input = frame.get(self.outbox.input_of(&send)).unwrap_or_default();
+            let input = frame.get(self.scratch.outbox.input_of(&send)).unwrap_or_default();
             if !self.queue(now, most, &mut send, input) {
                 self.send_away(&send, input);
             }
         }
-        self.sends = sends;
+        self.scratch.sends = sends;
     }
 
     /// Queues the sends of another thread's forwarder.
@@ -234,12 +237,12 @@ impl EventLoop {
         let Some(link) = self.links.get_mut(&send.face) else { return false };
         let queued = link.queued();
         if queued == 0 {
-            self.dirty.push(send.face);
+            self.pending.dirty.push(send.face);
         } else if self.forwarder.face(send.face).is_some_and(|config| link.is_long(now, config)) {
             send.header.congestion_mark = Some(1);
         }
-        if self.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
-            self.mark_next_data = false;
+        if self.pending.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
+            self.pending.mark_next_data = false;
             send.header.congestion_mark = Some(1);
         }
         if let Some(frames) = link.connection.frames() {
@@ -250,12 +253,12 @@ impl EventLoop {
             false => link.queue(now, send, input, &mut self.spare),
         };
         if link.connection.frames().is_some_and(Frames::begins_to_wait) {
-            self.reliable.push(send.face);
+            self.pending.reliable.push(send.face);
         }
         match result {
             // An error shows again at the end of the turn, and closes the face.
             Ok(()) if link.is_worth_writing() => {
-                let lost = link.flush(self.udp.as_ref(), &mut self.spare).unwrap_or(0);
+                let lost = link.flush(self.listeners.udp.as_ref(), &mut self.spare).unwrap_or(0);
                 (0..lost).for_each(|_| self.forwarder.count_drop(send.face, DropReason::QueueFull));
             }
             Ok(()) => {}
@@ -269,10 +272,10 @@ impl EventLoop {
     /// while this one writes.
     pub(super) fn flush(&mut self) {
         self.flush_shard_channel();
-        let mut dirty = std::mem::take(&mut self.dirty);
+        let mut dirty = std::mem::take(&mut self.pending.dirty);
         for face in dirty.drain(..) {
             let Some(link) = self.links.get_mut(&face) else { continue };
-            match link.flush(self.udp.as_ref(), &mut self.spare) {
+            match link.flush(self.listeners.udp.as_ref(), &mut self.spare) {
                 Ok(lost) => (0..lost).for_each(|_| self.forwarder.count_drop(face, DropReason::QueueFull)),
                 Err(error) => {
                     self.disconnected(self.now(), face, Some(error.to_string()));
@@ -280,10 +283,10 @@ impl EventLoop {
                 }
             }
             if matches!(link.connection, Connection::Udp(_) | Connection::Ethernet(_)) && link.is_blocked() {
-                self.udp_blocked.push(face);
+                self.pending.udp_blocked.push(face);
             }
             self.read_again_if_short(face);
         }
-        self.dirty = dirty;
+        self.pending.dirty = dirty;
     }
 }

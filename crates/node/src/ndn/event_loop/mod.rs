@@ -1,22 +1,42 @@
 //! The event loop: reads sockets, passes packets to the forwarder, writes queues.
 
-use super::datagram::{UdpListener, Via};
-use super::disk::NdnDisk;
-use super::ethernet::{self, Port};
-use super::face_requests::Connecting;
-use super::link::{Connection, Link, SpareBuffers};
-use super::partial_input::PartialInput;
-use super::permanent::Permanent;
-use super::reload::Settings;
-use super::shard_channel::{ShardChannel, ShardContext};
-use super::stream::Framed;
-use super::stream_places::StreamPlaces;
-use super::udp_places::UdpPlaces;
-use super::upstream::Upstream;
-use super::websocket::Origins;
-use super::{Command, Snapshot, disk};
+mod backpressure;
+mod disk;
+mod ethernet;
+mod face_requests;
+mod faces;
+mod listen;
+mod multicast;
+mod packets;
+mod partial_input;
+mod path_mtu;
+mod permanent;
+mod reliable;
+mod reload;
+mod sharing;
+mod stream_places;
+mod udp_peers;
+mod upstream;
+
 use crate::config::NdnConfig;
 use crate::limits;
+use crate::ndn::command::{Command, Snapshot};
+use crate::ndn::datagram::{UdpListener, Via};
+use crate::ndn::disk::{NdnDisk, tier};
+use crate::ndn::ethernet::{Port, port_of};
+use crate::ndn::face_requests::Connecting;
+use crate::ndn::link::{Connection, Link};
+use crate::ndn::partial_input::PartialInput;
+use crate::ndn::permanent::Permanent;
+use crate::ndn::reload::Settings;
+use crate::ndn::shard_channel::{ShardChannel, ShardContext};
+use crate::ndn::spare_buffers::SpareBuffers;
+use crate::ndn::stream::Framed;
+use crate::ndn::stream_places::StreamPlaces;
+use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET};
+use crate::ndn::udp_places::UdpPlaces;
+use crate::ndn::upstream::Upstream;
+use crate::ndn::websocket::Origins;
 use foldhash::fast::FixedState;
 use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, Send};
 use larder_policy::Engine;
@@ -31,99 +51,123 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-pub(super) const WAKER: Token = Token(0);
-pub(super) const UNIX: Token = Token(1);
-pub(super) const TCP: Token = Token(2);
-pub(super) const WEBSOCKET: Token = Token(3);
-pub(super) const UDP: Token = Token(4);
-pub(super) const UDP_OUTGOING: Token = Token(5);
-
-/// Returns the token of a face: its number. Faces begin at 256.
-pub(super) fn token(face: FaceId) -> Token {
-    Token(face.0 as usize)
-}
-
 pub(super) struct EventLoop {
     start: Instant,
-    pub(super) poll: Poll,
+    poll: Poll,
     commands: Receiver<Command>,
     /// The queues to the other threads.
-    pub(super) shard_channel: ShardChannel,
+    shard_channel: ShardChannel,
     /// The thread number of each face of another thread. The first thread knows all of them; the
     /// others know those that do not belong to the first.
-    pub(super) remote_shard_faces: HashMap<FaceId, usize, FixedState>,
-    /// The thread that got the last accepted connection.
-    pub(super) last_home: usize,
+    remote_shard_faces: HashMap<FaceId, usize, FixedState>,
+    /// The listeners of this thread.
+    listeners: Listeners,
     pub(super) forwarder: Forwarder,
     /// The tier behind the Content Store.
-    pub(super) disk: Option<NdnDisk>,
-    pub(super) outbox: Outbox,
-    /// A buffer for the sends of a batch. It is empty in between.
-    pub(super) sends: Vec<Send>,
-    pub(super) unix: Option<(UnixListener, PathBuf)>,
-    pub(super) tcp: Option<TcpListener>,
-    pub(super) websocket: Option<TcpListener>,
-    pub(super) udp: Option<UdpListener>,
-    /// The peers behind `udp`.
-    pub(super) udp_places: UdpPlaces,
-    /// Accepted connections from other machines, on all threads.
-    pub(super) stream_places: StreamPlaces,
-    /// The limit of faces to other machines, without UDP peers that sent first.
-    pub(super) remote_faces: usize,
-    pub(super) udp_mtu: Option<usize>,
-    pub(super) largest_packet: usize,
-    /// Bytes of the largest packet together with its NDNLPv2 header.
-    pub(super) largest_frame: usize,
-    /// The memory of incomplete packets.
-    pub(super) partial: PartialInput,
-    /// The time within which a packet has to be complete. Otherwise its connection is closed.
-    pub(super) partial_timeout: Duration,
-    /// The web pages that may connect.
-    pub(super) origins: Arc<Origins>,
+    disk: Option<NdnDisk>,
+    /// Buffers that are used again in each turn.
+    scratch: Scratch,
+    /// The places of faces to other machines, and the memory of their incomplete packets.
+    places: Places,
+    /// The bounds of the configuration.
+    bounds: Bounds,
     /// The reloadable settings that are in force.
-    pub(super) applied: Settings,
-    /// Where the UDP socket is bound.
-    pub(super) udp_address: SocketAddr,
-    /// Interfaces with NDN on Ethernet.
-    pub(super) ethernet: Vec<Port>,
-    /// Faces with frames or Acks that wait. Reliable faces without any are not in the list, because
-    /// any peer can have one.
-    pub(super) reliable: Vec<FaceId>,
+    applied: Settings,
+    /// Faces and sockets with work that waits.
+    pending: Pending,
     /// The UDP peer whose path MTU was read last.
-    pub(super) path_looked_at: FaceId,
-    pub(super) upstreams: Vec<Upstream>,
-    pub(super) permanent: Vec<Permanent>,
-    /// Faces to other machines.
-    pub(super) remote: HashSet<FaceId>,
+    path_looked_at: FaceId,
+    /// Connections that this node opens.
+    outgoing: OutgoingFaces,
     /// Links by face. The node chooses the numbers, so an unkeyed hash is safe.
-    pub(super) links: HashMap<FaceId, Link, FixedState>,
+    links: HashMap<FaceId, Link, FixedState>,
     /// Buffers of queues that are empty.
-    pub(super) spare: SpareBuffers,
-    /// Faces that are not read while their queues are long, and the bytes of frames that they sent
-    /// before.
-    pub(super) paused: Vec<FaceId>,
-    pub(super) held_bytes: usize,
-    /// Faces whose queues have grown in this turn.
-    pub(super) dirty: Vec<FaceId>,
-    /// UDP and Ethernet faces that wait until their shared socket can be written.
-    pub(super) udp_blocked: Vec<FaceId>,
-    /// True after datagrams waited too long: see [`UdpListener::receive`].
-    pub(super) mark_next_data: bool,
-    /// Sources with more input than their turn allowed.
-    pub(super) ready: Vec<Token>,
-    /// Listeners that ran out of descriptors.
-    pub(super) accept_again: Vec<Token>,
-    pub(super) buffer: Vec<u8>,
-    pub(super) frames: Vec<Framed>,
+    spare: SpareBuffers,
     housekeeping: Time,
     /// The time until which no warning about a peer is logged, so that a flood does not fill the
     /// log.
-    pub(super) next_warning: Time,
-    /// Requests of management in this turn.
-    pub(super) requests: Vec<HostRequest>,
-    /// Faces that are being connected for management.
-    pub(super) connecting: HashMap<FaceId, Connecting>,
+    next_warning: Time,
     stopping: bool,
+}
+
+/// The listeners of this thread.
+struct Listeners {
+    unix: Option<(UnixListener, PathBuf)>,
+    tcp: Option<TcpListener>,
+    websocket: Option<TcpListener>,
+    udp: Option<UdpListener>,
+    /// Where the UDP socket is bound.
+    udp_address: SocketAddr,
+    /// Interfaces with NDN on Ethernet.
+    ethernet: Vec<Port>,
+    /// The web pages that may connect.
+    origins: Arc<Origins>,
+    /// Listeners that ran out of descriptors.
+    accept_again: Vec<Token>,
+    /// The thread that got the last accepted connection.
+    last_home: usize,
+}
+
+/// The bounds of the configuration.
+struct Bounds {
+    /// The limit of faces to other machines, without UDP peers that sent first.
+    remote_faces: usize,
+    udp_mtu: Option<usize>,
+    largest_packet: usize,
+    /// Bytes of the largest packet together with its NDNLPv2 header.
+    largest_frame: usize,
+    /// The time within which a packet has to be complete. Otherwise its connection is closed.
+    partial_timeout: Duration,
+}
+
+/// The places of faces to other machines, and the memory of their incomplete packets.
+struct Places {
+    /// The peers behind `udp`.
+    udp_places: UdpPlaces,
+    /// Accepted connections from other machines, on all threads.
+    stream_places: StreamPlaces,
+    /// Faces to other machines.
+    remote: HashSet<FaceId>,
+    /// The memory of incomplete packets.
+    partial: PartialInput,
+}
+
+/// Buffers that are used again in each turn.
+struct Scratch {
+    outbox: Outbox,
+    /// A buffer for the sends of a batch. It is empty in between.
+    sends: Vec<Send>,
+    buffer: Vec<u8>,
+    frames: Vec<Framed>,
+    /// Requests of management in this turn.
+    requests: Vec<HostRequest>,
+}
+
+/// Faces and sockets with work that waits.
+struct Pending {
+    /// Faces with frames or Acks that wait. Reliable faces without any are not in the list, because
+    /// any peer can have one.
+    reliable: Vec<FaceId>,
+    /// Faces that are not read while their queues are long, and the bytes of frames that they sent
+    /// before.
+    paused: Vec<FaceId>,
+    held_bytes: usize,
+    /// Faces whose queues have grown in this turn.
+    dirty: Vec<FaceId>,
+    /// UDP and Ethernet faces that wait until their shared socket can be written.
+    udp_blocked: Vec<FaceId>,
+    /// Sources with more input than their turn allowed.
+    ready: Vec<Token>,
+    /// True after datagrams waited too long: see [`UdpListener::receive`].
+    mark_next_data: bool,
+}
+
+/// Connections that this node opens.
+struct OutgoingFaces {
+    upstreams: Vec<Upstream>,
+    permanent: Vec<Permanent>,
+    /// Faces that are being connected for management.
+    connecting: HashMap<FaceId, Connecting>,
 }
 
 /// Creates the forwarder of one shard. The first one has the rules and strategies, and sends them
@@ -148,7 +192,7 @@ fn new_forwarder(
     forwarder_config.started = calendar.saturating_sub(start.elapsed());
     let mut forwarder = Forwarder::new(forwarder_config, engine);
     if let Some(disk) = disk {
-        forwarder.set_tier(disk::tier(disk, shard_channel));
+        forwarder.set_tier(tier(disk, shard_channel));
     }
     if shard.number() == 0 {
         forwarder.set_capacity(Time::ZERO, config.content_store);
@@ -175,47 +219,55 @@ impl EventLoop {
             commands,
             shard_channel,
             remote_shard_faces: HashMap::default(),
-            last_home: 0,
+            listeners: Listeners {
+                unix: None,
+                tcp: None,
+                websocket: None,
+                udp: None,
+                udp_address: (Ipv6Addr::UNSPECIFIED, 0).into(),
+                ethernet: Vec::new(),
+                origins: Arc::new(config.origins()),
+                accept_again: Vec::new(),
+                last_home: 0,
+            },
             forwarder,
             disk,
-            outbox: Outbox::new(),
-            sends: Vec::new(),
-            unix: None,
-            tcp: None,
-            websocket: None,
-            udp: None,
-            udp_places: UdpPlaces::new([key2, key3]),
-            stream_places: StreamPlaces::default(),
-            remote_faces: config.remote_faces,
-            udp_mtu: config.udp_mtu,
-            largest_packet: config.largest_packet,
-            largest_frame,
-            partial,
-            partial_timeout: config.partial_timeout,
-            origins: Arc::new(config.origins()),
+            scratch: Scratch {
+                outbox: Outbox::new(),
+                sends: Vec::new(),
+                buffer: vec![0; limits::READ_BYTES + largest_frame],
+                frames: Vec::new(),
+                requests: Vec::new(),
+            },
+            places: Places {
+                udp_places: UdpPlaces::new([key2, key3]),
+                stream_places: StreamPlaces::default(),
+                remote: HashSet::new(),
+                partial,
+            },
+            bounds: Bounds {
+                remote_faces: config.remote_faces,
+                udp_mtu: config.udp_mtu,
+                largest_packet: config.largest_packet,
+                largest_frame,
+                partial_timeout: config.partial_timeout,
+            },
             applied: Settings::of(config),
-            udp_address: (Ipv6Addr::UNSPECIFIED, 0).into(),
-            ethernet: Vec::new(),
-            reliable: Vec::new(),
+            pending: Pending {
+                reliable: Vec::new(),
+                paused: Vec::new(),
+                held_bytes: 0,
+                dirty: Vec::new(),
+                udp_blocked: Vec::new(),
+                ready: Vec::new(),
+                mark_next_data: false,
+            },
             path_looked_at: FaceId(0),
-            upstreams: Vec::new(),
-            permanent: Vec::new(),
-            remote: HashSet::new(),
+            outgoing: OutgoingFaces { upstreams: Vec::new(), permanent: Vec::new(), connecting: HashMap::new() },
             links: HashMap::default(),
             spare: SpareBuffers::default(),
-            paused: Vec::new(),
-            held_bytes: 0,
-            dirty: Vec::new(),
-            udp_blocked: Vec::new(),
-            mark_next_data: false,
-            ready: Vec::new(),
-            accept_again: Vec::new(),
-            buffer: vec![0; limits::READ_BYTES + largest_frame],
-            frames: Vec::new(),
             housekeeping: Time::ZERO,
             next_warning: Time::ZERO,
-            requests: Vec::new(),
-            connecting: HashMap::new(),
             stopping: false,
         })
     }
@@ -237,7 +289,7 @@ impl EventLoop {
                 return;
             }
             let now = self.now();
-            let mut turn = std::mem::take(&mut self.ready);
+            let mut turn = std::mem::take(&mut self.pending.ready);
             for event in &events {
                 let token = event.token();
                 if event.is_writable() {
@@ -258,7 +310,7 @@ impl EventLoop {
             }
             self.on_time(now);
             self.flush();
-            if !self.requests.is_empty() {
+            if !self.scratch.requests.is_empty() {
                 self.obey_management(now);
                 self.flush();
             }
@@ -266,19 +318,20 @@ impl EventLoop {
     }
 
     fn timeout(&mut self) -> Duration {
-        if !self.ready.is_empty() {
+        if !self.pending.ready.is_empty() {
             return Duration::ZERO;
         }
         let now = self.now();
         let next = [self.forwarder.next_timeout(), self.next_reliable()].into_iter().flatten().min();
         let next = next.map_or(limits::HOUSEKEEPING, |at| at.since(now));
-        let longest = if self.paused.is_empty() { limits::HOUSEKEEPING } else { limits::BACKPRESSURE_STALL / 4 };
+        let longest =
+            if self.pending.paused.is_empty() { limits::HOUSEKEEPING } else { limits::BACKPRESSURE_STALL / 4 };
         next.min(longest)
     }
 
     fn writable(&mut self, now: Time, token: Token) {
-        if token == UDP || token == UDP_OUTGOING || ethernet::port_of(token).is_some() {
-            for face in std::mem::take(&mut self.udp_blocked) {
+        if token == UDP || token == UDP_OUTGOING || port_of(token).is_some() {
+            for face in std::mem::take(&mut self.pending.udp_blocked) {
                 self.unblock(face);
             }
         } else if token.0 >= 256 {
@@ -291,7 +344,7 @@ impl EventLoop {
     fn unblock(&mut self, face: FaceId) {
         if let Some(link) = self.links.get_mut(&face) {
             link.unblock();
-            self.dirty.push(face);
+            self.pending.dirty.push(face);
         }
     }
 
@@ -311,7 +364,7 @@ impl EventLoop {
             UDP => self.read_udp(now, Via::Listening),
             UDP_OUTGOING => self.read_udp(now, Via::Outgoing),
             Token(face) => {
-                if let Some(port) = ethernet::port_of(token) {
+                if let Some(port) = port_of(token) {
                     return self.read_ethernet(now, port);
                 }
                 let face = FaceId(face as u64);
@@ -342,11 +395,11 @@ impl EventLoop {
                     self.shard_channel.port(0).send(Command::Said(ticket, report));
                 }
                 Command::TierRecord(ticket, found) => {
-                    self.forwarder.on_tier_lookup(now, ticket, found, &mut self.outbox);
+                    self.forwarder.on_tier_lookup(now, ticket, found, &mut self.scratch.outbox);
                     self.post(now, &[]);
                 }
                 Command::Said(ticket, report) => {
-                    self.forwarder.on_report(now, ticket, report, &mut self.outbox);
+                    self.forwarder.on_report(now, ticket, report, &mut self.scratch.outbox);
                     self.post(now, &[]);
                 }
                 Command::Reload(reload, reply) => {
@@ -362,26 +415,26 @@ impl EventLoop {
                         policy: self.forwarder.policy().to_string(),
                         gauges: self.forwarder.gauges(),
                         by_prefix: self.forwarder.figures_by_prefix(limits::PREFIXES_SHOWN),
-                        partial_bytes: self.partial.held(),
-                        udp_peers: self.udp_places.counts(),
+                        partial_bytes: self.places.partial.held(),
+                        udp_peers: self.places.udp_places.counts(),
                     };
                     let _ = reply.send(snapshot);
                 }
             }
         }
-        self.ready.push(WAKER);
+        self.pending.ready.push(WAKER);
     }
 
     fn on_time(&mut self, now: Time) {
         if self.forwarder.next_timeout().is_some_and(|at| at <= now) {
-            self.forwarder.on_timeout(now, &mut self.outbox);
+            self.forwarder.on_timeout(now, &mut self.scratch.outbox);
             self.post(now, &[]);
-            self.partial.fragments_are(self.forwarder.partial_bytes());
+            self.places.partial.fragments_are(self.forwarder.partial_bytes());
         }
-        if !self.reliable.is_empty() {
+        if !self.pending.reliable.is_empty() {
             self.keep_reliable(now);
         }
-        if !self.paused.is_empty() {
+        if !self.pending.paused.is_empty() {
             self.watch_paused(now);
         }
         if let Some(job) = self.forwarder.job() {
@@ -394,7 +447,7 @@ impl EventLoop {
         }
         if !self.shard_channel.shard.is_only() {
             // Another shard may have found the budget full, and this shard's holder the largest.
-            self.obey_budget(self.partial.verdict());
+            self.obey_budget(self.places.partial.verdict());
         }
         if now >= self.housekeeping {
             self.housekeeping = now + limits::HOUSEKEEPING;
@@ -406,7 +459,7 @@ impl EventLoop {
         self.connect_upstreams(now);
         self.connect_permanent(now);
         self.look_at_paths();
-        for token in std::mem::take(&mut self.accept_again) {
+        for token in std::mem::take(&mut self.listeners.accept_again) {
             self.accept(now, token);
         }
         let idle = |link: &Link| match &link.connection {

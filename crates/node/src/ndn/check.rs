@@ -1,0 +1,33 @@
+//! Tries whether the NDN side could start.
+
+use super::address::with_ipv4_fallback;
+use super::datagram::UdpListener;
+use super::listen::{occupied, try_tcp, unix};
+use super::{ethernet, multicast, reload};
+use crate::config::NdnConfig;
+use larder_proxy::Preflight;
+
+/// Tries the steps of a start: listeners, interfaces, certificates and routes.
+pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
+    preflight.add(config.rules().err());
+    preflight.add(config.verification().err());
+    for (key, address) in [("tcp", config.tcp), ("websocket", config.websocket)] {
+        let Some(address) = address else { continue };
+        preflight.hold(try_tcp(address), |error| occupied(key, address, error));
+    }
+    if let Some(address) = config.udp {
+        preflight.hold(with_ipv4_fallback(address, UdpListener::bind), |error| occupied("udp", address, error));
+    }
+    preflight.add(multicast::check(config).err());
+    preflight.add(ethernet::check(config).err());
+    let targets = config.routes.iter().filter(|_| config.udp.is_none()).map(|route| &route.to);
+    targets.for_each(|target| preflight.add(reload::udp_is_off(target)));
+    // A running node occupies the path of its own socket.
+    if let Some(setting) = config.unix.as_ref().filter(|_| !preflight.is_running()) {
+        match unix(setting.path()) {
+            // The trial leaves nothing behind.
+            Ok((_, path)) => drop(std::fs::remove_file(path)),
+            Err(problem) => preflight.add(Some(problem)),
+        }
+    }
+}

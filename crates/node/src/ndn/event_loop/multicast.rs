@@ -1,0 +1,67 @@
+//! Multicast faces: joins groups, reads datagrams.
+
+use super::EventLoop;
+use crate::config::NdnConfig;
+use crate::limits;
+use crate::ndn::link::{Connection, Link};
+use crate::ndn::listen;
+use crate::ndn::multicast::{Multicast, join_all, link_type};
+use crate::ndn::tokens::token;
+use larder_forwarder::{FaceConfig, FaceId, Persistency};
+use larder_units::Time;
+use mio::Interest;
+use std::io;
+
+impl EventLoop {
+    /// Creates the multicast faces of the configuration, and returns their names for messages.
+    pub(super) fn join_groups(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
+        let mut joined = Vec::new();
+        for (interface, groups) in join_all(config)? {
+            for multicast in groups {
+                let face = FaceConfig {
+                    link_type: link_type(config, &interface),
+                    ..FaceConfig::remote(listen::face_uri("udp", multicast.group))
+                }
+                .with_local_uri(listen::face_uri("udp", multicast.local))
+                .with_persistency(Persistency::Permanent)
+                .with_mtu(multicast.frames.mtu());
+                joined.push(format!("{} on {interface}", face.uri));
+                self.add_multicast(face, multicast).ok_or("[ndn] udp_multicast: too many faces")?;
+            }
+        }
+        Ok(joined)
+    }
+
+    fn add_multicast(&mut self, config: FaceConfig, mut multicast: Multicast) -> Option<FaceId> {
+        let face = self.add_face(config, |registry, token| {
+            registry.register(&mut multicast.socket, token, Interest::READABLE | Interest::WRITABLE)
+        })?;
+        self.links.insert(face, Link::new(Connection::Multicast(Box::new(multicast))));
+        Some(face)
+    }
+
+    pub(super) fn read_multicast(&mut self, now: Time, face: FaceId) {
+        let mut buffer = std::mem::take(&mut self.scratch.buffer);
+        for _ in 0..limits::FRAMES_PER_TURN {
+            let Some(Connection::Multicast(multicast)) = self.links.get_mut(&face).map(|link| &mut link.connection)
+            else {
+                break;
+            };
+            match multicast.socket.recv_from(&mut buffer) {
+                Ok((length, _)) => self.handle(now, face, std::iter::once(&mut buffer[..length])),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.scratch.buffer = buffer;
+                    return;
+                }
+                // The interface is probably down. It may come back.
+                Err(error) => {
+                    tracing::debug!(face = face.0, %error, "UDP multicast receive");
+                    self.scratch.buffer = buffer;
+                    return;
+                }
+            }
+        }
+        self.scratch.buffer = buffer;
+        self.pending.ready.push(token(face));
+    }
+}

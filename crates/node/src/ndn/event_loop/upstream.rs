@@ -1,0 +1,98 @@
+//! Connects the routes of the configuration.
+
+use super::EventLoop;
+use super::faces::TOO_MANY_FACES;
+use crate::config::{NdnConfig, RouteTarget};
+use crate::ndn::stream::Socket;
+use crate::ndn::upstream::{ORIGIN_STATIC, Upstream};
+use larder_forwarder::{FaceConfig, FaceId, Persistency, Route};
+use larder_units::Time;
+use mio::net::{TcpStream, UnixStream};
+
+impl EventLoop {
+    /// Adds the configured routes and connects their upstreams. Those that fail, or fail later, are
+    /// tried again.
+    pub(in crate::ndn) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
+        let upstreams = Upstream::of(config);
+        self.check_upstreams(&upstreams)?;
+        self.outgoing.upstreams = upstreams;
+        self.connect_upstreams(self.now());
+        Ok(())
+    }
+
+    /// Replaces the upstreams. Faces of both lists stay; faces without a route are closed.
+    pub(super) fn set_upstreams(&mut self, now: Time, upstreams: Vec<Upstream>) {
+        let mut before = std::mem::replace(&mut self.outgoing.upstreams, upstreams);
+        for mut upstream in std::mem::take(&mut self.outgoing.upstreams) {
+            if let Some(at) = before.iter().position(|old| old.target == upstream.target) {
+                let old = before.swap_remove(at);
+                (upstream.face, upstream.retry, upstream.wait) = (old.face, old.retry, old.wait);
+                if let Some(face) = upstream.face {
+                    let gone = old
+                        .routes
+                        .iter()
+                        .filter(|(prefix, _)| !upstream.routes.iter().any(|(still, _)| still == prefix));
+                    gone.for_each(|(prefix, _)| self.forwarder.remove_route(prefix, face, ORIGIN_STATIC));
+                    self.add_routes_of(&upstream, face);
+                    if upstream.reliable != old.reliable {
+                        self.be_reliable(face, upstream.reliable);
+                    }
+                }
+            }
+            self.outgoing.upstreams.push(upstream);
+        }
+        for face in before.into_iter().filter_map(|old| old.face) {
+            self.close(face, Some("no [[ndn.route]] goes there any more".to_owned()));
+        }
+        self.connect_upstreams(now);
+    }
+
+    fn add_routes_of(&mut self, upstream: &Upstream, face: FaceId) {
+        for (prefix, cost) in &upstream.routes {
+            let flags = larder_forwarder::CHILD_INHERIT;
+            let route = Route { face, origin: ORIGIN_STATIC, cost: *cost, flags, expires: None };
+            if let Err(error) = self.forwarder.add_route(prefix, route) {
+                tracing::error!(%prefix, to = %upstream.target, %error, "[[ndn.route]] cannot be added");
+            }
+        }
+    }
+
+    pub(super) fn connect_upstreams(&mut self, now: Time) {
+        let mut upstreams = std::mem::take(&mut self.outgoing.upstreams);
+        for upstream in upstreams.iter_mut().filter(|upstream| upstream.is_due(now)) {
+            match self.connect(&upstream.target) {
+                Ok(face) => {
+                    upstream.face = Some(face);
+                    self.add_routes_of(upstream, face);
+                    if upstream.reliable {
+                        self.be_reliable(face, true);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(to = %upstream.target, error, "[[ndn.route]] cannot be connected; it is tried again");
+                    upstream.lost(now);
+                }
+            }
+        }
+        self.outgoing.upstreams = upstreams;
+    }
+
+    fn connect(&mut self, target: &RouteTarget) -> Result<FaceId, String> {
+        match target {
+            RouteTarget::Udp(address) => {
+                self.add_udp(*address, |config| config.with_persistency(Persistency::Permanent))
+            }
+            RouteTarget::Tcp(address) => {
+                // The connection is being made. A failure shows when it is read.
+                let socket = TcpStream::connect(*address).map_err(|error| error.to_string())?;
+                self.add_tcp(socket, *address, 0, |config| config).ok_or_else(|| TOO_MANY_FACES.to_owned())
+            }
+            RouteTarget::Unix(path) => {
+                let socket = UnixStream::connect(path).map_err(|error| error.to_string())?;
+                let uri = format!("unix://{}", path.display());
+                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket), 0)
+                    .ok_or_else(|| TOO_MANY_FACES.to_owned())
+            }
+        }
+    }
+}
