@@ -62,12 +62,12 @@ impl Bar {
     }
 
     /// Prints a line to standard error.
-    pub fn say(&self, text: &str) {
+    pub fn print(&self, text: &str) {
         self.bar.suspend(|| eprintln!("larder: {text}"));
     }
 
     /// Returns the message and the finished share, as the bar shows them.
-    pub fn said(&self) -> String {
+    pub fn describe(&self) -> String {
         let all = self.bar.length().unwrap_or(1);
         format!("{:.0} % of {}", percent(self.bar.position(), all), self.bar.message())
     }
@@ -82,7 +82,7 @@ impl Bar {
         let is_due = lines.lock().unwrap_or_else(PoisonError::into_inner).is_due(Instant::now());
         if is_due {
             let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(1));
-            self.say(&line(&self.bar.message(), done, all, self.bar.eta()));
+            self.print(&line(&self.bar.message(), done, all, self.bar.eta()));
         }
     }
 }

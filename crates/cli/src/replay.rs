@@ -106,7 +106,7 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     }
     let status = Arc::new(SweepStatus::new());
     let (watched, keeps) = (status.clone(), args.resume.is_some());
-    interruption::watch(move || interruption::end(&watched.bar, &watched.said(keeps)))?;
+    interruption::watch(move || interruption::end(&watched.bar, &watched.describe(keeps)))?;
     // JSON and CSV rows are printed when their trace is done, the table at the end.
     let swept = sweep(&args, &status, |rows| match (json, csv) {
         (true, _) => show::json(rows),
@@ -135,7 +135,7 @@ impl SweepStatus {
 
     /// Describes the progress, for the message after an interruption. `keeps` says whether finished
     /// rows are kept.
-    fn said(&self, keeps: bool) -> String {
+    fn describe(&self, keeps: bool) -> String {
         let way_on = if keeps { "go on with the same --resume" } else { "--resume FILE keeps those that are" };
         format!("{} of {} rows finished; {way_on}", self.finished.load(Relaxed), self.rows.load(Relaxed))
     }
@@ -292,7 +292,7 @@ impl Plan {
     /// Reads the trace if `cells` need its totals or its future.
     fn measure(&self, cells: &[&Cell<'_>], source: &Source<'_>, progress: &Progress) -> Result<Measured, Failure> {
         let check = |cell: &Cell<'_>, capacity| {
-            Replay::foreseeing(cell.spec, capacity, 0, &Default::default()).map(drop).map_err(said)
+            Replay::foreseeing(cell.spec, capacity, 0, &Default::default()).map(drop).map_err(refused)
         };
         let (absolute, shares): (Vec<&Cell<'_>>, Vec<_>) = cells.iter().partition(|cell| cell.size.bytes().is_some());
         // A fault in a spec is reported before the trace is read, if its capacity is known by then.
@@ -311,12 +311,12 @@ impl Plan {
             Some(future) => Replay::foreseeing(cell.spec, capacity, cell.seed, future),
             None => Replay::new(cell.spec, capacity, cell.seed),
         };
-        let replay = replay.map_err(said)?;
+        let replay = replay.map_err(refused)?;
         Ok(Cache::new(if self.fill { replay.filling() } else { replay }))
     }
 }
 
-fn said(error: SpecError) -> Failure {
+fn refused(error: SpecError) -> Failure {
     Failure::usage(error.to_string())
 }
 

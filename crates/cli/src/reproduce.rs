@@ -123,7 +123,7 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
 fn watch_signals(status: Arc<RunStatus>, builds_networks: bool) -> Result<(), Failure> {
     interruption::watch(move || {
         if status.stop.swap(true, Relaxed) || !builds_networks {
-            interruption::end(&status.bar, &status.said());
+            interruption::end(&status.bar, &status.describe());
         }
     })
 }
@@ -181,17 +181,17 @@ impl RunStatus {
     }
 
     /// Describes the progress, for the message after an interruption.
-    fn said(&self) -> String {
+    fn describe(&self) -> String {
         let RunStatus { experiments, out, .. } = self;
         let (finished, out) = (self.finished.load(Relaxed), out.display());
-        let now = self.bar.said();
+        let now = self.bar.describe();
         format!("{finished} of {experiments} experiments finished, {now}; go on with --resume ({out}/rows.jsonl)")
     }
 
     /// Returns the failure for an error: its reason, and which results are kept.
     fn unfinished(&self, error: &Error) -> Failure {
         if self.stop.load(Relaxed) {
-            return Failure::interrupted(&self.said());
+            return Failure::interrupted(&self.describe());
         }
         let out = self.out.display();
         let report = match self.finished.load(Relaxed) {
@@ -218,7 +218,7 @@ impl Watch for RunStatus {
     }
 
     fn warn(&self, line: &str) {
-        self.bar.say(line);
+        self.bar.print(line);
     }
 
     fn is_stopped(&self) -> bool {

@@ -99,7 +99,7 @@ impl Request<'_> {
 /// An experiment of a paper.
 type Run = fn(&Request<'_>, &dyn Watch) -> Result<Section, Error>;
 
-/// How large the experiments are.
+/// The scale of the experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Catalogue and cache scaled down together: under a minute.

@@ -46,26 +46,26 @@ impl Rows {
     /// else than rows. An incomplete last line is removed.
     pub fn open(path: &Path, resume: bool) -> Result<Rows, Error> {
         let failed = |problem: String| Error(format!("{}: {problem}", path.display()));
-        let said = |error: std::io::Error| failed(error.to_string());
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(said)?;
+        let io_failed = |error: std::io::Error| failed(error.to_string());
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io_failed)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => {
                 failed("another reproduction is writing it; give each its own directory".to_owned())
             }
-            TryLockError::Error(error) => said(error),
+            TryLockError::Error(error) => io_failed(error),
         })?;
         let mut text = Vec::new();
-        if !resume && file.metadata().map_err(said)?.len() > 0 {
-            std::fs::copy(path, path.with_added_extension("old")).map_err(said)?;
+        if !resume && file.metadata().map_err(io_failed)?.len() > 0 {
+            std::fs::copy(path, path.with_added_extension("old")).map_err(io_failed)?;
         }
         if resume {
-            (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(said)?;
+            (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(io_failed)?;
         }
         if text.len() as u64 > MAX_BYTES {
             return Err(failed(format!("more than {MAX_BYTES} bytes; start again without --resume")));
         }
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        file.set_len(whole as u64).map_err(said)?;
+        file.set_len(whole as u64).map_err(io_failed)?;
         let mut finished = HashMap::new();
         for (number, line) in
             text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
@@ -77,7 +77,7 @@ impl Rows {
         Ok(Rows {
             finished: Mutex::new(finished),
             file: Some((path.to_owned(), file)),
-            program: program().map_err(said)?,
+            program: program().map_err(io_failed)?,
         })
     }
 

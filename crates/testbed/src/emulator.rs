@@ -48,7 +48,7 @@ impl Emulator {
         }
         let mut next = vec![vec![None; spec.nodes.len()]; spec.nodes.len()];
         for destination in spec.hosts() {
-            for (node, way) in spec.ways_to(destination).into_iter().enumerate() {
+            for (node, way) in spec.paths_to(destination).into_iter().enumerate() {
                 next[node][destination] = way.map(|(link, end)| channels[link][end]);
             }
         }

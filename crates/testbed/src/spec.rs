@@ -156,8 +156,8 @@ impl Spec {
             return Err(Error::LinkToItself(self.nodes[link.ends[0]].name.clone()));
         }
         let Some(first) = self.hosts().next() else { return Err(Error::NoHost) };
-        let ways = self.ways_to(first);
-        match (0..self.nodes.len()).find(|node| *node != first && ways[*node].is_none()) {
+        let paths = self.paths_to(first);
+        match (0..self.nodes.len()).find(|node| *node != first && paths[*node].is_none()) {
             Some(cut) => {
                 let [from, to] = [cut, first].map(|node| self.nodes[node].name.clone());
                 Err(Error::Disconnected { from, to })
@@ -205,20 +205,20 @@ impl Spec {
 
     /// Returns for each node the next link on the path to `destination`, with its direction. The
     /// path has the fewest links; among several such paths, it uses the link that is named first.
-    pub(crate) fn ways_to(&self, destination: usize) -> Vec<Option<(usize, usize)>> {
-        let mut ways = vec![None; self.nodes.len()];
+    pub(crate) fn paths_to(&self, destination: usize) -> Vec<Option<(usize, usize)>> {
+        let mut paths = vec![None; self.nodes.len()];
         let mut reached = VecDeque::from([destination]);
         while let Some(node) = reached.pop_front() {
             for (number, link) in self.links.iter().enumerate() {
                 let Some(end) = link.ends.iter().position(|end| *end == node) else { continue };
                 let other = link.ends[1 - end];
-                if other != destination && ways[other].is_none() {
-                    ways[other] = Some((number, 1 - end));
+                if other != destination && paths[other].is_none() {
+                    paths[other] = Some((number, 1 - end));
                     reached.push_back(other);
                 }
             }
         }
-        ways
+        paths
     }
 }
 
@@ -270,10 +270,10 @@ between = ["edge", "client2"]
         let names: Vec<&str> = spec.hosts().map(|host| spec.nodes[host].name.as_str()).collect();
         assert_eq!(names, ["server", "top", "client1", "client2"]);
         let client = spec.host("client1").unwrap();
-        let ways = spec.ways_to(client);
-        assert_eq!(ways[spec.host("server").unwrap()], Some((0, 0)));
-        assert_eq!(ways[spec.host("client2").unwrap()], Some((3, 1)), "back over its link");
-        assert_eq!(ways[client], None);
+        let paths = spec.paths_to(client);
+        assert_eq!(paths[spec.host("server").unwrap()], Some((0, 0)));
+        assert_eq!(paths[spec.host("client2").unwrap()], Some((3, 1)), "back over its link");
+        assert_eq!(paths[client], None);
         assert_eq!(spec.at(spec.address(client).octets()), Some(client));
         assert_eq!((spec.at([10, 77, 0, 0]), spec.at([10, 77, 0, 200]), spec.at([192, 0, 2, 1])), (None, None, None));
         assert_eq!(spec.links[2].config.loss, Loss::Uniform(0.1));
@@ -281,20 +281,20 @@ between = ["edge", "client2"]
 
     #[test]
     fn an_error_is_one_line_with_the_place() {
-        let said = |text: &str| Spec::parse(text).unwrap_err().to_string();
+        let error_of = |text: &str| Spec::parse(text).unwrap_err().to_string();
         assert!(
-            said("name = \"x\"\nrat = 1\n").starts_with("line 2: unknown field `rat`"),
+            error_of("name = \"x\"\nrat = 1\n").starts_with("line 2: unknown field `rat`"),
             "{}",
-            said("name = \"x\"\nrat = 1\n")
+            error_of("name = \"x\"\nrat = 1\n")
         );
         let link = |rest: &str| format!("name = \"x\"\n[[link]]\nbetween = [\"a\", \"b\"]\n{rest}");
-        assert!(said(&link("rate = \"0bps\"")).contains("a – b: has rate 0"));
-        assert!(said(&link("delay = \"-1ms\"")).contains("a – b"));
-        assert!(said(&link("loss = \"200%\"")).contains("a – b"));
-        assert!(said(&link("[[link]]\nbetween = [\"c\", \"d\"]")).contains("no links lead from c to a"));
-        assert!(said("name = \"x\"\n[[link]]\nbetween = [\"a\", \"a\"]").contains("from a to a"));
-        assert!(said("name = \"x;rm\"\n[[link]]\nbetween = [\"a\", \"b\"]").contains("letters and digits"));
-        assert!(said(&format!("routers = [\"z\"]\n{}", link(""))).contains("router z is on no link"));
-        assert!(said("name = \"x\"\nlink = []").contains("no host"));
+        assert!(error_of(&link("rate = \"0bps\"")).contains("a – b: has rate 0"));
+        assert!(error_of(&link("delay = \"-1ms\"")).contains("a – b"));
+        assert!(error_of(&link("loss = \"200%\"")).contains("a – b"));
+        assert!(error_of(&link("[[link]]\nbetween = [\"c\", \"d\"]")).contains("no links lead from c to a"));
+        assert!(error_of("name = \"x\"\n[[link]]\nbetween = [\"a\", \"a\"]").contains("from a to a"));
+        assert!(error_of("name = \"x;rm\"\n[[link]]\nbetween = [\"a\", \"b\"]").contains("letters and digits"));
+        assert!(error_of(&format!("routers = [\"z\"]\n{}", link(""))).contains("router z is on no link"));
+        assert!(error_of("name = \"x\"\nlink = []").contains("no host"));
     }
 }

@@ -202,21 +202,21 @@ mod tests {
     /// test.
     #[test]
     fn only_the_nearest_cache_counts() {
-        let said = |lines: &[&str]| {
+        let is_hit_of = |lines: &[&str]| {
             let mut headers = HeaderMap::new();
             for line in lines {
                 headers.append("cache-status", HeaderValue::from_str(line).unwrap());
             }
             is_hit(&headers)
         };
-        assert_eq!(said(&["larder; hit"]), Some(true));
-        assert_eq!(said(&["larder; hit; ttl=30"]), Some(true));
-        assert_eq!(said(&["larder; hit=?0"]), Some(false));
-        assert_eq!(said(&["larder; fwd=uri-miss; stored"]), Some(false));
-        assert_eq!(said(&["far; hit, near; fwd=miss"]), Some(false));
-        assert_eq!(said(&["far; fwd=miss", "near; hit"]), Some(true));
-        assert_eq!(said(&["near; fwd=miss; detail=\"no, hit\""]), Some(false));
-        assert_eq!(said(&[]), None);
-        assert_eq!(said(&["\"open"]), None);
+        assert_eq!(is_hit_of(&["larder; hit"]), Some(true));
+        assert_eq!(is_hit_of(&["larder; hit; ttl=30"]), Some(true));
+        assert_eq!(is_hit_of(&["larder; hit=?0"]), Some(false));
+        assert_eq!(is_hit_of(&["larder; fwd=uri-miss; stored"]), Some(false));
+        assert_eq!(is_hit_of(&["far; hit, near; fwd=miss"]), Some(false));
+        assert_eq!(is_hit_of(&["far; fwd=miss", "near; hit"]), Some(true));
+        assert_eq!(is_hit_of(&["near; fwd=miss; detail=\"no, hit\""]), Some(false));
+        assert_eq!(is_hit_of(&[]), None);
+        assert_eq!(is_hit_of(&["\"open"]), None);
     }
 }

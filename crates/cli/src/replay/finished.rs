@@ -57,14 +57,14 @@ impl Finished {
     /// than rows.
     pub fn open(path: &Path) -> Result<Finished, Failure> {
         let failed = |problem: String| Failure::usage(format!("{}: {problem}", path.display()));
-        let said = |error: std::io::Error| failed(larder_units::system_message(&error));
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(said)?;
+        let io_failed = |error: std::io::Error| failed(larder_units::system_message(&error));
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io_failed)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => failed("another larder replay is writing it; give each its own".to_owned()),
-            TryLockError::Error(error) => said(error),
+            TryLockError::Error(error) => io_failed(error),
         })?;
         let mut text = Vec::new();
-        (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(said)?;
+        (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(io_failed)?;
         if text.len() as u64 > MAX_BYTES {
             return Err(failed(format!("more than {MAX_BYTES} bytes; begin another file")));
         }
@@ -81,7 +81,7 @@ impl Finished {
             if !is_ours(torn, !lines.is_empty()) {
                 return Err(failed("the last line is not a row of larder replay; give another file".to_owned()));
             }
-            file.set_len(whole as u64).map_err(said)?;
+            file.set_len(whole as u64).map_err(io_failed)?;
         }
         Ok(Finished { path: path.to_owned(), file, lines })
     }

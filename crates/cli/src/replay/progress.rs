@@ -36,8 +36,8 @@ impl Progress {
     }
 
     /// Prints a line to standard error.
-    pub fn say(&self, text: &str) {
-        self.bar.say(text);
+    pub fn print(&self, text: &str) {
+        self.bar.print(text);
     }
 
     /// Ends a part of the work, which had this many units.

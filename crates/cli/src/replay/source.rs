@@ -83,15 +83,15 @@ impl<'a> Source<'a> {
     /// If it is not a regular file. A pipe can have other content the next time.
     pub fn identity(&self) -> Result<Identity, Failure> {
         let failed = |problem: &str| Failure::usage(format!("{}: {problem}", self.path.display()));
-        let said = |error: io::Error| failed(&larder_units::system_message(&error));
-        let file = self.path.metadata().map_err(said)?;
+        let io_failed = |error: io::Error| failed(&larder_units::system_message(&error));
+        let file = self.path.metadata().map_err(io_failed)?;
         if !file.is_file() {
             return Err(failed("not a file, so it cannot be known again; leave out --resume"));
         }
         let modified = file.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_ns = modified.map_or(0, |since| since.as_nanos() as u64);
         let bytes = file.len();
-        Ok(Identity { name: self.name(), bytes, modified_ns, sample: self.sample(bytes).map_err(said)? })
+        Ok(Identity { name: self.name(), bytes, modified_ns, sample: self.sample(bytes).map_err(io_failed)? })
     }
 
     /// Returns [`Identity::sample`] of the file, which has `bytes` bytes.
@@ -163,7 +163,7 @@ impl<'a> Source<'a> {
                 if verb != MEASURING
                     && let Some(late) = late(&trace)
                 {
-                    progress.say(&format!("{name}: {late}"));
+                    progress.print(&format!("{name}: {late}"));
                 }
                 return Ok(trace);
             }
@@ -206,7 +206,7 @@ impl<'a> Source<'a> {
         if let (Some(future), Some(policy)) = (&future, offline) {
             let mib = future.bytes() >> 20;
             let requests = future.len();
-            progress.say(&format!("{}: read ahead for `{policy}`, {requests} requests in {mib} MiB", self.name()));
+            progress.print(&format!("{}: read ahead for `{policy}`, {requests} requests in {mib} MiB", self.name()));
         }
         Ok(Measured { survey, future })
     }
@@ -218,17 +218,17 @@ mod tests {
 
     #[test]
     fn requests_in_another_order_go_unnoticed() {
-        let said = |bytes: &'static str| {
+        let message = |bytes: &'static str| {
             let mut trace = Trace::read(bytes.as_bytes(), "t.tr", None).unwrap();
             trace.by_ref().for_each(drop);
             late(&trace)
         };
-        assert_eq!(said("1 1 1\n2 2 1\n"), None);
+        assert_eq!(message("1 1 1\n2 2 1\n"), None);
         assert_eq!(
-            said("1 1 1\n5 2 1\n3 1 1\n").unwrap(),
+            message("1 1 1\n5 2 1\n3 1 1\n").unwrap(),
             "request 3 is earlier than one before it, and takes that one's time"
         );
-        let several = said("5 1 1\n3 2 1\n7 3 1\n6 1 1\n").unwrap();
+        let several = message("5 1 1\n3 2 1\n7 3 1\n6 1 1\n").unwrap();
         assert_eq!(
             several,
             "2 requests are earlier than one before them, the first is request 2, and take the latest time"

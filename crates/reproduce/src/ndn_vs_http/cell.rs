@@ -26,7 +26,7 @@ pub(super) struct Run {
     pub(super) cpu: f64,
     /// That of the node or cache at the top alone, s.
     pub(super) cpu_top: f64,
-    /// How late the links were at the 99th percentile, ns.
+    /// The lateness of the links at the 99th percentile, ns.
     pub(super) late_p99_ns: u64,
 }
 

@@ -33,10 +33,11 @@ impl MachineLock {
         // The lock is for the machine, as the namespaces are. A directory for temporary files may
         // belong to one user.
         let path = Path::new("/run/larder-ndn-vs-http.lock");
-        let said = |what: &dyn std::fmt::Display| Error(format!("{}: {what}", path.display()));
-        let file = File::options().write(true).create(true).truncate(false).open(path).map_err(|error| said(&error))?;
+        let failed = |what: &dyn std::fmt::Display| Error(format!("{}: {what}", path.display()));
+        let file =
+            File::options().write(true).create(true).truncate(false).open(path).map_err(|error| failed(&error))?;
         file.try_lock()
-            .map_err(|_| said(&"another `larder reproduce ndn-vs-http` runs, and two would disturb each other"))?;
+            .map_err(|_| failed(&"another `larder reproduce ndn-vs-http` runs, and two would disturb each other"))?;
         for number in 0..MOST_AT_ONCE {
             larder_testbed::down(&testbed(number))?;
             programs::remove_left(&testbed(number))?;

@@ -386,8 +386,8 @@ impl Client {
     /// Ends the process and returns its output.
     fn end(mut self) -> String {
         let _ = self.process.kill();
-        let said = self.process.wait_with_output().map(|out| String::from_utf8_lossy(&out.stderr).trim().to_owned());
-        said.unwrap_or_default()
+        let output = self.process.wait_with_output().map(|out| String::from_utf8_lossy(&out.stderr).trim().to_owned());
+        output.unwrap_or_default()
     }
 
     fn failed(&self, error: &std::io::Error) -> Error {

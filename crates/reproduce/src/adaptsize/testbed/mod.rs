@@ -26,7 +26,7 @@ pub(super) const EXPERIMENTS: &[(&str, Run)] = &[
     ("testbed-change", change::run),
 ];
 
-/// Of each, at the quick scale and at the full one.
+/// The estimated minutes of each experiment, at the quick scale and at the full one.
 pub(super) const MINUTES: &[(&str, [u64; 2])] =
     &[("testbed-production", [2, 8]), ("testbed-throughput", [1, 6]), ("testbed-change", [1, 4])];
 

@@ -200,14 +200,14 @@ fn drive(url: &str, connections: usize, words: &[&str], requests: u64, bytes: u6
 /// Returns the object `http` of the page `/status` of a node's admin server.
 fn status(port: u16) -> Result<Value, Error> {
     let failed = |what: String| Error(format!("larder's /status: {what}"));
-    let ask = || -> std::io::Result<Vec<u8>> {
+    let request = || -> std::io::Result<Vec<u8>> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         write!(stream, "GET /status HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
-        let mut said = Vec::new();
-        stream.read_to_end(&mut said).map(|_| said)
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).map(|_| response)
     };
-    let said = ask().map_err(|error| failed(error.to_string()))?;
-    let text = String::from_utf8_lossy(&said);
+    let response = request().map_err(|error| failed(error.to_string()))?;
+    let text = String::from_utf8_lossy(&response);
     let body = text.split_once("\r\n\r\n").ok_or_else(|| failed("the response has no body".to_owned()))?.1;
     let mut page: Value = serde_json::from_str(body).map_err(|error| failed(error.to_string()))?;
     Ok(page["http"].take())
@@ -226,9 +226,9 @@ mod tests {
             "seconds": 1.0, "cpu_seconds": 0.1, "latency_ms": {"p50": 1.0},
         });
         let load = |change: Value| {
-            let mut said = good.clone();
-            said.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-            serde_json::from_value::<Load>(said).unwrap().fault(10, 1000)
+            let mut report = good.clone();
+            report.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            serde_json::from_value::<Load>(report).unwrap().fault(10, 1000)
         };
         assert_eq!(load(json!({})), None);
         for (change, words) in [
