@@ -1,10 +1,11 @@
-//! Bans: removals by rule, which the log keeps in order among its records and its owner
-//! understands.
+//! Bans: removals by rule. The log keeps them in order among its records, and its owner interprets
+//! them.
 //!
-//! A removal by key needs the index alone. "Everything with this tag" would have to read the whole
-//! disk; instead the rule is appended as a mark, and each older record is judged by it when it is
-//! read, or when its region is reclaimed (Varnish's bans are the same idea). What is rewritten has
-//! been judged and is younger than every mark, so a mark's own region can go like any other.
+//! A removal by key needs the index alone. The removal of "everything with this tag" would have to
+//! read the whole disk. Instead the rule is appended as a ban, and each older record is judged by
+//! it when it is read, or when its region is reclaimed (Varnish's bans are the same idea). A
+//! rewritten record has been judged and is younger than every ban, so a ban's own region can be
+//! reclaimed like any other.
 
 /// The owner's view of its marks. Positions are the log's order: a record is subject to the marks
 /// with higher positions than its own.
@@ -12,7 +13,7 @@ pub trait Bans {
     /// A mark was appended, or found at a restart, where they come in order.
     fn add(&mut self, position: u64, ban: &[u8]);
 
-    /// What the marks say of a record.
+    /// Returns the effect of the bans on a record.
     fn verdict(&self, position: u64, key: &[u8], value: &[u8]) -> BanVerdict;
 
     /// No record is older than this any more.
@@ -22,7 +23,7 @@ pub trait Bans {
     fn clear(&mut self);
 }
 
-/// What became of a record by its owner's marks.
+/// The effect of its owner's bans on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BanVerdict {
     /// None concerns it.

@@ -1,4 +1,4 @@
-//! What the log counts. Cores log nothing; the host turns these into metrics.
+//! The counters of the log. Cores log nothing; the host turns the counters into metrics.
 
 /// Totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -7,11 +7,11 @@ pub struct Counters {
     pub stored: u64,
     /// Bytes of these, with their headers.
     pub stored_bytes: u64,
-    /// Not stored: the policy did not want them.
+    /// Values that were not stored because the policy refused them.
     pub refused: u64,
-    /// Not stored: larger than a region.
+    /// Values that were not stored because they are larger than a region.
     pub too_large: u64,
-    /// Not stored: the disk was too slow, or no region was free.
+    /// Values that were not stored because the disk was too slow, or no region was free.
     pub dropped: u64,
     /// Records that left for others to come.
     pub evicted: u64,
@@ -32,7 +32,7 @@ pub struct Counters {
     pub recalled: u64,
     /// Reads that the disk refused.
     pub unreadable: u64,
-    /// Records that were not what was written.
+    /// Records whose bytes differed from the written ones.
     pub corrupt: u64,
     /// Bytes written.
     pub written_bytes: u64,

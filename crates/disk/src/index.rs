@@ -1,5 +1,4 @@
-//! Where each record stands: keyed hashes to slots, and the engine that decides which slots are
-//! kept.
+//! The places of records: keyed hashes to slots, and the engine that decides which slots are kept.
 
 use hashbrown::HashTable;
 use larder_policy::{Engine, Slot};
@@ -11,7 +10,7 @@ pub(crate) struct Index {
     /// By slot; the engine says which are in use.
     entries: Vec<Entry>,
     victims: Vec<Slot>,
-    /// What had to leave since this was last emptied.
+    /// The evicted entries since this list was last emptied.
     pub left: Vec<Entry>,
 }
 
@@ -55,8 +54,8 @@ impl Index {
         (entry.region, entry.offset) = (region, offset);
     }
 
-    /// Adds a record, and returns its slot and how many had to leave for it. `None` where it can
-    /// never fit.
+    /// Adds a record. Returns its slot and the number of evicted records; `None` if it can never
+    /// fit.
     pub(crate) fn insert(&mut self, entry: Entry, now: Time) -> Option<(Slot, u64)> {
         let slot = self.engine.insert(entry.hash, u64::from(entry.length), now, &mut self.victims);
         let evicted = self.victims.len() as u64;

@@ -1,7 +1,7 @@
 //! Work on the disk that the log wants done: the host runs it without holding the log.
 
 use crate::layout::{Geometry, Identity};
-use crate::log::{Lookup, ReadError};
+use crate::lookup::{Lookup, ReadError};
 use crate::queue::{Piece, write};
 use crate::storage::Storage;
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub(crate) enum Work {
     Read(Lookup),
 }
 
-/// What came of a [`Job`].
+/// The result of a [`Job`].
 pub struct Done(pub(crate) Outcome);
 
 pub(crate) enum Outcome {

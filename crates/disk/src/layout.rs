@@ -1,4 +1,4 @@
-//! What stands where on the disk, byte by byte; all numbers little-endian.
+//! The layout of the disk, byte by byte; all numbers are little-endian.
 //!
 //! ```text
 //! superblock  0 "LARDERD2" │ 8 region bytes u64 │ 16 regions u32 │ 20 0 │ 24 id u64 │ 32 hash key
@@ -11,17 +11,17 @@
 //! trailer     0 "LDFT" │ 4 entries u32 │ 8 id u64 │ 16 sequence u64 │ 24 checksum u64
 //! ```
 //!
-//! Every fact stands twice, in different blocks, and either copy is enough. The superblock stands
-//! at both ends of the file. A region's header stands at both ends of the region; the trailer takes
-//! the place of the second one when the region is sealed. Each record has an entry: the first below
-//! the trailer, the next below that one, and so on. A mark has its value in no entry, so a second
-//! record holds it, too.
+//! Every fact is written twice, in different blocks, and either copy is enough. The superblock is
+//! at both ends of the file. A region's header is at both ends of the region; the trailer replaces
+//! the second one when the region is sealed. Each record has an entry: the first is below the
+//! trailer, the next below that one, and so on. The value of a ban is in no entry, so a second
+//! record has it, too.
 //!
 //! Checksums are XXH3 (Collet, 64 bits), seeded with the log's id and the region's sequence number:
-//! bytes of an earlier life of the region, or of an earlier log in the file, never pass for this
-//! one's. A record's checksum also covers its offset, against a write in the wrong place. It covers
-//! key and value only where the kind has any ([`Kind::has_content`]): of other records the value
-//! only takes room.
+//! bytes of an earlier life of the region, or of an earlier log in the file, are never taken for
+//! this one's. A record's checksum also covers its offset, against a write in the wrong place. It
+//! covers key and value only if the kind has any ([`Kind::has_content`]): the value of other
+//! records only occupies space.
 
 use crate::limits;
 use bytes::Bytes;
@@ -44,7 +44,7 @@ const HEADER_MAGIC: &[u8; 4] = b"LDRG";
 const RECORD_MAGIC: &[u8; 4] = b"LDRC";
 const TRAILER_MAGIC: &[u8; 4] = b"LDFT";
 
-/// How large the log is.
+/// The size of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     region_bytes: u32,
@@ -79,10 +79,10 @@ impl Geometry {
         Geometry::new(region as u32, regions)
     }
 
-    /// Of regions of `region_bytes`.
+    /// Returns the geometry of regions of `region_bytes`.
     ///
     /// # Errors
-    /// Outside of [`limits`].
+    /// A size outside of [`limits`].
     pub fn new(region_bytes: u32, regions: u32) -> Result<Geometry, GeometryError> {
         let bytes = limits::MIN_REGION_BYTES..=limits::MAX_REGION_BYTES;
         let sound = bytes.contains(&region_bytes) && (limits::MIN_REGIONS..=limits::MAX_REGIONS).contains(&regions);
@@ -94,7 +94,7 @@ impl Geometry {
         self.copy_at() + SUPERBLOCK as u64
     }
 
-    /// Where the superblock's copy stands: behind the last region.
+    /// Returns the position of the superblock's copy, behind the last region.
     pub(crate) fn copy_at(&self) -> u64 {
         self.region_at(self.regions)
     }
@@ -121,7 +121,7 @@ impl Geometry {
         if self.region_bytes >= 4 * BLOCK { BLOCK } else { 0 }
     }
 
-    /// How many regions.
+    /// Returns the number of regions.
     pub fn regions(&self) -> u32 {
         self.regions
     }
@@ -130,19 +130,19 @@ impl Geometry {
         self.region_bytes
     }
 
-    /// Where region `region` begins in the file.
+    /// Returns the start of region `region` in the file.
     pub(crate) fn region_at(&self, region: u32) -> u64 {
         SUPERBLOCK as u64 + u64::from(region) * u64::from(self.region_bytes)
     }
 
-    /// Where in a region the entries begin if there are so many. The trailer stands at
+    /// Returns the start of the entries in a region with so many of them. The trailer is at
     /// `footer_at(0)`.
     pub(crate) fn footer_at(&self, entries: u32) -> u32 {
         self.region_bytes - TRAILER - entries * ENTRY
     }
 
-    /// Whether a region that is written up to `end`, with so many records, has room for `count`
-    /// more of `length` bytes together.
+    /// Returns true if a region that is written up to `end`, with so many records, has room for
+    /// `count` more of `length` bytes together.
     pub(crate) fn fits(&self, end: u32, records: u32, length: u32, count: u32) -> bool {
         let records = u64::from(records) + u64::from(count);
         let footer = records * u64::from(ENTRY) + u64::from(TRAILER + self.gap());
@@ -151,13 +151,13 @@ impl Geometry {
     }
 }
 
-/// What tells this log from others, from the host's entropy. It is drawn for a new log; a log that
-/// is found keeps its own.
+/// The identity of this log, from the host's entropy. It is drawn for a new log; an existing log
+/// keeps its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Tells this log's bytes from an earlier one's in the same file.
     pub id: u64,
-    /// The secret of the keys' hash: who does not know it cannot make keys collide.
+    /// The secret of the keys' hash. Without it, no client can make keys collide.
     pub hash_key: [u8; 16],
 }
 
@@ -169,13 +169,13 @@ impl Identity {
         hasher.finish()
     }
 
-    /// Of the checksums in a region's life.
+    /// Returns the seed of the checksums in a region's life.
     pub(crate) fn seed(&self, sequence: u64) -> u64 {
         xxh3_64_with_seed(&sequence.to_le_bytes(), self.id)
     }
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A key's value. It takes the place of the one with the same tag.
@@ -205,7 +205,7 @@ impl Kind {
             .find(|kind| *kind as u32 == number)
     }
 
-    /// Whether key and value mean anything.
+    /// Returns true if key and value have a meaning.
     pub(crate) fn has_content(self) -> bool {
         matches!(self, Kind::Put | Kind::Moved | Kind::Ban | Kind::BanCopy)
     }
@@ -235,13 +235,13 @@ pub(crate) fn superblock(geometry: Geometry, identity: Identity) -> Vec<u8> {
     bytes
 }
 
-/// Whether a superblock is one of another version, and not one that has rotted.
+/// Returns true for an intact superblock of another version.
 fn is_of_another_version(bytes: &[u8]) -> bool {
     bytes.len() >= 56 && !bytes.starts_with(SUPERBLOCK_MAGIC) && u64_at(bytes, 48) == xxh3_64_with_seed(&bytes[..48], 0)
 }
 
-/// Which of two superblocks counts. The second does where the first has rotted; but a file that
-/// somebody else has written since is not this log's, though its end still is.
+/// Selects one of two superblocks. The second counts if the first has rotted; but a file that
+/// another program has written since is not this log's, although its end still is.
 pub(crate) fn choose_superblock(first: &[u8], second: &[u8]) -> Superblock {
     let found = Superblock::read(first);
     let may_have_rotted = match found {
@@ -256,13 +256,13 @@ pub(crate) fn choose_superblock(first: &[u8], second: &[u8]) -> Superblock {
     }
 }
 
-/// Whether a block of 4,096 bytes is the superblock of a log, as it stands at both ends of its
+/// Returns true if a block of 4,096 bytes is the superblock of a log, which is at both ends of its
 /// file.
 pub fn is_superblock(block: &[u8]) -> bool {
     matches!(Superblock::read(block), Superblock::Ours(..))
 }
 
-/// What a file's first bytes are.
+/// The meaning of a file's first bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Superblock {
     Blank,
@@ -291,11 +291,11 @@ impl Superblock {
     }
 }
 
-/// What stands at the ends of a region.
+/// The header or the trailer of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionEnd {
     pub sequence: u64,
-    /// In the trailer: how many the region has.
+    /// In the trailer: the number of records of the region.
     pub entries: Option<u32>,
 }
 
@@ -379,8 +379,8 @@ pub(crate) struct RecordCheck {
 }
 
 impl RecordCheck {
-    /// Of a record with this header, which stands at `offset` and has so many bytes of key and
-    /// value; the value's length.
+    /// Begins the check of a record with this header at `offset`, which has so many bytes of key
+    /// and value. Returns the value's length too.
     pub(crate) fn begin(
         head: &[u8],
         offset: u32,
@@ -402,14 +402,14 @@ impl RecordCheck {
         self.checksum.update(bytes);
     }
 
-    /// Whether all of them are what was written.
+    /// Returns true if all bytes are the written ones.
     pub(crate) fn is_whole(&self) -> bool {
         self.checksum.digest() == self.sum
     }
 }
 
-/// The record at the start of `bytes`, if it is whole and stands where it was written, in this life
-/// of the region.
+/// Returns the record at the start of `bytes`, if it is whole and is in the place where it was
+/// written, in this life of the region.
 pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Record> {
     let length = usize::try_from(record_length(bytes)?).ok().filter(|length| *length <= bytes.len())?;
     let kind = Kind::of(u32_at(bytes, 4))?;
@@ -433,7 +433,7 @@ pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Recor
 }
 
 impl FooterEntry {
-    /// Where the next record begins.
+    /// Returns the start of the next record.
     pub(crate) fn end(&self) -> u32 {
         self.offset + self.length
     }
@@ -469,8 +469,7 @@ fn entry_checksum(bytes: &[u8], number: u32, seed: u64) -> u64 {
     xxh3_64_with_seed(&checked, seed)
 }
 
-/// Reads arbitrary bytes as everything that may stand on a disk. For the fuzz target: nothing
-/// panics.
+/// Reads arbitrary bytes as every structure of a disk. For the fuzz target: nothing panics.
 pub fn parse_anything(bytes: &[u8]) -> bool {
     let identity = Identity { id: 1, hash_key: [0; 16] };
     let (first, second) = bytes.split_at(bytes.len() / 2);

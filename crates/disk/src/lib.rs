@@ -1,37 +1,38 @@
 //! A cache's second tier on a disk: a log of regions, reclaimed first in, first out, under the
 //! policy engine.
 //!
-//! What it is: the log's state machine. It places records, keeps the index, says what is to be
-//! written, synced and read next, and rebuilds itself from what is on the disk. What it is not: a
-//! host. It opens no file, starts no thread and reads no clock; `larder-node` does that around it,
-//! and a test drives it over a disk that tears, reorders and forgets writes. Read [`Log`] first,
-//! then [`Job`].
+//! It is the log's state machine. It places records, keeps the index, decides what is written,
+//! synced and read next, and rebuilds itself from the disk. It is not a host: it opens no file,
+//! starts no thread and reads no clock. `larder-proxy` does that, and a test drives it over a disk
+//! that tears, reorders and forgets writes. Read [`Log`] first, then [`Job`].
 //!
 //! ```text
-//!  owner ── put, remove, mark ──► Log ── job ──► Job::run(&Storage) ── complete ──► Log       (one thread, one job at a time)
-//!        ── look_up ────────────► Lookup::run(&Storage) ── finish ──► Recalled                (any thread, any number)
+//!  owner ── put, remove, ban ───► Log ── job ──► Job::run(&Storage) ── complete ──► Log       (one thread, one job at a time)
+//!        ── look_up ────────────► Lookup::run(&Storage) ── finish ──► FoundRecord             (any thread, any number)
 //!
 //!  file:   superblock │ region │ region │ region … │ copy of the superblock
 //!  region: header │ record record record …  ··· entry entry entry │ trailer, or copy of the header
 //! ```
 //!
-//! # What it promises
-//! * Nothing torn is served: a record bears a checksum over itself, its place and the life of its
+//! # Guarantees
+//! * No torn value is served: a record has a checksum over itself, its place and the life of its
 //!   region, and its whole key is compared.
-//! * Nothing removed comes back: removals are records too. What was synced before a crash is there
-//!   after it, what came later may be lost: at most what was appended in the last
-//!   [`limits::SYNC_AFTER`] and the time that the disk took for it. [`Log::settle`] waits for less.
-//! * One fault of the disk, a block that rots or cannot be read, costs the values that stand there
-//!   and nothing else: every fact but a value stands twice, in different blocks. Nothing removed
-//!   comes back by it. After a crash, a value that was about to be replaced may be gone, too.
-//! * A write or sync that fails ends the log: after a failed sync nobody knows what is on the disk.
-//!   The cache above goes on without it.
+//! * No removed value comes back: removals are records too. Everything that was synced before a
+//!   crash is there after it. Later records may be lost: at most those of the last
+//!   [`limits::SYNC_AFTER`] and of the time that the disk took for them. [`Log::settle`] shortens
+//!   this.
+//! * One fault of the disk, a block that rots or cannot be read, costs the values in that place and
+//!   nothing else: every fact except a value is written twice, in different blocks. No removed
+//!   value comes back because of it. After a crash, a value that was about to be replaced may be
+//!   lost, too.
+//! * A write or sync that fails ends the log, because after a failed sync the content of the disk
+//!   is unknown. The cache above continues without it.
 //!
 //! # What is missing
 //! A log of another size than the file has begins empty. Two faults that concern the same fact cost
-//! more: a region whose records or headers are lost is dropped with all that is older, since it may
-//! have held removals, and of the *newest* region both headers look like ones that were never
-//! written: what that region removed would come back.
+//! more: a region whose records or headers are lost is dropped with all older ones, because it may
+//! have had removals. Of the *newest* region, both headers look like headers that were never
+//! written: values that the region removed would come back.
 //!
 //! ```
 //! use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage};
@@ -66,10 +67,10 @@ mod job;
 mod layout;
 pub mod limits;
 mod log;
+mod lookup;
 mod open;
 mod parts;
 mod queue;
-mod reclaim;
 mod recovery;
 mod schedule;
 mod storage;
@@ -79,7 +80,8 @@ pub use bans::{BanVerdict, Bans};
 pub use counters::Counters;
 pub use job::{Done, Job};
 pub use layout::{Geometry, GeometryError, Identity, is_superblock};
-pub use log::{Config, FoundRecord, Log, Lookup, Put, ReadError};
+pub use log::{Config, Log, Put};
+pub use lookup::{FoundRecord, Lookup, ReadError};
 pub use open::{OpenError, Opened};
 pub use parts::Parts;
 pub use storage::{MemoryStorage, Storage};

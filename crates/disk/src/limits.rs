@@ -18,13 +18,13 @@ pub const MIN_REGION_BYTES: u32 = 1 << 10;
 /// memory.
 pub const MAX_REGION_BYTES: u32 = 1 << 30;
 
-/// Of a log's room, objects take three quarters. The rest is for what is dead but not yet
-/// reclaimed: with all of it in use, reclaiming a region would find nothing but live records and
-/// free nothing.
+/// Of a log's space, objects take three quarters. The rest is for records that are dead but not yet
+/// reclaimed: if all of it were in use, reclaiming a region would find only live records and free
+/// nothing.
 pub const LIVE_SHARE: [u64; 2] = [3, 4];
 
-/// A region's reclaiming rewrites at most half of it; what is wanted beyond that is dropped. So
-/// each frees at least half a region, and a byte stored costs at most two written.
+/// The reclaiming of a region rewrites at most half of it; further live records are dropped. So
+/// each reclaiming frees at least half a region, and a stored byte costs at most two written ones.
 pub const REWRITE_SHARE: u32 = 2;
 
 /// Reclaiming begins when fewer regions are free: one for rewriting, one for new records meanwhile.
@@ -34,8 +34,8 @@ pub const FREE_REGIONS: usize = 2;
 /// read; only a large region of almost nothing but removals comes to so many, and ends there.
 pub const REGION_RECORDS: usize = 1 << 20;
 
-/// What is appended is on the disk after this, and the time that the disk needs: with a second
-/// promised, half of it is the disk's.
+/// An appended record is on the disk after this time, plus the time that the disk needs: of the
+/// promised second, half is the disk's.
 pub const SYNC_AFTER: Duration = Duration::from_millis(500);
 
 /// Appended bytes that are worth a write before that: disks reach their throughput with a MiB at

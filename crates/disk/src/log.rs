@@ -1,25 +1,26 @@
 //! The log: what its owner asks of it. `schedule.rs` says what the disk does when, `reclaim.rs` how
 //! regions are used again, `open.rs` how a restart finds everything.
 
+mod jobs;
+mod reclaim;
+
 use crate::bans::{BanVerdict, Bans};
 use crate::counters::Counters;
 use crate::index::{Entry, Index};
-use crate::layout::{BLOCK, Geometry, HEADER, Identity, Kind, RECORD, read_record};
+use crate::layout::{BLOCK, Geometry, HEADER, Identity, Kind, RECORD};
 use crate::limits;
+use crate::lookup::{FoundRecord, Lookup, Place, ReadError};
 use crate::queue::{Content, Piece, Queue};
-use crate::reclaim::Reclaim;
 use crate::schedule::Schedule;
-use crate::storage::Storage;
 use crate::superseded::Superseded;
 use bytes::Bytes;
 use larder_policy::{Engine, Slot, Spec};
 use larder_units::Time;
 use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// How to open a [`Log`].
+/// The configuration of a [`Log`].
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The size.
@@ -33,8 +34,8 @@ pub struct Config {
 
 /// Records on a disk, by key, and the index over them; see the crate's documentation.
 ///
-/// A key may have several values, told apart by a tag that the owner makes of what tells them
-/// apart; each takes the place of the one with the same tag.
+/// A key may have several values with different tags, which the owner chooses. A value replaces the
+/// one with the same tag.
 pub struct Log<M> {
     pub(crate) geometry: Geometry,
     pub(crate) identity: Identity,
@@ -52,7 +53,7 @@ pub struct Log<M> {
     pub(crate) queue_bytes: usize,
     /// Removals and marks that wait for room. Nothing else is appended before them.
     tombstones: VecDeque<Tombstone>,
-    pub(crate) reclaim: Option<Reclaim>,
+    reclaim: Option<Reclaim>,
     pub(crate) schedule: Schedule,
     pub(crate) failure: Option<io::Error>,
     pub(crate) counters: Counters,
@@ -95,7 +96,7 @@ impl Tombstone {
     }
 }
 
-/// What became of a value.
+/// The result of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// It can be looked up, and will be on the disk.
@@ -108,106 +109,12 @@ pub enum Put {
     Dropped,
 }
 
-/// Where a value stands; [`Lookup::run`] reads it.
-#[derive(Clone)]
-pub struct Lookup {
-    pub(crate) key: Box<[u8]>,
-    pub(crate) hash: u64,
-    pub(crate) slot: Slot,
-    pub(crate) position: u64,
-    pub(crate) place: Place,
-    /// It, as long as it waits to be written.
-    pub(crate) queued: Option<Arc<Piece>>,
-}
-
-/// Where a record stands on the disk, or will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// In the file.
-    pub at: u64,
-    /// In its region.
-    pub offset: u32,
-    pub length: u32,
-    /// Of the checksums in its region.
-    pub seed: u64,
-}
-
-/// A value that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundRecord {
-    /// The two parts that were put, one after the other.
-    pub value: Bytes,
-    /// A mark says that it may be used with care only.
-    pub expired: bool,
-    /// Its place in the order of the log; see [`Log::is_current`].
-    pub position: u64,
-}
-
-/// Why nothing was read.
-#[derive(Debug)]
-pub enum ReadError {
-    /// The system's.
-    Io(io::Error),
-    /// What was read is not what was written, or another key's.
-    Corrupt,
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadError::Io(error) => error.fmt(f),
-            ReadError::Corrupt => f.write_str("what was read is not what was written"),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
-
-impl Lookup {
-    /// Whether [`Lookup::run`] asks no disk: the value has not been written yet.
-    pub fn is_in_memory(&self) -> bool {
-        self.queued.is_some()
-    }
-
-    /// Memory that reading it takes.
-    pub fn bytes(&self) -> u64 {
-        u64::from(self.place.length)
-    }
-
-    /// Room for what [`Lookup::run`] reads. Who takes it on the thread where the value is used
-    /// spares the allocator a share of memory for each thread that reads.
-    pub fn room(&self) -> Vec<u8> {
-        match &self.queued {
-            Some(_) => Vec::new(),
-            None => Vec::with_capacity(self.place.length as usize),
-        }
-    }
-
-    /// Reads the value, which takes as long as the disk does, into what [`Lookup::room`] gave. Give
-    /// what comes to [`Log::finish`].
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn run(&self, storage: &impl Storage, room: Vec<u8>) -> Result<Bytes, ReadError> {
-        let (key, value) = self.read(storage, room)?;
-        if *key == *self.key { Ok(value) } else { Err(ReadError::Corrupt) }
-    }
-
-    /// The record's key and value.
-    pub(crate) fn read(&self, storage: &impl Storage, room: Vec<u8>) -> Result<(Bytes, Bytes), ReadError> {
-        if let Some(piece) = &self.queued {
-            return match &piece.content {
-                Content::Record { key, value, .. } => Ok((Bytes::copy_from_slice(key), value.concat().into())),
-                _ => Err(ReadError::Corrupt),
-            };
-        }
-        let Place { at, offset, length, seed } = self.place;
-        let mut bytes = room;
-        bytes.resize(length as usize, 0);
-        storage.read(at, &mut bytes).map_err(ReadError::Io)?;
-        let record = read_record(&bytes.into(), offset, seed).ok_or(ReadError::Corrupt)?;
-        Ok((record.key, record.value))
-    }
+/// A region that is being reclaimed.
+struct Reclaim {
+    region: u32,
+    slots: std::vec::IntoIter<Slot>,
+    /// Bytes that may still be rewritten.
+    budget: u32,
 }
 
 impl<M: Bans> Log<M> {
@@ -246,7 +153,7 @@ impl<M: Bans> Log<M> {
         slot.is_some()
     }
 
-    /// Where the value with this tag stands, or else the newest one.
+    /// Returns the place of the value with this tag, otherwise of the newest one.
     pub fn look_up(&self, key: &[u8], tag: Option<u32>) -> Option<Lookup> {
         let hash = self.identity.hash(key);
         let slot = match tag {
@@ -256,8 +163,8 @@ impl<M: Bans> Log<M> {
         Some(self.lookup(slot?, key.into()))
     }
 
-    /// What a look-up has found, if that is still what is to be found; a [`ReadError`] takes the
-    /// record out of the index.
+    /// Returns the value that a lookup has read, if it is still the current one. A [`ReadError`]
+    /// removes the record from the index.
     pub fn finish(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<FoundRecord> {
         let value = self.check(lookup, found)?;
         let verdict = self.bans.verdict(lookup.position, &lookup.key, &value);
@@ -270,7 +177,7 @@ impl<M: Bans> Log<M> {
         Some(FoundRecord { value, expired: verdict == BanVerdict::Expired, position: lookup.position })
     }
 
-    /// Whether the value at `position` is still one of the key's.
+    /// Returns true if the value at `position` is still one of the key's.
     pub fn is_current(&self, key: &[u8], position: u64) -> bool {
         self.index.of_key(self.identity.hash(key)).any(|slot| self.position_of(slot) == position)
     }
@@ -324,7 +231,7 @@ impl<M: Bans> Log<M> {
         Put::Stored
     }
 
-    /// Removes all values of a key, also those that the policy has let go and that a restart might
+    /// Removes all values of a key, also those that the policy has evicted and that a restart might
     /// find.
     pub fn remove(&mut self, key: &[u8], now: Time) {
         let hash = self.identity.hash(key);
@@ -411,8 +318,8 @@ impl<M: Bans> Log<M> {
         self.append(Kind::BanCopy, 0, 0, Box::default(), [value, Bytes::new()], now);
     }
 
-    /// Pieces that stand between the queue's end and that of the removals and marks that wait for
-    /// room: these, and the ends and beginnings of the regions that they will stand in.
+    /// Returns the number of pieces between the queue's end and that of the removals and bans that
+    /// wait for room: these, and the ends and beginnings of their regions.
     pub(crate) fn waiting_pieces(&self) -> u64 {
         let mut pieces = 0;
         let mut open = self.open.as_ref().map(|open| (open.end, open.records));
@@ -429,8 +336,8 @@ impl<M: Bans> Log<M> {
         pieces
     }
 
-    /// Whether a record of `length` bytes can be appended, if need be in a new region; `kept` free
-    /// ones are left alone.
+    /// Returns true if a record of `length` bytes can be appended, if necessary in a new region;
+    /// `kept` free regions are not used.
     pub(crate) fn make_room(&mut self, length: u32, kept: usize) -> bool {
         self.tombstones.is_empty() && self.make_room_keeping(length, 1, kept)
     }
@@ -470,7 +377,7 @@ impl<M: Bans> Log<M> {
         self.queue.push(Piece { number: self.schedule.appended, region, sequence, offset, content });
     }
 
-    /// After [`Log::make_room`]. Returns where it stands.
+    /// Appends a record after [`Log::make_room`]. Returns its place.
     pub(crate) fn append(
         &mut self,
         kind: Kind,
@@ -491,7 +398,7 @@ impl<M: Bans> Log<M> {
         (region, offset)
     }
 
-    /// The value of a look-up, if its record still stands where it did.
+    /// Returns the value of a lookup, if its record is still in its place.
     pub(crate) fn check(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<Bytes> {
         let entry = self.index.get_if_used(lookup.slot)?;
         if entry.hash != lookup.hash || self.position_of(lookup.slot) != lookup.position {
@@ -518,7 +425,7 @@ impl<M: Bans> Log<M> {
         self.note_superseded();
     }
 
-    /// What the index has let go may come back at a restart.
+    /// Remembers evicted records, which may come back at a restart.
     pub(crate) fn note_superseded(&mut self) {
         // A region is begun in the place of the oldest.
         let oldest = self.next_sequence.saturating_sub(u64::from(self.geometry.regions()));
@@ -558,8 +465,8 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// The disk is not used any more, and what was stored is forgotten: a write has failed, or the
-    /// host knows something else that is as bad.
+    /// Stops the use of the disk and forgets the stored values: a write has failed, or the host
+    /// knows an equally bad fault.
     pub fn fail(&mut self, error: io::Error) {
         self.failure = Some(error);
         self.index.clear();
@@ -581,7 +488,7 @@ impl<M: Bans> Log<M> {
         self.failure.as_ref()
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -1,8 +1,9 @@
-//! A log from what is on the disk.
+//! Opens a log from a disk.
 //!
 //! Regions are found by the headers at their ends, and read by `recovery.rs`. Sequence numbers have
-//! no holes, and a region with a trailer has as many records as that says. If this is not so, two
-//! copies of something have rotted that may have held removals, and all that is older is dropped.
+//! no gaps, and a region with a trailer has as many records as the trailer states. If this is not
+//! so, two copies of a fact have rotted that may have been removals, and all older regions are
+//! dropped.
 
 use crate::Counters;
 use crate::bans::Bans;
@@ -17,7 +18,7 @@ use larder_units::{ByteSize, Streams, Time};
 use std::fmt;
 use std::io;
 
-/// What was there.
+/// The former content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// Nothing.
@@ -27,15 +28,14 @@ pub enum Opened {
     /// A log of another size or version, a damaged one, or one that the disk does not give back: it
     /// begins empty.
     Replaced,
-    /// Nobody knows: the disk refused to say, and the log has failed before it began
-    /// ([`Log::failure`]).
+    /// Unknown: the disk refused a read, and the log has failed before it began ([`Log::failure`]).
     Failed,
 }
 
 /// Why there is no log.
 #[derive(Debug)]
 pub enum OpenError {
-    /// What is there is no log: it is left alone.
+    /// The content is no log: it is left alone.
     Foreign,
     /// Arguments of a policy contradict each other.
     Policy(SpecError),
@@ -100,8 +100,8 @@ impl<M: Bans> Log<M> {
     fn begin(&mut self, storage: &impl Storage) -> io::Result<()> {
         let bytes = superblock(self.geometry, self.identity);
         self.free = (0..self.geometry.regions()).collect();
-        // The first one lasts before the file is longer: to the host, a long file that begins with
-        // zeros is somebody else's.
+        // The first one is synced before the file is extended: a long file that begins with zeros
+        // belongs to another program, as far as the host knows.
         for at in [0, self.geometry.copy_at()] {
             storage.write(at, &bytes)?;
             storage.sync()?;
@@ -109,7 +109,7 @@ impl<M: Bans> Log<M> {
         Ok(())
     }
 
-    /// Writes the superblock where a copy of it has rotted.
+    /// Writes the superblock again if a copy of it has rotted.
     fn mend_superblocks(&self, storage: &impl Storage, copies: &[io::Result<Vec<u8>>; 2]) -> io::Result<()> {
         let bytes = superblock(self.geometry, self.identity);
         for (at, copy) in [0, self.geometry.copy_at()].into_iter().zip(copies) {
@@ -190,7 +190,8 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// What a crash has left becomes a region like the others: each step lasts before the next one.
+    /// Turns the rest of a crash into a region like the others: each step is synced before the next
+    /// one.
     fn seal_found(&mut self, region: u32, sequence: u64, repair: Repair, records: u32) {
         if !repair.records.is_empty() {
             self.push_at_end(region, sequence, queue::Content::Repairs(repair.records));
@@ -201,7 +202,7 @@ impl<M: Bans> Log<M> {
         self.push_at_end(region, sequence, queue::Content::Trailer(records));
     }
 
-    /// A region is needed now, and there is no time to rewrite what it holds.
+    /// Frees a region that is needed now, without time to rewrite its records.
     fn give_up(&mut self, region: u32) {
         for slot in std::mem::take(&mut self.regions[region as usize].slots) {
             if self.index.get_if_used(slot).is_some_and(|entry| entry.region == region) {

@@ -1,15 +1,16 @@
-//! A value that is read in parts, at the pace of whoever takes them, in the memory of one part.
+//! A value that is read in parts, at the pace of its reader, in the memory of one part.
 //!
-//! Opening it reads all of the record once, checks it, and keeps a checksum of each part. So a part
-//! that is read later is known to be what was written, wherever it is read from, and the log holds
-//! nothing in place for it: a record that reclaiming has moved is found again by [`Log::follow`],
-//! and one that has left the index stays readable until its region is overwritten. [`Log::holds`]
-//! tells when that is near.
+//! Its opening reads the whole record once, checks it, and keeps a checksum of each part. So a part
+//! that is read later is known to be the written one, wherever it is read from, and the log
+//! reserves nothing for it: [`Log::follow`] finds a record that reclaiming has moved, and a record
+//! that has left the index stays readable until its region is overwritten. [`Log::holds`] reports
+//! when that is near.
 
 use crate::bans::Bans;
 use crate::layout::{RECORD, RecordCheck};
 use crate::limits::PART_BYTES;
-use crate::log::{Log, Lookup, ReadError};
+use crate::log::Log;
+use crate::lookup::{Lookup, ReadError};
 use crate::queue::{Content, Piece};
 use crate::storage::Storage;
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// A value whose parts can be read, from any thread.
 #[derive(Clone)]
 pub struct Parts {
-    /// Without what waits to be written: that must not be kept in memory by who reads slowly.
+    /// Without the queued piece: a slow reader must not keep it in memory.
     lookup: Lookup,
     queued: Weak<Piece>,
     /// Bytes of the value.
@@ -83,7 +84,7 @@ impl Lookup {
     }
 }
 
-/// What is kept of a value that is gone through.
+/// The state of a value's check.
 struct Reading {
     sums: Vec<u64>,
     first: usize,
@@ -104,7 +105,8 @@ impl Parts {
         u64::from(self.length)
     }
 
-    /// The part with the byte `at` of the value, from there on. Takes as long as the disk does.
+    /// Reads the part with the byte `at` of the value, from there on. It takes as long as the disk
+    /// does.
     ///
     /// # Errors
     /// [`ReadError`] if another record is there now and [`Log::follow`](crate::Log::follow) does
@@ -131,8 +133,8 @@ impl Parts {
 }
 
 impl<M: Bans> Log<M> {
-    /// Finishes the opening of a value as [`Log::finish`] does: `first` is what is looked at for
-    /// the marks. `None` where it is gone or could not be read.
+    /// Finishes the opening of a value as [`Log::finish`] does: `first` is the beginning that the
+    /// bans judge. Returns `None` if the value is gone or could not be read.
     pub fn finish_open(
         &mut self,
         lookup: &Lookup,
@@ -146,8 +148,8 @@ impl<M: Bans> Log<M> {
         parts.zip(recalled)
     }
 
-    /// Whether the value still stands where it did. If not, its region may be overwritten when the
-    /// next but one is begun.
+    /// Returns true if the value is still in its place. If not, its region may be overwritten when
+    /// the next but one is begun.
     pub fn holds(&self, parts: &Parts) -> bool {
         let Lookup { slot, hash, position, .. } = parts.lookup;
         self.index.get_if_used(slot).is_some_and(|entry| entry.hash == hash) && self.position_of(slot) == position

@@ -1,4 +1,4 @@
-//! What has been appended and is not yet on the disk. It can be read from here meanwhile.
+//! Appended pieces that are not on the disk yet. They can be read from here meanwhile.
 
 use crate::layout::{ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, RecordHead, RegionEnd, TRAILER};
 use crate::storage::Storage;
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-/// In the order of the log: by sequence number, then offset.
+/// The pieces in the order of the log: by sequence number, then offset.
 #[derive(Default)]
 pub(crate) struct Queue {
     pieces: VecDeque<Arc<Piece>>,
@@ -15,7 +15,7 @@ pub(crate) struct Queue {
 }
 
 pub(crate) struct Piece {
-    /// In the order of the log, see [`crate::schedule::Schedule`].
+    /// The number in the order of the log, see [`crate::schedule::Schedule`].
     pub number: u64,
     pub region: u32,
     pub sequence: u64,
@@ -26,9 +26,9 @@ pub(crate) struct Piece {
 pub(crate) enum Content {
     /// At both ends of the region.
     Header,
-    /// With its entry. `number` is among the region's records.
+    /// A record with its entry. `number` is among the region's records.
     Record { number: u32, kind: Kind, tag: u32, hash: u64, key: Box<[u8]>, value: [Bytes; 2] },
-    /// What a restart writes in the places of damaged records. Only a mark has a value.
+    /// The records that a restart writes in the places of damaged ones. Only a ban has a value.
     Repairs(Vec<(FooterEntry, Bytes)>),
     /// Entries that a restart has found damaged or that have changed, with their numbers.
     Entries(Vec<(u32, FooterEntry)>),
@@ -73,8 +73,8 @@ impl Queue {
         *self = Queue::default();
     }
 
-    /// Whether a trailer comes next: all that it speaks of is synced first, so a trailer that can
-    /// be read says what was there.
+    /// Returns true if a trailer comes next: all of its records are synced first, so a readable
+    /// trailer is true.
     pub(crate) fn begins_with_trailer(&self) -> bool {
         self.pieces.front().is_some_and(|piece| matches!(piece.content, Content::Trailer(_)))
     }
@@ -104,7 +104,7 @@ impl Queue {
         }
     }
 
-    /// The piece that stands here, if it has not been written yet.
+    /// Returns the piece at this place, if it has not been written yet.
     pub(crate) fn find(&self, sequence: u64, offset: u32) -> Option<&Arc<Piece>> {
         let at = self.pieces.partition_point(|piece| (piece.sequence, piece.offset) < (sequence, offset));
         self.pieces.get(at).filter(|piece| (piece.sequence, piece.offset) == (sequence, offset))
@@ -167,7 +167,7 @@ pub(crate) fn write(
             }
         }
     }
-    // Each stands below the one before it.
+    // Each is below the one before it.
     for (at, bytes) in entries.into_iter().rev() {
         run.push(at, &bytes)?;
     }
@@ -177,7 +177,7 @@ pub(crate) fn write(
 
 struct Run<'a, S> {
     storage: &'a S,
-    /// Where `bytes` belong.
+    /// The position of `bytes`.
     at: u64,
     bytes: Vec<u8>,
     written: u64,

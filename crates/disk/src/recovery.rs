@@ -1,11 +1,11 @@
-//! What a region holds, from what the disk gives back of it.
+//! The content of a region, from the readable bytes of the disk.
 //!
-//! A block that cannot be read is as good as a rotten one. The walk through a region takes each
-//! fact from its entry or from its record, whichever is whole, and ends before the first fact of
-//! which neither is. Sealed regions are walked by their entries; records are read only where an
-//! entry is not whole. Of the newest region, unless it has a trailer, every record is read: a crash
-//! may have left entries whose records never reached the disk. These are repaired, so that both
-//! copies say the same from then on.
+//! A block that cannot be read counts as a rotten one. The walk through a region takes each fact
+//! from its entry or from its record, whichever is whole, and ends before the first fact of which
+//! neither is. Sealed regions are walked by their entries; a record is read only if its entry is
+//! not whole. Of the newest region, unless it has a trailer, every record is read: a crash may have
+//! left entries whose records never reached the disk. These are repaired, so that both copies agree
+//! from then on.
 
 use crate::layout::{
     BLOCK, ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, Record, RegionEnd, TRAILER, read_record,
@@ -15,18 +15,18 @@ use crate::storage::Storage;
 use bytes::Bytes;
 use std::io;
 
-/// What a region holds.
+/// The content of a region.
 pub(crate) struct Content {
     pub region: u32,
     pub sequence: u64,
     pub entries: Vec<FooterEntry>,
-    /// Of its marks, in order.
+    /// The values of its bans, in order.
     pub bans: Vec<Bytes>,
-    /// Of a region that has not been sealed.
+    /// The repair of a region that has not been sealed.
     pub repair: Option<Repair>,
 }
 
-/// What is written before a region is sealed that a restart has found open.
+/// The writes before a region is sealed that a restart has found open.
 #[derive(Default)]
 pub(crate) struct Repair {
     pub records: Vec<(FooterEntry, Bytes)>,
@@ -46,8 +46,8 @@ const RECORD_WINDOW: u32 = 1 << 20;
 const ENTRY_WINDOW: u32 = 1 << 13;
 
 impl<S: Storage> Reader<'_, S> {
-    /// The longest unbroken sequence of regions up to the newest, oldest first; what is older stays
-    /// in `found`.
+    /// Returns the longest unbroken sequence of regions up to the newest, oldest first; older
+    /// regions stay in `found`.
     pub(crate) fn unbroken(&self, found: &mut Vec<(u64, u32)>) -> Vec<Content> {
         let mut contents: Vec<Content> = Vec::new();
         while let Some((sequence, region)) = found.last().copied() {
@@ -79,7 +79,7 @@ impl<S: Storage> Reader<'_, S> {
         }
     }
 
-    /// `None` where it cannot be read and should be readable.
+    /// Returns `None` if it cannot be read and should be readable.
     fn content(&self, region: u32, sequence: u64, is_newest: bool) -> Option<Content> {
         let mut walk = Walk::new(self, region, sequence);
         match self.trailer(region, sequence) {
@@ -103,7 +103,7 @@ impl<S: Storage> Reader<'_, S> {
         RegionEnd::read(&bytes, &self.identity).filter(|end| end.sequence == sequence)?.entries
     }
 
-    /// What cannot be read is zeros, which are nothing's checksum.
+    /// Reads bytes. Unreadable ones become zeros, which match no checksum.
     fn read(&self, region: u32, offset: u32, length: u32) -> Bytes {
         if let Ok(bytes) = self.try_read(region, offset, length) {
             return bytes;
@@ -134,17 +134,17 @@ impl<S: Storage> Reader<'_, S> {
 struct Walk<'a, S> {
     reader: &'a Reader<'a, S>,
     region: u32,
-    /// Of the checksums.
+    /// The seed of the checksums.
     seed: u64,
     /// There are no more entries than this.
     most: u32,
     /// The entries in `entry_window` begin with this number.
     first: u32,
     entry_window: Bytes,
-    /// Where `record_window` begins.
+    /// The start of `record_window`.
     window_at: u32,
     record_window: Bytes,
-    /// Where the next record begins.
+    /// The start of the next record.
     end: u32,
     entries: Vec<FooterEntry>,
     bans: Vec<Bytes>,
@@ -218,11 +218,12 @@ impl<'a, S: Storage> Walk<'a, S> {
         self.repair = Some(repair);
     }
 
-    /// What is to stand where a record has rotted, or has never reached the disk.
+    /// Returns the entry and value that replace a record that has rotted, or has never reached the
+    /// disk.
     fn instead_of(&self, written: FooterEntry) -> (FooterEntry, Bytes) {
         let of_kind = |kind| (FooterEntry { kind, ..written }, Bytes::new());
         let value = match written.kind {
-            // What it took the place of has been replaced.
+            // The value that it replaced is outdated.
             Kind::Put => return of_kind(Kind::RemoveVariant),
             // Its former place is overwritten only after this region is sealed.
             Kind::Moved => None,
@@ -239,7 +240,7 @@ impl<'a, S: Storage> Walk<'a, S> {
         self.entries.push(entry);
     }
 
-    /// The next record's number, and where it has to end.
+    /// Returns the next record's number, and its latest possible end.
     fn next(&self) -> Option<(u32, u32)> {
         let number = self.entries.len() as u32;
         (number < self.most).then(|| (number, self.reader.geometry.footer_at(number + 1)))

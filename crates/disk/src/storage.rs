@@ -1,4 +1,4 @@
-//! What a log stands on: bytes at places, and a promise about when they last.
+//! The storage of a log: bytes at positions, and a sync.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 /// A file, or what a test takes for one. Between two syncs, writes may reach the disk in any order
 /// and in part.
 pub trait Storage {
-    /// Reads exactly `into.len()` bytes at `at`; what was never written reads as zeros.
+    /// Reads exactly `into.len()` bytes at `at`; bytes that were never written read as zeros.
     ///
     /// # Errors
     /// The system's.
@@ -18,10 +18,10 @@ pub trait Storage {
     /// The system's; any part may have been written.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns when everything written before lasts.
+    /// Returns when everything written before is durable.
     ///
     /// # Errors
-    /// The system's; nobody knows what lasts.
+    /// The system's; then it is unknown what is durable.
     fn sync(&self) -> io::Result<()>;
 }
 

@@ -1,16 +1,16 @@
-//! Records that the index has let go and that are still on the disk: a restart would find them.
+//! Records that have left the index and are still on the disk: a restart would find them.
 //!
-//! Where a key's new value is stored, it stands behind the old one and no restart minds that. Where
-//! it is not stored (the disk is too slow, the policy refuses it), the old one must be removed by a
-//! note, or a restart serves what was replaced long ago. A note for every value that is not stored
-//! would fill the log with them; so it is written for keys that stand here. What was overwritten
-//! since is forgotten when the table would grow.
+//! If a key's new value is stored, it is behind the old one, and a restart uses the new one. If it
+//! is not stored (the disk is too slow, the policy refuses it), a tombstone must remove the old
+//! one, or a restart serves a value that was replaced long ago. A tombstone for every value that is
+//! not stored would fill the log; so it is written only for the keys in this table. Overwritten
+//! records are removed from the table when it would grow.
 //!
 //! The caller holds the log's lock, and others wait for it. So the table is in [`PARTS`] by hash,
-//! each of which is swept, and grows, by itself: a note passes a thousandth of what stands here,
+//! each of which is swept, and grows, by itself: an insertion passes a thousandth of the table,
 //! 10,000 records of ten million.
 //!
-//! 16 bytes a record, and a byte of the table's own; fewer than there are records on the disk.
+//! 16 bytes a record, and a byte of the table's own; fewer than the records on the disk.
 
 use hashbrown::HashTable;
 
@@ -27,7 +27,7 @@ struct Part {
 struct Record {
     hash: u64,
     tag: u32,
-    /// Of its region; they have 32 bits.
+    /// The sequence number of its region, in 32 bits.
     sequence: u32,
 }
 
@@ -43,8 +43,8 @@ impl Default for Superseded {
 }
 
 impl Superseded {
-    /// A record of the region with this sequence number has been let go; those of regions before
-    /// `oldest` are on the disk no more.
+    /// Remembers that a record of the region with this sequence number has left the index; the
+    /// records of regions before `oldest` are no longer on the disk.
     pub(crate) fn tombstone(&mut self, hash: u64, tag: u32, sequence: u64, oldest: u64) {
         self.take(hash, tag);
         let Part { table, sweep_at } = self.part(hash);
@@ -56,7 +56,7 @@ impl Superseded {
         table.insert_unique(hash, record, |record| record.hash);
     }
 
-    /// Whether there may be one of the key with this hash and tag; it is forgotten here.
+    /// Returns true if there may be a record of the key with this hash and tag, and forgets it.
     pub(crate) fn take(&mut self, hash: u64, tag: u32) -> bool {
         let found = self.part(hash).table.find_entry(hash, |record| (record.hash, record.tag) == (hash, tag));
         found.map(|entry| entry.remove()).is_ok()

@@ -1,30 +1,23 @@
-//! Using regions again, first in, first out.
+//! Reclaims regions, first in, first out.
 //!
-//! The oldest region's records are gone through; those that the engine still holds are read, judged
-//! by the marks and appended again, up to half a region, and the rest is dropped. So the engine's
-//! policy decides what is kept, and the log only pays for it: under `fifo` the oldest region holds
-//! almost nothing that is wanted, and little is written twice.
+//! It walks the records of the oldest region. Those that the engine still has are read, judged by
+//! the bans and appended again, up to half a region; the others are dropped. So the engine's policy
+//! decides which records stay, and the log only pays for it: under `fifo` the oldest region has
+//! almost no live record, and little is written twice.
 //!
-//! A crash loses nothing of it: a freed region is overwritten only after the one that was being
-//! written, with all that was rewritten to it, has been sealed and synced. And nothing removed
-//! comes back: a removal is younger than what it removes, so its region is reclaimed later, and
-//! regions are overwritten in the order in which they were freed.
+//! A crash loses nothing: a freed region is overwritten only after the region that was being
+//! written, with all rewritten records, has been sealed and synced. And no removed value comes
+//! back: a removal is younger than the value, so its region is reclaimed later, and regions are
+//! overwritten in the order in which they were freed.
 
+use super::{Log, Reclaim, position};
 use crate::bans::{BanVerdict, Bans};
 use crate::layout::Kind;
 use crate::limits;
-use crate::log::{Log, Lookup, ReadError, position};
+use crate::lookup::{Lookup, ReadError};
 use bytes::Bytes;
 use larder_policy::Slot;
 use larder_units::Time;
-
-/// One region under way.
-pub(crate) struct Reclaim {
-    region: u32,
-    slots: std::vec::IntoIter<Slot>,
-    /// Bytes that may still be rewritten.
-    budget: u32,
-}
 
 impl<M: Bans> Log<M> {
     /// The next record to read, of the region that is being reclaimed or of the next one.
@@ -59,7 +52,7 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// What was read is appended again, if it is still wanted.
+    /// Appends a record that was read again, if it is still current.
     pub(crate) fn rewrite(&mut self, lookup: &Lookup, found: Result<(Bytes, Bytes), ReadError>, now: Time) {
         let (key, found) = match found {
             Ok((key, value)) => (key, Ok(value)),
