@@ -85,7 +85,7 @@ impl Lookup {
     }
 
     /// Reads the value, which takes as long as the disk does, into what [`Lookup::room`] gave. Give
-    /// what comes to [`Log::finish`].
+    /// what comes to [`crate::Log::finish`].
     ///
     /// # Errors
     /// [`ReadError`].
