@@ -54,13 +54,15 @@ impl<'a> Data<'a> {
     /// `None` where it is another, or none: [`Data::decode_any`] judges.
     #[inline(always)]
     fn decode_plain(wire: &'a [u8]) -> Option<Self> {
-        const META_INFO: u8 = types::META_INFO as u8;
-        const CONTENT: u8 = types::CONTENT as u8;
-        const SIGNATURE_INFO: u8 = types::SIGNATURE_INFO as u8;
-        const SIGNATURE_VALUE: u8 = types::SIGNATURE_VALUE as u8;
-        /// Of a digest, which needs nothing further.
-        const DIGEST_INFO: [u8; 5] = [SIGNATURE_INFO, 3, types::SIGNATURE_TYPE as u8, 1, types::DIGEST_SHA256 as u8];
-        let value = plain::only(wire, types::DATA as u8)?;
+        const META_INFO: u8 = types::short(types::META_INFO);
+        const CONTENT: u8 = types::short(types::CONTENT);
+        const SIGNATURE_INFO: u8 = types::short(types::SIGNATURE_INFO);
+        const SIGNATURE_VALUE: u8 = types::short(types::SIGNATURE_VALUE);
+        const SIGNATURE_TYPE: u8 = types::short(types::SIGNATURE_TYPE);
+        const _: () = assert!(types::DIGEST_SHA256 == 0);
+        /// The SignatureInfo of a digest, which needs nothing further.
+        const DIGEST_INFO: [u8; 5] = [SIGNATURE_INFO, 3, SIGNATURE_TYPE, 1, 0];
+        let value = plain::only(wire, types::short(types::DATA))?;
         let (name, mut rest) = plain::name(value)?;
         let name_offset = plain::offset(wire, rest) - name.as_bytes().len();
         let mut meta_info = MetaInfo::default();

@@ -38,7 +38,7 @@ pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
         held += 6;
         if held >= 8 {
             held -= 8;
-            bytes.push((bits >> held) as u8);
+            bytes.push((bits >> held).to_be_bytes()[3]);
         }
     }
     Some(bytes)

@@ -379,18 +379,20 @@ struct Piece {
 impl Partial {
     fn new(now: Time, first_sequence: u64, count: u64, piece_len: usize, largest: usize) -> Self {
         // Pieces mostly have the same length, but for the last one.
-        let expected = (count as usize).saturating_mul(piece_len).min(largest);
+        let pieces = usize::try_from(count).unwrap_or(usize::MAX);
+        let expected = pieces.saturating_mul(piece_len).min(largest);
         Partial {
             first_sequence,
             started: now,
             count,
             header: LpHeader::default(),
-            pieces: Vec::with_capacity(count as usize),
+            pieces: Vec::with_capacity(pieces),
             bytes: Vec::with_capacity(expected),
         }
     }
 
-    /// Whether the packet is whole now.
+    /// Returns true if the packet is whole now.
+    #[allow(clippy::cast_possible_truncation, reason = "the caller has checked the index, and `largest` fits 32 bits")]
     fn add(&mut self, header: &LpHeader, piece: &[u8], largest: usize) -> Result<bool, FragmentDrop> {
         if header.frag_count != self.count {
             return Err(FragmentDrop::CountMismatch);

@@ -69,12 +69,12 @@ impl<'a> Interest<'a> {
     /// [`Interest::decode_any`] judges.
     #[inline(always)]
     fn decode_plain(wire: &'a [u8]) -> Option<Self> {
-        const CAN_BE_PREFIX: u8 = types::CAN_BE_PREFIX as u8;
-        const MUST_BE_FRESH: u8 = types::MUST_BE_FRESH as u8;
-        const NONCE: u8 = types::NONCE as u8;
-        const LIFETIME: u8 = types::INTEREST_LIFETIME as u8;
-        const HOP_LIMIT: u8 = types::HOP_LIMIT as u8;
-        let value = plain::only(wire, types::INTEREST as u8)?;
+        const CAN_BE_PREFIX: u8 = types::short(types::CAN_BE_PREFIX);
+        const MUST_BE_FRESH: u8 = types::short(types::MUST_BE_FRESH);
+        const NONCE: u8 = types::short(types::NONCE);
+        const LIFETIME: u8 = types::short(types::INTEREST_LIFETIME);
+        const HOP_LIMIT: u8 = types::short(types::HOP_LIMIT);
+        let value = plain::only(wire, types::short(types::INTEREST))?;
         let (name, mut rest) = plain::name(value)?;
         if name.is_empty() {
             return None;

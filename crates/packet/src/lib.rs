@@ -36,6 +36,7 @@
 //! assert_eq!(error.to_string(), "truncated at byte 0");
 //! ```
 #![forbid(unsafe_code)]
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 pub mod limits;
 pub mod mgmt;

@@ -82,7 +82,7 @@ impl PitToken {
         }
         let mut bytes = [0; PitToken::MAX_BYTES];
         bytes[..len].copy_from_slice(token);
-        Some(PitToken { bytes, len: len as u8 })
+        Some(PitToken { bytes, len: u8::try_from(len).ok()? })
     }
 
     /// Its bytes.
@@ -118,10 +118,14 @@ impl PathRecord {
     const BYTES: usize = 20;
 
     fn from_bytes(bytes: [u8; PathRecord::BYTES]) -> PathRecord {
-        let (caches, rest) = bytes.split_at(4);
+        let [a, b, c, d, rest @ ..] = bytes;
         let (capacity, centrality) = rest.split_at(8);
         let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte));
-        PathRecord { caches: number(caches) as u32, capacity: number(capacity), centrality: number(centrality) }
+        PathRecord {
+            caches: u32::from_be_bytes([a, b, c, d]),
+            capacity: number(capacity),
+            centrality: number(centrality),
+        }
     }
 
     fn to_bytes(self) -> [u8; PathRecord::BYTES] {

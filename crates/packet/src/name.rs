@@ -244,6 +244,7 @@ impl<'a> Iterator for Components<'a> {
     type Item = Component<'a>;
 
     #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "a validated component's type fits 16 bits")]
     fn next(&mut self) -> Option<Component<'a>> {
         // The bytes are validated: no error is met.
         let element = TlvReader::new(self.rest).next()?.ok()?;

@@ -31,7 +31,7 @@ pub(crate) fn element(bytes: &[u8], typ: u8) -> Option<(&[u8], &[u8])> {
 /// The name that stands first, of ordinary components, and what is behind it.
 #[inline]
 pub(crate) fn name(bytes: &[u8]) -> Option<(NameRef<'_>, &[u8])> {
-    let (value, rest) = element(bytes, types::NAME as u8)?;
+    let (value, rest) = element(bytes, types::short(types::NAME))?;
     skip_ordinary(value).is_empty().then(|| (NameRef::ordinary(value), rest))
 }
 

@@ -152,7 +152,7 @@ impl<'a> SignatureInfo<'a> {
     /// # Errors
     /// Where it is none, with the offset in `wire`.
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
-        let typ = if wire.first() == Some(&(types::INTEREST_SIGNATURE_INFO as u8)) {
+        let typ = if wire.first() == Some(&(types::short(types::INTEREST_SIGNATURE_INFO))) {
             types::INTEREST_SIGNATURE_INFO
         } else {
             types::SIGNATURE_INFO

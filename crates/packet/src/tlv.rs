@@ -231,6 +231,7 @@ impl<'a> Iterator for TlvReader<'a> {
 
     // Out of line, its result goes through memory, and every decoder takes twice as long.
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "the length is at most that of the slice")]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
@@ -287,7 +288,7 @@ fn read_long_header(bytes: &[u8]) -> Option<Header> {
     let (typ, typ_size) = read_var_number(bytes).ok()?;
     let typ = u32::try_from(typ).ok().filter(|typ| *typ != 0)?;
     let (length, length_size) = read_var_number(&bytes[typ_size..]).ok()?;
-    Some(Header { typ, size: NonZeroU32::new((typ_size + length_size) as u32)?, length })
+    Some(Header { typ, size: NonZeroU32::new(u32::try_from(typ_size + length_size).ok()?)?, length })
 }
 
 /// Why the bytes do not start an element that is whole.
@@ -365,7 +366,7 @@ pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
             if total > max as u64 {
                 return Err(FrameError::TooLarge { typ, total });
             }
-            Ok(Some(total as usize).filter(|total| *total <= buf.len()))
+            Ok(usize::try_from(total).ok().filter(|total| *total <= buf.len()))
         }
         None if header_error(buf) == DecodeErrorKind::Truncated => Ok(None),
         None => Err(FrameError::NotATlv),
@@ -378,6 +379,7 @@ pub fn write_var_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&bytes[..size]);
 }
 
+#[allow(clippy::cast_possible_truncation, reason = "the size says how many bytes the number needs")]
 fn var_number(number: u64) -> ([u8; 9], usize) {
     let mut bytes = [0; 9];
     let size = var_number_len(number);

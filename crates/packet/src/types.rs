@@ -302,3 +302,14 @@ pub mod nfd {
     /// Milliseconds until something is stale.
     pub const LARDER_FRESH: u32 = 64_008;
 }
+
+/// Returns a type as the one byte that encodes it.
+///
+/// # Panics
+/// If the type takes more than a byte. In a constant, that is an error of compilation.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "checked before")]
+pub(crate) const fn short(typ: u32) -> u8 {
+    assert!(typ < 0xFD, "the type takes more than a byte");
+    typ as u8
+}

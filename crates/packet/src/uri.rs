@@ -166,5 +166,5 @@ fn parse_digest(text: &str) -> Option<[u8; 32]> {
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
