@@ -103,6 +103,7 @@ fn collect(cache: &mut Cache, mut fill: Box<Fill>, body: u16, seconds: u64) {
         assert!(cache.filling() <= cache.filling_limit());
     }
     let _ = cache.on_complete(fill, at(seconds));
+    cache.check_invariants();
 }
 
 fn response_head(response: Option<&str>) -> Option<(ResponseHead, u16)> {

@@ -251,6 +251,18 @@ impl Cache {
         self.store.engine.complete(done);
     }
 
+    /// Checks the index against the policy engine (used bytes, objects, variants of a key), the
+    /// budget of bodies, and the table of fetches. For tests, simulations and fuzz targets: O(n) in
+    /// the number of stored responses.
+    ///
+    /// # Panics
+    /// If an invariant does not hold.
+    pub fn check_invariants(&self) {
+        self.store.check_invariants();
+        self.budget.check_invariants();
+        self.in_flight_table.check_invariants();
+    }
+
     /// Returns the counters.
     pub fn counters(&self) -> Counters {
         Counters { evicted: self.store.evicted, ..self.counters.clone() }

@@ -450,6 +450,13 @@ impl InFlightTable {
         }
     }
 
+    /// Panics if two fetches of one key are in the table.
+    pub(crate) fn check_invariants(&self) {
+        let mut keys: Vec<&[u8]> = self.table.iter().map(|entry| &*entry.key).collect();
+        keys.sort_unstable();
+        assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "two fetches of one key accept followers");
+    }
+
     /// Removes all fetches from the table.
     pub(crate) fn forget_all(&mut self) {
         self.table.clear();

@@ -279,6 +279,12 @@ impl Budget {
     }
 
     /// Bytes reserved.
+    /// Panics if more bytes were returned than reserved.
+    pub(crate) fn check_invariants(&self) {
+        let used = self.room.used.load(Ordering::Relaxed);
+        assert!(used >= 0, "{used} bytes of the budget for bodies are in use");
+    }
+
     pub(crate) fn used(&self) -> u64 {
         self.room.used.load(Ordering::Relaxed).max(0).cast_unsigned()
     }

@@ -274,9 +274,8 @@ impl Store {
         }
     }
 
-    /// Checks that index and engine agree. For tests.
-    #[cfg(test)]
-    pub(crate) fn check(&self) {
+    /// Checks that index and engine agree: see [`crate::Cache::check_invariants`].
+    pub(crate) fn check_invariants(&self) {
         let mut seen = 0;
         for head in &self.table {
             let key = &self.shelf(*head).stored.key;
@@ -291,7 +290,8 @@ impl Store {
                 next = shelf.older;
             }
         }
-        assert_eq!(seen, self.engine.len());
+        assert_eq!(seen, self.engine.len(), "the index has the engine's objects");
+        self.engine.check_invariants();
         assert_eq!(seen, self.shelves.iter().flatten().count());
     }
 }

@@ -51,7 +51,7 @@ fn variants_of_one_key_are_bounded() {
     for variant in 0..100 {
         let stored = stored_in(&store, &key, hash, variant, 10);
         assert!(store.put(stored, Time::ZERO));
-        store.check();
+        store.check_invariants();
     }
     assert_eq!(store.engine.len(), limits::VARIANTS_PER_KEY);
     assert!(matches!(store.find(&key, hash, &request(99)), Found::Match(_)), "the newest stays");
@@ -68,14 +68,14 @@ fn keys_with_one_hash_are_told_apart() {
         assert!(store.put(stored, Time::ZERO));
         let stored = stored_in(&store, key, 42, 9, 10);
         assert!(store.put(stored, Time::ZERO));
-        store.check();
+        store.check_invariants();
     }
     for (number, key) in keys.iter().enumerate() {
         let Found::Match(slot) = store.find(key, 42, &request(number as u8)) else { panic!("{key:?}") };
         assert_eq!(store.get_mut(slot).body[0], number as u8);
     }
     assert_eq!(store.invalidate(&keys[1], 42, Time::ZERO), 2);
-    store.check();
+    store.check_invariants();
     assert!(matches!(store.find(&keys[1], 42, &request(1)), Found::Nothing));
     assert!(matches!(store.find(&keys[2], 42, &request(2)), Found::Match(_)));
 }
@@ -115,7 +115,7 @@ proptest! {
                     prop_assert!(store.was_invalidated_since(hash, now));
                 }
             }
-            store.check();
+            store.check_invariants();
             prop_assert!(store.engine.used().bytes() <= 20_000);
             let stored: Vec<_> = store.shelves.iter().flatten().map(|shelf| shelf.stored.body.as_ptr()).collect();
             let departed = readers.iter().filter(|body| !body.is_empty() && !stored.contains(&body.as_ptr()));

@@ -112,6 +112,7 @@ impl Stage {
     }
 
     pub fn wait(&mut self, seconds: u64) {
+        self.cache.check_invariants();
         self.now.time += Duration::from_secs(seconds);
         self.now.unix_seconds += seconds;
     }
@@ -167,6 +168,7 @@ impl Stage {
         if !framed && status != 304 && status != 204 && !headers.contains_key("x-unframed") {
             headers.insert("content-length", HeaderValue::from(body.len()));
         }
+        self.cache.check_invariants();
         let status = StatusCode::from_u16(status).unwrap();
         let head = ResponseHead { status, version: Version::HTTP_11, headers };
         match self.cache.on_response(exchange, head, self.now) {

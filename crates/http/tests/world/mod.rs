@@ -149,6 +149,7 @@ impl World {
     }
 
     pub fn fetch(&mut self, request: &Request) -> Got {
+        self.stage.cache.check_invariants();
         let now = self.stage.now;
         match self.stage.cache.on_request(&request.head(), now) {
             Step::Answer(answer) => {
