@@ -259,7 +259,6 @@ impl Cache {
     /// If an invariant does not hold.
     pub fn check_invariants(&self) {
         self.store.check_invariants();
-        self.budget.check_invariants();
         self.in_flight_table.check_invariants();
     }
 
