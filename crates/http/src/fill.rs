@@ -278,9 +278,10 @@ impl Budget {
         self.used() > self.limit / 2
     }
 
-    /// Panics if more bytes were returned than reserved. `stored` are the bytes of all bodies in the
-    /// store: they were subtracted from the reservations, which are never negative. (Two variants
-    /// may share a body with one reservation, so the used bytes may be negative by themselves.)
+    /// Panics if more bytes were returned than reserved. `stored` are the bytes of all bodies in
+    /// the store: they were subtracted from the reservations, which are never negative. (Two
+    /// variants may share a body with one reservation, so the used bytes may be negative by
+    /// themselves.)
     pub(crate) fn check_invariants(&self, stored: u64) {
         let used = self.room.used.load(Ordering::Relaxed);
         let reserved = used.saturating_add_unsigned(stored);
