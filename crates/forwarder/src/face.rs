@@ -1,8 +1,8 @@
 //! Faces as the forwarder sees them: a number, a scope, a kind of link, counters. The host owns the
 //! socket behind each.
 
+use crate::control::authority::Replay;
 use crate::limits;
-use crate::management::Replay;
 use larder_packet::Reassembler;
 use larder_packet::types::nfd;
 use larder_policy::{Slot, SlotIndex};

@@ -5,20 +5,17 @@
 //! is in `pipeline/`, which follows the NFD developer guide (chapter 4); the tables that it reads
 //! and changes are in `tables/`.
 
-#[doc(hidden)]
-pub mod account;
 mod replica;
 
 pub use replica::Change;
 
+use crate::control::Management;
+use crate::control::authority::{Authority, Rule};
+use crate::control::events::FaceEvent;
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::face::{FaceConfig, FaceId, Faces};
 use crate::limits;
-use crate::management::events::FaceEvent;
-use crate::management::{Authority, Management, Rule};
 use crate::outbox::Outbox;
-use crate::pipeline::path::Paths;
-use crate::pipeline::tier_lookup::Tier;
 use crate::shard::Shard;
 use crate::stats::{FaceStats, Stats};
 use crate::strategy::{Instance, StrategyEntry, StrategyError, StrategyGauge, StrategyRegistry};
@@ -26,10 +23,12 @@ use crate::tables::content_store::ContentStore;
 use crate::tables::dead_nonces::DeadNonces;
 use crate::tables::fib::Fib;
 use crate::tables::name_hash::{NameHasher, Prefix};
+use crate::tables::paths::Paths;
 use crate::tables::pit::Pit;
 use crate::tables::prefix_figures::{FiguresByPrefix, PrefixFigures};
 use crate::tables::prefix_table::PrefixTable;
 use crate::tables::rib::{FibUpdate, Rib, Route, RouteError};
+use crate::tier::Tier;
 use crate::verification::{Verification, VerifyRule};
 use larder_packet::Name;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;

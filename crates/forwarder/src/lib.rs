@@ -42,10 +42,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
+pub mod account;
+mod control;
 mod drop_reason;
 mod face;
 mod forwarder;
 pub mod limits;
+mod local_names;
 mod management;
 mod outbox;
 mod pipeline;
@@ -56,12 +60,11 @@ mod tables;
 mod tier;
 mod verification;
 
+pub use control::authority::{Authorized, Rule};
+pub use control::shard_queries::{Report, ShardQuery};
 pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
 pub use face::{FaceConfig, FaceCounters, FaceId, LinkType, Persistency, Scope};
-#[doc(hidden)]
-pub use forwarder::account;
 pub use forwarder::{Change, Config, Forwarder};
-pub use management::{Authorized, Report, Rule, ShardQuery};
 pub use outbox::{Body, FaceAnswer, FaceRequest, HostRequest, Outbox, Send};
 pub use pipeline::Received;
 pub use shard::{Dispatch, Homes, Shard};

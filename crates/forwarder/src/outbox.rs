@@ -1,9 +1,9 @@
 //! What the forwarder hands to its host: packets to send, each with its NDNLPv2 header, none of
 //! them copied.
 
+use crate::control::shard_queries::ShardQuery;
 use crate::drop_reason::Dropped;
 use crate::face::{FaceId, Persistency};
-use crate::management::ShardQuery;
 use crate::tables::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::{FragmentError, Fragmenter, LpHeader, encode_lp};

@@ -21,7 +21,7 @@
 //! for all of them.
 
 use crate::limits::{CAN_BE_PREFIX_COMPONENTS, SHARDS};
-use crate::management::is_management;
+use crate::local_names::is_management;
 use crate::tables::name_hash::{Lengths, NameHasher};
 use larder_packet::tlv::Tlv;
 use larder_packet::{LpPacket, NameRef, types};

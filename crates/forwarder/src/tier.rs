@@ -17,7 +17,8 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use larder_packet::{Data, NameRef};
-use larder_units::ByteSize;
+use larder_units::{ByteSize, Time};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The host's side: it keeps records by name. None of these calls may wait for a disk.
@@ -132,6 +133,33 @@ impl Record {
     pub(crate) fn fresh_for(&self, unix_millis: u64) -> Option<Duration> {
         let is_fresh = (self.stored..self.fresh_until).contains(&unix_millis);
         is_fresh.then(|| Duration::from_millis(self.fresh_until - unix_millis))
+    }
+}
+
+/// The tier, and its reads in progress.
+pub(crate) struct Tier {
+    pub(crate) host: Box<dyn SecondTier>,
+    /// By ticket, so that the oldest read is first.
+    pub(crate) reads: BTreeMap<u64, Read>,
+    pub(crate) next_ticket: u64,
+    pub(crate) most: usize,
+    pub(crate) counters: TierCounters,
+}
+
+/// An Interest whose answer is being read.
+pub(crate) struct Read {
+    pub(crate) packet: Bytes,
+    pub(crate) hash: u64,
+    /// The nonce of its out-record.
+    pub(crate) nonce: u32,
+    pub(crate) mark: Option<u64>,
+    pub(crate) until: Time,
+}
+
+impl Tier {
+    /// Returns the time at which the next read is given up.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.reads.first_key_value().map(|(_, read)| read.until)
     }
 }
 

@@ -12,18 +12,30 @@ use syn::visit::{self, Visit};
 
 /// Layers of a crate, the lowest first. A module's layer is the first one that lists its folder or
 /// file.
-const LAYERS: [(&str, &[&[&str]]); 1] = [(
-    "netsim",
-    &[
-        &["limits", "error", "events", "frame", "node"],
-        &["link", "app"],
-        &["centrality", "routes"],
-        &["apps", "tcp"],
-        &["simulation"],
-        &["topology"],
-        &["scenario"],
-    ],
-)];
+const LAYERS: [(&str, &[&[&str]]); 2] = [
+    (
+        "forwarder",
+        &[
+            &["limits", "drop_reason", "local_names"],
+            &["face", "tables", "outbox", "stats", "strategy", "shard", "tier", "verification", "control"],
+            &["forwarder"],
+            &["pipeline"],
+            &["management", "account"],
+        ],
+    ),
+    (
+        "netsim",
+        &[
+            &["limits", "error", "events", "frame", "node"],
+            &["link", "app"],
+            &["centrality", "routes"],
+            &["apps", "tcp"],
+            &["simulation"],
+            &["topology"],
+            &["scenario"],
+        ],
+    ),
+];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
 

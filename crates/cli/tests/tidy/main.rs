@@ -26,13 +26,11 @@ const SKIPPED: [&str; 7] = ["target", ".git", "node_modules", ".env", "artifacts
 const LONG_FUNCTIONS: [(&str, &str); 1] = [
     // The stages of the forwarder in their order, one after the other, as the paper's table lists
     // them.
-    ("crates/forwarder/src/forwarder/account.rs", "run"),
+    ("crates/forwarder/src/account.rs", "run"),
 ];
 
 /// Crates with modules in import cycles, and how many modules. The numbers only get smaller.
-const KNOWN_CYCLES: [(&str, usize); 2] = [
-    // `Forwarder` is extended by its pipelines and by management.
-    ("forwarder", 22),
+const KNOWN_CYCLES: [(&str, usize); 1] = [
     // `Cache` is extended by most of its files; layers of the crate do not exist yet.
     ("http", 25),
 ];

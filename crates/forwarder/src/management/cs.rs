@@ -10,8 +10,9 @@
 //! it back.
 
 use super::{Content, Refusal, Reply, Request, ShardQuery, require};
+use crate::control::erasure::Erasure;
 use crate::forwarder::Forwarder;
-use crate::limits::{DATASET_BYTES, ERASE_AT_ONCE, NOMINAL_PACKET_BYTES};
+use crate::limits::{DATASET_BYTES, NOMINAL_PACKET_BYTES};
 use crate::outbox::Outbox;
 use crate::tables::content_store::Entry;
 use larder_packet::mgmt::{CsInfo, CsObject, CsPrefix};
@@ -70,43 +71,6 @@ pub(super) fn erase(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut 
     let Some(done) = forwarder.ask_next_to_erase(from, command, 0, erasure, out) else { return Ok(Reply::Later) };
     let Some(done) = forwarder.settle(from, command, done, out) else { return Ok(Reply::Later) };
     Ok(Reply::Done(done.answer()))
-}
-
-/// What a `cs/erase` has done so far: one shard after the other erases what is left to erase.
-#[derive(Clone, Debug)]
-pub(super) struct Erasure {
-    pub(super) prefix: Name,
-    /// As the command says.
-    most: u64,
-    erased: u64,
-    /// Whether a shard has more than it was to erase, or has not looked at all that it has.
-    more: bool,
-}
-
-impl Erasure {
-    /// What the next may erase.
-    pub(super) fn left(&self) -> usize {
-        (self.most.min(ERASE_AT_ONCE) - self.erased) as usize
-    }
-
-    pub(super) fn with(self, erased: usize, more: bool) -> Erasure {
-        Erasure { erased: self.erased + (erased as u64).min(self.left() as u64), more: self.more || more, ..self }
-    }
-
-    /// Whether the answer asks the client to repeat the command.
-    pub(super) fn goes_on(&self) -> bool {
-        self.more && self.erased < self.most
-    }
-
-    pub(super) fn answer(self) -> ControlParameters {
-        ControlParameters {
-            // It tells the client to ask again.
-            capacity: self.goes_on().then_some(ERASE_AT_ONCE),
-            name: Some(self.prefix),
-            count: Some(self.erased),
-            ..ControlParameters::default()
-        }
-    }
 }
 
 pub(super) fn info(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {

@@ -2,35 +2,15 @@
 //! what only it can do is asked of it by a [`HostRequest`], and the command waits for its answer.
 
 use super::{Content, Refusal, Reply, Request, ok, refusal, require, response_data};
+use crate::control::pending_faces::Pending;
 use crate::face::{FaceConfig, FaceCounters, FaceId, Persistency, Scope};
 use crate::forwarder::Forwarder;
 use crate::limits::{FACES_BEING_CREATED, LEAST_MTU, MAX_PACKET_BYTES};
 use crate::outbox::{FaceAnswer, FaceRequest, HostRequest, Outbox};
 use larder_packet::mgmt::{ChannelStatus, Element, FaceQueryFilter, FaceStatus};
 use larder_packet::types::nfd::{FLAG_CONGESTION_MARKING, FLAG_LOCAL_FIELDS, FLAG_LP_RELIABILITY};
-use larder_packet::{ControlParameters, ControlResponse, Name, NameRef};
+use larder_packet::{ControlParameters, ControlResponse, NameRef};
 use larder_units::Time;
-use std::collections::HashMap;
-
-/// The `faces/create` commands that wait for the host.
-#[derive(Default)]
-pub(crate) struct PendingFaces {
-    commands: HashMap<u64, Pending>,
-    next_ticket: u64,
-}
-
-impl PendingFaces {
-    /// Whether this face sent the command already, and waits: its consumer's Interest may have
-    /// ended before the host's answer.
-    pub(super) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
-        self.commands.values().any(|pending| pending.from == from && pending.command.as_name() == command)
-    }
-}
-
-struct Pending {
-    from: FaceId,
-    command: Name,
-}
 
 pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut Outbox) -> Result<Reply, Refusal> {
     let parameters = &request.parameters;

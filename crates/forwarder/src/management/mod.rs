@@ -19,10 +19,9 @@
 //!
 //! Missing: `/localhop` beyond the commands of `rib`.
 
-mod authority;
 mod cs;
 mod datasets;
-pub(crate) mod events;
+mod events;
 mod faces;
 mod fib;
 mod rib;
@@ -30,53 +29,21 @@ mod shard_query;
 mod status;
 mod strategy_choice;
 
-pub(crate) use authority::{Authority, Replay};
-pub use authority::{Authorized, Rule};
-pub(crate) use datasets::{Content, Datasets};
-pub(crate) use events::Events;
-pub(crate) use faces::PendingFaces;
-use shard_query::ShardQueries;
-pub use shard_query::{Report, ShardQuery};
-
+use crate::control::Management;
+use crate::control::datasets::Content;
+use crate::control::refusal::Refusal;
+use crate::control::shard_queries::ShardQuery;
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
-use crate::pipeline::link_service::{Arrival, is_localhop, is_localhost, received_hop_limit};
+use crate::pipeline::link_service::{Arrival, received_hop_limit};
 use crate::tables::pit::{InRecord, OutRecord};
 use bytes::Bytes;
 use larder_packet::{
     ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader, NackReason, NameRef, types,
 };
 use larder_units::Time;
-
-/// What the protocol keeps between packets.
-pub(crate) struct Management {
-    pub(crate) authority: Authority,
-    pub(crate) datasets: Datasets,
-    pub(crate) events: Events,
-    pub(crate) pending_faces: PendingFaces,
-    shard_queries: ShardQueries,
-    /// FaceUris of the host's listeners.
-    pub(crate) channels: Vec<String>,
-    /// The host's configuration file.
-    pub(crate) configuration: Option<String>,
-}
-
-impl Management {
-    pub(crate) fn new() -> Self {
-        let everybody_here = Rule { signer: Authorized::Anybody, localhop: false, modules: None };
-        Management {
-            authority: Authority::new(vec![everybody_here]),
-            datasets: Datasets::default(),
-            events: Events::default(),
-            pending_faces: PendingFaces::default(),
-            shard_queries: ShardQueries::default(),
-            channels: Vec::new(),
-            configuration: None,
-        }
-    }
-}
 
 /// A command on its way: who sent it, and its parameters.
 struct Request<'a> {
@@ -96,9 +63,6 @@ enum Reply {
     /// The host is at work, or other shards.
     Later,
 }
-
-/// Status code and text of a ControlResponse that has no body.
-type Refusal = (u64, String);
 
 type CommandFn = fn(&mut Forwarder, &Request<'_>, &mut Outbox) -> Result<Reply, Refusal>;
 type DatasetFn = fn(&Forwarder, Time, NameRef<'_>, &mut Content) -> Result<(), Refusal>;
@@ -167,9 +131,22 @@ static VERBS: &[Verb] = &[
     of_all(dataset("status", "general", status::general), shard_query::figures),
 ];
 
-/// Whether the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.
-pub(crate) fn is_management(name: NameRef<'_>) -> bool {
-    (is_localhost(name) || is_localhop(name)) && name.component(1).is_some_and(|c| c.value == b"nfd")
+/// Returns the module and the verb of a name.
+fn words(name: NameRef<'_>) -> [&[u8]; 2] {
+    [2, 3].map(|at| name.component(at).map(|c| c.value).unwrap_or_default())
+}
+
+fn verb_of(name: NameRef<'_>) -> Option<&'static Verb> {
+    let [module, verb] = words(name);
+    VERBS.iter().find(|row| row.module.as_bytes() == module && row.verb.as_bytes() == verb)
+}
+
+/// Returns the function that makes the dataset of this name.
+fn dataset_of(name: NameRef<'_>) -> Option<DatasetFn> {
+    match verb_of(name)?.kind {
+        Kind::Dataset(function) | Kind::DatasetOfAll(function, _) => Some(function),
+        Kind::Command(_) | Kind::Events => None,
+    }
 }
 
 /// Components before a verb's own: `/localhost/nfd/MODULE/VERB`.
@@ -220,9 +197,8 @@ impl Forwarder {
     ) -> Result<Outcome, Dropped> {
         let name = interest.name;
         let localhop = name.component(0).is_some_and(|first| first.value == b"localhop");
-        let [module, verb] = [2, 3].map(|at| name.component(at).map(|c| c.value).unwrap_or_default());
-        let same = |row: &&Verb| row.module.as_bytes() == module && row.verb.as_bytes() == verb;
-        let found = VERBS.iter().find(same).filter(|row| row.localhop || !localhop);
+        let [module, verb] = words(name);
+        let found = verb_of(name).filter(|row| row.localhop || !localhop);
         Ok(match found.map(|row| &row.kind) {
             Some(Kind::Command(function)) => self.on_command(arrival, interest, hash, *function, out)?,
             Some(Kind::Dataset(function)) => self.on_dataset(arrival.now, interest, *function),

@@ -2,8 +2,9 @@
 //! and that they erase; and of the Content Store's second tier, where there is one, that what was
 //! erased stays so. The command or dataset pends meanwhile, as one for which the host makes a face.
 
-use super::cs::Erasure;
-use super::{DatasetFn, Outcome, Refusal, ok, refusal, response_data};
+use super::{DatasetFn, Outcome, Refusal, dataset_of, ok, refusal, response_data};
+use crate::control::erasure::Erasure;
+use crate::control::shard_queries::{Goal, PendingQuery, Report, ShardQuery};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::{FaceCounters, FaceId};
 use crate::forwarder::Forwarder;
@@ -13,71 +14,8 @@ use crate::pipeline::link_service::Arrival;
 use crate::stats::{FaceStats, Stats, add_face_counters};
 use crate::tables::prefix_figures::PrefixFigures;
 use larder_packet::mgmt::CsObject;
-use larder_packet::{ControlResponse, Interest, Name, NameRef};
+use larder_packet::{ControlResponse, Interest, NameRef};
 use larder_units::Time;
-use std::collections::HashMap;
-
-/// What a shard is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ShardQuery {
-    /// What it has counted.
-    Figures,
-    /// What it has stored under a prefix.
-    Stored(Name),
-    /// To erase what it has stored under a prefix, so many at most, for the client at a face.
-    Erase(Name, usize, FaceId),
-}
-
-/// What it says.
-#[derive(Clone, Debug)]
-pub enum Report {
-    /// What it has counted: in all, of each face by number, and by prefix.
-    Figures(Box<Stats>, Vec<(FaceId, FaceCounters)>, Vec<PrefixFigures>),
-    /// What it has stored.
-    Stored(Vec<CsObject>),
-    /// How many it erased, and whether there are more.
-    Erased(usize, bool),
-    /// Whether what was erased of the second tier stays so whatever happens; else one line that
-    /// says why not.
-    Settled(Result<(), String>),
-}
-
-/// The questions that wait, and what was said to the one that is being answered.
-#[derive(Default)]
-pub(super) struct ShardQueries {
-    waiting: HashMap<u64, PendingQuery>,
-    next_ticket: u64,
-    said: Vec<Report>,
-}
-
-struct PendingQuery {
-    from: FaceId,
-    /// Of the command, or the dataset.
-    name: Name,
-    goal: Goal,
-}
-
-enum Goal {
-    /// So many shards have not said their part.
-    Dataset { function: DatasetFn, said: Vec<Report>, left: usize },
-    /// This shard is at work.
-    Erase { shard: usize, so_far: Erasure },
-    /// The host waits for the second tier.
-    Settle { done: Erasure },
-}
-
-impl ShardQueries {
-    /// Whether this face sent the command already, and waits.
-    pub(super) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
-        self.waiting.values().any(|pending_query| pending_query.from == from && pending_query.name.as_name() == command)
-    }
-
-    fn add(&mut self, pending_query: PendingQuery) -> u64 {
-        self.next_ticket += 1;
-        self.waiting.insert(self.next_ticket, pending_query);
-        self.next_ticket
-    }
-}
 
 /// What most datasets need of the other shards.
 pub(super) fn figures(_: NameRef<'_>) -> Option<ShardQuery> {
@@ -103,7 +41,7 @@ impl Forwarder {
             return Err(Dropped::new(DropReason::PitFull));
         }
         let others = 1..self.shard.of();
-        let goal = Goal::Dataset { function, said: Vec::new(), left: others.len() };
+        let goal = Goal::Dataset { said: Vec::new(), left: others.len() };
         let ticket = shard_queries.add(PendingQuery { from: arrival.face, name: interest.name.to_name(), goal });
         let ask = |shard| HostRequest::Ask { ticket, shard, question: question.clone() };
         out.requests.extend(others.map(ask));
@@ -201,15 +139,15 @@ impl Forwarder {
                 };
                 self.respond(now, from, name.as_name(), &response, out);
             }
-            (Goal::Dataset { function, mut said, left }, report) => {
+            (Goal::Dataset { mut said, left }, report) => {
                 said.push(report);
                 if left > 1 {
-                    let goal = Goal::Dataset { function, said, left: left - 1 };
+                    let goal = Goal::Dataset { said, left: left - 1 };
                     self.management.shard_queries.waiting.insert(ticket, PendingQuery { from, name, goal });
                     return;
                 }
                 self.management.shard_queries.said = said;
-                let first = self.render(now, name.as_name(), function);
+                let first = dataset_of(name.as_name()).and_then(|function| self.render(now, name.as_name(), function));
                 self.management.shard_queries.said.clear();
                 if let Some(data) = first {
                     self.publish(now, data, out);

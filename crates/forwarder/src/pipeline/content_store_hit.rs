@@ -1,10 +1,10 @@
 //! Content Store hit: answers an Interest with stored Data.
 
 use super::link_service::Arrival;
-use super::path::answered;
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
+use crate::tables::paths::answered;
 use larder_packet::Interest;
 
 impl Forwarder {

@@ -1,10 +1,11 @@
 //! Incoming Data: finds the pending Interests, decides whether to store the Data, and passes it to
 //! the consumers (`outgoing_data.rs`).
 
-use super::link_service::{Arrival, is_localhost};
+use super::link_service::Arrival;
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::forwarder::{Forwarder, Scratch};
+use crate::local_names::is_localhost;
 use crate::outbox::Outbox;
 use crate::tier::Record;
 use crate::verification::Verdict;

@@ -1,13 +1,13 @@
 //! The path of an Interest: checks whether it may pass, whether the name is already pending, and
 //! whether the Content Store answers; otherwise it becomes pending.
 
-use super::link_service::{Arrival, check_size, is_localhost, received_hop_limit};
+use super::link_service::{Arrival, check_size, received_hop_limit};
 use super::outgoing_interest::Asked;
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::limits;
-use crate::management;
+use crate::local_names::{is_localhost, is_management};
 use crate::outbox::Outbox;
 use crate::tables::name_hash::Hashed;
 use crate::tables::pit::{InRecord, PitEntry};
@@ -46,7 +46,7 @@ impl Forwarder {
         if interest.can_be_prefix && name.component_count() > limits::CAN_BE_PREFIX_COMPONENTS {
             return Err(Dropped::new(DropReason::NameTooDeep));
         }
-        if management::is_management(name) && (arrival.local || self.management.authority.allows_localhop()) {
+        if is_management(name) && (arrival.local || self.management.authority.allows_localhop()) {
             return self.on_management(arrival, interest, hash, out);
         }
         let pending = self.pit.find(hash, interest);

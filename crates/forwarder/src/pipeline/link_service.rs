@@ -9,9 +9,7 @@ use crate::tables::name_hash::{Hashed, NameHasher};
 use crate::tables::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
-use larder_packet::{
-    Data, Interest, LpHeader, LpPacket, NackReason, NameRef, Reassembled, Reassembler, encode_lp, types,
-};
+use larder_packet::{Data, Interest, LpHeader, LpPacket, NackReason, Reassembled, Reassembler, encode_lp, types};
 use larder_units::Time;
 use std::ops::Range;
 
@@ -453,16 +451,4 @@ impl FaceCounters {
             _ => {}
         }
     }
-}
-
-/// Returns true for a name that is local to this node: under `/localhost`.
-#[inline]
-pub(crate) fn is_localhost(name: NameRef<'_>) -> bool {
-    name.as_bytes().first_chunk() == Some(b"\x08\x09localhost")
-}
-
-/// Returns true for a name that is local to this link: under `/localhop`.
-#[inline]
-pub(crate) fn is_localhop(name: NameRef<'_>) -> bool {
-    name.as_bytes().first_chunk() == Some(b"\x08\x08localhop")
 }

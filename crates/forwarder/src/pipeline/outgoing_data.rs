@@ -1,11 +1,11 @@
 //! Outgoing Data: sends Data to the consumers of a pending Interest.
 
 use super::link_service::Arrival;
-use super::path::Place;
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::limits;
 use crate::outbox::Outbox;
+use crate::tables::paths::Place;
 use larder_packet::LpHeader;
 
 impl Forwarder {

@@ -1,10 +1,11 @@
 //! Selects the next hops of a pending Interest: asks the FIB and the strategy of its name, and
 //! carries out the decision. Also handles Nacks in both directions.
 
-use super::link_service::{Arrival, is_localhop, is_localhost, received_hop_limit};
+use super::link_service::{Arrival, received_hop_limit};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::forwarder::{Forwarder, Scratch};
+use crate::local_names::{is_localhop, is_localhost};
 use crate::outbox::{Body, Outbox};
 use crate::strategy::{Decision, HeldInterest, Instance, Strategy};
 use crate::tables::fib::Fib;

@@ -11,40 +11,21 @@
 //! The tier counts as a separate cache above this one: memory's policy treats its records as Data
 //! from upstream.
 
-use super::link_service::{Arrival, check_size, is_localhost};
+use super::link_service::{Arrival, check_size};
 use super::outgoing_interest::{Asked, rewritten};
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::limits::{RECALLED_BYTES, TIER_LOOKUPS, TIER_PATIENCE};
+use crate::local_names::is_localhost;
 use crate::outbox::Outbox;
 use crate::tables::name_hash::Hashed;
 use crate::tables::pit::{InRecord, OutRecord};
-use crate::tier::{Record, SecondTier, TierCounters, TierLookup, TierRecord};
+use crate::tier::{Read, Record, SecondTier, Tier, TierCounters, TierLookup, TierRecord};
 use crate::verification::Verdict;
 use bytes::Bytes;
 use larder_packet::{Data, Interest, LpHeader};
 use larder_units::Time;
 use std::collections::BTreeMap;
-
-/// The tier, and its reads in progress.
-pub(crate) struct Tier {
-    pub(crate) host: Box<dyn SecondTier>,
-    /// By ticket, so that the oldest read is first.
-    reads: BTreeMap<u64, Read>,
-    next_ticket: u64,
-    most: usize,
-    pub(crate) counters: TierCounters,
-}
-
-/// An Interest whose answer is being read.
-struct Read {
-    packet: Bytes,
-    hash: u64,
-    /// The nonce of its out-record.
-    nonce: u32,
-    mark: Option<u64>,
-    until: Time,
-}
 
 impl Forwarder {
     /// Puts a second tier behind the Content Store.
@@ -186,12 +167,5 @@ impl Forwarder {
         let arrival = Arrival { face, ..Arrival::internal(now, &header, packet.clone()) };
         let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), nonce, lifetime };
         self.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
-    }
-}
-
-impl Tier {
-    /// Returns the time at which the next read is given up.
-    pub(crate) fn next_timeout(&self) -> Option<Time> {
-        self.reads.first_key_value().map(|(_, read)| read.until)
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod erase_bans;
 pub(crate) mod fib;
 pub(crate) mod name_hash;
 pub(crate) mod name_tree;
+pub(crate) mod paths;
 pub(crate) mod pit;
 pub(crate) mod pit_quota;
 pub(crate) mod prefix_figures;

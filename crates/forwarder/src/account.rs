@@ -9,11 +9,12 @@
 
 pub mod names;
 
-use super::Forwarder;
 use crate::face::FaceId;
+use crate::forwarder::{Forwarder, Scratch};
 use crate::outbox::{Body, Outbox};
 use crate::pipeline::link_service::{Arrival, Opened, Packet, Source, open, received_hop_limit};
 use crate::pipeline::outgoing_interest::{Asked, next_hops};
+use crate::tables::content_store::ContentStore;
 use crate::tables::name_hash::Hashed;
 use crate::tables::pit::InRecord;
 use crate::tables::rib::NextHop;
@@ -82,7 +83,7 @@ pub fn add_next_hop(forwarder: &mut Forwarder, prefix: NameRef<'_>, face: FaceId
 
 /// Empties the Content Store and runs it under another policy. FIB and PIT stay.
 pub fn replace_content_store(forwarder: &mut Forwarder, engine: Engine) {
-    forwarder.content_store = super::ContentStore::new(forwarder.hasher.clone(), engine, false);
+    forwarder.content_store = ContentStore::new(forwarder.hasher.clone(), engine, false);
 }
 
 /// The results of the lookups, by the number of the exchange.
@@ -244,7 +245,7 @@ impl Forwarder {
 
     fn look_up_routes(&mut self, interest: &Interest<'_>) {
         let lengths = self.prefix_lengths();
-        let super::Scratch { prefixes, hinted, .. } = &mut self.scratch;
+        let Scratch { prefixes, hinted, .. } = &mut self.scratch;
         self.hasher.prefixes(interest.name, lengths, prefixes);
         black_box(self.strategies.longest_match(interest.name, prefixes).is_some());
         black_box(next_hops(&self.hasher, &self.fib, interest, prefixes, hinted).1.len());

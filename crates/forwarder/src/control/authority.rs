@@ -14,7 +14,7 @@
 //! wants each time later than the last instead, and so refuses one of two programs that use a key
 //! in the same millisecond.)
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::limits::{REPLAY_BYTES, REPLAY_COMMANDS, SIGNATURE_TIME_GRACE, SIGNED_COMMANDS};
 use crate::tables::name_hash::NameHasher;
 use bytes::Bytes;
@@ -59,7 +59,7 @@ impl Authority {
     }
 
     /// Checks that a signer with the right to use this module signed the command.
-    pub(super) fn authorize(
+    pub(crate) fn authorize(
         &mut self,
         unix_millis: u64,
         interest: &Interest<'_>,

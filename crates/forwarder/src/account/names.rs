@@ -138,7 +138,7 @@ mod tests {
             .rev()
             .map(|n| format!("/a/b{}/{n}{}", "b".repeat(n % 7), "/c".repeat(n % 4)).parse().unwrap())
             .collect();
-        super::super::add_next_hop(&mut forwarder, "/a".parse::<Name>().unwrap().as_name(), producer);
+        crate::account::add_next_hop(&mut forwarder, "/a".parse::<Name>().unwrap().as_name(), producer);
         for (nonce, name) in names.iter().enumerate() {
             let mut asked = InterestBuilder::new(name.clone()).nonce(nonce as u32).build();
             let mut data = DataBuilder::new(name.as_name()).content(b"x").build(&DigestSigner).unwrap();
