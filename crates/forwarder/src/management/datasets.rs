@@ -1,10 +1,10 @@
-//! Status datasets: content cut into segments under a version.
+//! Status datasets: content in segments, under a version (NFD wiki, "Status Dataset").
 //!
-//! A dataset is made when its name is asked for by prefix, and remembered under its version while
-//! its segments are fetched: the answers to one fetch are of one moment. (NFD wiki, "Status
-//! Dataset".)
+//! An Interest with CanBePrefix for the dataset's name creates a version. Larder keeps it while the
+//! consumer fetches its segments, so they all show the same moment.
 
-use super::{DatasetFn, Outcome, refusal};
+use super::control_plane::DatasetFn;
+use super::{Outcome, refusal};
 use crate::control::datasets::{Content, Rendition};
 use crate::forwarder::Forwarder;
 use crate::limits::{DATASET_SEGMENT_BYTES, MAX_PACKET_BYTES};
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use larder_packet::{Component, Interest, NameRef, types};
 use larder_units::Time;
 
-/// Bytes of a segment beside name and content: MetaInfo, digest, headers.
+/// The bytes of a segment beside its name and content: MetaInfo, digest, headers.
 const SEGMENT_OVERHEAD_BYTES: usize = 128;
 
 impl Forwarder {
@@ -30,15 +30,15 @@ impl Forwarder {
         segment.map_or(Outcome::Unknown, Outcome::Answer)
     }
 
-    /// Whether a new rendition is asked for.
+    /// Returns true if the Interest creates a new version of the dataset.
     pub(super) fn is_of_whole_dataset(interest: &Interest<'_>) -> bool {
         interest.can_be_prefix && matches!(place(interest.name), Place::Whole)
     }
 
-    /// Makes the dataset as it is now; returns its first segment.
+    /// Creates a version of the dataset, and returns its first segment.
     pub(super) fn render(&mut self, now: Time, name: NameRef<'_>, function: DatasetFn) -> Option<Bytes> {
         let (name, _) = name.strip_implicit_digest();
-        // Version and segment number take up to 20 bytes more.
+        // Version and segment number take up to 20 more bytes.
         let room = MAX_PACKET_BYTES.checked_sub(SEGMENT_OVERHEAD_BYTES + 20 + name.as_bytes().len())?;
         let segment_bytes = room.min(DATASET_SEGMENT_BYTES);
         if segment_bytes == 0 {
@@ -47,7 +47,7 @@ impl Forwarder {
         let mut content = Content::default();
         let (bytes, content_type) = match function(self, now, name, &mut content) {
             Ok(()) => (content.bytes, None),
-            // As NFD's: the content of a refused dataset is a ControlResponse.
+            // As in NFD, the content of a refused dataset is a ControlResponse.
             Err(refused) => (refusal(refused).encode(), Some(types::CONTENT_NACK)),
         };
         let version = self.unix_millis(now).max(self.management.datasets.last_version + 1);
@@ -61,7 +61,7 @@ impl Forwarder {
     }
 }
 
-/// Which part of a dataset a name asks for.
+/// The part of a dataset that a name stands for.
 enum Place {
     Whole,
     Version,

@@ -1,8 +1,8 @@
-//! The notification stream `faces/events`: one Data an event, numbered; subscribers wait for the
-//! next (NFD wiki, "Notification").
+//! The notification stream `faces/events`: one numbered Data per event. Subscribers wait for the
+//! next one (NFD wiki, "Notification").
 //!
-//! Events are remembered for a while, so that who asks for the next one by its number misses none
-//! that came in between.
+//! Larder keeps the latest events. A subscriber that requests each event by its number misses none
+//! of those that came between two requests.
 
 use super::Outcome;
 use crate::control::events::FRESHNESS;
@@ -14,7 +14,7 @@ use larder_units::Time;
 impl Forwarder {
     pub(super) fn on_events(&mut self, now: Time, interest: &Interest<'_>) -> Outcome {
         let name = interest.name;
-        // Neither has an event that would be its Data.
+        // No event has such a name.
         if name.component_count() > super::PREFIX_COMPONENTS + 1
             || (name.component_count() == super::PREFIX_COMPONENTS && !interest.can_be_prefix)
         {
@@ -24,7 +24,7 @@ impl Forwarder {
         let next = events.next();
         let asked = name.component(super::PREFIX_COMPONENTS);
         let number = match asked {
-            // Whatever is new: the last event, if it is.
+            // Without a number, the Data is the last event if it is new.
             None => next.checked_sub(1).filter(|last| {
                 let last = events.recent.get((last - events.first) as usize);
                 last.is_some_and(|(at, _)| now.since(*at) < FRESHNESS)
@@ -36,7 +36,7 @@ impl Forwarder {
             Some(number) if number < next => events.data(number).map_or(Outcome::Unknown, Outcome::Answer),
             _ => {
                 if !std::mem::replace(&mut events.awaited, true) {
-                    // What happened before anybody listened is news to nobody.
+                    // Events before the first subscription are not published.
                     events.unpublished = 0;
                 }
                 Outcome::Wait
@@ -44,7 +44,7 @@ impl Forwarder {
         }
     }
 
-    /// Tells who waits what has happened.
+    /// Sends new events to the subscribers that wait.
     pub(crate) fn publish_events(&mut self, now: Time, out: &mut Outbox) {
         let next = self.management.events.next();
         let new = std::mem::take(&mut self.management.events.unpublished) as u64;

@@ -1,18 +1,25 @@
-//! `faces`: made, changed, closed and listed (NFD wiki, "Face Management"). Sockets are the host's:
-//! what only it can do is asked of it by a [`HostRequest`], and the command waits for its answer.
+//! `faces`: create, update, destroy and list faces (NFD wiki, "Face Management"). The host owns the
+//! sockets. A command that needs a socket sends the host a [`HostRequest`] and waits for its
+//! answer.
 
+use super::control_plane::ControlPlane;
 use super::{Content, Refusal, Reply, Request, ok, refusal, require, response_data};
 use crate::control::pending_faces::Pending;
-use crate::face::{FaceConfig, FaceCounters, FaceId, Persistency, Scope};
+use crate::face::{FaceConfig, FaceId, Persistency, Scope};
 use crate::forwarder::Forwarder;
 use crate::limits::{FACES_BEING_CREATED, LEAST_MTU, MAX_PACKET_BYTES};
 use crate::outbox::{FaceAnswer, FaceRequest, HostRequest, Outbox};
+use crate::stats::FaceStats;
 use larder_packet::mgmt::{ChannelStatus, Element, FaceQueryFilter, FaceStatus};
 use larder_packet::types::nfd::{FLAG_CONGESTION_MARKING, FLAG_LOCAL_FIELDS, FLAG_LP_RELIABILITY};
 use larder_packet::{ControlParameters, ControlResponse, NameRef};
 use larder_units::Time;
 
-pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut Outbox) -> Result<Reply, Refusal> {
+pub(super) fn create(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    out: &mut Outbox,
+) -> Result<Reply, Refusal> {
     let parameters = &request.parameters;
     let uri = require(parameters.uri.clone(), "Uri")?;
     let persistency = persistency(parameters)?.unwrap_or(Persistency::Persistent);
@@ -20,7 +27,7 @@ pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
         return Err((406, "an on-demand face is made by its peer".to_owned()));
     }
     let mtu = mtu(parameters)?;
-    let pending = &mut forwarder.management.pending_faces;
+    let pending = control.pending_faces();
     if pending.commands.len() >= FACES_BEING_CREATED {
         return Err((507, "too many faces are being made".to_owned()));
     }
@@ -43,20 +50,20 @@ pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
 }
 
 impl Forwarder {
-    /// What came of a [`FaceRequest`]: the command is answered, in `out`.
+    /// Takes the host's answer to a [`FaceRequest`]. The response to the command is in `out`.
     pub fn on_face_answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer, out: &mut Outbox) {
         out.clear();
         self.clock = now;
         let Some(Pending { from, command }) = self.management.pending_faces.commands.remove(&ticket) else { return };
         let response = match answer {
             FaceAnswer::Created(face) => match self.faces.get(face) {
-                Some(made) => ok(self.properties(face, &made.config, true)),
+                Some(made) => ok(properties(face, &made.config, true, self.max_packet_bytes)),
                 None => refusal((504, "the face was lost as soon as it was made".to_owned())),
             },
             FaceAnswer::Exists(face) => ControlResponse {
                 status_code: 409,
                 status_text: "a face to that peer is there already".to_owned(),
-                body: self.faces.get(face).map(|there| self.properties(face, &there.config, true)),
+                body: Forwarder::face(self, face).map(|config| properties(face, config, true, self.max_packet_bytes)),
             },
             FaceAnswer::Refused(code, text) => refusal((code, text)),
         };
@@ -69,13 +76,17 @@ impl Forwarder {
     }
 }
 
-pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut Outbox) -> Result<Reply, Refusal> {
+pub(super) fn update(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    out: &mut Outbox,
+) -> Result<Reply, Refusal> {
     let parameters = &request.parameters;
     let id = request.face();
-    let Some(face) = forwarder.faces.get(id) else {
+    let Some(config) = control.face(id) else {
         return Err((404, format!("there is no face {id}")));
     };
-    let mut config = face.config.clone();
+    let mut config = config.clone();
     let mut wrong = ControlParameters::default();
     if let Some(code) = parameters.face_persistency {
         match Persistency::from_code(code).filter(|wanted| may_be(&config, *wanted)) {
@@ -95,7 +106,7 @@ pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
         wrong_flags |= FLAG_LOCAL_FIELDS;
     }
     let link_reliability = parameters.flag(FLAG_LP_RELIABILITY).unwrap_or(config.link_reliability);
-    // An Ack in a group would come from one of many receivers.
+    // An Ack would come from one of a group's many receivers.
     if link_reliability && !config.is_point_to_point() {
         wrong_flags |= FLAG_LP_RELIABILITY;
     }
@@ -115,82 +126,93 @@ pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
     if let Some(bytes) = parameters.default_congestion_threshold {
         config.default_congestion_threshold = bytes;
     }
-    let body = forwarder.properties(id, &config, false);
-    forwarder.faces.configure(id, config);
-    forwarder.tell_config(id);
+    let body = properties(id, &config, false, control.max_packet_bytes());
+    control.configure_face(id, config);
     out.requests.push(HostRequest::UpdateFace(id));
     Ok(Reply::Done(body))
 }
 
-pub(super) fn destroy(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut Outbox) -> Result<Reply, Refusal> {
+pub(super) fn destroy(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    out: &mut Outbox,
+) -> Result<Reply, Refusal> {
     let id = FaceId(require(request.parameters.face_id.filter(|id| *id != 0), "FaceId")?);
-    // As in NFD, a face that is not there is as good as destroyed.
-    if forwarder.faces.get(id).is_some() {
+    // As in NFD, the command succeeds if the face does not exist.
+    if control.face(id).is_some() {
         out.requests.push(HostRequest::DestroyFace(id));
     }
     Ok(Reply::Done(ControlParameters { face_id: Some(id.0), ..ControlParameters::default() }))
 }
 
-pub(super) fn list(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    forwarder
-        .face_stats_of_all()
-        .iter()
-        .try_for_each(|face| content.push(&forwarder.status_of(face.id, &face.config, &face.counters)))
+pub(super) fn list(control: &dyn ControlPlane, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+    let max_packet_bytes = control.max_packet_bytes();
+    control.faces().iter().try_for_each(|face| content.push(&status(face, max_packet_bytes)))
 }
 
-pub(super) fn query(forwarder: &Forwarder, _: Time, name: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+pub(super) fn query(
+    control: &dyn ControlPlane,
+    _: Time,
+    name: NameRef<'_>,
+    content: &mut Content,
+) -> Result<(), Refusal> {
     let filter = require(name.component(super::PREFIX_COMPONENTS), "FaceQueryFilter")?;
     let filter = FaceQueryFilter::decode(filter.value).map_err(|error| (400, format!("malformed filter: {error}")))?;
-    let faces = forwarder.face_stats_of_all();
-    let statuses = faces.iter().map(|face| forwarder.status_of(face.id, &face.config, &face.counters));
+    let max_packet_bytes = control.max_packet_bytes();
+    let faces = control.faces();
+    let statuses = faces.iter().map(|face| status(face, max_packet_bytes));
     statuses.filter(|status| matches(&filter, status)).try_for_each(|status| content.push(&status))
 }
 
-pub(super) fn channels(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    let channels = forwarder.management.channels.iter();
+pub(super) fn channels(
+    control: &dyn ControlPlane,
+    _: Time,
+    _: NameRef<'_>,
+    content: &mut Content,
+) -> Result<(), Refusal> {
+    let channels = control.channels().iter();
     channels.into_iter().try_for_each(|uri| content.push(&ChannelStatus { local_uri: uri.clone() }))
 }
 
-impl Forwarder {
-    fn status_of(&self, id: FaceId, config: &FaceConfig, counters: &FaceCounters) -> FaceStatus {
-        FaceStatus {
-            face_id: id.0,
-            uri: config.uri.clone(),
-            local_uri: config.local_uri.clone(),
-            expiration: None,
-            scope: u64::from(config.scope == Scope::Local),
-            persistency: config.persistency.code(),
-            link_type: config.link_type as u64,
-            base_congestion_marking_interval: Some(config.base_congestion_marking_interval),
-            default_congestion_threshold: Some(config.default_congestion_threshold),
-            mtu: Some(config.stated_mtu(self.max_packet_bytes)),
-            in_interests: counters.in_interests,
-            in_data: counters.in_data,
-            in_nacks: counters.in_nacks,
-            out_interests: counters.out_interests,
-            out_data: counters.out_data,
-            out_nacks: counters.out_nacks,
-            in_bytes: counters.in_bytes,
-            out_bytes: counters.out_bytes,
-            flags: config.flags(),
-        }
+fn status(face: &FaceStats, max_packet_bytes: usize) -> FaceStatus {
+    let FaceStats { id, config, counters } = face;
+    FaceStatus {
+        face_id: id.0,
+        uri: config.uri.clone(),
+        local_uri: config.local_uri.clone(),
+        expiration: None,
+        scope: u64::from(config.scope == Scope::Local),
+        persistency: config.persistency.code(),
+        link_type: config.link_type as u64,
+        base_congestion_marking_interval: Some(config.base_congestion_marking_interval),
+        default_congestion_threshold: Some(config.default_congestion_threshold),
+        mtu: Some(config.stated_mtu(max_packet_bytes)),
+        in_interests: counters.in_interests,
+        in_data: counters.in_data,
+        in_nacks: counters.in_nacks,
+        out_interests: counters.out_interests,
+        out_data: counters.out_data,
+        out_nacks: counters.out_nacks,
+        in_bytes: counters.in_bytes,
+        out_bytes: counters.out_bytes,
+        flags: config.flags(),
     }
+}
 
-    /// Returns the properties of a face for a command's response. For a new face these are the
-    /// URIs, without interval, threshold and MTU: python-ndn cannot read a response in which the
-    /// MTU stands where NFD and NDNts expect it. `faces/query` has them all.
-    fn properties(&self, id: FaceId, config: &FaceConfig, is_new: bool) -> ControlParameters {
-        ControlParameters {
-            face_id: Some(id.0),
-            uri: is_new.then(|| config.uri.clone()),
-            local_uri: is_new.then(|| config.local_uri.clone()),
-            face_persistency: Some(config.persistency.code()),
-            base_congestion_marking_interval: (!is_new).then_some(config.base_congestion_marking_interval),
-            default_congestion_threshold: (!is_new).then_some(config.default_congestion_threshold),
-            mtu: (!is_new).then(|| config.stated_mtu(self.max_packet_bytes)),
-            flags: Some(config.flags()),
-            ..ControlParameters::default()
-        }
+/// Returns the properties of a face for a command's response. For a new face these are the URIs,
+/// without interval, threshold and MTU: python-ndn cannot read a response in which the MTU stands
+/// where NFD and NDNts expect it. `faces/query` has them all.
+fn properties(id: FaceId, config: &FaceConfig, is_new: bool, max_packet_bytes: usize) -> ControlParameters {
+    ControlParameters {
+        face_id: Some(id.0),
+        uri: is_new.then(|| config.uri.clone()),
+        local_uri: is_new.then(|| config.local_uri.clone()),
+        face_persistency: Some(config.persistency.code()),
+        base_congestion_marking_interval: (!is_new).then_some(config.base_congestion_marking_interval),
+        default_congestion_threshold: (!is_new).then_some(config.default_congestion_threshold),
+        mtu: (!is_new).then(|| config.stated_mtu(max_packet_bytes)),
+        flags: Some(config.flags()),
+        ..ControlParameters::default()
     }
 }
 
@@ -206,15 +228,15 @@ fn matches(filter: &FaceQueryFilter, face: &FaceStatus) -> bool {
         && filter.link_type.is_none_or(|wanted| wanted == face.link_type)
 }
 
-/// Whether the host can keep a face so: a stream's end is its peer's to decide, a datagram face is
-/// nothing but memory.
+/// Returns true if the host can give a face this persistency. The peer decides when a stream ends;
+/// a datagram face is only memory.
 fn may_be(config: &FaceConfig, wanted: Persistency) -> bool {
     let scheme = config.uri.split_once("://").map_or("", |(scheme, _)| scheme);
     wanted == config.persistency
         || match scheme {
             _ if !config.is_point_to_point() => false,
             "udp4" | "udp6" | "ether" => true,
-            // An accepted connection cannot be made again from this end.
+            // This end cannot open an accepted connection again.
             "tcp4" | "tcp6" => config.persistency != Persistency::OnDemand || wanted != Persistency::Permanent,
             _ => false,
         }
@@ -230,8 +252,8 @@ fn mtu(parameters: &ControlParameters) -> Result<Option<usize>, Refusal> {
     usable_mtu(bytes).map(Some).ok_or_else(|| (406, format!("an MTU has at least {LEAST_MTU} bytes")))
 }
 
-/// The MTU that follows from a requested one: no frame is larger than the largest packet, as in
-/// NFD.
+/// Returns the MTU for a requested one, or `None` if it is too small. No frame is larger than the
+/// largest packet, as in NFD.
 fn usable_mtu(bytes: u64) -> Option<usize> {
     (bytes >= LEAST_MTU).then_some(bytes.min(MAX_PACKET_BYTES as u64) as usize)
 }

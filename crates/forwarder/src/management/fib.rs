@@ -1,22 +1,26 @@
-//! `fib`: next hops straight into the FIB, beside what the RIB computes (NFD wiki, "FIB
-//! Management").
+//! `fib`: next hops that a command adds to the FIB, beside those that the RIB computes (NFD wiki,
+//! "FIB Management").
 //!
-//! A next hop that is added here is kept among the routes, with an origin that no route has, and
-//! listed as none; its prefix inherits nothing by it.
+//! The RIB holds such a next hop as a route with an origin of its own. `rib/list` does not list it,
+//! and longer prefixes do not inherit it.
 
+use super::control_plane::ControlPlane;
 use super::{Content, Refusal, Reply, Request, require, rib};
-use crate::forwarder::Forwarder;
 use crate::outbox::Outbox;
 use crate::tables::rib::{ORIGIN_FIB, Route};
 use larder_packet::mgmt::{FibEntry, NextHopRecord};
 use larder_packet::{ControlParameters, NameRef};
 use larder_units::Time;
 
-pub(super) fn add_next_hop(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+pub(super) fn add_next_hop(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    _: &mut Outbox,
+) -> Result<Reply, Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     let (face, cost) = (request.face(), request.parameters.cost.unwrap_or(0));
     let route = Route { face, origin: ORIGIN_FIB, cost, flags: 0, expires: None };
-    forwarder.add_route(&prefix, route).map_err(rib::refused)?;
+    control.add_route(&prefix, route).map_err(rib::refused)?;
     Ok(Reply::Done(ControlParameters {
         name: Some(prefix),
         face_id: Some(face.0),
@@ -26,20 +30,19 @@ pub(super) fn add_next_hop(forwarder: &mut Forwarder, request: &Request<'_>, _: 
 }
 
 pub(super) fn remove_next_hop(
-    forwarder: &mut Forwarder,
+    control: &mut dyn ControlPlane,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     let face = request.face();
-    forwarder.remove_route(&prefix, face, ORIGIN_FIB);
+    control.remove_route(&prefix, face, ORIGIN_FIB);
     Ok(Reply::Done(ControlParameters { name: Some(prefix), face_id: Some(face.0), ..ControlParameters::default() }))
 }
 
-pub(super) fn list(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    for (name, next_hops) in forwarder.fib.iter() {
+pub(super) fn list(control: &dyn ControlPlane, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+    control.next_hops(&mut |name, next_hops| {
         let records = next_hops.iter().map(|hop| NextHopRecord { face_id: hop.face.0, cost: hop.cost });
-        content.push(&FibEntry { name, next_hops: records.collect() })?;
-    }
-    Ok(())
+        content.push(&FibEntry { name, next_hops: records.collect() })
+    })
 }

@@ -1,11 +1,11 @@
 //! The NFD management protocol: commands, status datasets and the notifications of face events,
 //! under `/localhost/nfd` for local faces.
 //!
-//! Management is an application with a face of its own ([`FaceId::INTERNAL`]). What it can answer
-//! at once it answers at once; an Interest that must wait (a face that the host is making, a face
-//! event to come) pends in the PIT as any other, so that several consumers, PIT tokens and
-//! lifetimes are the PIT's concern. One file a module of the protocol, with a row a verb in
-//! [`VERBS`].
+//! Management is an application with a face of its own ([`FaceId::INTERNAL`]). It answers most
+//! Interests at once. An Interest that has to wait (for a face that the host creates, or for the
+//! next face event) pends in the PIT as any other, so the PIT handles several consumers, PIT tokens
+//! and lifetimes. Each module of the protocol has a file, and each verb a row in [`VERBS`]. These
+//! files use the forwarder through [`ControlPlane`].
 //!
 //! ```text
 //! Interest ─► VERBS ─┬─ command: authority ─► function ─┬─► ControlResponse
@@ -19,6 +19,7 @@
 //!
 //! Missing: `/localhop` beyond the commands of `rib`.
 
+mod control_plane;
 mod cs;
 mod datasets;
 mod events;
@@ -40,12 +41,13 @@ use crate::outbox::{Body, Outbox};
 use crate::pipeline::link_service::{Arrival, received_hop_limit};
 use crate::tables::pit::{InRecord, OutRecord};
 use bytes::Bytes;
+use control_plane::{ControlPlane, DatasetFn};
 use larder_packet::{
     ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader, NackReason, NameRef, types,
 };
 use larder_units::Time;
 
-/// A command on its way: who sent it, and its parameters.
+/// A command: its sender and its parameters.
 struct Request<'a> {
     now: Time,
     from: FaceId,
@@ -54,24 +56,23 @@ struct Request<'a> {
     parameters: ControlParameters,
 }
 
-/// What a command comes to.
+/// The result of a command that was not refused.
 enum Reply {
     /// 200, with these parameters.
     Done(ControlParameters),
-    /// Something else that has a body.
+    /// Another status with a body.
     Response(ControlResponse),
-    /// The host is at work, or other shards.
+    /// The command waits for the host or for other shards.
     Later,
 }
 
-type CommandFn = fn(&mut Forwarder, &Request<'_>, &mut Outbox) -> Result<Reply, Refusal>;
-type DatasetFn = fn(&Forwarder, Time, NameRef<'_>, &mut Content) -> Result<(), Refusal>;
+type CommandFn = fn(&mut dyn ControlPlane, &Request<'_>, &mut Outbox) -> Result<Reply, Refusal>;
 
-/// What a verb is.
+/// The kind of a verb.
 enum Kind {
     Command(CommandFn),
     Dataset(DatasetFn),
-    /// One that is made of what all shards say to this; `None` where they need not be asked.
+    /// A dataset of all shards, with the query for the others; `None` if they have nothing to add.
     DatasetOfAll(DatasetFn, fn(NameRef<'_>) -> Option<ShardQuery>),
     /// The notification stream of face events.
     Events,
@@ -81,7 +82,8 @@ struct Verb {
     module: &'static str,
     verb: &'static str,
     kind: Kind,
-    /// Whether other machines' applications may use it, where the configuration lets them register.
+    /// True if applications on other machines may use it, where the configuration lets them
+    /// register.
     localhop: bool,
 }
 
@@ -141,7 +143,7 @@ fn verb_of(name: NameRef<'_>) -> Option<&'static Verb> {
     VERBS.iter().find(|row| row.module.as_bytes() == module && row.verb.as_bytes() == verb)
 }
 
-/// Returns the function that makes the dataset of this name.
+/// Returns the function of the dataset of this name.
 fn dataset_of(name: NameRef<'_>) -> Option<DatasetFn> {
     match verb_of(name)?.kind {
         Kind::Dataset(function) | Kind::DatasetOfAll(function, _) => Some(function),
@@ -152,16 +154,17 @@ fn dataset_of(name: NameRef<'_>) -> Option<DatasetFn> {
 /// Components before a verb's own: `/localhost/nfd/MODULE/VERB`.
 const PREFIX_COMPONENTS: usize = 4;
 
-/// What becomes of an Interest.
+/// The result of an Interest.
 enum Outcome {
     Answer(Bytes),
     Wait,
-    /// Nobody here answers that.
+    /// The name is neither a command nor a dataset nor a stream.
     Unknown,
 }
 
 impl Forwarder {
-    /// An Interest under `/localhost/nfd`, or `/localhop/nfd` where that is allowed.
+    /// Processes an Interest under `/localhost/nfd`, or under `/localhop/nfd` where that is
+    /// allowed.
     pub(crate) fn on_management(
         &mut self,
         arrival: &Arrival<'_>,
@@ -169,7 +172,7 @@ impl Forwarder {
         hash: u64,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
-        // The same again while it waits: one more consumer.
+        // The same Interest waits already: this is one more consumer.
         let outcome = match self.pit.find(hash, interest) {
             Some(_) => Outcome::Wait,
             None => self.answer(arrival, interest, hash, out)?,
@@ -237,7 +240,8 @@ impl Forwarder {
         let localhop = interest.name.component(0).is_some_and(|first| first.value == b"localhop");
         let authority = &mut self.management.authority;
         if let Err(refused) = authority.authorize(unix_millis, interest, &self.hasher, module, localhop) {
-            // Nothing was done that must not be done again: a stranger takes no memory.
+            // The response is not remembered: the command changed nothing, and an unauthorized
+            // sender must not take memory.
             return Ok(Outcome::Answer(response_data(interest.name, &refusal(refused))?));
         }
         let reply = parameters(interest)
@@ -259,7 +263,7 @@ impl Forwarder {
         }
     }
 
-    /// The Interest pends, and management is who was asked.
+    /// Makes the Interest pend, with management as its only next hop.
     fn wait_for_management(
         &mut self,
         arrival: &Arrival<'_>,
@@ -287,7 +291,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Management's Data for Interests that wait. Where nobody waits any more, nobody misses it.
+    /// Sends management's Data to the Interests that wait for it. If none waits, it is dropped.
     pub(crate) fn publish(&mut self, now: Time, wire: Bytes, out: &mut Outbox) {
         let header = LpHeader { no_cache: true, ..LpHeader::EMPTY };
         let arrival = Arrival::internal(now, &header, wire.clone());
@@ -298,7 +302,7 @@ impl Forwarder {
     }
 }
 
-/// A command carries a ControlParameters element as a name component.
+/// Returns true if the name is a command: it has a ControlParameters element as a component.
 fn is_command(name: NameRef<'_>) -> bool {
     name.component(PREFIX_COMPONENTS)
         .is_some_and(|parameters| parameters.value.first() == Some(&(types::nfd::CONTROL_PARAMETERS as u8)))
@@ -327,13 +331,13 @@ fn response_data(name: NameRef<'_>, response: &ControlResponse) -> Result<Bytes,
     data.map(Bytes::from).map_err(|_| Dropped::new(DropReason::Malformed))
 }
 
-/// The parameter that must be there.
+/// Returns a parameter that must be present.
 fn require<T>(value: Option<T>, name: &str) -> Result<T, Refusal> {
     value.ok_or_else(|| (400, format!("the {name} is missing")))
 }
 
 impl Request<'_> {
-    /// The face that is meant: the one named, or the one that the command came from.
+    /// Returns the face that the command names, or the one that the command came from.
     fn face(&self) -> FaceId {
         self.parameters.face_id.filter(|id| *id != 0).map_or(self.from, FaceId)
     }

@@ -1,11 +1,11 @@
 //! `rib`: routes that applications register, and prefix announcements (NFD wiki, "RIB Management").
 //!
-//! A remote application (`/localhop/nfd`) registers for itself only, and neither `/` nor what is
-//! local.
+//! A remote application (`/localhop/nfd`) registers routes to its own face only, and neither `/`
+//! nor a local prefix.
 
+use super::control_plane::ControlPlane;
 use super::{Content, Refusal, Reply, Request, require};
 use crate::face::FaceId;
-use crate::forwarder::Forwarder;
 use crate::outbox::Outbox;
 use crate::tables::rib::{CHILD_INHERIT, ORIGIN_FIB, Route, RouteError};
 use larder_packet::mgmt::{PrefixAnnouncement, RibEntry, RouteRecord};
@@ -13,16 +13,20 @@ use larder_packet::{ControlParameters, Data, Name, NameRef};
 use larder_units::Time;
 use std::time::Duration;
 
-/// Origin of a route that a prefix announcement made.
+/// The origin of the route of a prefix announcement.
 const ORIGIN_ANNOUNCEMENT: u64 = 129;
-/// Its cost, as in NFD: above that of ordinary routes.
+/// The cost of the route of a prefix announcement, as in NFD: above the cost of ordinary routes.
 const ANNOUNCEMENT_COST: u64 = 2048;
-/// ExpirationPeriods from here on mean "never". NFD counts milliseconds in 63 bits, and its largest
-/// number stands for no expiry.
+/// The smallest ExpirationPeriod that means "never". NFD counts milliseconds in 63 bits, and its
+/// largest number means that the route does not expire.
 const NEVER: Duration = Duration::from_millis(i64::MAX as u64);
 
-pub(super) fn register(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
-    let (prefix, face) = whose(request)?;
+pub(super) fn register(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    _: &mut Outbox,
+) -> Result<Reply, Refusal> {
+    let (prefix, face) = prefix_and_face(request)?;
     let ControlParameters { origin, cost, flags, expiration, .. } = request.parameters;
     let route = Route {
         face,
@@ -31,13 +35,17 @@ pub(super) fn register(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut
         flags: flags.unwrap_or(CHILD_INHERIT),
         expires: expiration.and_then(|period| expiry(request.now, period)),
     };
-    add(forwarder, request.now, prefix, route)
+    add(control, request.now, prefix, route)
 }
 
-pub(super) fn unregister(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
-    let (prefix, face) = whose(request)?;
+pub(super) fn unregister(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    _: &mut Outbox,
+) -> Result<Reply, Refusal> {
+    let (prefix, face) = prefix_and_face(request)?;
     let origin = origin_of(request.parameters.origin)?;
-    forwarder.remove_route(&prefix, face, origin);
+    control.remove_route(&prefix, face, origin);
     Ok(Reply::Done(ControlParameters {
         name: Some(prefix),
         face_id: Some(face.0),
@@ -46,9 +54,13 @@ pub(super) fn unregister(forwarder: &mut Forwarder, request: &Request<'_>, _: &m
     }))
 }
 
-/// The announcement is a Data in the ApplicationParameters; who sends the command is the next hop
-/// (NFD wiki, "PrefixAnnouncement").
-pub(super) fn announce(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+/// Adds the route of a prefix announcement, which is a Data in the ApplicationParameters. The next
+/// hop is the face that sent the command (NFD wiki, "PrefixAnnouncement").
+pub(super) fn announce(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    _: &mut Outbox,
+) -> Result<Reply, Refusal> {
     let malformed = |error: larder_packet::DecodeError| (400, format!("malformed prefix announcement: {error}"));
     let wire = require(request.interest.application_parameters, "prefix announcement")?;
     let data = Data::decode(wire).map_err(malformed)?;
@@ -61,16 +73,16 @@ pub(super) fn announce(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut
         flags: CHILD_INHERIT,
         expires: expiry(request.now, expiration),
     };
-    add(forwarder, request.now, prefix, route)
+    add(control, request.now, prefix, route)
 }
 
-/// The time at which a route with this ExpirationPeriod ends, if it ends.
+/// Returns the time at which a route with this ExpirationPeriod ends, if it ends.
 fn expiry(now: Time, period: Duration) -> Option<Time> {
-    // The clock has 584 years; a later end is none.
+    // The clock ends after 584 years. A route with a later end does not expire.
     Some(now + period).filter(|end| period < NEVER && *end < Time::MAX)
 }
 
-fn add(forwarder: &mut Forwarder, now: Time, prefix: Name, route: Route) -> Result<Reply, Refusal> {
+fn add(control: &mut dyn ControlPlane, now: Time, prefix: Name, route: Route) -> Result<Reply, Refusal> {
     let body = ControlParameters {
         face_id: Some(route.face.0),
         origin: Some(route.origin),
@@ -79,12 +91,12 @@ fn add(forwarder: &mut Forwarder, now: Time, prefix: Name, route: Route) -> Resu
         expiration: route.expires.map(|at| at.since(now)),
         ..ControlParameters::default()
     };
-    forwarder.add_route(&prefix, route).map_err(refused)?;
+    control.add_route(&prefix, route).map_err(refused)?;
     Ok(Reply::Done(ControlParameters { name: Some(prefix), ..body }))
 }
 
-/// The prefix and the next hop that a command means, if its sender may.
-fn whose(request: &Request<'_>) -> Result<(Name, FaceId), Refusal> {
+/// Returns the prefix and the next hop of a command, if its sender may use them.
+fn prefix_and_face(request: &Request<'_>) -> Result<(Name, FaceId), Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     check_prefix(request, &prefix)?;
     let face = request.face();
@@ -94,7 +106,8 @@ fn whose(request: &Request<'_>) -> Result<(Name, FaceId), Refusal> {
     }
 }
 
-/// Strangers must not draw to themselves everything, nor what belongs to this machine or link.
+/// Refuses `/` and local prefixes to remote applications: these routes would redirect all traffic,
+/// or traffic that must stay on this machine or link.
 fn check_prefix(request: &Request<'_>, prefix: &Name) -> Result<(), Refusal> {
     let first = prefix.as_name().component(0);
     let reserved = first.is_none_or(|first| first.value == b"localhost" || first.value == b"localhop");
@@ -111,7 +124,7 @@ fn origin_of(origin: Option<u64>) -> Result<u64, Refusal> {
     }
 }
 
-/// The refusal of a route that cannot be.
+/// Returns the refusal for an error of the RIB.
 pub(super) fn refused(error: RouteError) -> Refusal {
     let code = match error {
         RouteError::NoFace(_) => 410,
@@ -121,8 +134,13 @@ pub(super) fn refused(error: RouteError) -> Refusal {
     (code, error.to_string())
 }
 
-pub(super) fn list(forwarder: &Forwarder, now: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    for (name, routes) in forwarder.rib.iter() {
+pub(super) fn list(
+    control: &dyn ControlPlane,
+    now: Time,
+    _: NameRef<'_>,
+    content: &mut Content,
+) -> Result<(), Refusal> {
+    control.routes(&mut |name, routes| {
         let record = |route: &Route| RouteRecord {
             face_id: route.face.0,
             origin: route.origin,
@@ -131,9 +149,9 @@ pub(super) fn list(forwarder: &Forwarder, now: Time, _: NameRef<'_>, content: &m
             expiration: route.expires.map(|at| at.since(now)),
         };
         let routes: Vec<_> = routes.iter().filter(|route| route.origin != ORIGIN_FIB).map(record).collect();
-        if !routes.is_empty() {
-            content.push(&RibEntry { name: name.clone(), routes })?;
+        match routes.is_empty() {
+            true => Ok(()),
+            false => content.push(&RibEntry { name, routes }),
         }
-    }
-    Ok(())
+    })
 }

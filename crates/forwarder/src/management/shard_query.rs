@@ -1,29 +1,35 @@
-//! What management asks the other shards, where there are some: what they have counted and stored,
-//! and that they erase; and of the Content Store's second tier, where there is one, that what was
-//! erased stays so. The command or dataset pends meanwhile, as one for which the host makes a face.
+//! The queries of management to the other shards: their counters, their stored objects, and the
+//! erasure of stored objects. The Content Store's second tier is asked to make an erasure durable.
+//! The command or dataset pends in the meantime, as a `faces/create` does.
 
-use super::{DatasetFn, Outcome, Refusal, dataset_of, ok, refusal, response_data};
+use super::control_plane::DatasetFn;
+use super::{Outcome, Refusal, dataset_of, ok, refusal, response_data};
 use crate::control::erasure::Erasure;
 use crate::control::shard_queries::{Goal, PendingQuery, Report, ShardQuery};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::{FaceCounters, FaceId};
 use crate::forwarder::Forwarder;
-use crate::limits::SHARD_QUERIES;
+use crate::limits::{DATASET_BYTES, SHARD_QUERIES};
 use crate::outbox::{HostRequest, Outbox};
 use crate::pipeline::link_service::Arrival;
 use crate::stats::{FaceStats, Stats, add_face_counters};
+use crate::tables::content_store::Entry;
 use crate::tables::prefix_figures::PrefixFigures;
 use larder_packet::mgmt::CsObject;
 use larder_packet::{ControlResponse, Interest, NameRef};
 use larder_units::Time;
 
-/// What most datasets need of the other shards.
+/// The bytes of the smallest entry of `cs/query` without the value of its name: a TLV with a name,
+/// a size, an age and hits.
+const LEAST_OBJECT_BYTES: usize = 12;
+
+/// Returns the query that most datasets have for the other shards.
 pub(super) fn figures(_: NameRef<'_>) -> Option<ShardQuery> {
     Some(ShardQuery::Figures)
 }
 
 impl Forwarder {
-    /// A dataset of what all shards say.
+    /// Processes an Interest for a dataset that needs the figures of all shards.
     pub(super) fn on_dataset_of_all(
         &mut self,
         arrival: &Arrival<'_>,
@@ -48,8 +54,8 @@ impl Forwarder {
         Ok(Outcome::Wait)
     }
 
-    /// Refuses a command for which the others must be asked, where too many wait already; asked
-    /// before the command does anything.
+    /// Refuses a command that has to query other shards or the second tier if too many commands
+    /// wait already. It is called before the command changes anything.
     pub(super) fn may_ask(&self) -> Result<(), Refusal> {
         match (self.shard.manages() || self.tier.is_some())
             && self.management.shard_queries.waiting.len() >= SHARD_QUERIES
@@ -59,8 +65,7 @@ impl Forwarder {
         }
     }
 
-    /// Asks the shard behind `shard` to erase what is left; gives the erasure back where it is
-    /// done.
+    /// Asks the shard after `shard` to erase what is left. Returns the erasure if no shard is left.
     pub(super) fn ask_next_to_erase(
         &mut self,
         from: FaceId,
@@ -73,7 +78,7 @@ impl Forwarder {
         if next >= self.shard.of() || !self.shard.manages() {
             return Some(so_far);
         }
-        // With nothing left to erase, it still says whether there is more.
+        // If nothing is left to erase, the shard still reports whether it has more.
         let question = ShardQuery::Erase(so_far.prefix.clone(), so_far.left(), from);
         let goal = Goal::Erase { shard: next, so_far };
         let ticket = self.management.shard_queries.add(PendingQuery { from, name: command.to_name(), goal });
@@ -81,8 +86,8 @@ impl Forwarder {
         None
     }
 
-    /// Waits for the second tier, where there is one and the erasure is done; gives the erasure
-    /// back where there is not.
+    /// Asks the second tier to make a complete erasure durable. Returns the erasure if there is no
+    /// tier, or if the client has to repeat the command.
     pub(super) fn settle(
         &mut self,
         from: FaceId,
@@ -102,7 +107,7 @@ impl Forwarder {
         None
     }
 
-    /// What this shard says to a question of the first.
+    /// Answers a query of the first shard.
     pub fn report(&mut self, now: Time, question: ShardQuery) -> Report {
         match question {
             ShardQuery::Figures => {
@@ -117,8 +122,8 @@ impl Forwarder {
         }
     }
 
-    /// What another shard said to a [`HostRequest::Ask`]: whoever waited for the last word is
-    /// answered, in `out`.
+    /// Takes another shard's answer to a [`HostRequest::Ask`]. After the last answer, the response
+    /// to the command or dataset is in `out`.
     pub fn on_report(&mut self, now: Time, ticket: u64, report: Report, out: &mut Outbox) {
         out.clear();
         self.clock = now;
@@ -165,7 +170,7 @@ impl Forwarder {
         }
     }
 
-    // ---- What all shards have, while a dataset is made ----
+    // ---- Figures of all shards, while a dataset is made ----
 
     pub(super) fn stats_of_all(&self) -> Stats {
         let mut stats = self.stats();
@@ -198,5 +203,24 @@ impl Forwarder {
             _ => None,
         });
         stored.flatten().cloned()
+    }
+
+    /// Returns the objects that this shard stores under a prefix, in no order. If a dataset cannot
+    /// hold them all, it returns more than fit.
+    pub(super) fn stored_under(&self, now: Time, prefix: NameRef<'_>) -> Vec<CsObject> {
+        let mut bytes = 0;
+        let entries = self.content_store.under(prefix).take_while(|entry| {
+            let fits = bytes <= DATASET_BYTES;
+            bytes += LEAST_OBJECT_BYTES + entry.name_bytes().len();
+            fits
+        });
+        let object = |entry: &Entry| CsObject {
+            name: entry.name().to_name(),
+            bytes: entry.packet_bytes() as u64,
+            age: now.since(entry.stored),
+            fresh: (entry.fresh_until > now).then(|| entry.fresh_until.since(now)),
+            hits: entry.hits.into(),
+        };
+        entries.map(object).collect()
     }
 }

@@ -1,21 +1,26 @@
 //! `status/general` (NFD wiki, "Forwarder Status").
 
+use super::control_plane::ControlPlane;
 use super::{Content, Refusal};
-use crate::forwarder::Forwarder;
 use larder_packet::NameRef;
 use larder_packet::mgmt::ForwarderStatus;
 use larder_units::Time;
 
-/// What NFD's clients show as the version of NFD.
+/// The version that NFD's clients show as the version of NFD.
 const VERSION: &str = concat!("larder-", env!("CARGO_PKG_VERSION"));
 
-pub(super) fn general(forwarder: &Forwarder, now: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    let stats = forwarder.stats_of_all();
+pub(super) fn general(
+    control: &dyn ControlPlane,
+    now: Time,
+    _: NameRef<'_>,
+    content: &mut Content,
+) -> Result<(), Refusal> {
+    let stats = control.stats();
     content.push_fields(&ForwarderStatus {
         version: VERSION.to_owned(),
-        start_timestamp_ms: forwarder.unix_millis(Time::ZERO),
-        current_timestamp_ms: forwarder.unix_millis(now),
-        // There is no name tree here; its entries in NFD are those of the tables over it.
+        start_timestamp_ms: control.unix_millis(Time::ZERO),
+        current_timestamp_ms: control.unix_millis(now),
+        // NFD's name tree has an entry for each entry of the tables above it.
         name_tree_entries: (stats.fib_entries + stats.pit_entries) as u64,
         fib_entries: stats.fib_entries as u64,
         pit_entries: stats.pit_entries as u64,
@@ -29,7 +34,7 @@ pub(super) fn general(forwarder: &Forwarder, now: Time, _: NameRef<'_>, content:
         out_nacks: stats.packets.out_nacks,
         satisfied_interests: stats.satisfied,
         unsatisfied_interests: stats.unsatisfied,
-        configuration: forwarder.management.configuration.clone(),
+        configuration: control.configuration().map(str::to_owned),
     });
     Ok(())
 }
