@@ -1,5 +1,5 @@
-//! Why a packet was dropped. A drop is a counter with a reason, never an error: nobody but the
-//! sender can mend it.
+//! The reasons of dropped packets. A drop is a counter with a reason, never an error: only the
+//! sender can correct it.
 
 use larder_packet::DecodeError;
 use std::fmt;
@@ -27,14 +27,14 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// Not NDN packet format 0.3 or NDNLPv2: truncated, a length past the end, an unknown critical
-    /// element.
+    /// Not NDN packet format 0.3 or NDNLPv2: truncated, a length past the end, or an unknown
+    /// critical element.
     Malformed = "malformed",
     /// Larger than the practical limit of 8800 bytes.
     Oversized = "oversized",
     /// A fragment that fits no message, or a message given up incomplete.
     Reassembly = "reassembly",
-    /// From a face that is not there (any more).
+    /// From a face that does not exist (any more).
     NoFace = "no_face",
     /// A `/localhost` name from a non-local face.
     Scope = "scope",
@@ -54,15 +54,14 @@ drop_reasons! {
     Unsolicited = "unsolicited",
     /// A Nack that answers no pending Interest of this face.
     UnexpectedNack = "unexpected_nack",
-    /// The face's send queue is full: its reader is slower than what is sent to it. Counted by the
-    /// host.
+    /// The face's send queue is full, because its reader is too slow. The host counts it.
     QueueFull = "queue_full",
     /// A frame of it was sent again as often as link reliability allows, and never acknowledged.
     /// Counted by the host.
     LinkLoss = "link_loss",
     /// The packet cannot be cut to the frames of the face's link. Counted by the host.
     CannotFragment = "cannot_fragment",
-    /// Another shard, whose packet it is, is slower than what is sent to it. Counted by the host.
+    /// The queue to the packet's shard is full, because that shard is too slow. The host counts it.
     ShardFull = "shard_full",
     /// A UDP peer or a connection lost its face to others, which needed its place more. Counted by
     /// the host.
@@ -105,7 +104,7 @@ impl DropCounters {
         self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
     }
 
-    /// How many packets were dropped for `reason`.
+    /// Returns the number of packets dropped for `reason`.
     pub fn get(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
     }
@@ -126,7 +125,7 @@ impl DropCounters {
 pub struct Dropped {
     /// Why.
     pub reason: DropReason,
-    /// What more there is to say.
+    /// The cause.
     pub detail: Detail,
 }
 
@@ -135,11 +134,11 @@ pub struct Dropped {
 pub enum Detail {
     /// Nothing more.
     None,
-    /// What the decoder found, and where.
+    /// The decoder's error and its position.
     Decode(DecodeError),
     /// The packet's size, and the largest that is taken.
     Bytes {
-        /// Its bytes.
+        /// The bytes of the packet.
         found: usize,
         /// The limit.
         largest: usize,

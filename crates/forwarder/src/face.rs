@@ -18,7 +18,7 @@ pub struct FaceId(pub u64);
 impl FaceId {
     /// The first number given to a face of the host.
     pub(crate) const FIRST: FaceId = FaceId(256);
-    /// Where management stands: it answers Interests as an application does (NFD's number).
+    /// The face of management, which answers Interests as an application does. The number is NFD's.
     pub(crate) const INTERNAL: FaceId = FaceId(1);
     /// The incoming face of Data from the Content Store (NFD's number).
     pub(crate) const CONTENT_STORE: FaceId = FaceId(254);
@@ -40,7 +40,7 @@ pub enum Scope {
     NonLocal,
 }
 
-/// How long a face lives (NFD management protocol, "FacePersistency").
+/// The rule for a face's end (NFD management protocol, "FacePersistency").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistency {
     /// Until it fails or is destroyed.
@@ -52,7 +52,7 @@ pub enum Persistency {
 }
 
 impl Persistency {
-    /// Its number in the management protocol.
+    /// Returns its number in the management protocol.
     pub fn code(self) -> u64 {
         self as u64
     }
@@ -63,40 +63,41 @@ impl Persistency {
     }
 }
 
-/// How many are at the other end (NFD management protocol, "LinkType").
+/// The number of peers of a face, and whether they receive each other's packets (NFD management
+/// protocol, "LinkType").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
-    /// One. Nacks may be sent and are believed (NDNLPv2, "Network Nack").
+    /// One peer. Nacks are sent and accepted (NDNLPv2, "Network Nack").
     PointToPoint,
-    /// Many, who hear each other.
+    /// Many peers, which receive each other's packets.
     MultiAccess,
-    /// Many, who may not hear each other.
+    /// Many peers, which may not receive each other's packets.
     AdHoc,
 }
 
-/// What the host says of a new face.
+/// The configuration of a face.
 #[derive(Clone, Debug)]
 pub struct FaceConfig {
     /// The scope of the face.
     pub scope: Scope,
     /// The peer, as a FaceUri: `fd://23`, `udp4://192.0.2.1:6363`.
     pub uri: String,
-    /// This end, as a FaceUri: `unix:///run/nfd/nfd.sock`; empty where nobody knows.
+    /// The FaceUri of this end, such as `unix:///run/nfd/nfd.sock`; empty if it is unknown.
     pub local_uri: String,
     /// The largest frame in bytes that the link takes; larger packets are fragmented (NDNLPv2).
     /// `None` for streams.
     pub mtu: Option<usize>,
-    /// How many are at the other end.
+    /// The number of peers.
     pub link_type: LinkType,
-    /// How long it lives.
+    /// The rule for the face's end.
     pub persistency: Persistency,
-    /// Whether IncomingFaceId and NextHopFaceId pass (NDNLPv2, "Consumer Controlled Forwarding").
-    /// CachePolicy is everybody's, as in NFD.
+    /// True if IncomingFaceId and NextHopFaceId are enabled (NDNLPv2, "Consumer Controlled
+    /// Forwarding"). CachePolicy is always enabled, as in NFD.
     pub local_fields: bool,
-    /// Whether frames are acknowledged and sent again (NDNLPv2, "Link Reliability"). The host does
-    /// it.
+    /// True if frames are acknowledged and sent again (NDNLPv2, "Link Reliability"). The host does
+    /// this.
     pub link_reliability: bool,
-    /// Whether the host marks packets that come to a long send queue of this face.
+    /// True if the host marks packets that join a long send queue of this face.
     pub congestion_marking: bool,
     /// The time for which the queue may be long before the first mark, and the longest time between
     /// two marks while it stays long.
@@ -128,17 +129,17 @@ impl FaceConfig {
         FaceConfig { scope: Scope::NonLocal, ..FaceConfig::local(uri) }
     }
 
-    /// The same face over a link with frames of at most `mtu` bytes.
+    /// Returns the configuration with frames of at most `mtu` bytes.
     pub fn with_mtu(self, mtu: usize) -> Self {
         FaceConfig { mtu: Some(mtu), ..self }
     }
 
-    /// The same face with this end's FaceUri.
+    /// Returns the configuration with this FaceUri of this end.
     pub fn with_local_uri(self, local_uri: impl Into<String>) -> Self {
         FaceConfig { local_uri: local_uri.into(), ..self }
     }
 
-    /// The same face with another persistency.
+    /// Returns the configuration with this persistency.
     pub fn with_persistency(self, persistency: Persistency) -> Self {
         FaceConfig { persistency, ..self }
     }
@@ -156,7 +157,7 @@ impl FaceConfig {
         local_fields + reliability + u64::from(self.congestion_marking) * nfd::FLAG_CONGESTION_MARKING
     }
 
-    /// Whether there is one peer only, to whom Nacks may be sent.
+    /// Returns true if there is only one peer, so Nacks can be sent to it.
     pub(crate) fn is_point_to_point(&self) -> bool {
         self.link_type == LinkType::PointToPoint
     }
@@ -175,7 +176,8 @@ pub struct FaceCounters {
     pub out_data: u64,
     pub out_nacks: u64,
     pub out_bytes: u64,
-    /// Of the Interests themselves, without link headers; so are the next three.
+    /// Bytes of the Interests without link headers. The next three fields are also without link
+    /// headers.
     pub in_interest_bytes: u64,
     pub in_data_bytes: u64,
     pub out_interest_bytes: u64,
@@ -208,7 +210,7 @@ pub(crate) struct Face {
     pub(crate) counters: FaceCounters,
     /// Made by the first fragment: most faces never see one.
     pub(crate) reassembler: Option<Box<Reassembler>>,
-    /// Its management commands.
+    /// The last management commands of the face.
     pub(crate) replay: Replay,
 }
 
@@ -224,15 +226,15 @@ const NEAR: usize = 64;
 /// All faces by number. The numbers are the forwarder's own, so an unkeyed hash does.
 pub(crate) struct Faces {
     index: SlotIndex,
-    /// Where the newest face is whose number has these last bits: all faces, while their numbers
-    /// lie near to each other.
+    /// The slot of the newest face whose number has these last bits. As long as the numbers are
+    /// close to each other, every face is here.
     near: [Slot; NEAR],
     places: Vec<Option<(FaceId, Face)>>,
     free: Vec<Slot>,
     next: FaceId,
     /// Faces that want local fields: most nodes have none, and pay nothing for them.
     with_local_fields: usize,
-    /// What faces that are gone have counted.
+    /// The counters of removed faces.
     pub(crate) gone: FaceCounters,
 }
 
@@ -309,14 +311,14 @@ impl Faces {
         self.index.find(id.0, |slot| self.places[slot.index()].as_ref().is_some_and(|(other, _)| *other == id))
     }
 
-    /// Whether packets to the face carry IncomingFaceId, and packets from it may choose the next
-    /// hop.
+    /// Returns true if packets to the face carry IncomingFaceId, and packets from it may choose the
+    /// next hop.
     pub(crate) fn local_fields(&self, id: FaceId) -> bool {
         self.with_local_fields > 0 && self.get(id).is_some_and(|face| face.config.local_fields)
     }
 
-    /// Whether not all behind this face hear each other: then what came from there may be sent
-    /// there.
+    /// Returns true if not all peers of this face receive each other's packets. A packet from the
+    /// face may then be sent back to it.
     pub(crate) fn is_ad_hoc(&self, id: FaceId) -> bool {
         self.get(id).is_some_and(|face| face.config.link_type == LinkType::AdHoc)
     }

@@ -14,16 +14,17 @@ pub const PIT_ENTRIES: usize = 1 << 18;
 /// Bytes of names and forwarding hints of pending Interests: 2^18 long ones would take 4.6 GB.
 pub const PIT_BYTES: usize = 128 << 20;
 
-/// Entries of the face that holds the most of a full PIT that go over to others who wait for them
-/// too, before the newcomer is refused: one packet's share of the work.
+/// The number of entries of the face with the largest share of a full PIT that are charged to other
+/// faces waiting for them, before a new Interest is refused. It bounds the work for one packet.
 pub const SHARED_ENTRIES_TO_MAKE_ROOM: usize = 16;
 
 /// Pending Interests of one name that differ in CanBePrefix, MustBeFresh, ForwardingHint or
 /// implicit digest: they share one hash, so each look-up passes them all.
 pub const ENTRIES_PER_NAME: usize = 64;
 
-/// Copies of a Data among which another for the same face is looked for. Thousands of entries may
-/// wait for one Data, each of many faces: beyond this, who asked in two ways gets two.
+/// The number of copies of a Data among which a duplicate for the same face is searched. Thousands
+/// of entries may wait for one Data, each with many faces. Beyond this number, a consumer that sent
+/// two different Interests gets two copies.
 pub const REPEATS_LOOKED_FOR: usize = 256;
 
 /// Downstreams, or upstreams, that one pending Interest remembers. More than this many consumers of
@@ -38,8 +39,8 @@ pub const INTEREST_LIFETIME: Duration = Duration::from_secs(600);
 /// cache.
 pub const FILTERED_PREFIXES: usize = 1 << 16;
 
-/// Prefixes that enter a new filter with each insertion while it is being made: some 5 us, and it
-/// is there when 1/32 of the table has come.
+/// The number of prefixes that each insertion adds to a new filter while it is built. This takes
+/// some 5 us, and the filter is complete when the table has grown by 1/32.
 pub const PREFIXES_FILTERED_AT_ONCE: usize = 32;
 
 /// Lines of it, a page, that are made before that with each insertion.
@@ -86,7 +87,8 @@ pub const REPLAY_BYTES: usize = 128 << 10;
 /// [`MEASURED_NAMESPACES`].
 pub const STRATEGY_CHOICES: usize = 1024;
 
-/// How far the time of a command that must say it may be from this node's (NFD's number).
+/// The largest difference between the time in a signed command and this node's clock (NFD's
+/// number).
 pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
 
 /// Commands remembered of each certificate within twice that time, 16 bytes each; with more, the
@@ -102,8 +104,8 @@ pub const CONTENT_STORE_ENTRY_BYTES: u64 = 224;
 /// since the last: some 50 microseconds. With more, it finds only those that came last.
 pub const NAMES_ENTERED_AT_ONCE: usize = 256;
 
-/// Names that each look-up enters while prefixes are being asked for: one more than it can have
-/// stored, so the list of waiting names becomes empty.
+/// The number of names that each lookup enters while prefixes are requested. It is one more than a
+/// lookup can have stored, so the list of waiting names becomes empty.
 pub const NAMES_ENTERED_A_LOOK_UP: usize = 2;
 
 /// Look-ups, after an Interest with CanBePrefix, that enter names: a store of 2^20 packets is whole
@@ -119,12 +121,13 @@ pub const NAMES_ENTERED_TO_ERASE: usize = 1 << 16;
 /// milliseconds; where there are more, it says so, and the next one goes on behind them.
 pub const NAMES_PASSED_TO_ERASE: usize = 1 << 16;
 
-/// When the next one comes within this; clients ask again at once, and on a busy machine within a
-/// command's 4 s.
+/// The time within which the next command continues an erasure. Clients send it at once, and on a
+/// busy machine within a command's 4 s.
 pub const ERASURE_GOES_ON: Duration = Duration::from_secs(5);
 
-/// Erasures that have stopped, of all clients, whose place is remembered. The client of the oldest
-/// begins anew: more operators than this erase deep prefixes of a full store at once rarely.
+/// The number of unfinished erasures, of all clients, whose position is remembered. Beyond it the
+/// oldest one starts again from the beginning. More operators rarely erase deep prefixes of a full
+/// store at the same time.
 pub const ERASURES_GOING_ON: usize = 16;
 
 /// Buffers of Data that left the Content Store are used again for the next: so many bytes of them
@@ -143,8 +146,8 @@ pub const CONGESTION_MARKING_INTERVAL: Duration = Duration::from_millis(100);
 /// bytes needs 44 (`larder_packet::limits::MAX_FRAGMENTS`).
 pub const LEAST_MTU: u64 = 64;
 
-/// Bytes of one status dataset: a million routes. What is larger is refused, for it is made in one
-/// go while packets wait.
+/// The bytes of one status dataset: a million routes. A larger one is refused, because it is
+/// created in one step while packets wait.
 pub const DATASET_BYTES: usize = 64 << 20;
 
 /// Datasets that are remembered while their segments are fetched; the oldest goes first.
@@ -156,7 +159,7 @@ pub const DATASETS_BYTES: usize = 128 << 20;
 /// Bytes of a dataset's segment: with name and signature it stays below [`MAX_PACKET_BYTES`].
 pub const DATASET_SEGMENT_BYTES: usize = 8000;
 
-/// Face events that are remembered for subscribers who are late, about 200 bytes each.
+/// The number of face events that are kept for late subscribers, about 200 bytes each.
 pub const FACE_EVENTS: usize = 1024;
 
 /// Faces that the host is asked to make at once, by commands that wait for it.
@@ -173,11 +176,11 @@ pub const NOMINAL_PACKET_BYTES: u64 = 8192;
 /// come and go under a prefix, and their numbers never come again.
 pub const MEASURED_NEXT_HOPS: usize = 16;
 
-/// FIB entries of which a measuring strategy remembers something: some 130 bytes each with two next
-/// hops. What is beyond is forwarded by cost.
+/// The number of FIB entries that a measuring strategy remembers: some 130 bytes each with two next
+/// hops. Interests of other entries are forwarded by cost.
 pub const MEASURED_NAMESPACES: usize = 1 << 16;
 
-/// With so many, those not used for this long make room.
+/// The age at which unused measurements may be replaced when the table is full.
 pub const MEASUREMENT_AGE: Duration = Duration::from_secs(60);
 
 /// Prefixes whose hits and misses are counted: some 150 bytes each.
@@ -213,8 +216,8 @@ pub const TIER_LOOKUPS: usize = 2048;
 /// larger ones, fewer are read.
 pub const RECALLED_BYTES: usize = 16 << 20;
 
-/// How long an Interest waits for the second tier before it goes upstream: a solid disk takes 0.1
-/// ms a read, one that turns 10, and consumers repeat themselves after a second or so.
+/// How long an Interest waits for the second tier before it goes upstream. An SSD takes 0.1 ms per
+/// read and a hard disk 10 ms, and consumers send an Interest again after a second or so.
 pub const TIER_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Prefixes whose erasure the second tier remembers; past it, the next one erases everything there.

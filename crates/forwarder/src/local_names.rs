@@ -14,7 +14,7 @@ pub(crate) fn is_localhop(name: NameRef<'_>) -> bool {
     name.as_bytes().first_chunk() == Some(b"\x08\x08localhop")
 }
 
-/// Whether the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.
+/// Returns true if the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.
 pub(crate) fn is_management(name: NameRef<'_>) -> bool {
     (is_localhost(name) || is_localhop(name)) && name.component(1).is_some_and(|c| c.value == b"nfd")
 }

@@ -1,5 +1,5 @@
-//! What the forwarder hands to its host: packets to send, each with its NDNLPv2 header, none of
-//! them copied.
+//! The packets that the forwarder gives to its host to send, each with its NDNLPv2 header. No
+//! packet is copied.
 
 use crate::control::shard_queries::ShardQuery;
 use crate::drop_reason::Dropped;
@@ -16,9 +16,9 @@ use std::time::Duration;
 pub struct Outbox {
     pub(crate) sends: Vec<Send>,
     pub(crate) requests: Vec<HostRequest>,
-    /// Where the network-layer packets stand in the frames of the last call.
+    /// The ranges of the network-layer packets in the frames of the last call.
     inputs: Vec<Range<usize>>,
-    /// How many of these frames are done with.
+    /// The number of processed frames.
     frames: usize,
     drops: Vec<(usize, Dropped)>,
     reassembled: Vec<(FaceId, Vec<u8>)>,
@@ -27,7 +27,7 @@ pub struct Outbox {
 /// One packet to one face.
 #[derive(Clone, Debug)]
 pub struct Send {
-    /// Where to.
+    /// The face to which the packet is sent.
     pub face: FaceId,
     /// PIT token, Nack, congestion mark.
     pub header: LpHeader,
@@ -37,11 +37,11 @@ pub struct Send {
     pub index: usize,
 }
 
-/// Where the bytes of a network-layer packet are.
+/// The place of the bytes of a network-layer packet.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// In the frame that was just handed in, at [`Outbox::input`]; of a batch, in the frame with
-    /// number [`Send::index`], at [`Outbox::input_of`].
+    /// In the frame of this call, at [`Outbox::input`]. In a batch, in the frame with the number
+    /// [`Send::index`], at [`Outbox::input_of`].
     Input,
     /// Reassembled, or made here.
     Stored(Bytes),
@@ -49,7 +49,7 @@ pub enum Body {
     Cached(StoredPacket),
 }
 
-/// What management wants done that only the host can do: it owns the sockets.
+/// Work of management for the host, which owns the sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostRequest {
     /// Make a face, and tell what came of it by [`crate::Forwarder::on_face_answer`].
@@ -59,20 +59,19 @@ pub enum HostRequest {
     /// The face's persistency, MTU, link reliability or congestion marking changed: see
     /// [`crate::Forwarder::face`].
     UpdateFace(FaceId),
-    /// Wait until what was erased of the second tier cannot come back, and tell by
-    /// [`crate::Forwarder::on_report`].
+    /// Make the second tier's erasure durable, and report it with [`crate::Forwarder::on_report`].
     SettleTier {
-        /// What the answer is given with.
+        /// The number to report with.
         ticket: u64,
     },
-    /// Ask another shard, by [`crate::Forwarder::report`], and tell what it said by
+    /// Query another shard with [`crate::Forwarder::report`], and pass on its answer with
     /// [`crate::Forwarder::on_report`].
     Ask {
-        /// What the answer is given with.
+        /// The number to report with.
         ticket: u64,
         /// The number of the shard.
         shard: usize,
-        /// What is asked.
+        /// The query.
         question: ShardQuery,
     },
 }
@@ -80,21 +79,21 @@ pub enum HostRequest {
 /// The face that a `faces/create` wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaceRequest {
-    /// What the answer is given with.
+    /// The number to report with.
     pub ticket: u64,
     /// The peer, as a FaceUri.
     pub uri: String,
-    /// This end, as a FaceUri, where it matters.
+    /// The FaceUri of this end, if the command names one.
     pub local_uri: Option<String>,
-    /// How long it is to live.
+    /// The face's persistency.
     pub persistency: Persistency,
     /// The largest frame in bytes.
     pub mtu: Option<usize>,
-    /// Whether local fields are to pass.
+    /// True if local fields are enabled.
     pub local_fields: bool,
-    /// Whether frames are to be acknowledged and sent again.
+    /// True if frames are acknowledged and sent again.
     pub link_reliability: bool,
-    /// Whether packets that come to a long queue are to be marked.
+    /// True if packets that join a long queue are marked.
     pub congestion_marking: bool,
     /// See [`crate::FaceConfig::base_congestion_marking_interval`].
     pub base_congestion_marking_interval: Option<Duration>,
@@ -102,7 +101,7 @@ pub struct FaceRequest {
     pub default_congestion_threshold: Option<u64>,
 }
 
-/// What came of a [`FaceRequest`].
+/// The result of a [`FaceRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaceAnswer {
     /// The face was made.
@@ -143,7 +142,7 @@ impl Outbox {
         self.reassembled.push((face, frame));
     }
 
-    /// The packet of the frame that is being handled stands at `input`.
+    /// Records that the packet of the current frame is at `input`.
     #[inline]
     pub(crate) fn next(&mut self, input: Range<usize>) {
         if self.inputs.len() < self.frames {
@@ -152,8 +151,8 @@ impl Outbox {
         self.inputs.push(input);
     }
 
-    /// One packet more to send; its header is empty, to be filled in where it stands: it is large,
-    /// and seldom anything else.
+    /// Adds a packet, and returns it so that the caller can set its header in place. The header is
+    /// large, and usually remains empty.
     #[inline]
     pub(crate) fn push(&mut self, face: FaceId, body: Body) -> &mut LpHeader {
         let (at, index) = (self.sends.len(), self.frames);
@@ -197,12 +196,12 @@ impl Outbox {
         self.sends.is_empty()
     }
 
-    /// Where [`Body::Input`] stands in the bytes that were handed in.
+    /// Returns the range of [`Body::Input`] in the frame.
     pub fn input(&self) -> Range<usize> {
         self.inputs.first().cloned().unwrap_or_default()
     }
 
-    /// Where the [`Body::Input`] of a send stands in the frame of its number.
+    /// Returns the range of a send's [`Body::Input`] in the frame of its number.
     pub fn input_of(&self, send: &Send) -> Range<usize> {
         self.inputs.get(send.index).cloned().unwrap_or_default()
     }

@@ -1,24 +1,22 @@
-//! Several forwarders as one: which of them handles a packet, and what each has of what there is
-//! once.
+//! Several forwarders that work as one: the choice of the shard that processes a packet, and each
+//! shard's part of the limits.
 //!
-//! Each shard has a Content Store, a PIT and strategies of its own, and shares nothing. So an
-//! Interest and every Data that answers it must come to the same shard, and no table may be asked
-//! which. The home of a name is the shard that a keyed hash of its *group* says: its components up
-//! to the first that is not generic (NDN packet specification 0.3, section 2; "NDN naming
-//! conventions", revision 3). So the versions and segments of a file, its RDR metadata, an Interest
-//! with an implicit digest or parameters are at one home with what they are of, and unlike a hash
-//! of the first two components or so, it tells the names of a network apart in which all begin
-//! alike. Names of the management protocol are at home with the first shard.
+//! Each shard has its own Content Store, PIT and strategies, and shares nothing. So an Interest and
+//! every Data that answers it must reach the same shard, without a lookup in a table. The home of a
+//! name is the shard that a keyed hash of its *group* selects. The group is the name's components
+//! up to the first that is not generic (NDN packet specification 0.3, section 2; "NDN naming
+//! conventions", revision 3). So the versions and segments of a file, its RDR metadata, and
+//! Interests with an implicit digest or parameters have the same home. A hash of, say, the first
+//! two components would give one home to all names of a network in which all names begin alike. The
+//! first shard is the home of the names of the management protocol.
 //!
-//! An Interest with CanBePrefix whose name ends within the group may be answered by Data of another
-//! home: `/a` by `/a/b/c`. Each shard says how many components the names of such pending Interests
-//! have ([`crate::Forwarder::pending_prefixes`]); Data goes to its home, and also where an Interest
-//! of its prefix is at home and so long a one is pending. So it is found by whoever asked; but such
-//! an Interest finds in the Content Store only what is at its own home, and goes upstream for the
-//! rest.
+//! Data of another home can answer an Interest with CanBePrefix whose name ends within the group:
+//! `/a/b/c` answers `/a`. Each shard reports the numbers of components of the names of such pending
+//! Interests ([`crate::Forwarder::pending_prefixes`]). Data goes to its own home, and to the homes
+//! of its prefixes of these lengths. So every pending Interest gets its Data. But such an Interest
+//! finds in the Content Store only the Data of its own home, and goes upstream for other Data.
 //!
-//! A home costs one hash, and where a shorter length is pending somewhere, one pass over the name
-//! for all of them.
+//! A home costs one hash. If shorter lengths are pending, it also costs one pass over the name.
 
 use crate::limits::{CAN_BE_PREFIX_COMPONENTS, SHARDS};
 use crate::local_names::is_management;
@@ -45,39 +43,39 @@ impl Shard {
         (0..of).map(move |number| Shard { number, of })
     }
 
-    /// Its number, from 0.
+    /// Returns the number of the shard, from 0.
     pub fn number(self) -> usize {
         self.number
     }
 
-    /// How many there are.
+    /// Returns the number of shards.
     pub fn of(self) -> usize {
         self.of
     }
 
-    /// Whether there is no other.
+    /// Returns true if there is only one shard.
     pub fn is_only(self) -> bool {
         self.of == 1
     }
 
-    /// Whether it manages others.
+    /// Returns true if this shard manages others.
     pub(crate) fn manages(self) -> bool {
         self.number == 0 && self.of > 1
     }
 
-    /// Its part of something that all have together; the parts add up to the whole.
+    /// Returns this shard's part of a total. The parts of all shards add up to the total.
     pub fn part(self, whole: u64) -> u64 {
         let of = self.of as u64;
         whole / of + u64::from((self.number as u64) < whole % of)
     }
 
-    /// Its part of a capacity.
+    /// Returns this shard's part of a capacity.
     pub fn part_of(self, capacity: ByteSize) -> ByteSize {
         ByteSize::from_bytes(self.part(capacity.bytes()))
     }
 }
 
-/// Some shards.
+/// A set of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Homes(u64);
 
@@ -86,7 +84,7 @@ impl Homes {
         Homes(1 << shard)
     }
 
-    /// Whether this shard is one of them.
+    /// Returns true if the set contains this shard.
     #[inline]
     pub fn contain(self, shard: Shard) -> bool {
         self.0 & 1 << shard.number != 0
@@ -112,16 +110,16 @@ impl Dispatch {
         Dispatch { hasher: NameHasher::new(key), shards: shards.clamp(1, SHARDS) }
     }
 
-    /// The shards that must have a frame; `None` where it is to be handled where it came: a piece
-    /// of a packet, and what cannot be read. `pending` says of each shard its
-    /// [`crate::Forwarder::pending_prefixes`].
+    /// Returns the shards that need a frame. Returns `None` if the shard that received it should
+    /// process it: a fragment, or bytes that cannot be decoded. `pending` returns
+    /// [`crate::Forwarder::pending_prefixes`] of a shard.
     pub fn homes(&self, frame: &[u8], pending: impl Fn(usize) -> u64) -> Option<Homes> {
         let packet = LpPacket::decode(frame).ok().filter(|packet| packet.header.frag_count == 1)?.fragment?;
         let typ = u32::from(*packet.first()?);
         if typ != types::INTEREST && typ != types::DATA {
             return None;
         }
-        // Of both, the name stands first.
+        // The name is the first element of both packets.
         let name = Tlv::only(packet, typ).ok()?.children().next()?.ok().filter(|name| name.typ == types::NAME)?;
         let name = NameRef::from_value(name.value).ok()?;
         let group = Group::of(name);
@@ -149,7 +147,7 @@ impl Dispatch {
     }
 
     fn add_homes_of_prefixes(&self, name: NameRef<'_>, asked: u64, pending: impl Fn(usize) -> u64, homes: &mut Homes) {
-        // One pass for all of them: names may be long, and whoever sends them chooses what is
+        // One pass computes all hashes: names may be long, and senders choose which lengths are
         // pending.
         let mut prefixes = Vec::new();
         self.hasher.prefixes(name, Lengths::from_bits(asked), &mut prefixes);
@@ -167,7 +165,7 @@ impl Dispatch {
 #[derive(Clone, Copy)]
 struct Group {
     components: usize,
-    /// In the name's TLV-VALUE.
+    /// The end of the prefix in the name's TLV-VALUE.
     end: usize,
 }
 

@@ -1,11 +1,11 @@
-//! What a forwarder tells of itself, for metrics and status pages.
+//! A forwarder's counters and sizes, for metrics and status pages.
 
 use crate::drop_reason::DropCounters;
 use crate::face::{FaceConfig, FaceCounters, FaceId};
 use crate::tables::content_store::ContentStoreCounters;
 use crate::tier::TierCounters;
 
-/// What a forwarder has counted and holds, at one moment.
+/// The counters and sizes of a forwarder at one moment.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Stats {
@@ -13,7 +13,7 @@ pub struct Stats {
     pub packets: FaceCounters,
     pub drops: DropCounters,
     pub content_store: ContentStoreCounters,
-    /// Of its second tier.
+    /// The counters of the second tier.
     pub tier: TierCounters,
     pub content_store_entries: usize,
     pub content_store_bytes: u64,
@@ -54,7 +54,7 @@ pub fn add_face_counters(faces: &mut [FaceStats], other: &[(FaceId, FaceCounters
     }
 }
 
-/// One face with what it has counted.
+/// A face with its counters.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct FaceStats {

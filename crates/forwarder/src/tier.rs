@@ -1,19 +1,19 @@
-//! A second tier of the Content Store, on a disk say: larger, slower, and still there after a
-//! restart.
+//! A second tier of the Content Store, such as a disk: it is larger and slower, and it keeps its
+//! content over a restart.
 //!
-//! What it is offered: every Data that the Content Store may keep (asked for, trusted, not under
-//! `/localhost`, no `CachePolicy` against it), whatever the store's policy says of it, as it comes;
-//! the tier's own policy decides what stays. What it answers: an Interest that nothing in memory
-//! answers, by its exact name, with an implicit digest or without. What it does not: a Data whose
-//! name is longer than a CanBePrefix Interest's, which a table of hashes cannot find. One Data a
-//! name is kept, the last that came.
+//! The tier is offered every Data that the Content Store may keep, as it comes: the Data was
+//! requested and is trusted, its name is not under `/localhost`, and no `CachePolicy` forbids it.
+//! The Content Store's policy does not matter; the tier's own policy decides what it keeps. The
+//! tier answers an Interest that memory cannot answer, by its exact name, with or without an
+//! implicit digest. It cannot find a Data whose name is longer than that of a CanBePrefix Interest,
+//! because its index is a table of hashes. It keeps one Data per name, the last one.
 //!
-//! A record says when its Data came and how long it is fresh, by the calendar, since the tier
-//! outlives the forwarder's clock. Where the calendar stands before the day on which the Data came,
-//! somebody has turned it back: then it is fresh no more. It is never fresh for longer than at
+//! A record holds the time at which its Data came and its FreshnessPeriod, in calendar time,
+//! because the tier outlives the forwarder's clock. If the calendar shows a time before the Data
+//! came, the clock was set back; the Data is stale then. It is never fresh for longer than at
 //! first.
 //!
-//! The walk of an Interest through it is in `pipeline/tier_lookup.rs`.
+//! The path of an Interest through the tier is in `pipeline/tier_lookup.rs`.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use larder_packet::{Data, NameRef};
@@ -23,26 +23,26 @@ use std::time::Duration;
 
 /// The host's side: it keeps records by name. None of these calls may wait for a disk.
 pub trait SecondTier: Send {
-    /// An Interest for this name: begins to read the record, if there is one. What comes of it is
-    /// told by [`crate::Forwarder::on_tier_lookup`], once, with this ticket. The tier's policy
-    /// counts the request.
+    /// Begins to read the record of this name, if there is one. The host reports the result once,
+    /// with [`crate::Forwarder::on_tier_lookup`] and this ticket. The tier's policy counts the
+    /// request.
     fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup;
 
     /// Stores a record in the place of the one of this name.
     fn put(&mut self, name: NameRef<'_>, record: Bytes);
 
-    /// Erases all under a prefix, what is being read included.
+    /// Erases everything under a prefix, including records that are being read.
     fn erase(&mut self, prefix: NameRef<'_>);
 
-    /// Whether the record of this name that was read at `position` is still there: not replaced,
-    /// not erased.
+    /// Returns true if the record of this name that was read at `position` is still stored: neither
+    /// replaced nor erased.
     fn holds(&self, name: NameRef<'_>, position: u64) -> bool;
 
-    /// What it holds.
+    /// Returns the sizes of the tier.
     fn figures(&self) -> TierFigures;
 }
 
-/// What becomes of a request to a [`SecondTier`].
+/// The immediate result of a request to a [`SecondTier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TierLookup {
     /// There is nothing of this name.
@@ -58,11 +58,11 @@ pub enum TierLookup {
 pub struct TierRecord {
     /// As it was put.
     pub record: Bytes,
-    /// What [`SecondTier::holds`] knows it by.
+    /// The position that [`SecondTier::holds`] takes.
     pub position: u64,
 }
 
-/// What a [`SecondTier`] holds.
+/// The sizes of a [`SecondTier`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TierFigures {
     /// Bytes that it may store.
@@ -80,14 +80,14 @@ pub struct TierCounters {
     pub hits: u64,
     /// It had nothing of the name.
     pub misses: u64,
-    /// Read, and not what was asked for: not fresh, with another digest, or signed by nobody who
-    /// may now.
+    /// Records that were read and did not fit the Interest: stale, with another digest, or signed
+    /// by a key that may no longer sign.
     pub unfit: u64,
-    /// Not read as it was written, or erased or replaced meanwhile.
+    /// Records that were damaged, erased or replaced before they were read.
     pub failed: u64,
-    /// Not read in time, or nobody waited any more.
+    /// Records that were read too late, or for which no Interest was waiting any more.
     pub late: u64,
-    /// Not asked for: too many reads were under way.
+    /// Interests that did not start a read, because too many reads were in progress.
     pub busy: u64,
 }
 
@@ -129,7 +129,7 @@ impl Record {
         Some(Record { stored, fresh_until, wire: record.slice(TIMES..) })
     }
 
-    /// How long the Data is still fresh; `None` where it is not.
+    /// Returns how long the Data is still fresh, or `None` if it is stale.
     pub(crate) fn fresh_for(&self, unix_millis: u64) -> Option<Duration> {
         let is_fresh = (self.stored..self.fresh_until).contains(&unix_millis);
         is_fresh.then(|| Duration::from_millis(self.fresh_until - unix_millis))

@@ -1,18 +1,17 @@
-//! What must verify before it is cached, against content poisoning: Data under a prefix is stored
-//! only where one of the prefix's keys signed it.
+//! Verification of Data before it is cached, against content poisoning: Data under a prefix is
+//! stored only if one of the prefix's keys signed it.
 //!
-//! A Data that does not verify is forwarded all the same: who asked for it is the judge of what it
-//! is good for, and a router that drops would make every mistake in its own configuration an
-//! outage. But it is not stored, and it does not take the place of what is: nobody else gets it
-//! from here.
+//! A Data that does not verify is still forwarded. The consumer decides what to do with it, and if
+//! a router dropped it, every mistake in the router's configuration would be an outage. But the
+//! Data is not stored, and it does not replace stored Data, so no other consumer gets it from here.
 //!
-//! An anchor signs anything under the prefix; a certificate that leads to it
-//! ([`Certificate::with_chained`]) what is under its own identity. Only what the policy wants to
-//! store is verified, on the thread of the packets, and at most [`VERIFICATIONS`] times in
-//! [`VERIFICATION_INTERVAL`]: beyond that, nothing of the prefix is stored until the next. Forged
-//! Data, which anybody who is asked can send, costs so much and no more. With a second tier
-//! (`tier.rs`) all that may be stored is verified, and again when it is read there, since the rules
-//! may have changed: beyond the bound the producer is asked instead.
+//! An anchor may sign everything under the prefix. A certificate that leads to the anchor
+//! ([`Certificate::with_chained`]) may sign what is under its own identity. Only Data that the
+//! policy wants to store is verified, on the thread that processes packets, and at most
+//! [`VERIFICATIONS`] times in [`VERIFICATION_INTERVAL`]. After that, nothing under the prefix is
+//! stored until the next interval. So a flood of forged Data costs a bounded time. With a second
+//! tier (`tier.rs`) all Data that may be stored is verified, and again when it is read, since the
+//! rules may have changed. Beyond the bound, the Interest goes upstream instead.
 
 use crate::limits::{VERIFICATION_INTERVAL, VERIFICATIONS};
 use larder_packet::{Certificate, Data, KeyLocator, Name};
@@ -37,11 +36,11 @@ pub(crate) struct Verification {
     left: u32,
 }
 
-/// What came of it.
+/// The result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Trusted,
-    /// Nobody who may has signed it.
+    /// No permitted key signed it.
     Untrusted,
     /// There was no time.
     Unknown,

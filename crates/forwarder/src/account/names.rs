@@ -1,15 +1,16 @@
-//! Names of stored Data kept decoded, against decoded at each look-up.
+//! Stored names that are kept decoded, compared with names that are decoded at each lookup.
 //!
 //! Yuan and Crowley, Experimental evaluation of content distribution with NDN and HTTP, IEEE
 //! INFOCOM Mini-Conference, 2013, section IV and fig. 8: CCNx kept its stored packets in a list
-//! ordered by names, and decoded the names that a look-up compared; to keep them decoded gave it 40
-//! % more throughput. Here Interests are answered out of the forwarder's own Content Store, each by
-//! the functions that [`Forwarder::on_packet`] calls, and only what finds the name is exchanged.
+//! ordered by names, and a lookup decoded each name that it compared. Keeping the names decoded
+//! gave CCNx 40 % more throughput. Here Interests are answered from the forwarder's own Content
+//! Store, each by the functions that [`Forwarder::on_packet`] calls. Only the search for the name
+//! differs.
 //!
-//! A decoded name is here where its bytes stand in the packet: Larder's look-ups compare encoded
-//! names, whole, since equal names have equal encodings. So to decode one is to find and check it,
-//! and nothing is allocated, as CCNx did. Deviation: in the place of its skip list, a search by
-//! halves: log2(n) names as well.
+//! A decoded name is the range of its bytes in the packet: Larder's lookups compare whole encoded
+//! names, since equal names have equal encodings. So decoding is finding and checking the name. It
+//! allocates nothing, as in CCNx. Deviation: a binary search replaces CCNx's skip list. Both
+//! compare log2(n) names.
 
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
@@ -21,27 +22,29 @@ use larder_policy::Slot;
 use larder_units::Time;
 use std::hint::black_box;
 
-/// How a stored name is found.
+/// The way in which a stored name is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookUp {
-    /// As the forwarder does: by its hash; what is found is compared as it is kept.
+    /// By its hash, as the forwarder does; the stored encoding is compared.
     Hashed,
     /// By its hash; the name that is found is decoded out of its packet.
     HashedDecoding,
-    /// In the order of names; they are compared as they are kept.
+    /// By binary search in canonical order; stored encodings are compared.
     Ordered,
-    /// In the order of names; each that is compared is decoded out of its packet, as in CCNx.
+    /// By binary search in canonical order; each compared name is decoded out of its packet, as in
+    /// CCNx.
     OrderedDecoding,
 }
 
 /// All of them.
 pub const LOOK_UPS: [LookUp; 4] = [LookUp::Hashed, LookUp::HashedDecoding, LookUp::Ordered, LookUp::OrderedDecoding];
 
-/// What a Content Store holds, in the order of names. Good until something is stored or leaves.
+/// The entries of a Content Store in canonical order of their names. It is valid until an entry is
+/// inserted or evicted.
 pub struct Order(Vec<Slot>);
 
 impl Order {
-    /// That of a forwarder.
+    /// Returns the order of a forwarder's Content Store.
     pub fn of(forwarder: &Forwarder) -> Order {
         let store = &forwarder.content_store;
         let mut slots: Vec<Slot> = store.slots().collect();
@@ -49,7 +52,7 @@ impl Order {
         Order(slots)
     }
 
-    /// How many Data there are.
+    /// Returns the number of Data.
     pub fn len(&self) -> usize {
         self.0.len()
     }

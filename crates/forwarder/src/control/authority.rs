@@ -27,8 +27,8 @@ use std::collections::{BTreeSet, VecDeque};
 pub struct Rule {
     /// Whose commands.
     pub signer: Authorized,
-    /// Whether the rule is for applications on other machines (`/localhop/nfd`, where only `rib`
-    /// answers), or on this one.
+    /// True if the rule is for applications on other machines (`/localhop/nfd`, where only `rib`
+    /// answers); false if it is for applications on this one.
     pub localhop: bool,
     /// `faces`, `fib`, `rib`, `cs`, `strategy-choice`; `None` for all of them.
     pub modules: Option<Vec<String>>,
@@ -37,7 +37,7 @@ pub struct Rule {
 /// Whose commands a rule lets pass.
 #[derive(Debug)]
 pub enum Authorized {
-    /// Anybody's who signs with anything.
+    /// Every sender, whatever key signed the command.
     Anybody,
     /// Those signed with the key of this certificate while it holds.
     Certificate(Box<Certificate>),
@@ -53,7 +53,7 @@ impl Authority {
         Authority { rules: rules.into_iter().map(|rule| (rule, SignedCommands::default())).collect() }
     }
 
-    /// Whether anybody on another machine may do anything.
+    /// Returns true if a rule lets applications on other machines use a module.
     pub(crate) fn allows_localhop(&self) -> bool {
         self.rules.iter().any(|(rule, _)| rule.localhop)
     }
@@ -82,7 +82,7 @@ impl Authority {
                     });
                     match result {
                         Ok(()) => return Ok(()),
-                        // What is wrong with the right key tells more than that others are wrong.
+                        // An error about the right key is more useful than one about other keys.
                         Err(wrong) if signed.names(certificate) => refusal = Some(wrong),
                         Err(_) => {}
                     }
@@ -161,8 +161,8 @@ impl<'a> Signed<'a> {
 }
 
 /// The commands of one certificate that were accepted within the grace, by time and keyed hash of
-/// what is signed: not of the name, for the same signed bytes fit under many (an ECDSA signature
-/// has a second form, and elements may follow a signature).
+/// the signed bytes. The hash is not that of the name, because the same signed bytes fit under many
+/// names: an ECDSA signature has a second form, and elements may follow a signature.
 #[derive(Default)]
 struct SignedCommands {
     seen: BTreeSet<(u64, u64)>,

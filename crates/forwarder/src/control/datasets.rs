@@ -8,7 +8,7 @@ use larder_packet::{DataBuilder, DigestSigner, Name, NameRef};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long a segment is fresh, as NFD's are.
+/// The FreshnessPeriod of a segment, as in NFD.
 pub(crate) const FRESHNESS: Duration = Duration::from_secs(1);
 
 /// The content of a dataset in the making.
@@ -18,7 +18,7 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Adds an entry. An error where the dataset gets too large to be told.
+    /// Adds an entry. Fails if the dataset becomes too large.
     pub(crate) fn push(&mut self, element: &impl Element) -> Result<(), Refusal> {
         element.encode_into(&mut self.bytes);
         match self.bytes.len() > DATASET_BYTES {
@@ -42,7 +42,7 @@ pub(crate) struct Datasets {
 }
 
 pub(crate) struct Rendition {
-    /// With the version at the end.
+    /// The name, which ends with the version.
     pub(crate) name: Name,
     pub(crate) content: Bytes,
     pub(crate) segment_bytes: usize,

@@ -3,19 +3,21 @@
 use crate::limits::ERASE_AT_ONCE;
 use larder_packet::{ControlParameters, Name};
 
-/// What a `cs/erase` has done so far: one shard after the other erases what is left to erase.
+/// The progress of a `cs/erase`. The shards erase one after the other, each as much as the Count
+/// still allows.
 #[derive(Clone, Debug)]
 pub(crate) struct Erasure {
     pub(crate) prefix: Name,
     /// As the command says.
     pub(crate) most: u64,
     pub(crate) erased: u64,
-    /// Whether a shard has more than it was to erase, or has not looked at all that it has.
+    /// True if a shard has more Data than the Count allowed it to erase, or has not visited all its
+    /// Data.
     pub(crate) more: bool,
 }
 
 impl Erasure {
-    /// What the next may erase.
+    /// Returns the number of Data that the next shard may erase.
     pub(crate) fn left(&self) -> usize {
         (self.most.min(ERASE_AT_ONCE) - self.erased) as usize
     }
@@ -24,7 +26,7 @@ impl Erasure {
         Erasure { erased: self.erased + (erased as u64).min(self.left() as u64), more: self.more || more, ..self }
     }
 
-    /// Whether the answer asks the client to repeat the command.
+    /// Returns true if the response asks the client to repeat the command.
     pub(crate) fn goes_on(&self) -> bool {
         self.more && self.erased < self.most
     }

@@ -9,10 +9,10 @@ use larder_units::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// For so long an event answers who asks for whatever is new.
+/// The FreshnessPeriod of an event. A request without a number gets the last event for this time.
 pub(crate) const FRESHNESS: Duration = Duration::from_secs(1);
 
-/// What happened to a face; the numbers are the protocol's.
+/// The kind of an event, with the protocol's numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FaceEvent {
     Created = 1,
@@ -25,9 +25,9 @@ pub(crate) struct Events {
     pub(crate) recent: VecDeque<(Time, FaceEventNotification)>,
     /// The number of the first of them.
     pub(crate) first: u64,
-    /// How many of them, at the end, have not been published.
+    /// The number of events, at the end of the list, that have not been published.
     pub(crate) unpublished: usize,
-    /// Whether somebody may be waiting.
+    /// True if a subscriber may be waiting.
     pub(crate) awaited: bool,
 }
 
@@ -52,7 +52,7 @@ impl Events {
         }
     }
 
-    /// Whether there is something to tell to somebody.
+    /// Returns true if there are events to publish, and perhaps a subscriber.
     pub(crate) fn is_due(&self) -> bool {
         self.awaited && self.unpublished > 0
     }

@@ -14,7 +14,7 @@ use events::Events;
 use pending_faces::PendingFaces;
 use shard_queries::ShardQueries;
 
-/// What the protocol keeps between packets.
+/// The state of the management protocol between packets.
 pub(crate) struct Management {
     pub(crate) authority: Authority,
     pub(crate) datasets: Datasets,

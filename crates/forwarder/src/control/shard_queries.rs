@@ -8,32 +8,31 @@ use larder_packet::mgmt::CsObject;
 use larder_packet::{Name, NameRef};
 use std::collections::HashMap;
 
-/// What a shard is asked.
+/// A query of the first shard to another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardQuery {
-    /// What it has counted.
+    /// Query the counters.
     Figures,
-    /// What it has stored under a prefix.
+    /// Query the objects stored under a prefix.
     Stored(Name),
-    /// To erase what it has stored under a prefix, so many at most, for the client at a face.
+    /// Erase at most this many objects stored under a prefix, for the client at a face.
     Erase(Name, usize, FaceId),
 }
 
-/// What it says.
+/// The answer to a query.
 #[derive(Clone, Debug)]
 pub enum Report {
-    /// What it has counted: in all, of each face by number, and by prefix.
+    /// The counters: of the shard, of each face by number, and by prefix.
     Figures(Box<Stats>, Vec<(FaceId, FaceCounters)>, Vec<PrefixFigures>),
-    /// What it has stored.
+    /// The stored objects.
     Stored(Vec<CsObject>),
-    /// How many it erased, and whether there are more.
+    /// The number of erased objects, and whether there are more.
     Erased(usize, bool),
-    /// Whether what was erased of the second tier stays so whatever happens; else one line that
-    /// says why not.
+    /// Whether the second tier's erasure is durable; the error is one line with the reason.
     Settled(Result<(), String>),
 }
 
-/// The questions that wait, and what was said to the one that is being answered.
+/// The queries that wait, and the answers from which a dataset is being created.
 #[derive(Default)]
 pub(crate) struct ShardQueries {
     pub(crate) waiting: HashMap<u64, PendingQuery>,
@@ -43,13 +42,13 @@ pub(crate) struct ShardQueries {
 
 pub(crate) struct PendingQuery {
     pub(crate) from: FaceId,
-    /// Of the command, or the dataset.
+    /// The name of the command or the dataset.
     pub(crate) name: Name,
     pub(crate) goal: Goal,
 }
 
 pub(crate) enum Goal {
-    /// So many shards have not said their part.
+    /// This many shards have not answered.
     Dataset { said: Vec<Report>, left: usize },
     /// This shard is at work.
     Erase { shard: usize, so_far: Erasure },
@@ -58,7 +57,7 @@ pub(crate) enum Goal {
 }
 
 impl ShardQueries {
-    /// Whether this face sent the command already, and waits.
+    /// Returns true if this face sent the command already and it still waits.
     pub(crate) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
         self.waiting.values().any(|pending_query| pending_query.from == from && pending_query.name.as_name() == command)
     }

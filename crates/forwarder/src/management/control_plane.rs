@@ -20,8 +20,8 @@ use larder_packet::{Name, NameRef};
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Time};
 
-/// What commands and datasets can read and change. With several shards, figures and stored objects
-/// are those of all shards while a dataset is made.
+/// The operations that commands and datasets can use. With several shards, figures and stored
+/// objects are those of all shards while a dataset is created.
 pub(super) trait ControlPlane {
     // ---- The node ----
 

@@ -30,9 +30,9 @@ pub(crate) enum Packet<'a> {
     /// Unreadable, or forbidden.
     Bad(Dropped),
     Piece(&'a [u8]),
-    /// With the hash of its name without an implicit digest.
+    /// An Interest, with the hash of its name without an implicit digest.
     Interest(Interest<'a>, u64),
-    /// With the hash of its name.
+    /// A Data, with the hash of its name.
     Data(Data<'a>, u64),
 }
 
@@ -273,11 +273,12 @@ impl Forwarder {
         self.handle(now, &read, Hashed::default(), out)
     }
 
-    /// As [`Forwarder::on_packet`], for a bare Data in shared bytes: the Content Store does not
-    /// copy them. For hosts of many forwarders, which hold the same Data.
+    /// Like [`Forwarder::on_packet`], for a bare Data in shared bytes, which the Content Store does
+    /// not copy. It is for hosts of many forwarders that hold the same Data.
     ///
     /// # Errors
-    /// As there. An Interest is malformed here, because its HopLimit could not be decremented.
+    /// Those of [`Forwarder::on_packet`]. An Interest is malformed here, because its HopLimit could
+    /// not be decremented.
     pub fn on_shared(
         &mut self,
         now: Time,

@@ -25,7 +25,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) interest: &'a Interest<'a>,
     /// The prefixes of its name.
     pub(crate) hashed: Hashed<'a>,
-    /// Its nonce upstream.
+    /// The nonce of the upstream Interest.
     pub(crate) nonce: u32,
     /// The time for an answer.
     pub(crate) lifetime: Duration,

@@ -46,7 +46,7 @@ struct Asf {
     namespaces: HashMap<u64, Namespace, FixedState>,
 }
 
-/// What is known under one prefix.
+/// The measurements of one prefix.
 struct Namespace {
     next_probe: Time,
     used: Time,
@@ -169,7 +169,7 @@ impl Strategy for Asf {
         let Some(known) = remembered(&mut self.namespaces, entry.namespace, now, Duration::ZERO) else { return told };
         let measured = known.entry(from);
         measured.timeouts = 0;
-        // RFC 6298, equation 2.3: an eighth of what is new.
+        // RFC 6298, equation 2.3: the new sample has a weight of 1/8.
         measured.srtt = Some(measured.srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
         // An upstream that was asked too, and took much longer than ever, did not answer: the
         // pending Interest will not end to tell.
@@ -206,8 +206,8 @@ impl Namespace {
     }
 }
 
-/// What is known of this namespace; a new entry, first probed after `first`, where nothing is and
-/// there is room.
+/// Returns the measurements of this namespace. If there are none and there is room, adds an entry
+/// that is first probed after `first`.
 fn remembered(
     namespaces: &mut HashMap<u64, Namespace, FixedState>,
     namespace: u64,

@@ -43,8 +43,8 @@ pub(super) struct FairRate {
 }
 
 impl FairRate {
-    /// Of a link that takes `capacity` Interests a second; the first flow is granted all that is
-    /// aimed at.
+    /// Creates the state of a link that takes `capacity` Interests per second. The first flow is
+    /// granted the whole target rate.
     pub(super) fn new(capacity: f64, now: Time) -> Self {
         FairRate { capacity, rate: ETA * capacity, offered: 0, changed: now, rtt: None }
     }
@@ -54,8 +54,8 @@ impl FairRate {
         self.offered += 1;
     }
 
-    /// Its Data came after `rtt`, while `queue` Interests wait; what is granted now, Interests a
-    /// second.
+    /// Records that Data came after `rtt`, while `queue` Interests wait. Returns the granted rate
+    /// in Interests per second.
     pub(super) fn on_data(&mut self, now: Time, rtt: Duration, queue: f64) -> u64 {
         let smoothed = self.rtt.map_or(rtt, |old| (old * 7 + rtt) / 8);
         self.rtt = Some(smoothed);

@@ -59,14 +59,15 @@ const GAIN: f64 = 0.1;
 /// The share of C below which γ does not fall: an interval is not looked at again before it ends.
 const LEAST_SHARE: f64 = 0.1;
 
-/// A is so long at least, here and in what is reported.
+/// The smallest A, here and in reported rates.
 const LEAST_RESPONSE: Duration = Duration::from_millis(10);
 const LEAST_REPORTED: Duration = Duration::from_millis(100);
 
 /// Conversations that asked within so long share a link: more than the ticks of consumers' clocks.
 const CENSUS: Duration = Duration::from_millis(500);
 
-/// What became due while the host slept longer is not made up.
+/// The longest delay of the host that is made up for. Interests that became due during a longer
+/// sleep are not sent in a burst.
 const LATENESS: Duration = Duration::from_millis(10);
 
 struct Hobhis {
@@ -95,9 +96,9 @@ struct Shaper {
     /// Conversations of which Interests wait, the next to have its turn first.
     turns: VecDeque<u64>,
     waiting: usize,
-    /// Of those that wait.
+    /// Bytes of the waiting Interests.
     waiting_bytes: usize,
-    /// The face is gone, and others wait for what it asked for.
+    /// True if the face is gone and other faces wait for the Data it requested.
     is_gone: bool,
     census: Census,
 }
@@ -117,7 +118,7 @@ struct Conversation {
     counted_in: u64,
 }
 
-/// What happens to an Interest.
+/// The decision about an Interest.
 enum Verdict {
     Goes,
     Waits,
@@ -149,7 +150,7 @@ impl Hobhis {
         })
     }
 
-    /// Whether the Interest may go now: it has had its turn then.
+    /// Decides whether the Interest may be sent now. If so, it has used its turn.
     fn judge(&mut self, decision: &Decision<'_>) -> Verdict {
         let (now, link, namespace) = (decision.now(), decision.from(), decision.namespace());
         if decision.is_local(link) {
@@ -292,8 +293,8 @@ impl Strategy for Hobhis {
     }
 
     fn forget(&mut self, face: FaceId) {
-        // What waits for an upstream that is gone does not go when its turn comes; nor does what a
-        // downstream asked for, unless others wait for it too.
+        // Interests that wait for a removed upstream are not sent. Interests of a removed
+        // downstream are not sent either, unless other faces wait for the same Data.
         match self.links.get_mut(&face).filter(|shaper| shaper.waiting > 0) {
             Some(shaper) => shaper.is_gone = true,
             None => self.forget_link(face),
@@ -350,7 +351,7 @@ impl Shaper {
         Duration::from_secs_f64(1.0 / shaping_rate.max(LEAST_SHARE * rate))
     }
 
-    /// What each conversation may send, Interests a second.
+    /// Returns the rate of each conversation, in Interests per second.
     fn share(&self, rate: f64, target: f64, now: Time) -> u64 {
         let response = self.response.unwrap_or_default().max(LEAST_REPORTED).as_secs_f64();
         let excess = self.backlog.level(now) + self.waiting as f64 - target;

@@ -32,7 +32,7 @@ pub(crate) use named::Instance;
 pub use named::{StrategyError, StrategyRegistry, strategy_by_name, strategy_names};
 pub use suppression::Suppression;
 
-/// How Interests are forwarded under a prefix.
+/// The rule by which Interests under a prefix are forwarded.
 pub trait Strategy: Send {
     /// Decides about an Interest that the Content Store did not answer. Its in-record is already in
     /// the entry.
@@ -124,8 +124,8 @@ pub struct StrategyEntry {
     pub build: Build,
 }
 
-/// A function that makes a strategy, or returns what is wrong with its parameters. It must accept
-/// having no parameters. The random stream belongs to this strategy alone.
+/// A function that creates a strategy, or returns what is wrong with its parameters. It must accept
+/// no parameters. The random stream belongs to this strategy alone.
 pub type Build = fn(&mut Parameters<'_>, Stream) -> Result<Box<dyn Strategy>, String>;
 
 /// The built-in strategies. The first is the default of `/`.
@@ -178,7 +178,7 @@ pub struct Decision<'a> {
     pub(crate) from: FaceId,
     /// The Interest, as it is forwarded.
     pub(crate) packet: &'a [u8],
-    /// Its congestion mark.
+    /// The congestion mark of the Data.
     pub(crate) mark: Option<u64>,
     pub(crate) entry: &'a mut PitEntry,
     pub(crate) next_hops: &'a [NextHop],

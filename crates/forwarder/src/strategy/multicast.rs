@@ -1,7 +1,8 @@
-//! multicast: every next hop at once; a repetition asks again those whose suppression time is over
-//! (NFD's multicast version 5, with the suppression an Interest rather than an upstream). Who could
-//! not be asked before is asked at once: neighbours that synchronise ask each other for the same at
-//! the same time, and each is a next hop for what the others and the applications here want.
+//! multicast: sends an Interest to every next hop. A repetition goes again to those next hops whose
+//! suppression time is over (NFD's multicast version 5, with one suppression interval per Interest
+//! rather than per upstream). A next hop that did not get the first Interest gets the repetition at
+//! once: neighbours that synchronise send each other the same Interest at the same time, and each
+//! is a next hop for the Interests of the others and of the applications here.
 
 use super::suppression::Suppression;
 use super::{Decision, Strategy, StrategyEntry};

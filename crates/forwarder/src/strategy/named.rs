@@ -9,12 +9,12 @@ use larder_units::Streams;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// Where strategies have their names.
+/// The prefix of the strategies' names.
 const PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
 
 /// A strategy as it is set under a prefix.
 pub(crate) struct Instance {
-    /// With version and parameters.
+    /// The name with version and parameters.
     name: Name,
     pub(crate) strategy: Box<dyn Strategy>,
 }
@@ -42,7 +42,7 @@ impl Instance {
         Instance { name: full_name(entry, &[]), strategy }
     }
 
-    /// Its name with version and parameters.
+    /// Returns the name with version and parameters.
     pub(crate) fn instance(&self) -> &Name {
         &self.name
     }
@@ -60,14 +60,14 @@ pub enum StrategyError {
     },
     /// There is one, with another version.
     Version {
-        /// Its name here.
+        /// The name in this forwarder.
         strategy: Name,
     },
-    /// Its parameters are wrong.
+    /// The parameters are wrong.
     Parameters {
         /// The strategy.
         strategy: &'static str,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
     /// It cannot be registered.
@@ -79,7 +79,7 @@ pub enum StrategyError {
     },
     /// The prefix under which it should be set is too long.
     PrefixTooLong,
-    /// So many prefixes have a strategy of their own that this one cannot.
+    /// Too many prefixes have a strategy of their own.
     Full,
 }
 

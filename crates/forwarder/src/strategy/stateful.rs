@@ -58,7 +58,7 @@ struct Stateful {
     flows: HashMap<u64, TokenBucket, FixedState>,
 }
 
-/// What every bucket is made with.
+/// The parameters of every bucket.
 struct Limit {
     rate: f64,
     depth: f64,
@@ -71,7 +71,7 @@ struct Link {
     fair: FairRate,
 }
 
-/// What Data and Nacks do to the rates.
+/// The effect of Data and Nacks on the rates.
 #[derive(Clone, Copy, PartialEq)]
 enum Aimd {
     Off,
@@ -100,8 +100,8 @@ impl Stateful {
         })
     }
 
-    /// Whether the buckets of the link and of the FIB entry let one more Interest pass; they have
-    /// taken it in then.
+    /// Returns true if the buckets of the link and of the FIB entry have room for one more
+    /// Interest. It then takes the room.
     fn admits(&mut self, decision: &Decision<'_>, face: FaceId) -> bool {
         if decision.is_local(face) {
             return true;
@@ -223,8 +223,8 @@ impl Limit {
     }
 }
 
-/// What is known of this key; what `new` makes, where nothing is and there is room. An empty bucket
-/// makes room: it is as good as a new one.
+/// Returns the value of this key, or the one that `new` creates if there is room. An empty bucket
+/// may be replaced, because it equals a new one.
 pub(super) fn remembered<K: Eq + Hash + Copy, V>(
     known: &mut HashMap<K, V, FixedState>,
     key: K,

@@ -1,20 +1,24 @@
-//! Suppression of repeated Interests: NFD's `RetxSuppressionExponential`, for those who repeat.
+//! Suppression of repeated Interests: NFD's `RetxSuppressionExponential`, for Interests that the
+//! same consumer repeats.
 //!
-//! Within an interval after an Interest was forwarded, a repetition of it waits; the interval
+//! Within an interval after an Interest was forwarded, a repetition of it waits. The interval
 //! starts at `initial` and grows by `multiplier` with each repetition that is forwarded, up to
-//! `max`. The interval is an Interest's, in its PIT entry; O(consumers and upstreams of the entry).
+//! `max`. It belongs to the Interest and is in its PIT entry; O(consumers and upstreams of the
+//! entry).
 //!
-//! Deviation: NFD takes the first Interest of a further consumer for a repetition too. It is none:
-//! nothing says that what is under way is lost, and where a round trip is longer than `initial`, as
-//! on every full link, each consumer's Interest would go up, and its Data come down, once more. It
-//! waits with the others, and goes on where the last sending is `max` ago: whoever asked first may
-//! have lost it, and left. (One interface of 50 Mb/s that sends a file to five nodes with two
-//! consumers each: 1.47 to 1.58 times the file came to it, 1.05 so; and what it sent falls from
-//! 1.20 to 1.07 of the file.)
+//! Deviation: NFD treats the first Interest of a further consumer as a repetition. It is not: it
+//! does not show that the Interest or Data in flight is lost. If a round trip is longer than
+//! `initial`, as on every full link, each consumer's Interest would be sent upstream again, and its
+//! Data would come again. Here it waits with the others, and is forwarded if the last sending is
+//! `max` ago: the first consumer may have lost its Interest and left. (One interface of 50 Mb/s
+//! sends a file to five nodes with two consumers each. With NFD's rule it received 1.47 to 1.58
+//! times the file, and 1.05 times with this one; what it sent falls from 1.20 to 1.07 times the
+//! file.)
 //!
-//! Neither is the Interest of an upstream for what it was asked: it has not got it, and waits for
-//! nothing that would come from itself. So what went to who asks now does not count, but on a link
-//! of many: there another may answer, and all who have asked would send it elsewhere once more.
+//! An upstream's own Interest for what was requested from it is no repetition either: the upstream
+//! does not have the Data, and does not wait for Data of its own. So an Interest that was sent to
+//! the present requester does not count. A link with many nodes is an exception: another node may
+//! answer there, and each requester would cause the Interest to be sent elsewhere once more.
 
 use super::{Decision, Parameters};
 use crate::face::FaceId;

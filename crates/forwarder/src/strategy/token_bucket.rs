@@ -18,7 +18,7 @@
 use larder_units::Time;
 use std::time::Duration;
 
-/// How the level falls.
+/// The way in which the level falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leak {
     Fluid,
@@ -44,7 +44,7 @@ pub(super) struct TokenBucket {
     most_rate: f64,
     /// Fluid: how far time is settled. Quanta: the next leak.
     at: Time,
-    /// What the next leak of quanta stands for.
+    /// The interval that the next leak of quanta stands for.
     interval: Duration,
 }
 
@@ -61,7 +61,7 @@ impl TokenBucket {
         bucket
     }
 
-    /// Whether one more Interest is allowed. Time must be settled.
+    /// Returns true if one more Interest is allowed. Time must be settled.
     pub(super) fn has_room(&self) -> bool {
         self.depth - self.level >= 1.0
     }
@@ -119,7 +119,7 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
-    /// How many of `burst` Interests pass at `now`.
+    /// Returns how many of `burst` Interests pass at `now`.
     fn pass(bucket: &mut TokenBucket, now: Time, burst: u32) -> u32 {
         bucket.settle(now);
         let passes = |bucket: &mut TokenBucket| {

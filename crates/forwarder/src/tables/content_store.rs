@@ -110,8 +110,8 @@ impl ContentStoreCounters {
 
 /// The position at which an erasure continues.
 struct Erasing {
-    /// The face of the client that requested it. Another client's erasure of the same prefix also
-    /// means what has been stored since behind this one's back, so it begins anew.
+    /// The face of the client that requested it. If another client erases the same prefix, it also
+    /// means Data that was stored after this erasure began, so its erasure starts at the beginning.
     client: FaceId,
     prefix: Box<[u8]>,
     /// The last name that was looked at.
@@ -137,8 +137,9 @@ pub(crate) struct ContentStore {
     spare: Spare,
     victims: Vec<Slot>,
     pub(crate) counters: ContentStoreCounters,
-    /// Whether Data is stored, and whether stored Data is served. An operator sets both.
+    /// True if new Data is stored. An operator sets this.
     pub(crate) admits: bool,
+    /// True if stored Data answers Interests. An operator sets this.
     pub(crate) serves: bool,
 }
 
@@ -259,7 +260,8 @@ impl ContentStore {
         self.engine.prefetch(hash);
     }
 
-    /// The same for the entry, once the index is there. The slot is probably that of the name.
+    /// Prefetches the entry, when the index is in the processor's cache. The slot is probably that
+    /// of the name.
     #[inline]
     pub(crate) fn prefetch_entry(&self, hash: u64) -> Option<Slot> {
         let guess = self.index.guess(hash);
@@ -270,7 +272,7 @@ impl ContentStore {
         guess
     }
 
-    /// The same for the packet, once the entry is there.
+    /// Prefetches the packet, when the entry is in the processor's cache.
     #[inline]
     pub(crate) fn prefetch_packet(&self, hash: u64, slot: Slot) {
         if let Some(entry) = self.entry(slot) {
@@ -294,7 +296,7 @@ impl ContentStore {
             if self.refresh(now, slot, data) {
                 return true;
             }
-            // What is not trusted does not take the place of what is.
+            // Data that is not trusted does not replace trusted Data.
             if !self.trusts(judge()) {
                 return false;
             }
@@ -313,9 +315,9 @@ impl ContentStore {
         false
     }
 
-    /// Whether the policy wants the Data, or there is room that was never used. Where the path is
-    /// known, empty room is no reason: which cache of the path has the copy is what such policies
-    /// decide.
+    /// Returns true if the policy wants the Data, or if there is room that was never used. Free
+    /// room does not count for policies that know the path, because they decide which cache of the
+    /// path stores the copy.
     pub(crate) fn is_wanted(
         &mut self,
         now: Time,
@@ -339,13 +341,13 @@ impl ContentStore {
         wanted
     }
 
-    /// The Data that is handled next stands in these shared bytes: storing it takes no copy.
+    /// Sets the shared bytes of the Data that is processed next. Storing it then needs no copy.
     pub(crate) fn offer(&mut self, packet: Option<StoredPacket>) {
         self.spare.offer(packet);
     }
 
-    /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False
-    /// where it can never fit.
+    /// Stores the Data, and evicts as many entries as it needs. Its name must not be stored.
+    /// Returns false if it can never fit.
     pub(crate) fn store(&mut self, now: Time, hash: u64, data: &Data<'_>) -> bool {
         let Some(slot) = self.insert_by_force(now, hash, self.weight(data.wire)) else {
             self.counters.rejections += 1;
@@ -357,7 +359,8 @@ impl ContentStore {
         true
     }
 
-    /// The same packet again: it is fresh again. False where the name has other Data now.
+    /// Makes the entry fresh again if the same packet came again. Returns false if the name now has
+    /// other Data.
     fn refresh(&mut self, now: Time, slot: Slot, data: &Data<'_>) -> bool {
         let Some(entry) = self.entries[slot.index()].as_mut() else { return false };
         if *entry.wire != *data.wire {
@@ -379,9 +382,9 @@ impl ContentStore {
         self.entries[slot.index()] = Some(entry);
     }
 
-    /// Puts another engine in place of this one, and all that is stored under it, the oldest first.
-    /// It has everything to learn of the objects' popularity. Where its capacity is smaller, it
-    /// says who leaves.
+    /// Replaces the engine, and inserts the stored Data into the new one, the oldest first. The new
+    /// engine knows nothing of the objects' popularity. If its capacity is smaller, it chooses the
+    /// evicted objects.
     pub(crate) fn set_engine(&mut self, now: Time, engine: Engine) {
         self.engine = engine;
         let mut entries: Vec<Entry> = self.entries.drain(..).flatten().collect();
@@ -396,8 +399,8 @@ impl ContentStore {
         }
     }
 
-    /// A slot for an object, whatever the admission policy says of it; who has to leave for it
-    /// leaves.
+    /// Returns a slot for an object, even if the admission policy rejects it. The engine evicts
+    /// what it needs.
     fn insert_by_force(&mut self, now: Time, hash: u64, size: u64) -> Option<Slot> {
         let mut victims = std::mem::take(&mut self.victims);
         let slot = self.engine.insert(hash, size, now, &mut victims);
@@ -415,7 +418,7 @@ impl ContentStore {
         self.victims = victims;
     }
 
-    /// What is stored under a prefix, in no order.
+    /// Returns the entries under a prefix, in no order.
     pub(crate) fn under<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = &'a Entry> + 'a {
         let near = self.tree.under(&self.hasher, prefix).filter_map(|slot| self.entry(slot));
         near.filter(move |entry| entry.name_bytes().starts_with(prefix.as_bytes()))
@@ -497,12 +500,12 @@ impl ContentStore {
         self.forget(slot);
     }
 
-    /// What a packet takes of the capacity.
+    /// Returns the part of the capacity that a packet takes.
     fn weight(&self, packet: &[u8]) -> u64 {
         if self.counts_packets { 1 } else { packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES }
     }
 
-    /// How long each of the stored has been there.
+    /// Returns the age of each entry.
     pub(crate) fn ages(&self, now: Time) -> impl Iterator<Item = Duration> {
         self.entries.iter().flatten().map(move |entry| now.since(entry.stored))
     }

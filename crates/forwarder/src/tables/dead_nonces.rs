@@ -1,10 +1,10 @@
-//! Nonces of Interests that are no longer pending, so that one that loops back late is recognised.
+//! Nonces of Interests that are no longer pending. They show that an Interest loops back late.
 //!
-//! NFD keeps a queue with an adaptive length. Here 52 bits of a keyed hash of name and nonce stand
-//! with the time in a table of buckets, a cache line each, the latest first: a nonce is looked for,
-//! and pushes out the oldest, in one line that a batch can ask for ahead. The table doubles with
-//! the load, up to [`DEAD_NONCES`] places. O(1); 8 bytes a nonce. At the limit, one Interest in
-//! 2^35 is taken for one that came round, and its consumer gets a Nack.
+//! NFD keeps a queue with an adaptive length. Here a table of buckets holds 52 bits of a keyed hash
+//! of name and nonce, with the time. A bucket is a cache line, with the latest nonce first: a
+//! lookup and the replacement of the oldest nonce need one line, which a batch can prefetch. The
+//! table doubles with the load, up to [`DEAD_NONCES`] places. O(1); 8 bytes per nonce. At the
+//! limit, one Interest in 2^35 is wrongly recognised as a loop, and its consumer gets a Nack.
 
 use crate::limits::{DEAD_NONCE_AGE, DEAD_NONCES};
 use larder_policy::prefetch;
@@ -13,12 +13,12 @@ use larder_units::Time;
 pub(crate) struct DeadNonces {
     /// A power of two of them.
     buckets: Vec<Bucket>,
-    /// The latest time that was told, in ticks.
+    /// The latest time, in ticks.
     tick: u64,
     /// Nonces since the table grew or a nonce's age passed.
     inserted: usize,
     since: u64,
-    /// Where old nonces are next cleared away.
+    /// The position at which the removal of old nonces continues.
     swept: usize,
 }
 
@@ -65,7 +65,7 @@ impl DeadNonces {
         self.buckets[self.place(key)].0.iter().any(same)
     }
 
-    /// The nonce will be asked for soon.
+    /// Prefetches the nonce's bucket.
     #[inline]
     pub(crate) fn prefetch(&self, name_hash: u64, nonce: u32) {
         prefetch(&self.buckets, self.place(key(name_hash, nonce)));

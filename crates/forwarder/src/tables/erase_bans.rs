@@ -1,10 +1,9 @@
-//! What `cs/erase` means for a second tier that cannot look at all that it holds: each record is
-//! judged when it is read, or written again (see `larder-disk`'s marks, which prefixes are the
-//! content of).
+//! The erasures of a second tier that cannot visit all its records. Each record is checked when it
+//! is read, or when it is written again. (See the marks of `larder-disk`; a mark holds a prefix.)
 //!
-//! For each prefix the position of its latest erasure is kept; what stands before that is gone.
-//! Some 100 bytes a prefix, at most [`ERASE_MARKS`] of them, and a record is compared with all that
-//! are younger than it.
+//! The bans keep the position of the latest erasure of each prefix. Records of the prefix before
+//! that position are erased. A prefix takes some 100 bytes, and there are at most [`ERASE_MARKS`]
+//! of them. A record is compared with all marks that are younger than it.
 
 use crate::limits::ERASE_MARKS;
 use larder_packet::NameRef;
@@ -15,30 +14,30 @@ use std::collections::BTreeMap;
 pub struct EraseBans {
     /// By the prefix's TLV-VALUE.
     prefixes: BTreeMap<Box<[u8]>, u64>,
-    /// No mark stands behind this.
+    /// The position of the last mark.
     end: u64,
 }
 
 impl EraseBans {
-    /// Adds an erasure; `mark` is the prefix's TLV-VALUE. What is no name counts as the root:
-    /// better too much is gone than too little.
+    /// Adds an erasure; `mark` is the prefix's TLV-VALUE. Bytes that are no name count as the root:
+    /// it is better to erase too much than too little.
     pub fn add(&mut self, position: u64, mark: &[u8]) {
         let prefix = NameRef::from_value(mark).unwrap_or_default();
         self.prefixes.insert(prefix.as_bytes().into(), position);
         self.end = self.end.max(position);
     }
 
-    /// Whether the record of this name at `position` is gone; `name` is a TLV-VALUE.
+    /// Returns true if the record of this name at `position` is erased; `name` is a TLV-VALUE.
     pub fn erased(&self, position: u64, name: &[u8]) -> bool {
         position < self.end && self.prefixes.iter().any(|(prefix, at)| position < *at && name.starts_with(prefix))
     }
 
-    /// No record stands before this any more.
+    /// Forgets the marks before a position. No record before it exists any more.
     pub fn retire(&mut self, before: u64) {
         self.prefixes.retain(|_, at| *at >= before);
     }
 
-    /// There are as many as there may be: who has another should rather erase everything.
+    /// Returns true if no other mark fits. The caller then has to erase everything instead.
     pub fn is_full(&self) -> bool {
         self.prefixes.len() >= ERASE_MARKS
     }

@@ -1,64 +1,65 @@
 //! Keyed hashes of names and of all their prefixes.
 //!
-//! Names come from the network, so their hashes are keyed, with a key of the host's entropy: nobody
-//! outside can make names collide. Tables compare names whole all the same.
+//! Names come from the network, so their hashes are keyed, with a key from the host's entropy: an
+//! attacker cannot construct names that collide. Tables still compare whole names.
 //!
-//! NH (Black, Halevi, Krawczyk, Krovetz and Rogaway, UMAC: fast and secure message authentication,
-//! CRYPTO 1999) over words of 64 bits, as in VMAC (Krovetz and Dai, draft-krovetz-vmac-01): the sum
-//! of products of neighbouring words, each with a key word added, modulo 2^128. The sums of each
-//! 512 bytes go into a strongly universal hash (Lemire and Kaser, Strongly universal string hashing
-//! is fast, Computer Journal 57, 2014: Multilinear, of which the upper half is taken), and through
-//! a mixture that is one to one. A sum over whole blocks is on the way to every longer name, so one
-//! pass gives all prefixes: each costs its last block and the finish, and those of lengths that no
-//! table has cost nothing ([`Lengths`]). The last block is filled with zeros, and the length stays
-//! out of it: no component begins with a zero, so no two names become the same, nor any other rows
-//! of elements.
+//! The hash is NH (Black, Halevi, Krawczyk, Krovetz and Rogaway, UMAC: fast and secure message
+//! authentication, CRYPTO 1999) over words of 64 bits, as in VMAC (Krovetz and Dai,
+//! draft-krovetz-vmac-01): the sum of products of neighbouring words, each with a key word added,
+//! modulo 2^128. The sums of each 512 bytes go into a strongly universal hash (Lemire and Kaser,
+//! Strongly universal string hashing is fast, Computer Journal 57, 2014: the upper half of
+//! Multilinear), and through a bijective mixing function. A sum over whole blocks is part of the
+//! sum of every longer name, so one pass computes the hashes of all prefixes: each costs its last
+//! block and the finish. Prefixes of lengths that no table has cost nothing ([`Lengths`]). The last
+//! block is filled with zeros, and the length is not hashed: no component begins with a zero, so no
+//! two names, and no two sequences of elements, become equal.
 //!
-//! What it is good for: of two names that were chosen without a look at hashes, any b bits are the
-//! same with a probability of at most 2^-b + 2^-63 over the key, a theorem and no assumption but
-//! that the key words, which SipHash-1-3 makes of the key, are as good as random. What it is not: a
-//! pseudorandom function, as SipHash is. A reader of hashes can compute the key, so none leaves the
-//! forwarder. Three things depend on them that a neighbour can see: the nanoseconds of a look-up; a
-//! Nack for a duplicate that was none, where 52 bits of a name's and a nonce's hash are those of
-//! another (one Interest in 2^35); and which of the Content Store's newcomers is admitted sooner,
-//! since it shares counters with another. None tells more than that two hashes agree in some bits,
-//! and no way from there to the key is known, nor a proof that there is none.
+//! What is guaranteed: if two names are chosen without knowledge of hashes, any b bits of their
+//! hashes are equal with a probability of at most 2^-b + 2^-63 over the key. This is a theorem; its
+//! only assumption is that the key words, which SipHash-1-3 makes from the key, are as good as
+//! random. What is not guaranteed: the hash is not a pseudorandom function, as SipHash is. Whoever
+//! reads hashes can compute the key, so no hash leaves the forwarder. A neighbour can observe three
+//! things that depend on hashes: the nanoseconds of a lookup; a Nack for a duplicate that was none,
+//! if 52 bits of the hashes of two pairs of name and nonce are equal (one Interest in 2^35); and
+//! which new Data the Content Store admits sooner, since names share counters. Each shows only that
+//! two hashes agree in some bits. No way from there to the key is known, and no proof that there is
+//! none.
 //!
-//! O(bytes), half an instruction a byte; nothing is allocated.
+//! O(bytes), half an instruction per byte; nothing is allocated.
 
 use larder_packet::NameRef;
 use siphasher::sip::SipHasher13;
 
 /// Bytes of which two words make a product.
 const BLOCK_BYTES: usize = 16;
-/// Blocks that have key words of their own; then they begin anew, and the sum is weighed with other
-/// factors.
+/// The number of blocks with key words of their own. Later blocks use the same key words again, and
+/// their sums get other factors.
 const BLOCKS: usize = 32;
 
 /// The key of one forwarder's tables.
 #[derive(Clone)]
 pub struct NameHasher {
-    /// What makes the key words.
+    /// The function that makes the key words.
     words: SipHasher13,
     /// Added to the words of each block.
     blocks: [[u64; 2]; BLOCKS],
-    /// Of the first sum.
+    /// The factors of the first sum.
     factors: Factors,
     constant: u128,
     /// Odd.
     multiplier: u64,
-    /// Of the empty name.
+    /// The hash of the empty name.
     root: u64,
 }
 
-/// What the halves of a sum are multiplied with.
+/// The factors of the halves of a sum.
 #[derive(Clone, Copy)]
 struct Factors {
     low: u128,
     high: u128,
 }
 
-/// What is known of a name after some of its blocks.
+/// The state of the hash after some blocks of a name.
 #[derive(Clone, Copy)]
 struct State {
     /// The weighed sums of those 512 bytes that are full.
@@ -67,7 +68,7 @@ struct State {
     sum: u128,
     /// Blocks in it, fewer than [`BLOCKS`].
     blocks: usize,
-    /// How many sums are weighed, and what the next is weighed with.
+    /// The number of finished sums, which selects the factors of the next one.
     sums: u64,
     factors: Factors,
 }
@@ -77,14 +78,14 @@ struct State {
 pub struct Prefix {
     /// Length of the prefix in bytes of the name's TLV-VALUE.
     pub end: usize,
-    /// Its number of components, at most [`Lengths::MOST`].
+    /// The number of components, at most [`Lengths::MOST`].
     pub components: u8,
     /// The keyed hash of these bytes.
     pub hash: u64,
 }
 
-/// Some numbers of components, of 1 to [`Lengths::MOST`]: those of the prefixes in a table, say.
-/// The root belongs to every set.
+/// A set of numbers of components from 1 to [`Lengths::MOST`], such as those of the prefixes in a
+/// table. The root belongs to every set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lengths(u64);
 
@@ -101,7 +102,7 @@ impl Lengths {
         }
     }
 
-    /// Bit n - 1 stands for n.
+    /// Returns the set as bits: bit n - 1 stands for n.
     pub fn bits(self) -> u64 {
         self.0
     }
@@ -121,13 +122,13 @@ impl Lengths {
         self.0 &= !bit(components);
     }
 
-    /// Whether it is one of them; the root's is not told.
+    /// Returns true if the set contains this number of components. The root is not in question.
     #[inline]
     pub fn contains(self, components: usize) -> bool {
         self.0 & bit(components) != 0
     }
 
-    /// Whether all of `others` are among them.
+    /// Returns true if the set contains all of `others`.
     #[inline]
     pub fn contain(self, others: Lengths) -> bool {
         others.0 & !self.0 == 0
@@ -140,7 +141,7 @@ impl Lengths {
     }
 }
 
-/// Of 1 to [`Lengths::MOST`] components; of others none.
+/// Returns the bit of 1 to [`Lengths::MOST`] components, and no bit for other numbers.
 #[inline]
 const fn bit(components: usize) -> u64 {
     match components {
@@ -197,7 +198,7 @@ impl NameHasher {
         self.append_prefixes(name, lengths, out);
     }
 
-    /// As [`NameHasher::prefixes`], behind what is in `out`.
+    /// Like [`NameHasher::prefixes`], and appends to `out`.
     #[inline]
     pub fn append_prefixes(&self, name: NameRef<'_>, lengths: Lengths, out: &mut Vec<Prefix>) {
         out.push(Prefix { end: 0, components: 0, hash: self.root });
@@ -310,7 +311,7 @@ fn product(block: u128, key: &[u64; 2]) -> u128 {
 #[inline(always)]
 fn last_block(name: &[u8], end: usize) -> u128 {
     let bits = 8 * (end % BLOCK_BYTES) as u32;
-    // Of a longer name the block is there whole, with what belongs to the next components cut off.
+    // In a longer name the block is complete; the bytes of the next components are masked.
     if let Some(block) = name[end - end % BLOCK_BYTES..].first_chunk() {
         return u128::from_le_bytes(*block) & !(u128::MAX << bits);
     }

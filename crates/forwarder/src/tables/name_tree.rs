@@ -1,20 +1,19 @@
-//! Stored names in an order in which all that is under a prefix stands together.
+//! Stored names in an order in which all names under a prefix are neighbours.
 //!
-//! Interests with CanBePrefix ask for any Data under a prefix. A map in the names' own order
-//! answers that, and each step through it reads another name somewhere in memory. Here a B-tree is
-//! ordered by what the hashes of a name's prefixes give: 16 bits for each of the first [`LEVELS`]
-//! components, then the hash of the whole name. Names that share a prefix share these bits; other
-//! names may, so that the owner compares what he is given. Below the level a range holds the
-//! siblings of the prefix too, which costs Interests under such deep prefixes more steps. The keys
-//! stand in the tree's nodes: no name is read on the way. O(log n), 32 bytes a key in nodes about
-//! two thirds full, and 4 a slot.
+//! Interests with CanBePrefix request any Data under a prefix. A map in canonical order answers
+//! that, but each step through it reads another name somewhere in memory. Here the key of a B-tree
+//! consists of the hashes of a name's prefixes: 16 bits for each of the first [`LEVELS`]
+//! components, then the hash of the whole name. Names that share a prefix share these bits. Other
+//! names may share them too, so the owner compares the names that it gets. Below that level a range
+//! also holds the siblings of the prefix, which costs Interests under such deep prefixes more
+//! steps. The keys are in the tree's nodes, so no name is read on the way. O(log n), 32 bytes per
+//! key in nodes that are about two thirds full, and 4 per slot.
 //!
-//! A name's key costs as much as all else that storing a Data takes, and most names leave a busy
-//! store without anybody having asked for a prefix of theirs. So a stored name waits, and an
-//! Interest for a prefix enters the latest that wait ([`NameTree::enter`]), a bounded number: names
-//! that are still waiting then are not found, which is a miss of the cache. The look-ups after it
-//! enter the others, two each, so that where prefixes are asked for now and then, all names are
-//! found.
+//! To compute a key costs as much as everything else in the storage of a Data, and most names leave
+//! a busy store before an Interest requests one of their prefixes. So a stored name waits, and an
+//! Interest for a prefix enters the latest waiting names ([`NameTree::enter`]), a bounded number.
+//! Names that still wait are not found, which is a miss of the cache. Each later lookup enters two
+//! others, so if prefixes are requested now and then, all names are found.
 
 use crate::tables::name_hash::{Lengths, NameHasher, Prefix};
 use larder_packet::NameRef;
@@ -35,9 +34,9 @@ pub(crate) struct NameTree {
     /// Names that are in no tree yet, the latest last, but that a name which leaves is replaced by
     /// the last.
     waiting: Vec<Slot>,
-    /// By slot: where it is among those, or [`ENTERED`].
+    /// By slot: its place among the waiting names, or [`ENTERED`].
     places: Vec<u32>,
-    /// Of the name that was last hashed.
+    /// The prefixes of the name that was last hashed.
     prefixes: Vec<Prefix>,
 }
 
@@ -91,13 +90,13 @@ impl NameTree {
         }
     }
 
-    /// What may be under `prefix` of what was entered: all that is, and perhaps some that is not.
+    /// Returns the entered slots that may be under `prefix`: all that are, and perhaps others.
     pub(crate) fn near(&mut self, hasher: &NameHasher, prefix: NameRef<'_>) -> impl Iterator<Item = Slot> {
         hasher.prefixes(prefix, HASHED, &mut self.prefixes);
         self.tree.range(range(&self.prefixes)).map(|(_, slot)| *slot)
     }
 
-    /// As [`NameTree::near`], of the keys behind one of these, and with the keys.
+    /// Like [`NameTree::near`], from the key after this one, and with the keys.
     pub(crate) fn near_behind(
         &mut self,
         hasher: &NameHasher,
@@ -110,15 +109,14 @@ impl NameTree {
         self.tree.range((first, Bound::Included(last))).map(|(key, slot)| (*key, *slot))
     }
 
-    /// As [`NameTree::near`], with all that waits, for who may not change anything and does not
-    /// mind an allocation.
+    /// Like [`NameTree::near`], with all waiting names. It needs no `&mut self`, and allocates.
     pub(crate) fn under(&self, hasher: &NameHasher, prefix: NameRef<'_>) -> impl Iterator<Item = Slot> {
         let mut prefixes = Vec::new();
         hasher.prefixes(prefix, HASHED, &mut prefixes);
         self.tree.range(range(&prefixes)).map(|(_, slot)| *slot).chain(self.waiting.iter().copied())
     }
 
-    /// Whether all names are in the tree.
+    /// Returns true if all names are in the tree.
     pub(crate) fn is_whole(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -1,18 +1,17 @@
-//! Hits and misses of the Content Store by the first components of the names: the prefixes asked
-//! for most, in bounded memory.
+//! Hits and misses of the Content Store by the first components of the names: the most requested
+//! prefixes, in bounded memory.
 //!
 //! A. Metwally, D. Agrawal, A. El Abbadi: Efficient Computation of Frequent and Top-k Elements in
 //! Data Streams (Space-Saving), ICDT 2005.
 //!
-//! A prefix that is not counted takes the place of the one with the least requests, and begins with
-//! that one's count as its overcount: so many requests it may have had before. Hits and misses
-//! begin at 0 and are exact since then, so that what was asked for is between their sum and that
-//! with the overcount.
+//! A new prefix replaces the one with the fewest requests. It begins with that one's count as its
+//! overcount: it may have had so many requests before. Hits and misses begin at 0 and are exact
+//! from then on, so the number of requests is between their sum and that sum plus the overcount.
 //!
-//! Deviation: the place is that of the least of [`SAMPLE`] at a rotating hand, and not of the least
-//! of all, for a flood of new prefixes would walk a heap for each. So the overcount may be too low
-//! for a prefix that went among greater ones and came again. An Interest takes a hash and a probe;
-//! a prefix some 100 bytes and its name.
+//! Deviation: the replaced prefix has the fewest requests of [`SAMPLE`] at a rotating position, and
+//! not of all, because a flood of new prefixes would walk a heap for each. So the overcount may be
+//! too low for a prefix that was replaced among more popular ones and came again. An Interest takes
+//! a hash and a probe; a prefix takes some 100 bytes and its name.
 
 use crate::limits::{COUNTED_PREFIXES, PREFIX_BYTES};
 use crate::tables::name_hash::NameHasher;
@@ -22,7 +21,7 @@ use larder_packet::NameRef;
 /// Places looked at for the least.
 const SAMPLE: usize = 16;
 
-/// What was asked for under one prefix.
+/// The requests for one prefix.
 #[derive(Clone, Debug)]
 pub struct PrefixFigures {
     prefix: Vec<u8>,
@@ -43,7 +42,7 @@ impl PrefixFigures {
         NameRef::from_value(&self.prefix).unwrap_or_default()
     }
 
-    /// One entry a prefix of several shards' figures, the prefixes asked for most first.
+    /// Merges several shards' figures into one entry per prefix, the most requested prefixes first.
     pub fn merged(mut all: Vec<PrefixFigures>) -> Vec<PrefixFigures> {
         all.sort_by(|a, b| a.prefix.cmp(&b.prefix));
         all.dedup_by(|more, figures| {
@@ -91,7 +90,8 @@ impl FiguresByPrefix {
         *(if hit { &mut figures.hits } else { &mut figures.misses }) += 1;
     }
 
-    /// What memory did not have, and was noted as a miss, the second tier had.
+    /// Corrects the figures when the second tier answers: the Interest was counted as a miss of
+    /// memory.
     pub(crate) fn note_tier_hit(&mut self, hasher: &NameHasher, name: NameRef<'_>) {
         let prefix = self.prefix_of(name);
         let found = self.find(hasher.hash(prefix.as_bytes()), prefix.as_bytes());
@@ -133,7 +133,7 @@ impl FiguresByPrefix {
         at
     }
 
-    /// The prefixes asked for most, most first.
+    /// Returns the prefixes, the most requested first.
     pub(crate) fn top(&self) -> Vec<&PrefixFigures> {
         let mut all: Vec<&PrefixFigures> = self.places.iter().collect();
         all.sort_by_key(|figures| std::cmp::Reverse(figures.weight()));

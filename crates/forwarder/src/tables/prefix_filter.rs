@@ -1,19 +1,19 @@
-//! Which prefixes a large table may have: a Bloom filter that tells from one cache line for which
-//! of a name's prefixes to look.
+//! A Bloom filter over the prefixes of a large table. It tells from one cache line which prefixes
+//! of a name the table may have.
 //!
 //! Putze, Sanders and Singler, Cache-, hash- and space-efficient Bloom filters, WEA 2007, section
-//! 3: all bits of an entry in one block, a cache line. Here one bit an entry, and the line is
-//! chosen by the first [`ANCHOR`] components, so that all prefixes of a name share it: a name is
-//! asked for in one line, where its index would take one for each length in use. Shorter prefixes
-//! are few, and are not in it.
-//! * 64 prefixes a line of 512 bits at most, on average: an eighth of what is not there passes.
-//!   Where many prefixes begin alike their line fills up, and the filter lets all pass there, as
-//!   though it were not.
-//! * What is removed leaves its bit; another filter takes its place when twice as many were added
-//!   as stood in it at first. That one is made a little with each insertion, and nobody is asked
-//!   less well meanwhile: the old one has all that comes (`prefix_table.rs`).
+//! 3: all bits of an entry are in one block, a cache line. Here an entry has one bit, and the first
+//! [`ANCHOR`] components choose the line, so all prefixes of a name share it. A name costs one
+//! line, where the index would cost one for each length in use. Shorter prefixes are few, and are
+//! not in the filter.
+//! * A line of 512 bits has 64 prefixes at most, on average: an eighth of the absent prefixes
+//!   passes. If many prefixes begin alike, their line fills up, and there the filter lets
+//!   everything pass.
+//! * A removed prefix leaves its bit. Another filter replaces this one when twice as many prefixes
+//!   were added as it had at first. Each insertion builds a small part of the new one. The old one
+//!   remains complete in the meantime, because it gets all insertions too (`prefix_table.rs`).
 //!
-//! O(1). 1 to 2 bytes a prefix.
+//! O(1). 1 to 2 bytes per prefix.
 
 use crate::limits::FILTER_LINES_AT_ONCE;
 use crate::tables::name_hash::Prefix;
@@ -55,7 +55,7 @@ impl PrefixFilter {
         is_whole
     }
 
-    /// Whether it has as many prefixes as it is good for.
+    /// Returns true if it has as many prefixes as it was made for.
     pub(crate) fn is_full(&self) -> bool {
         self.added >= 2 * PREFIXES_A_LINE * self.length
     }
@@ -68,14 +68,14 @@ impl PrefixFilter {
         self.added += 1;
     }
 
-    /// The line of a name, where it has [`ANCHOR`] components; these are its prefixes, of this
-    /// length too.
+    /// Returns the line of a name, if the name has [`ANCHOR`] components. These are its prefixes,
+    /// of this length too.
     #[inline]
     pub(crate) fn line(&self, prefixes: &[Prefix]) -> Option<&Line> {
         Some(&self.lines[self.place(anchor(prefixes)?)])
     }
 
-    /// [`PrefixFilter::line`] will be asked for soon.
+    /// Prefetches the line for [`PrefixFilter::line`].
     #[inline]
     pub(crate) fn prefetch(&self, prefixes: &[Prefix]) {
         if let Some(anchor) = anchor(prefixes) {
@@ -83,13 +83,13 @@ impl PrefixFilter {
         }
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     #[cfg(test)]
     pub(crate) fn lines(&self) -> usize {
         self.lines.len()
     }
 
-    /// What was done to make it: a line or a prefix a step.
+    /// Returns the work that built it, in steps of a line or a prefix.
     #[cfg(test)]
     pub(crate) fn steps(&self) -> usize {
         self.lines.len() + self.added

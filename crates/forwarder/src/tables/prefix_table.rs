@@ -1,20 +1,22 @@
-//! A table of name prefixes with longest-prefix match: the FIB and the strategy choice are two of
-//! these.
+//! A table of name prefixes with longest-prefix match. The FIB and the strategy choice are such
+//! tables.
 //!
-//! One index over all prefixes by keyed hash, probed from the longest length in use to the shortest
-//! (So et al., "Named data networking on a router", ANCS 2013, start from the middle; lengths in
-//! use are few here, and a count a length skips the empty ones: they are not even hashed).
-//! O(lengths in use) a look-up.
+//! One index holds all prefixes by keyed hash. It is probed from the longest length in use to the
+//! shortest. (So et al., "Named data networking on a router", ANCS 2013, start from the middle.
+//! Lengths in use are few here, and a count per length skips the unused ones: they are not even
+//! hashed.) A lookup is O(lengths in use).
 //!
-//! Built for tables that no cache holds: a filter tells from one line which lengths may have a
-//! match (`prefix_filter.rs`); each of these costs one line of the index, the match one line more,
-//! its row, which holds a name of up to [`INLINE_BYTES`] bytes and the value; longer names stand on
-//! the heap. A batch asks for all these lines ahead ([`PrefixTable::prefetch`]). A prefix takes 64
-//! bytes, 11 to 21 of the index and 1 to 2 of the filter.
+//! The table is made for sizes that no processor's cache holds. A filter tells from one line which
+//! lengths may have a match (`prefix_filter.rs`). Each of these costs one line of the index, and
+//! the match costs one line more, its row. A row holds the value and a name of up to
+//! [`INLINE_BYTES`] bytes; longer names are on the heap. A batch prefetches all these lines
+//! ([`PrefixTable::prefetch`]). A prefix takes 64 bytes, 11 to 21 of the index and 1 to 2 of the
+//! filter.
 //!
-//! An insertion takes O(1) and waits for no more: rows never move (`rows.rs`), and the index is in
-//! [`PARTS`], each of which moves by itself when it is full, without a look at any name: at 13
-//! million prefixes 8 MiB into 16, up to 40 ms, most of which the system takes to clear the pages.
+//! An insertion is O(1) and causes no long pause. Rows never move (`rows.rs`). The index consists
+//! of [`PARTS`] parts, and each part grows by itself when it is full, without reading names. At 13
+//! million prefixes a part of 8 MiB becomes one of 16 in up to 40 ms, which the system mostly
+//! spends on clearing pages.
 
 use crate::limits::{FILTERED_PREFIXES, PREFIX_COMPONENTS, PREFIXES_FILTERED_AT_ONCE};
 use crate::tables::name_hash::{Lengths, NameHasher, Prefix};
@@ -26,7 +28,7 @@ use larder_policy::{KeyedHashes, Slot, SlotIndex};
 /// Values by name prefix. Prefixes have at most [`PREFIX_COMPONENTS`] components.
 pub(crate) struct PrefixTable<T> {
     index: Index,
-    /// Of a table that is large.
+    /// Present if the table is large.
     filter: Option<PrefixFilter>,
     /// The filter that will take its place.
     coming: Option<Coming>,
@@ -43,8 +45,8 @@ pub(crate) struct PrefixTable<T> {
 /// Parts of the index, by low bits of the hash. More would be small beside a large page.
 const PARTS: usize = 16;
 
-/// Which slot a prefix has, by its hash. The parts grow one by one, if within a hundredth of all
-/// insertions: a pause is a sixteenth of what it was.
+/// The slot of each prefix, by its hash. The parts grow one by one, all within a hundredth of the
+/// insertions, so a pause is a sixteenth of that of one large index.
 #[derive(Default)]
 struct Index {
     parts: [SlotIndex<KeyedHashes>; PARTS],
@@ -142,8 +144,8 @@ impl<T> PrefixTable<T> {
         self.index.len()
     }
 
-    /// With how many components prefixes of names are needed: those that the table has, and the
-    /// filter's.
+    /// Returns the lengths for which a lookup needs prefixes of the name: those in the table, and
+    /// the filter's.
     #[inline]
     pub(crate) fn lengths(&self) -> Lengths {
         let mut lengths = self.lengths;
@@ -161,7 +163,7 @@ impl<T> PrefixTable<T> {
         self.rows.get(slot).get().map(|(_, value)| (hash, value))
     }
 
-    /// As [`PrefixTable::longest_match`], to change it.
+    /// Like [`PrefixTable::longest_match`], with a mutable value.
     pub(crate) fn longest_match_mut(&mut self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<&mut T> {
         let (slot, _) = self.longest_slot(name, prefixes)?;
         self.rows.get_mut(slot).value_mut()
@@ -200,13 +202,13 @@ impl<T> PrefixTable<T> {
         }
     }
 
-    /// The same for the lines of the index, once the filter is there.
+    /// Prefetches the lines of the index, when the filter's line is in the processor's cache.
     #[inline]
     pub(crate) fn prefetch_index(&self, prefixes: &[Prefix]) {
         self.candidates(prefixes).for_each(|prefix| self.index.part(prefix.hash).prefetch(prefix.hash));
     }
 
-    /// The same for the rows, once the index is there.
+    /// Prefetches the rows, when the lines of the index are in the processor's cache.
     #[inline]
     pub(crate) fn prefetch_rows(&self, prefixes: &[Prefix]) {
         let guessed = self.candidates(prefixes).filter_map(|prefix| self.index.part(prefix.hash).guess(prefix.hash));
@@ -215,7 +217,7 @@ impl<T> PrefixTable<T> {
 
     /// Every prefix with its value, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Name, &T)> {
-        // What is in the table was a name when it came.
+        // Every row was inserted from a valid name.
         let named = |bytes| NameRef::from_value(bytes).map(|name| name.to_name()).unwrap_or_default();
         self.rows.iter().filter_map(Row::get).map(move |(bytes, value)| (named(bytes), value))
     }

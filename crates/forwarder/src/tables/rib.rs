@@ -84,8 +84,8 @@ pub(crate) struct FibUpdate {
 
 #[derive(Default)]
 pub(crate) struct Rib {
-    /// In canonical order, which is the byte order of the names, so all prefixes under a prefix are
-    /// in one range.
+    /// The routes, in canonical order, which is the byte order of the names. So all prefixes under
+    /// a prefix are in one range.
     prefixes: BTreeMap<Name, Vec<Route>>,
     routes: usize,
     /// The number of routes to each face. Most faces that close have none, and then cost nothing.

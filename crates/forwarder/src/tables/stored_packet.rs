@@ -1,10 +1,10 @@
-//! Buffers of stored packets, shared between the Content Store and the packets on their way out,
-//! and used again.
+//! Reusable buffers of stored packets, shared between the Content Store and the packets that are
+//! being sent.
 //!
-//! A packet's reference count stands in front of its bytes, so that a hit reads one place in
-//! memory. A store that is full puts in one packet for each that leaves: the buffers go round in
-//! classes of 64 bytes, and nothing is allocated. A host that hands in shared bytes, as a simulator
-//! of many nodes does, has them stored without a copy; such buffers do not go round.
+//! A packet's reference count is in front of its bytes, so a hit reads one place in memory. A full
+//! store inserts one packet for each evicted one: the buffers are reused in classes of 64 bytes,
+//! and nothing is allocated. If a host passes shared bytes, as a simulator of many nodes does, they
+//! are stored without a copy; such buffers are not reused.
 
 use crate::limits::SPARE_BUFFER_BYTES;
 use larder_policy::prefetch;
@@ -24,8 +24,8 @@ pub struct StoredPacket {
 }
 
 impl StoredPacket {
-    /// Shared bytes of a packet, for [`crate::Forwarder::on_shared`]. Copies them, once for all who
-    /// will hold them.
+    /// Copies a packet into shared bytes, for [`crate::Forwarder::on_shared`]. All holders share
+    /// the one copy.
     pub fn share(packet: &[u8]) -> StoredPacket {
         StoredPacket { buffer: Arc::from(packet), length: packet.len() as u32, is_shared: true }
     }
@@ -66,7 +66,7 @@ pub(crate) struct Spare {
     /// By their lengths in units of [`CLASS_BYTES`].
     classes: Vec<Vec<Arc<[u8]>>>,
     bytes: usize,
-    /// What is being handled, where the host shares it.
+    /// The packet that is being processed, if the host shares it.
     offered: Option<StoredPacket>,
 }
 
@@ -76,7 +76,7 @@ impl Spare {
         self.offered = packet.map(|packet| StoredPacket { is_shared: true, ..packet });
     }
 
-    /// `packet` itself where it is shared; else a copy, in a spare buffer where there is one.
+    /// Returns the shared packet itself, or a copy in a spare or new buffer.
     pub(crate) fn store(&mut self, packet: &[u8]) -> StoredPacket {
         if let Some(offered) = self.offered.as_ref().filter(|offered| std::ptr::eq::<[u8]>(&***offered, packet)) {
             return offered.clone();

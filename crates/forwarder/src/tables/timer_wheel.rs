@@ -29,7 +29,7 @@ pub(crate) struct TimerWheel {
 struct Link {
     prev: u32,
     next: u32,
-    /// The tick at which the slot comes due; `u64::MAX` where it has no deadline.
+    /// The tick at which the slot comes due; `u64::MAX` if it has no deadline.
     due: u64,
 }
 
@@ -118,8 +118,8 @@ impl TimerWheel {
         self.tick = current + 1;
     }
 
-    /// When [`TimerWheel::expire`] next has something to look at; it may turn out to be a slot of a
-    /// later turn.
+    /// Returns the time at which [`TimerWheel::expire`] has to be called next. The slot that it
+    /// finds then may belong to a later turn.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         if self.armed == 0 {
             return None;
@@ -127,7 +127,7 @@ impl TimerWheel {
         let start = self.tick as usize % BUCKETS;
         let in_first = self.occupied[start / 64] & (u64::MAX << (start % 64));
         let bucket = match in_first {
-            // The words behind it, round to its own again.
+            // The following words, and around to this one again.
             0 => {
                 let behind = self.words.rotate_right(start as u32 / 64 + 1);
                 let word = (start / 64 + 1 + behind.trailing_zeros() as usize) % 64;
@@ -179,7 +179,8 @@ mod tests {
                     }
                     Step::Pass(millis) => {
                         let until = now + millis;
-                        // As a host does: wake when told, at most at the end of the pause.
+                        // As a host does: it calls at the returned time, and at the end of the
+                        // pause.
                         while let Some(at) = wheel.next_timeout().filter(|at| *at <= Time::from_millis(until)) {
                             let mut due = Vec::new();
                             wheel.expire(at, &mut due);
