@@ -58,6 +58,7 @@ impl Drop for Describe<'_> {
 
 fn tables_are_within_their_bounds(world: &World) {
     for node in world.network.nodes() {
+        world.network.forwarder(node).check_invariants();
         let stats = world.network.forwarder(node).stats();
         let (used, capacity) = (stats.content_store_bytes, stats.content_store_capacity_bytes);
         assert!(used <= capacity, "{node:?}: {used} of {capacity} in its Content Store");
