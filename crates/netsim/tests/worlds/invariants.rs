@@ -58,6 +58,7 @@ impl Drop for Describe<'_> {
 
 fn tables_are_within_their_bounds(world: &World) {
     for node in world.network.nodes() {
+        world.network.forwarder(node).check_invariants();
         let stats = world.network.forwarder(node).stats();
         let (used, capacity) = (stats.content_store_bytes, stats.content_store_capacity_bytes);
         assert!(used <= capacity, "{node:?}: {used} of {capacity} in its Content Store");
@@ -74,6 +75,7 @@ fn up(world: &World) -> impl Iterator<Item = NodeId> {
 fn nothing_is_left(world: &World) {
     for node in up(world) {
         let forwarder = world.network.forwarder(node);
+        forwarder.check_invariants();
         assert_eq!(forwarder.stats().pit_entries, 0, "{node:?} waits for ever");
         assert_eq!(forwarder.next_timeout(), None, "{node:?} has nothing pending, and a timer");
     }
