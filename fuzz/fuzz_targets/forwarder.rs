@@ -139,6 +139,7 @@ impl Node {
         self.on_time();
         self.forwarder.on_tier_lookup(self.now, ticket, found, &mut self.outbox);
         let is_data = self.check_sends(&[]);
+        self.forwarder.check_invariants();
         assert!(may_be_served || !is_data, "another name's record was served, or one that is there no more");
     }
 

@@ -98,6 +98,27 @@ impl Index {
         }
     }
 
+    /// All slots in use, with their entries, in no order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (Slot, &Entry)> {
+        self.table.iter().map(|slot| (*slot, &self.entries[slot.index()]))
+    }
+
+    /// Panics if table, entries and engine disagree: see [`crate::Log::check_invariants`].
+    pub(crate) fn check_invariants(&self) {
+        self.engine.check_invariants();
+        assert_eq!(self.table.len(), self.engine.len(), "the index has as many records as the engine");
+        for (slot, entry) in self.entries() {
+            let (id, size) = self.engine.object(slot).expect("the engine has every slot of the index");
+            assert_eq!(
+                (id, size.bytes()),
+                (entry.hash, entry.length.into()),
+                "{slot:?}: hash and length in the engine"
+            );
+            assert_eq!(self.find(entry.hash, entry.tag), Some(slot), "one record of a hash and tag, where it is found");
+        }
+        assert!(self.left.is_empty(), "every evicted record has been noted");
+    }
+
     pub(crate) fn state_bytes(&self) -> usize {
         self.engine.state_bytes() + self.entries.capacity() * size_of::<Entry>() + self.table.allocation_size()
     }

@@ -1,6 +1,7 @@
 //! The log: what its owner asks of it. `schedule.rs` says what the disk does when, `reclaim.rs` how
 //! regions are used again, `open.rs` how a restart finds everything.
 
+mod invariants;
 mod jobs;
 mod reclaim;
 

@@ -104,6 +104,27 @@ impl Queue {
         }
     }
 
+    /// The place of the first piece, as sequence number and offset.
+    pub(crate) fn first(&self) -> Option<(u64, u32)> {
+        self.pieces.front().map(|piece| (piece.sequence, piece.offset))
+    }
+
+    /// Panics if the pieces are not in the order of the log, if `written < number <= appended` does
+    /// not hold for their numbers, or if `bytes` is not their sum: see
+    /// [`crate::Log::check_invariants`].
+    pub(crate) fn check_invariants(&self, written: u64, appended: u64) {
+        let bytes: usize = self.pieces.iter().map(|piece| piece.bytes()).sum();
+        assert_eq!(self.bytes, bytes, "the queued bytes are the sum of the pieces");
+        let (mut before, mut place) = (written, (0, 0));
+        for piece in &self.pieces {
+            assert!(before < piece.number, "piece {} is queued after {before} was written or queued", piece.number);
+            let here = (piece.sequence, piece.offset);
+            assert!(place <= here, "piece {}: at {here:?} behind {place:?}", piece.number);
+            (before, place) = (piece.number, here);
+        }
+        assert_eq!(before, appended, "the last piece that was appended is queued or written");
+    }
+
     /// Returns the piece at this place, if it has not been written yet.
     pub(crate) fn find(&self, sequence: u64, offset: u32) -> Option<&Arc<Piece>> {
         let at = self.pieces.partition_point(|piece| (piece.sequence, piece.offset) < (sequence, offset));

@@ -62,6 +62,24 @@ impl Superseded {
         found.map(|entry| entry.remove()).is_ok()
     }
 
+    /// Returns true if a record of the key with this hash and tag has left the index and may be on
+    /// the disk.
+    pub(crate) fn holds(&self, hash: u64, tag: u32) -> bool {
+        self.parts[part_of(hash)].table.find(hash, |record| (record.hash, record.tag) == (hash, tag)).is_some()
+    }
+
+    /// Panics if a record is not where it is looked for: see [`crate::Log::check_invariants`].
+    pub(crate) fn check_invariants(&self) {
+        for (at, part) in self.parts.iter().enumerate().filter(|(_, part)| !part.table.is_empty()) {
+            for record in &part.table {
+                assert!(
+                    part_of(record.hash) == at && self.holds(record.hash, record.tag),
+                    "a superseded record is found"
+                );
+            }
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         *self = Superseded::default();
     }
@@ -70,10 +88,14 @@ impl Superseded {
         self.parts.iter().map(|part| size_of::<Part>() + part.table.allocation_size()).sum()
     }
 
-    /// By bits of the hash that no place in a part depends on.
     fn part(&mut self, hash: u64) -> &mut Part {
-        &mut self.parts[(hash >> 40) as usize % PARTS]
+        &mut self.parts[part_of(hash)]
     }
+}
+
+/// The number of a hash's part, from bits that no place in a part depends on.
+fn part_of(hash: u64) -> usize {
+    (hash >> 40) as usize % PARTS
 }
 
 #[cfg(test)]

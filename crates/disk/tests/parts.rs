@@ -16,9 +16,11 @@ fn open(storage: &MemoryStorage) -> Log<()> {
 fn write(log: &mut Log<()>, storage: &MemoryStorage) {
     log.settle(Time::ZERO);
     while let Some(job) = log.job(Time::ZERO) {
+        log.check_invariants();
         let done = job.run(storage);
         log.complete(done, Time::ZERO);
     }
+    log.check_invariants();
 }
 
 fn value(length: usize, stream: &mut Stream) -> Bytes {
@@ -32,7 +34,9 @@ fn put(log: &mut Log<()>, key: &[u8], value: &Bytes, split: usize) {
 
 fn begin(log: &mut Log<()>, storage: &MemoryStorage, key: &[u8], first: usize) -> Option<(Parts, Bytes)> {
     let lookup = log.look_up(key, None)?;
-    let (parts, recalled) = log.finish_open(&lookup, lookup.open(storage, first))?;
+    let finished = log.finish_open(&lookup, lookup.open(storage, first));
+    log.check_invariants();
+    let (parts, recalled) = finished?;
     Some((parts, recalled.value))
 }
 

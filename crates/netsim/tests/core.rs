@@ -174,7 +174,10 @@ fn dumbbell(seed: u64, third: bool) -> Vec<u64> {
         let r1 = node(&network, "r1");
         network.connect(at, r1, &edge).unwrap();
     }
-    network.run_until(Time::from_secs(3)).unwrap();
+    for second in 1..=3 {
+        network.run_until(Time::from_secs(second)).unwrap();
+        network.nodes().for_each(|node| network.forwarder(node).check_invariants());
+    }
     let mut seen: Vec<u64> = Vec::new();
     for link in links {
         for channel in link.channels() {

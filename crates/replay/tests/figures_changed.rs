@@ -74,6 +74,7 @@ fn preparing_requests_changes_the_figures() {
             let hits: u64 = accesses.chunks(777).map(|chunk| in_rows.requests(chunk)).sum();
             assert_eq!(hits, in_rows.row("").hits, "{spec}");
             assert_eq!(alone.row(""), in_rows.row(""), "{spec}");
+            [alone, in_rows].iter().for_each(|replay| replay.engine().check_invariants());
         }
     }
 }

@@ -137,6 +137,7 @@ fn what_was_let_go_does_not_come_back_in_the_place_of_what_was_not_stored() {
             while let Some(job) = log.job(Time::ZERO) {
                 let done = job.run(&disk);
                 log.complete(done, Time::ZERO);
+                log.check_invariants();
             }
         };
         let mut number = 0;
@@ -179,6 +180,7 @@ fn a_region_that_never_began_leaves_nothing_behind() {
                 let Some(job) = log.job(now) else { return };
                 let done = job.run(&disk);
                 log.complete(done, now);
+                log.check_invariants();
             }
         };
         let mut log = open();
@@ -227,6 +229,7 @@ fn a_crash_between_records_and_entries_loses_what_was_moved() {
             {
                 let done = job.run(&disk);
                 log.complete(done, now);
+                log.check_invariants();
                 left -= 1;
             }
         }
@@ -238,6 +241,7 @@ fn a_crash_between_records_and_entries_loses_what_was_moved() {
         while let Some(job) = log.job(now + limits::SYNC_AFTER) {
             let done = job.run(&disk);
             log.complete(done, now + limits::SYNC_AFTER);
+            log.check_invariants();
         }
         disk.crash();
         for at in (region_at(region + 1) - 200..region_at(region + 1)).step_by(7) {
@@ -266,6 +270,7 @@ fn what_had_left_the_index_and_was_removed_stays_away() {
         while let Some(job) = log.job(now) {
             let done = job.run(&disk);
             log.complete(done, now);
+            log.check_invariants();
         }
     };
     let mut log = open();
@@ -312,6 +317,7 @@ fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
             let job = log.job(Time::ZERO).expect("it lasts at some time");
             let done = job.run(&disk);
             log.complete(done, Time::ZERO);
+            log.check_invariants();
         }
         assert!(open().look_up(&[last - 1], None).is_none(), "after {others} others");
     }
@@ -353,6 +359,7 @@ fn a_burst_of_removals_costs_the_disk() {
         let job = log.job(now).expect("it lasts at some time");
         let done = job.run(&disk);
         log.complete(done, now);
+        log.check_invariants();
     }
     assert!(came_back_unsettled > 0, "nothing was tried");
     assert!(!log.has_failed());
@@ -361,12 +368,14 @@ fn a_burst_of_removals_costs_the_disk() {
     while let Some(job) = log.job(now) {
         let done = job.run(&disk);
         log.complete(done, now);
+        log.check_invariants();
     }
     assert_eq!(log.put(b"new", 0, [vec![1; 300].into(), Bytes::new()], now), Put::Stored);
     let ticket = log.settle(now);
     while !log.is_settled(ticket) {
         let done = log.job(now).expect("it lasts at some time").run(&disk);
         log.complete(done, now);
+        log.check_invariants();
     }
     assert!(open().look_up(b"new", None).is_some());
 }
@@ -387,6 +396,7 @@ fn both_ends_of_a_region_that_cannot_be_read_hide_removals() {
         while let Some(job) = log.job(now) {
             let done = job.run(&disk);
             log.complete(done, now);
+            log.check_invariants();
         }
     };
     // A record and some a region: 0 to 3, in regions of their own.

@@ -120,11 +120,14 @@ impl Case {
                     };
                 }
             }
+            log.check_invariants();
             work(&mut log, &disk);
+            log.check_invariants();
         }
         if is_restarted {
             log = open(&disk, &config).0;
             work(&mut log, &disk);
+            log.check_invariants();
         }
         let moved = log.counters().rewritten;
         let name = format!("{region_bytes} bytes a region, {steps} steps, {moved} moved, restarted {is_restarted}");
@@ -142,6 +145,7 @@ impl Case {
             let (mut log, opened) = open(disk, &self.config);
             let place = format!("{}, {fault}, restart {restart}", self.name);
             assert_eq!(opened, Opened::Found, "{place}");
+            log.check_invariants();
             let found = readable(&mut log, disk);
             for (number, version) in &found {
                 assert_eq!(self.current.get(number), Some(version), "{place}: {number} came back");

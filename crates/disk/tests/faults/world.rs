@@ -132,6 +132,7 @@ impl World {
             }
             _ => self.look(number, tag, false),
         }
+        self.log.check_invariants();
     }
 
     fn put(&mut self, number: u8, tag: u32) {
@@ -163,6 +164,7 @@ impl World {
         for _ in 0..jobs {
             let Some(job) = self.log.job(self.now) else { return };
             let done = job.run(&self.disk);
+            self.log.check_invariants();
             self.log.complete(done, self.now);
         }
     }
@@ -232,6 +234,7 @@ impl World {
     fn reopen(&mut self) {
         let (log, opened) = open(&self.disk, &self.config, self.now);
         assert_eq!(opened, Opened::Found);
+        log.check_invariants();
         self.log = log;
     }
 

@@ -67,12 +67,15 @@ impl Shelf {
             let done = job.run(&*self.storage);
             self.log.complete(done, self.now);
         }
+        self.log.check_invariants();
         assert!(self.log.is_settled(ticket));
     }
 
     fn read(&mut self, lookup: &Lookup) -> Option<TierRecord> {
         let found = lookup.run(&*self.storage, lookup.room());
-        let found = self.log.finish(lookup, found)?;
+        let found = self.log.finish(lookup, found);
+        self.log.check_invariants();
+        let found = found?;
         Some(TierRecord { record: found.value, position: found.position })
     }
 }
@@ -96,6 +99,7 @@ impl SecondTier for Side {
         let mut shelf = lock(&self.0);
         let now = shelf.now;
         shelf.log.put(name.as_bytes(), 0, [record, bytes::Bytes::new()], now);
+        shelf.log.check_invariants();
     }
 
     fn erase(&mut self, prefix: NameRef<'_>) {

@@ -165,6 +165,7 @@ impl Shards {
                 self.forwarders[shard].on_timeout(self.now, &mut self.outbox);
                 self.post(shard, &[]);
             }
+            self.forwarders[shard].check_invariants();
         }
     }
 

@@ -142,6 +142,7 @@ impl World {
             sent.extend(self.collect(&[]));
         }
         self.now = until;
+        self.forwarder.check_invariants();
         sent
     }
 
@@ -158,6 +159,15 @@ impl World {
             Sent { face: send.face, packet, token, ban, rate, incoming_face }
         };
         self.outbox.drain().map(decode).collect()
+    }
+}
+
+/// Each test also checks the forwarder's invariants at its end.
+impl Drop for World {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.forwarder.check_invariants();
+        }
     }
 }
 

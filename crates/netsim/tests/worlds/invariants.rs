@@ -75,6 +75,7 @@ fn up(world: &World) -> impl Iterator<Item = NodeId> {
 fn nothing_is_left(world: &World) {
     for node in up(world) {
         let forwarder = world.network.forwarder(node);
+        forwarder.check_invariants();
         assert_eq!(forwarder.stats().pit_entries, 0, "{node:?} waits for ever");
         assert_eq!(forwarder.next_timeout(), None, "{node:?} has nothing pending, and a timer");
     }

@@ -90,6 +90,7 @@ impl Life {
             _ if self.random.below(4) == 0 => self.crash(),
             _ => {}
         }
+        self.place.world.forwarder.check_invariants();
     }
 
     fn ask(&mut self) {

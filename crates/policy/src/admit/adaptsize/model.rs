@@ -245,6 +245,7 @@ mod tests {
                 }
             }
         }
+        engine.check_invariants();
         f64::from(hits) / REQUESTS
     }
 
