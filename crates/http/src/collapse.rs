@@ -488,6 +488,23 @@ impl InFlightTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::directives::ResponseDirectives;
+
+    /// Failure: a reload takes a response that was requested, or came, before it; or it goes to the
+    /// origin although another reload has brought the response.
+    #[test]
+    fn a_reload_takes_a_response_of_the_wrong_time() {
+        let joined = Joined { at: Time::from_secs(5), requested: Time::from_secs(3) };
+        let headers = HeaderMap::new();
+        for (requested, received, expected) in
+            [(3, 6, true), (4, 6, true), (2, 6, false), (3, 5, false), (3, 4, false), (4, 7, true)]
+        {
+            let received = Now { time: Time::from_secs(received), unix_seconds: 0 };
+            let directives = ResponseDirectives::of(&headers);
+            let stored = Freshness::of(StatusCode::OK, &headers, &directives, Time::from_secs(requested), received);
+            assert_eq!(joined.is_reloaded_by(&stored), expected, "{requested}, {received:?}");
+        }
+    }
 
     /// Failure: clients come and go while one request hangs, and each leaves a place behind.
     #[test]
