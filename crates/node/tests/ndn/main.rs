@@ -1,4 +1,4 @@
-//! What one fears of the NDN side of a node, over real sockets on loopback.
+//! Failures of the NDN side of a node, over real sockets on loopback.
 
 mod bad_peers;
 mod bad_starts;

@@ -1,5 +1,5 @@
-//! What one fears of HTTP over NDN: nodes as edge and far node, with a real origin and real
-//! clients, over sockets on loopback.
+//! Failures of HTTP over NDN: nodes as edge and far node, with a real origin and real clients, over
+//! sockets on loopback.
 
 mod broken_bodies;
 mod forged_answers;

@@ -1,8 +1,7 @@
 //! Failure: an unsafe request changes a page, and the stored page is still served (RFC 9111 §4.4).
 
-mod stage;
+use crate::stage::{Fields, Stage, get, request};
 use http::Method;
-use stage::{Fields, Stage, get, request};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -66,7 +65,7 @@ fn a_post_that_brings_the_page() {
         (200, &[PAGE], false),
         (200, &[PAGE, ("content-location", "/b")], false),
         (200, &[PAGE, ("content-location", "http://other.com/a")], false),
-        (200, &[own, ("last-modified", stage::TEN_DAYS_BEFORE)], false),
+        (200, &[own, ("last-modified", crate::stage::TEN_DAYS_BEFORE)], false),
         (200, &[own, ("cache-control", "private, max-age=60")], false),
         (201, &[PAGE, own], false),
         (404, &[PAGE, own], false),

@@ -1,12 +1,10 @@
 //! Failure: a body consists of parts of two versions, or has a part in the wrong place; or a range
 //! of a large object fetches, or stores, the whole object.
 
-mod stage;
-mod world;
+use crate::stage::get;
+use crate::world::{Manner, SLICE, World};
 use larder_http::Completion;
 use proptest::prelude::*;
-use stage::get;
-use world::{Manner, SLICE, World};
 
 #[test]
 fn a_range_fetches_and_stores_its_slices_only() {
@@ -35,7 +33,7 @@ fn a_range_fetches_and_stores_its_slices_only() {
     assert_eq!((got.header("content-range"), &got.body[..]), ("bytes 99990-99999/100000", &content[99_990..]));
     assert_eq!(world.asked(), ["bytes=98304-99999"]);
     // HEAD, conditions, and what cannot be.
-    let head = world.fetch(&stage::request(http::Method::HEAD, "/"));
+    let head = world.fetch(&crate::stage::request(http::Method::HEAD, "/"));
     assert_eq!((head.status, head.header("content-length"), head.is_hit()), (200, "100000", true));
     assert_eq!(world.fetch(&get("/").with("if-none-match", "\"1\"")).status, 304);
     assert_eq!(world.range("bytes=100000-").status, 416);

@@ -1,16 +1,15 @@
 //! Failure: the cache or a client misinterprets a 304, or a range or a HEAD concerns another
 //! representation.
 
-mod stage;
+use crate::stage::{Stage, TEN_DAYS_BEFORE, THEN_TEXT, get, request};
 use http::Method;
-use stage::{Stage, TEN_DAYS_BEFORE, THEN_TEXT, get, request};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
 #[test]
 fn clients_conditions_are_answered_from_the_store() {
     let mut stage = Stage::new();
-    let fields: stage::Fields<'_> = &[
+    let fields: crate::stage::Fields<'_> = &[
         PAGE,
         ("etag", "\"1\""),
         ("last-modified", TEN_DAYS_BEFORE),
@@ -58,7 +57,7 @@ fn if_match_goes_to_the_origin() {
 #[test]
 fn a_304_renews_the_stored_headers() {
     let mut stage = Stage::new();
-    let first: stage::Fields<'_> = &[
+    let first: crate::stage::Fields<'_> = &[
         ("cache-control", "public, max-age=60"),
         ("etag", "\"1\""),
         ("last-modified", TEN_DAYS_BEFORE),
@@ -69,7 +68,7 @@ fn a_304_renews_the_stored_headers() {
     ];
     stage.ask(&get("/"), 200, first, "page");
     stage.wait(100);
-    let renewal: stage::Fields<'_> = &[
+    let renewal: crate::stage::Fields<'_> = &[
         ("cache-control", "public, max-age=500"),
         ("etag", "\"1\""),
         ("x-both", "new"),
@@ -179,9 +178,10 @@ fn ranges_of_what_is_stored_whole() {
     }
     // A weak tag never holds (RFC 9110 §13.1.5), and a date only a minute after the last change
     // (§8.8.2.2).
-    let weak: stage::Fields<'_> = &[PAGE, ("etag", "W/\"1\""), ("last-modified", THEN_TEXT), ("date", THEN_TEXT)];
+    let weak: crate::stage::Fields<'_> =
+        &[PAGE, ("etag", "W/\"1\""), ("last-modified", THEN_TEXT), ("date", THEN_TEXT)];
     stage.ask(&get("/weak"), 200, weak, "0123456789");
-    let old: stage::Fields<'_> = &[PAGE, ("last-modified", TEN_DAYS_BEFORE), ("date", THEN_TEXT)];
+    let old: crate::stage::Fields<'_> = &[PAGE, ("last-modified", TEN_DAYS_BEFORE), ("date", THEN_TEXT)];
     stage.ask(&get("/old"), 200, old, "0123456789");
     for (target, condition, status) in [
         ("/weak", "W/\"1\"", 200),
@@ -196,7 +196,7 @@ fn ranges_of_what_is_stored_whole() {
     let many = stage.ask_store(&get("/").with("range", "bytes=0-0,0-9,0-9,0-9"));
     assert_eq!((many.status, many.body.len()), (206, 10), "overlapping ones are one");
     // RFC 9110 §14.2: a server MUST ignore Range in other methods.
-    let head = stage.ask_store(&stage::Request { method: Method::HEAD, ..get("/").with("range", "bytes=0-0") });
+    let head = stage.ask_store(&crate::stage::Request { method: Method::HEAD, ..get("/").with("range", "bytes=0-0") });
     assert_eq!((head.status, head.header("content-length")), (200, "10"));
     // Conditions before ranges.
     let both = get("/").with("range", "bytes=0-0").with("if-none-match", "\"1\"");

@@ -1,14 +1,13 @@
 //! Failure: the fast path of a hit serves a response that the general path would not serve, or with
 //! other fields, or the policy and the counters do not record it.
 
-mod stage;
+use crate::stage::{Request, Stage, get, request};
 use http::{HeaderMap, Method};
 use larder_http::{PlainRequest, Purge, Scope, Step};
 use proptest::prelude::*;
-use stage::{Request, Stage, get, request};
 
 /// What is stored: a status, and fields beside a body.
-const STORED: [(u16, stage::Fields<'static>); 9] = [
+const STORED: [(u16, crate::stage::Fields<'static>); 9] = [
     (200, &[("cache-control", "max-age=60"), ("etag", "\"a\""), ("x-two", "1"), ("x-two", "2")]),
     (200, &[("cache-control", "max-age=60"), ("vary", "accept-language")]),
     (200, &[("cache-control", "max-age=60"), ("age", "30"), ("cache-status", "other; hit")]),
@@ -132,7 +131,7 @@ fn what_was_purged_or_changed_is_no_plain_hit() {
 fn the_policy_hears_of_it() {
     for short in [false, true] {
         let mut stage = Stage::with(30_000, "lru");
-        let fields: stage::Fields<'_> = &[("cache-control", "max-age=60")];
+        let fields: crate::stage::Fields<'_> = &[("cache-control", "max-age=60")];
         stage.ask(&get("/a"), 200, fields, "a body");
         for number in 0..100 {
             stage.ask(&get(&format!("/{number}")), 200, fields, "a body");
@@ -159,13 +158,13 @@ fn what_the_cache_judges_is_a_wish() {
         ("authorization", "x"),
         ("cache-control", "no-cache"),
         ("cookie", "a=b"),
-        ("date", stage::THEN_TEXT),
+        ("date", crate::stage::THEN_TEXT),
         ("from", "a@b"),
         ("if-match", "\"x\""),
-        ("if-modified-since", stage::THEN_TEXT),
+        ("if-modified-since", crate::stage::THEN_TEXT),
         ("if-none-match", "\"a\""),
         ("if-range", "\"a\""),
-        ("if-unmodified-since", stage::THEN_TEXT),
+        ("if-unmodified-since", crate::stage::THEN_TEXT),
         ("max-forwards", "0"),
         ("origin", "x"),
         ("pragma", "no-cache"),

@@ -1,9 +1,8 @@
 //! Failure: a purged response is served once more, or a purge removes other responses too.
 
-mod stage;
+use crate::stage::{Stage, get, request};
 use http::Method;
 use larder_http::{Completion, Purge, Refusal, Scope, UpstreamFailure};
-use stage::{Stage, get, request};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 const TARGETS: [&str; 5] = ["/", "/a", "/a/b", "/ab?q", "/c"];

@@ -1,10 +1,10 @@
 //! Failure: a client gets another language or coding than it accepts, or copies fill the store (RFC
 //! 9111 §4.1).
 
-mod stage;
-use stage::{Stage, get};
+use crate::stage::{Stage, get};
 
-const BY_LANGUAGE: stage::Fields<'static> = &[("cache-control", "max-age=60"), ("vary", "Accept-Language, X-Kind")];
+const BY_LANGUAGE: crate::stage::Fields<'static> =
+    &[("cache-control", "max-age=60"), ("vary", "Accept-Language, X-Kind")];
 
 #[test]
 fn each_variant_for_its_own() {
@@ -87,11 +87,11 @@ fn connection_cannot_poison_a_variant() {
 fn a_304_that_brings_vary() {
     let mut stage = Stage::new();
     let french = get("/").with("accept-language", "fr");
-    let plain: stage::Fields<'_> = &[("cache-control", "max-age=60"), ("etag", "\"1\"")];
+    let plain: crate::stage::Fields<'_> = &[("cache-control", "max-age=60"), ("etag", "\"1\"")];
     stage.ask(&french, 200, plain, "bonjour");
     assert!(stage.is_hit(&get("/")));
     stage.wait(60);
-    let varying: stage::Fields<'_> = &[("vary", "accept-language"), ("etag", "\"1\"")];
+    let varying: crate::stage::Fields<'_> = &[("vary", "accept-language"), ("etag", "\"1\"")];
     assert_eq!(stage.ask(&french, 304, varying, "").body, b"bonjour");
     assert!(stage.is_hit(&french));
     assert!(!stage.is_hit(&get("/")) && !stage.is_hit(&get("/").with("accept-language", "de")));

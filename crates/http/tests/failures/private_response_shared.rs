@@ -1,13 +1,12 @@
 //! Failure: a response for one client reaches another.
 
-mod stage;
+use crate::stage::{Fields, Stage, TEN_DAYS_BEFORE, get};
 use http::Method;
 use larder_http::Refusal;
-use stage::{Fields, Stage, TEN_DAYS_BEFORE, get};
 
 /// Whether the response to `request` is stored; checks that it says so, and that the next client is
 /// not served it if not.
-fn stores(request: &stage::Request, status: u16, fields: Fields<'_>) -> Result<(), String> {
+fn stores(request: &crate::stage::Request, status: u16, fields: Fields<'_>) -> Result<(), String> {
     let mut stage = Stage::new();
     let seen = stage.ask(request, status, fields, "mine");
     let status = seen.header("cache-status");
@@ -96,7 +95,7 @@ fn cookies_are_shared_only_where_the_origin_says_shared() {
 /// private stays private.
 #[test]
 fn cookies_that_the_operator_lets_be_shared() {
-    let config = larder_http::Config { share_cookies: true, ..stage::config(1 << 20, "lru") };
+    let config = larder_http::Config { share_cookies: true, ..crate::stage::config(1 << 20, "lru") };
     for (control, shared) in [("max-age=60", true), ("private, max-age=60", false), ("no-store", false)] {
         let mut stage = Stage::new();
         stage.cache = larder_http::Cache::new(&config, &larder_units::Streams::new(1)).unwrap();

@@ -1,9 +1,8 @@
 //! Failure: half a file is served for a day (RFC 9111 §3.3).
 
-mod stage;
+use crate::stage::{Stage, get, headers};
 use http::{StatusCode, Version};
 use larder_http::{Completion, Refusal, Reply, ResponseHead};
-use stage::{Stage, get, headers};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -73,7 +72,7 @@ fn a_response_from_before_an_invalidation() {
     let mut stage = Stage::new();
     let exchange = stage.open(&get("/"));
     stage.wait(1);
-    stage.ask(&stage::request(http::Method::POST, "/"), 200, &[], "changed");
+    stage.ask(&crate::stage::request(http::Method::POST, "/"), 200, &[], "changed");
     let seen = stage.reply(exchange, 200, &[PAGE], "before");
     assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Invalidated)));
     assert!(!stage.is_hit(&get("/")));
@@ -90,7 +89,7 @@ fn other_pages_that_change_meanwhile_do_not_matter() {
     let exchange = stage.open(&get("/"));
     stage.wait(1);
     for page in 0..5000 {
-        stage.ask(&stage::request(http::Method::PUT, &format!("/{page}")), 200, &[], "changed");
+        stage.ask(&crate::stage::request(http::Method::PUT, &format!("/{page}")), 200, &[], "changed");
     }
     assert_eq!(stage.reply(exchange, 200, &[PAGE], "page").completion, Some(Completion::Stored));
     assert!(stage.is_hit(&get("/")));

@@ -1,8 +1,7 @@
 //! Failure: the cache ignores a field that addresses CDNs, or obeys a field for browsers although
 //! the origin sent one for CDNs (RFC 9213).
 
-mod stage;
-use stage::{Stage, get};
+use crate::stage::{Stage, get};
 
 #[test]
 fn the_targeted_field_rules_alone() {

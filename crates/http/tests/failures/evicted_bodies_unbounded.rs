@@ -1,12 +1,11 @@
 //! Failure: evicted or purged bodies that clients still read slowly are not counted, and a few
 //! clients that read large bodies fill the memory.
 
-mod stage;
+use crate::stage::{Stage, get};
 use bytes::Bytes;
 use larder_http::{Completion, Purge, Scope, Step};
-use stage::{Stage, get};
 
-const MAX_AGE: stage::Fields<'static> = &[("cache-control", "max-age=600")];
+const MAX_AGE: crate::stage::Fields<'static> = &[("cache-control", "max-age=600")];
 const CAPACITY: u64 = 1 << 20;
 const BODY: usize = 20_000;
 
@@ -69,13 +68,13 @@ fn what_leaves_the_store_is_counted_until_its_last_reader_has_it() {
 fn one_body_of_two_variants_is_given_back_twice() {
     let mut stage = Stage::with(CAPACITY, "lru");
     let body = "x".repeat(BODY);
-    let tagged: stage::Fields<'_> = &[MAX_AGE[0], ("etag", "\"1\"")];
+    let tagged: crate::stage::Fields<'_> = &[MAX_AGE[0], ("etag", "\"1\"")];
     assert_eq!(stage.ask(&get("/"), 200, tagged, &body).completion, Some(Completion::Stored));
     // Wishes that no other request's response fulfils: neither waits for the other.
     let wish = |origin| get("/").with("cache-control", "min-fresh=100000").with("origin", origin);
     let [first, second] = ["http://a", "http://b"].map(|origin| stage.open(&wish(origin)));
     for exchange in [first, second] {
-        let varied: stage::Fields<'_> = &[tagged[0], tagged[1], ("vary", "origin")];
+        let varied: crate::stage::Fields<'_> = &[tagged[0], tagged[1], ("vary", "origin")];
         assert_eq!(stage.reply(exchange, 304, varied, "").body.len(), BODY);
     }
     assert_eq!((stage.cache.engine().len(), stage.cache.filling().bytes()), (2, 0));

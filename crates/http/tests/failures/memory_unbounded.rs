@@ -1,9 +1,8 @@
 //! Failure: a stream of responses fills the memory of the machine.
 
-mod stage;
+use crate::stage::{Stage, get, headers};
 use http::{StatusCode, Version};
 use larder_http::{Completion, Fill, Refusal, Reply, ResponseHead, limits};
-use stage::{Stage, get, headers};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -42,7 +41,7 @@ fn what_is_too_large_is_not_even_collected() {
 /// The limit of one object, well below what the budget would take.
 #[test]
 fn the_limit_of_one_object_holds_with_and_without_a_length() {
-    let mut config = stage::config(1_000_000, "lru");
+    let mut config = crate::stage::config(1_000_000, "lru");
     config.max_object = larder_units::ByteSize::from_bytes(100);
     let mut stage = Stage::new();
     stage.cache = larder_http::Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
@@ -50,7 +49,7 @@ fn the_limit_of_one_object_holds_with_and_without_a_length() {
         let body = "x".repeat(length);
         let seen = stage.ask(&get(&format!("/{length}")), 200, &[PAGE], &body);
         assert_eq!(seen.completion, stored.then_some(Completion::Stored), "{seen:?}");
-        let chunked: stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
+        let chunked: crate::stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
         stage.ask(&get(&format!("/c{length}")), 200, chunked, &body);
         assert_eq!(stage.is_hit(&get(&format!("/c{length}"))), stored);
     }
@@ -75,7 +74,7 @@ fn what_the_policy_refuses_is_not_collected() {
     assert_eq!(stage.ask_store(&get("/")).body, b"twice");
     // Of unknown length: it is asked at the end.
     fill(&mut stage, 200, "");
-    let chunked: stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
+    let chunked: crate::stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
     let seen = stage.ask(&get("/c"), 200, chunked, "once");
     assert_eq!(seen.completion, Some(Completion::Refused(Refusal::NotAdmitted)));
 }
@@ -128,7 +127,7 @@ fn what_was_collected_is_let_go_when_it_has_been_read() {
 #[test]
 fn what_only_passes_is_counted_and_leaves_room() {
     const CAPACITY: u64 = 16 << 20;
-    let mut config = stage::config(CAPACITY, "lru");
+    let mut config = crate::stage::config(CAPACITY, "lru");
     config.max_object = larder_units::ByteSize::from_bytes(100_000);
     let mut stage = Stage::new();
     stage.cache = larder_http::Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
@@ -203,7 +202,7 @@ fn many_bodies_at_once_share_one_budget() {
         assert!(stage.cache.filling() <= stage.cache.filling_limit());
     }
     assert_eq!(fills.len(), 2, "two of 10 kB fit into a quarter of 100 kB");
-    let chunked: stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
+    let chunked: crate::stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
     let seen = stage.ask(&get("/c"), 200, chunked, "x");
     assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Busy)), "its first buffer finds no room");
     drop(fills);

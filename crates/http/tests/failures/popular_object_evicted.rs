@@ -1,8 +1,7 @@
 //! Failure: the policy does not learn of requests, so the most requested objects are evicted and
 //! the others stay.
 
-mod stage;
-use stage::{Stage, get};
+use crate::stage::{Stage, get};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -25,7 +24,7 @@ fn hits_count() {
 #[test]
 fn hits_after_validation_count() {
     let mut stage = small("lru");
-    let fields: stage::Fields<'_> = &[("cache-control", "no-cache"), ("etag", "\"1\"")];
+    let fields: crate::stage::Fields<'_> = &[("cache-control", "no-cache"), ("etag", "\"1\"")];
     stage.ask(&get("/popular"), 200, fields, "x");
     for number in 0..50 {
         let seen = stage.ask(&get("/popular"), 304, fields, "");

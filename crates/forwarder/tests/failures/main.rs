@@ -1,5 +1,5 @@
-//! What one fears of a forwarder, a file a fear. All of it runs without a socket and without a
-//! clock.
+//! Tests of a forwarder, one file per kind of failure. All of it runs without a socket and without
+//! a clock.
 
 mod ad_hoc_unheard;
 mod answers_at_the_deadline;

@@ -1,16 +1,15 @@
 //! Failure: bodies from the disk that clients read slowly are in no store and in no budget, and
 //! fill the memory.
 
-mod stage;
+use crate::stage::{Stage, get, request};
 use bytes::Bytes;
 use http::Method;
 use larder_http::{Answer, Completion, Exchange, Purge, Scope, SecondTier, Step, TierHit, TierResponse, TierStep};
 use larder_units::ByteSize;
-use stage::{Stage, get, request};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-const MAX_AGE: stage::Fields<'static> = &[("cache-control", "max-age=600")];
+const MAX_AGE: crate::stage::Fields<'static> = &[("cache-control", "max-age=600")];
 
 /// A disk that keeps everything, and shows it to the test.
 #[derive(Clone, Default)]
@@ -116,7 +115,7 @@ fn what_waits_for_the_disk_keeps_others_from_being_stored() {
     let queue = Queue::default();
     stage.cache.set_tier(Box::new(queue.clone()), ByteSize::from_bytes(1 << 20));
     let (body, half) = ("x".repeat(30_000), stage.cache.filling_limit().bytes() / 2);
-    let fields: stage::Fields<'_> = &[MAX_AGE[0], ("etag", "\"1\"")];
+    let fields: crate::stage::Fields<'_> = &[MAX_AGE[0], ("etag", "\"1\"")];
     for number in 0..10 {
         stage.ask(&get(&format!("/{number}")), 200, fields, &body);
     }

@@ -1,11 +1,10 @@
 //! Failure: bytes from the network end the process. Any fields, in any order, at any time.
 
-mod stage;
+use crate::stage::Stage;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{Assembly, Cache, Config, Piece, Reply, RequestHead, ResponseHead, Step};
 use larder_units::{ByteSize, Streams};
 use proptest::prelude::*;
-use stage::Stage;
 
 const NAMES: [&str; 22] = [
     "age",
@@ -101,7 +100,7 @@ proptest! {
         ),
     ) {
         let mut stage = Stage::with(40_000, "lru");
-        let config = Config { slice: ByteSize::from_bytes(4096), ..stage::config(40_000, "lru") };
+        let config = Config { slice: ByteSize::from_bytes(4096), ..crate::stage::config(40_000, "lru") };
         stage.cache = Cache::new(&config, &Streams::new(1)).unwrap();
         for (method, asked, target, answered, status, length, wait) in steps {
             stage.wait(u64::from(wait) % 100);

@@ -1,7 +1,5 @@
 //! A cache, a clock that the test moves, and an origin that says what the test says.
 
-#![allow(dead_code)]
-
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{Answer, Cache, Completion, Config, Exchange, Now, Reply, RequestHead, ResponseHead, Step};
 use larder_units::{ByteSize, Streams, Time};

@@ -1,8 +1,7 @@
 //! Failure: a client gets an outdated response without any sign of it.
 
-mod stage;
+use crate::stage::{Stage, TEN_DAYS_BEFORE, THEN_TEXT, get};
 use larder_http::{Completion, Refusal, Step, UpstreamFailure};
-use stage::{Stage, TEN_DAYS_BEFORE, THEN_TEXT, get};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -137,10 +136,10 @@ fn only_if_cached_beside_the_cache_is_no_answer() {
     let only = get("/").with("cache-control", "only-if-cached");
     assert_eq!(stage.ask_store(&only).status, 200);
     assert_eq!(stage.ask_store(&only.clone().with("if-match", "\"2\"")).status, 504);
-    assert_eq!(stage.ask_store(&stage::Request { has_body: true, ..only.clone() }).status, 504);
+    assert_eq!(stage.ask_store(&crate::stage::Request { has_body: true, ..only.clone() }).status, 504);
     assert_eq!(stage.cache.counters().unsatisfied, 2);
     // What changes something is not for the cache to hold back.
-    let post = stage::Request { method: http::Method::POST, ..only };
+    let post = crate::stage::Request { method: http::Method::POST, ..only };
     assert_eq!(stage.ask(&post, 200, &[], "done").body, b"done");
 }
 
@@ -194,7 +193,7 @@ fn unstorable_news_removes_what_it_replaces() {
 fn an_unstored_reload_removes_the_old_page() {
     let chunked = ("transfer-encoding", "chunked");
     let news = "n".repeat(4000);
-    let cases: [(&str, u16, stage::Fields<'_>, bool); 6] = [
+    let cases: [(&str, u16, crate::stage::Fields<'_>, bool); 6] = [
         ("too large", 200, &[PAGE], false),
         ("found too large at its end", 200, &[PAGE, chunked], false),
         ("gone", 404, &[("cache-control", "no-store")], false),

@@ -1,13 +1,12 @@
 //! Failure: a hundred clients request one object, and the origin gets a hundred requests; or
 //! ninety-nine clients wait for a response that they may not share.
 
-mod stage;
+use crate::stage::{Fields, Request, Stage, get, headers};
 use http::{StatusCode, Version};
 use larder_http::{
     Cache, Completion, Exchange, Follower, JoinResult, Reader, Refusal, Reply, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Streams;
-use stage::{Fields, Request, Stage, get, headers};
 use std::task::{Context, Poll, Waker};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
@@ -59,7 +58,7 @@ fn followers_stream_what_the_leader_gets() {
     let (mut whole, mut of_part, mut of_known) =
         (follow(&mut stage, &get("/")), follow(&mut stage, &part), follow(&mut stage, &known));
     assert!(join_streaming(&mut whole, &get("/")).is_pending());
-    let fields: Fields<'_> = &[PAGE, ("etag", "\"1\""), ("content-length", "10"), ("date", stage::THEN_TEXT)];
+    let fields: Fields<'_> = &[PAGE, ("etag", "\"1\""), ("content-length", "10"), ("date", crate::stage::THEN_TEXT)];
     let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(leader, head(200, fields), stage.now)
     else {
         panic!()
@@ -122,7 +121,7 @@ fn other_variants_and_other_wishes_go_alone() {
     let mut follower = follow(&mut stage, &german);
     assert!(is_forwarded(&mut stage, &get("/").with("cache-control", "no-store")));
     assert!(!is_forwarded(&mut stage, &get("/").with("cache-control", "only-if-cached")));
-    assert!(is_forwarded(&mut stage, &stage::request(http::Method::HEAD, "/")));
+    assert!(is_forwarded(&mut stage, &crate::stage::request(http::Method::HEAD, "/")));
     let fields: Fields<'_> = &[PAGE, ("vary", "accept-language"), ("content-length", "1")];
     let _reply = stage.cache.on_response(leader, head(200, fields), stage.now);
     assert!(matches!(ready(&mut follower, &german), JoinResult::Again));
@@ -184,7 +183,7 @@ fn a_leader_that_is_given_up_strands_nobody() {
 fn an_invalidation_parts_before_from_after() {
     let mut stage = Stage::new();
     let _leader = stage.open(&get("/"));
-    stage.ask(&stage::request(http::Method::POST, "/"), 200, &[], "changed");
+    stage.ask(&crate::stage::request(http::Method::POST, "/"), 200, &[], "changed");
     let _other = stage.open(&get("/"));
     follow(&mut stage, &get("/"));
 }
@@ -222,7 +221,8 @@ fn who_boards_late_gets_nothing_stale_and_the_true_age() {
     for control in ["max-age=10", "max-age=10, must-revalidate", "s-maxage=10"] {
         let mut stage = Stage::new();
         let leader = stage.open(&get("/"));
-        let fields: Fields<'_> = &[("cache-control", control), ("content-length", "10"), ("date", stage::THEN_TEXT)];
+        let fields: Fields<'_> =
+            &[("cache-control", control), ("content-length", "10"), ("date", crate::stage::THEN_TEXT)];
         let _reply = stage.cache.on_response(leader, head(200, fields), stage.now);
         stage.wait(9);
         let mut late = follow(&mut stage, &get("/"));
@@ -236,7 +236,7 @@ fn who_boards_late_gets_nothing_stale_and_the_true_age() {
 
 /// A cache of our name, and not the others.
 fn cache_number(number: u8) -> Stage {
-    let mut config = stage::config(1 << 20, "lru");
+    let mut config = crate::stage::config(1 << 20, "lru");
     config.hash_key = [number; 16];
     Stage { cache: Cache::new(&config, &Streams::new(1)).unwrap(), ..Stage::new() }
 }

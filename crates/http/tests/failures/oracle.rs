@@ -25,11 +25,10 @@
 //! * A request with `max-age` above the age of a stale response, Pragma in responses, `immutable`:
 //!   extensions of its own.
 
-mod stage;
+use crate::stage::{Stage, THEN, get, headers};
 use http::{Request, Response, StatusCode};
 use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy};
 use proptest::prelude::*;
-use stage::{Stage, THEN, get, headers};
 use std::time::{Duration, UNIX_EPOCH};
 
 #[derive(Clone, Debug)]
@@ -109,7 +108,7 @@ impl Case {
         fields
     }
 
-    fn request(&self, first: bool) -> stage::Request {
+    fn request(&self, first: bool) -> crate::stage::Request {
         let mut request = get("/");
         if self.authorized && first {
             request = request.with("authorization", "Basic dTpw");
@@ -121,7 +120,7 @@ impl Case {
     }
 }
 
-fn their_request(request: &stage::Request) -> Request<()> {
+fn their_request(request: &crate::stage::Request) -> Request<()> {
     let mut theirs = Request::get("http://example.com/").body(()).unwrap();
     *theirs.headers_mut() = request.headers.clone();
     theirs

@@ -1,7 +1,6 @@
 //! Failure: a page behind a password reaches a client without it (RFC 9111 §3.5).
 
-mod stage;
-use stage::{Fields, Stage, TEN_DAYS_BEFORE, get};
+use crate::stage::{Fields, Stage, TEN_DAYS_BEFORE, get};
 
 fn is_shared(fields: Fields<'_>) -> bool {
     let mut stage = Stage::new();

@@ -1,9 +1,8 @@
 //! Failure: a client gets a stale response although a fresh one was available, or an error although
 //! a stale response was allowed (RFC 5861, RFC 9111 §4.2.4).
 
-mod stage;
+use crate::stage::{Fields, Stage, get};
 use larder_http::{Step, UpstreamFailure};
-use stage::{Fields, Stage, get};
 
 fn stored(control: &str) -> Stage {
     let mut stage = Stage::new();

@@ -1,7 +1,6 @@
 //! Failure: the fields of one connection are forwarded or stored (RFC 9110 §7.6.1, RFC 9111 §3.1).
 
-mod stage;
-use stage::{Stage, get};
+use crate::stage::{Stage, get};
 
 const HOPS: [&str; 9] = [
     "keep-alive",
@@ -46,7 +45,7 @@ fn towards_the_origin_the_client_and_the_store() {
 #[test]
 fn other_caches_keep_their_word() {
     let mut stage = Stage::new();
-    let fields: stage::Fields<'_> =
+    let fields: crate::stage::Fields<'_> =
         &[("cache-control", "max-age=60"), ("cache-status", "Origin; hit"), ("cache-status", "Mid; fwd=miss")];
     let seen = stage.ask(&get("/"), 200, fields, "x");
     assert_eq!(seen.header("cache-status"), "Origin; hit, Mid; fwd=miss, larder; fwd=uri-miss; fwd-status=200; stored");
@@ -59,7 +58,7 @@ fn a_missing_date_is_the_time_of_receipt() {
     let mut stage = Stage::new();
     for fields in [&[("cache-control", "max-age=60")][..], &[("cache-control", "max-age=60"), ("date", "today")]] {
         let request = get("/").with("cache-control", "no-cache");
-        assert_eq!(stage.ask(&request, 200, fields, "x").header("date"), stage::THEN_TEXT);
-        assert_eq!(stage.ask_store(&get("/")).header("date"), stage::THEN_TEXT);
+        assert_eq!(stage.ask(&request, 200, fields, "x").header("date"), crate::stage::THEN_TEXT);
+        assert_eq!(stage.ask_store(&get("/")).header("date"), crate::stage::THEN_TEXT);
     }
 }
