@@ -254,6 +254,9 @@ impl<M: Bans> Log<M> {
     /// Appends a mark: it concerns every record so far. One that is longer than
     /// [`limits::MARK_BYTES`] removes everything.
     pub fn ban(&mut self, ban: Bytes, now: Time) {
+        if self.has_failed() {
+            return;
+        }
         if ban.len() > limits::MARK_BYTES.min(self.geometry.ban_bytes() as usize) {
             return self.clear(now);
         }
