@@ -2,7 +2,7 @@
 //! place, never a panic. The first byte chooses the format, or leaves it to be told from the bytes.
 #![no_main]
 
-use larder_replay::{Format, Trace};
+use larder_replay::{FormatRegistry, Trace};
 use libfuzzer_sys::fuzz_target;
 
 /// A tiny compressed file may hold gigabytes of requests.
@@ -10,7 +10,7 @@ const MOST_REQUESTS: usize = 10_000;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
-    let format = Format::NAMES.get(usize::from(choice)).map(|(_, format)| *format);
+    let format = FormatRegistry::builtin().iter().nth(usize::from(choice));
     match Trace::read(std::io::Cursor::new(bytes.to_vec()), "fuzz", format) {
         Ok(trace) => {
             for access in trace.take(MOST_REQUESTS) {

@@ -1,17 +1,19 @@
-//! The complete program `larder` with a cache policy and a forwarding strategy of its own. Every
-//! command and every configuration file knows them by their names:
+//! The complete program `larder` with a cache policy, a forwarding strategy and a trace format of
+//! its own. Every command and every configuration file knows them by their names:
 //!
 //! ```sh
 //! cargo run -p larder-cli --example custom_larder -- policies lifo
 //! cargo run -p larder-cli --example custom_larder -- ctl strategy set /videos costliest
 //! ```
 //!
-//! In a crate of your own, this file is `src/main.rs`, and `larder-cli`, `larder-forwarder` and
-//! `larder-policy` are dependencies.
+//! In a crate of your own, this file is `src/main.rs`, and `larder-cli`, `larder-forwarder`,
+//! `larder-policy`, `larder-replay` and `larder-units` are dependencies.
 
 use larder_cli::Registries;
 use larder_forwarder::strategy::{Decision, Strategy, StrategyEntry, Suppression};
 use larder_policy::{Build, Evict, Policy, PolicyEntry, Request, Slot};
+use larder_replay::{Access, FormatEntry, Lines, ReadError, Requests};
+use larder_units::Time;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -90,9 +92,33 @@ impl Strategy for Costliest {
     }
 }
 
+/// Reads lines with the number of an object, each of one byte.
+struct Ids {
+    lines: Lines,
+}
+
+const IDS: FormatEntry = FormatEntry {
+    name: "ids",
+    summary: "lines with the number of an object",
+    suffixes: &[".ids"],
+    detect: |_, _| false,
+    open: |bytes| Box::new(Ids { lines: Lines::new(bytes) }),
+};
+
+impl Requests for Ids {
+    fn next(&mut self) -> Result<Option<Access>, ReadError> {
+        let Some(line) = self.lines.next_line()? else { return Ok(None) };
+        match std::str::from_utf8(line).ok().and_then(|line| line.parse().ok()) {
+            Some(id) => Ok(Some(Access { id, size: 1, now: Time::ZERO })),
+            None => Err(ReadError::new(self.lines.place(), "a whole number expected")),
+        }
+    }
+}
+
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut registries = Registries::builtin();
     registries.policies = registries.policies.register(&LIFO)?;
     registries.strategies.register(COSTLIEST)?;
+    registries.formats = registries.formats.register(&IDS)?;
     Ok(larder_cli::run(registries))
 }

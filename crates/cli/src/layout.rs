@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use larder_replay::{ColumnNames, Format, Trace};
+use larder_replay::{ColumnNames, Format, FormatError, Trace};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -34,6 +34,10 @@ impl Layout {
     }
 
     fn format(&self) -> Result<Option<Format>, Failure> {
-        self.format.as_deref().map(str::parse).transpose().map_err(|error: String| Failure::usage(error))
+        self.format
+            .as_deref()
+            .map(str::parse)
+            .transpose()
+            .map_err(|error: FormatError| Failure::usage(error.to_string()))
     }
 }

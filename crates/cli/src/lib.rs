@@ -45,6 +45,7 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use larder_forwarder::strategy::StrategyRegistry;
 use larder_policy::Registry;
+use larder_replay::FormatRegistry;
 use std::process::ExitCode;
 
 /// The parts that outside code can add to the program.
@@ -58,12 +59,18 @@ pub struct Registries {
     pub policies: Registry,
     /// Forwarding strategies.
     pub strategies: StrategyRegistry,
+    /// Trace formats.
+    pub formats: FormatRegistry,
 }
 
 impl Registries {
     /// Returns the registries of the program `larder`.
     pub fn builtin() -> Registries {
-        Registries { policies: Registry::builtin(), strategies: StrategyRegistry::builtin() }
+        Registries {
+            policies: Registry::builtin(),
+            strategies: StrategyRegistry::builtin(),
+            formats: FormatRegistry::builtin(),
+        }
     }
 
     /// Makes them the registries of the process.
@@ -71,7 +78,8 @@ impl Registries {
         let read_before =
             |what| Failure::runtime(format!("{what} were read before larder_cli::run: call it first in main"));
         self.policies.install().map_err(|_| read_before("policies"))?;
-        self.strategies.install().map_err(|_| read_before("strategies"))
+        self.strategies.install().map_err(|_| read_before("strategies"))?;
+        self.formats.install().map_err(|_| read_before("trace formats"))
     }
 }
 

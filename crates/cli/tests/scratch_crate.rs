@@ -23,7 +23,7 @@ fn build() -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom-larder");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let dependency = |name: &str| format!("larder-{name} = {{ path = {:?} }}\n", crates.join(name));
-    let dependencies: String = ["cli", "forwarder", "policy"].map(dependency).concat();
+    let dependencies: String = ["cli", "forwarder", "policy", "replay", "units"].map(dependency).concat();
     fs::create_dir_all(directory.join("src")).unwrap();
     let manifest = "[package]\nname = \"custom-larder\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
     fs::write(directory.join("Cargo.toml"), format!("{manifest}\n[dependencies]\n{dependencies}")).unwrap();
@@ -47,7 +47,7 @@ fn output(program: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_policy_and_a_strategy_of_another_crate_are_unknown_to_its_larder() {
+fn parts_of_another_crate_are_unknown_to_its_larder() {
     let directory = tempfile::tempdir().unwrap();
     let larder = build();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
@@ -60,6 +60,13 @@ fn a_policy_and_a_strategy_of_another_crate_are_unknown_to_its_larder() {
     let result = output(&larder, &replay);
     // Objects 1 and 2 are stored; 3 replaces 2. Then 1 hits, 2 replaces 3, and 3 replaces 2.
     assert!(result.contains("\"hits\":1"), "{result}");
+
+    let trace = path("trace.ids");
+    fs::write(&trace, "1\n2\n1\n").unwrap();
+    let result = output(&larder, &["replay", &trace, "--policy", "lru", "--size", "20", "--json"]);
+    assert!(result.contains("\"requests\":3") && result.contains("\"hits\":1"), "{result}");
+    let result = output(&larder, &["trace", "info", &trace, "--format", "ids", "--json"]);
+    assert!(result.contains("\"format\":\"ids\""), "{result}");
 
     let (config, socket) = (path("larder.toml"), path("larder.sock"));
     let text = format!(

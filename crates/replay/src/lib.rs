@@ -43,6 +43,9 @@ pub use generate::{
 pub use replay::{Replay, replay};
 pub use row::Row;
 pub use survey::Survey;
-pub use trace::{ColumnNames, Format, Trace, TraceError, TraceWriter, WriteError, WriteFormat, link_next_accesses};
+pub use trace::{
+    ColumnNames, Format, FormatEntry, FormatError, FormatRegistry, Lines, Place, ReadError, Requests, Trace,
+    TraceBytes, TraceError, TraceWriter, WriteError, WriteFormat, link_next_accesses,
+};
 pub use unit::Unit;
 pub use zipf::Zipf;

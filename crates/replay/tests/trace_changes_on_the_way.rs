@@ -107,7 +107,7 @@ proptest! {
         let numbers: Vec<Access> = accesses.iter().map(|a| at(0, a.id >> 32, 1)).collect();
         // A few numbers may be the bytes of a text: the format is given.
         let bytes = written(&numbers, WriteFormat::Numbers).unwrap();
-        let back: Result<Vec<_>, _> = Trace::read(Cursor::new(bytes), "t", Some(Format::Numbers)).unwrap().collect();
+        let back: Result<Vec<_>, _> = Trace::read(Cursor::new(bytes), "t", Some(Format::NUMBERS)).unwrap().collect();
         prop_assert_eq!(&back.unwrap(), &numbers);
     }
 }

@@ -1,6 +1,6 @@
 //! Trace readers: what each format says, where errors are, and that no bytes hurt.
 
-use larder_replay::{Access, ColumnNames, Format, Survey, Trace, TraceError};
+use larder_replay::{Access, ColumnNames, Format, FormatRegistry, Survey, Trace, TraceError};
 use larder_units::Time;
 use proptest::prelude::*;
 use std::io::Write;
@@ -85,7 +85,7 @@ fn errors_do_not_say_where() {
     }
     let missing = Trace::open(&data("none.csv"), None).err().unwrap().to_string();
     assert!(missing.contains("none.csv: No such file"), "{missing}");
-    let unknown = "lisp".parse::<Format>().unwrap_err();
+    let unknown = "lisp".parse::<Format>().unwrap_err().to_string();
     assert!(unknown.contains("`lisp`") && unknown.contains("oracle-general"), "{unknown}");
 }
 
@@ -206,9 +206,9 @@ fn a_line_that_is_cut_short_is_a_short_line() {
 #[test]
 fn real_traces_have_other_numbers() {
     for (name, format, requests, objects, bytes) in [
-        ("nasa_19950801.tsv.zst", Format::WebLog, 30_393, 1_739, 109_359_310),
-        ("web07.trace.xz", Format::Numbers, 76_118, 20_484, 20_484),
-        ("web12.trace.xz", Format::Numbers, 95_607, 13_756, 13_756),
+        ("nasa_19950801.tsv.zst", Format::WEB_LOG, 30_393, 1_739, 109_359_310),
+        ("web07.trace.xz", Format::NUMBERS, 76_118, 20_484, 20_484),
+        ("web12.trace.xz", Format::NUMBERS, 95_607, 13_756, 13_756),
     ] {
         let trace = Trace::open(&data(name), None).unwrap();
         assert_eq!(trace.format(), format);
@@ -223,7 +223,7 @@ proptest! {
     fn bytes_that_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), compression in 0..4usize) {
         let magic: &[u8] = [&[][..], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ\0", &[0x1f, 0x8b, 8]][compression];
         let bytes = [magic, &bytes].concat();
-        for (_, format) in Format::NAMES {
+        for format in FormatRegistry::builtin().iter() {
             if let Ok(trace) = Trace::read(std::io::Cursor::new(bytes.clone()), "x", Some(format)) {
                 // An error is the last item.
                 let items: Vec<_> = trace.take(100_000).collect();
@@ -234,7 +234,7 @@ proptest! {
 
     #[test]
     fn many_at_once_are_other_requests(bytes in proptest::collection::vec(any::<u8>(), 0..600), most in 1..9_usize) {
-        for (format, text) in [(Format::OracleGeneral, None), (Format::Numbers, None), (Format::Columns, Some("0 1 2\n5 4 3\n2 1"))] {
+        for (format, text) in [(Format::ORACLE_GENERAL, None), (Format::NUMBERS, None), (Format::COLUMNS, Some("0 1 2\n5 4 3\n2 1"))] {
             let bytes = text.map_or(bytes.clone(), |text| text.as_bytes().to_vec());
             let open = || Trace::read(std::io::Cursor::new(bytes.clone()), "x", Some(format)).unwrap();
             let mut one_by_one = open();
@@ -257,7 +257,7 @@ proptest! {
     #[test]
     fn text_that_panics(lines in proptest::collection::vec("[0-9a-z#,\t -]{0,30}|a \\[[0-9]{1,2}/(Jan|Feb)/[0-9]{1,20}:[0-9]{1,2}:0:0 [+-][0-9]{1,5}\\] \"[a-z \"]{0,6}\" [0-9]{3} [0-9-]{1,21}", 0..8)) {
         let text = lines.join("\n");
-        for (_, format) in Format::NAMES {
+        for format in FormatRegistry::builtin().iter() {
             if let Ok(trace) = Trace::read(std::io::Cursor::new(text.clone()), "t", Some(format)) {
                 let _ = trace.take(100_000).last();
             }
@@ -306,7 +306,7 @@ fn common_logs_are_misread() {
                d - - [01/Aug/1995:00:00:04 -0400] \"-\" 408 -\n\
                e - - [01/Aug/1995:00:00:05 -0400] \"GET /x\" 200 50\n";
     let trace = Trace::read(std::io::Cursor::new(log), "access.log", None).unwrap();
-    assert_eq!(trace.format(), Format::WebLog);
+    assert_eq!(trace.format(), Format::WEB_LOG);
     let accesses: Vec<Access> = trace.map(Result::unwrap).collect();
     let told: Vec<_> = accesses.iter().map(|a| (a.now.nanos() / 1_000_000_000 - 807_249_600, a.size)).collect();
     assert_eq!(told, [(1, 50), (2, 50), (3, 9), (5, 50)]);
@@ -320,7 +320,7 @@ fn twitter_s_operations_are_requests() {
     let lines =
         "0,zDL,3,0,1,get,0\n1,zDL,3,97,1,set,86400\n2,zDL,3,0,2,gets,0\n3,zDL,3,7,2,get,0\n4,q,1,0,2,delete,0\n";
     let trace = Trace::read(std::io::Cursor::new(lines), "cluster052", None).unwrap();
-    assert_eq!(trace.format(), Format::Twitter);
+    assert_eq!(trace.format(), Format::TWITTER);
     let told: Vec<_> = trace.map(|a| a.unwrap()).map(|a| (a.now.nanos() / 1_000_000_000, a.size)).collect();
     assert_eq!(told, [(0, 3), (2, 100), (3, 10)]);
     assert!(error("t", b"0,zDL,3,0,1,get,0\n0,zDL,3\n").ends_with("7 fields expected, found `0,zDL,3`"));
@@ -332,16 +332,16 @@ fn the_content_does_not_tell_the_format() {
     let format = |name: &str, bytes: &[u8]| {
         Trace::read(std::io::Cursor::new(bytes.to_vec()), name, None).map(|trace| trace.format()).ok()
     };
-    assert_eq!(format("P3", b"230027 8 0 0\n1842745 64 0 1\n"), Some(Format::Arc));
-    assert_eq!(format("t", b"0 8 0 0\n1 64 0 7\n"), Some(Format::Columns), "the fourth number does not count");
-    assert_eq!(format("t", b"0 8 0 0\n"), Some(Format::Columns));
+    assert_eq!(format("P3", b"230027 8 0 0\n1842745 64 0 1\n"), Some(Format::ARC));
+    assert_eq!(format("t", b"0 8 0 0\n1 64 0 7\n"), Some(Format::COLUMNS), "the fourth number does not count");
+    assert_eq!(format("t", b"0 8 0 0\n"), Some(Format::COLUMNS));
     let record = |time: u32, next: i64| {
         [&time.to_le_bytes()[..], &7_u64.to_le_bytes(), &512_u32.to_le_bytes(), &next.to_le_bytes()].concat()
     };
-    assert_eq!(format("cluster52", &[record(1, 2), record(1, -1)].concat()), Some(Format::OracleGeneral));
+    assert_eq!(format("cluster52", &[record(1, 2), record(1, -1)].concat()), Some(Format::ORACLE_GENERAL));
     assert_eq!(format("cluster52", &[record(2, 2), record(1, -1)].concat()), None, "times go back");
     assert_eq!(format("cluster52", &record(2, 0)), None, "no request is the 0th");
-    assert_eq!(format("t.trace", &[0, 0, 1, 2].repeat(12)), Some(Format::Numbers));
+    assert_eq!(format("t.trace", &[0, 0, 1, 2].repeat(12)), Some(Format::NUMBERS));
 }
 
 #[test]

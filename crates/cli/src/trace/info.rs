@@ -6,8 +6,8 @@ use crate::output::line;
 use crate::replay::source::{MEASURING, late};
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
+use larder_replay::Unit;
 use larder_replay::survey::{Report, Survey};
-use larder_replay::{Format, Trace, Unit};
 use serde::Serialize;
 
 /// The length of the longest bar, in characters.
@@ -50,7 +50,7 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
     let name = args.input.source().name();
     let (late_requests, late) = (trace.late_requests(), late(&trace));
     let info =
-        Info { trace: &name, format: format_name(&trace), late_requests, late: late.as_deref(), report: &report };
+        Info { trace: &name, format: trace.format().name(), late_requests, late: late.as_deref(), report: &report };
     if args.json {
         let json = serde_json::to_string(&info).map_err(|error| Failure::runtime(error.to_string()))?;
         line!("{json}");
@@ -58,10 +58,6 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
     }
     print(&info);
     Ok(())
-}
-
-fn format_name(trace: &Trace) -> &'static str {
-    Format::NAMES.iter().find(|(_, format)| *format == trace.format()).map_or("", |(name, _)| name)
 }
 
 fn print(info: &Info<'_>) {

@@ -2,12 +2,22 @@
 //! number, with blanks between. Every block is an object of 512 bytes, and one line asks for all
 //! its blocks in turn.
 
-use super::error::Place;
+use super::entry::{FormatEntry, is_text};
+use super::error::ReadError;
 use super::lines::{Lines, shown, whole};
 use super::requests::Requests;
 use crate::Access;
 use crate::limits::MAX_ARC_BLOCKS;
 use larder_units::Time;
+
+/// See [`Format::ARC`](super::Format::ARC).
+pub(super) const ENTRY: FormatEntry = FormatEntry {
+    name: "arc",
+    summary: "the ARC paper's disk traces: first block, number of blocks, flag, request's number",
+    suffixes: &[".lis"],
+    detect: |_, start| is_text(start) && is_arc(start),
+    open: |bytes| Box::new(Arc::new(Lines::new(bytes))),
+};
 
 const BLOCK_BYTES: u64 = 512;
 
@@ -26,13 +36,14 @@ impl Arc {
 }
 
 impl Requests for Arc {
-    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+    fn next(&mut self) -> Result<Option<Access>, ReadError> {
         loop {
             if let Some(id) = self.blocks.next() {
                 return Ok(Some(Access { id, size: BLOCK_BYTES, now: Time::ZERO }));
             }
-            let Some(line) = self.lines.next()? else { return Ok(None) };
-            let (blocks, number) = request(line, self.number).map_err(|problem| (self.lines.place(), problem))?;
+            let Some(line) = self.lines.next_line()? else { return Ok(None) };
+            let (blocks, number) =
+                request(line, self.number).map_err(|problem| ReadError::new(self.lines.place(), problem))?;
             self.blocks = blocks;
             self.number = number.saturating_add(1);
         }
@@ -41,7 +52,7 @@ impl Requests for Arc {
 
 /// Whether the first lines are such requests, by the third field, which is always 0, and the
 /// fourth, which counts from 0.
-pub(super) fn is_arc(start: &[u8]) -> bool {
+fn is_arc(start: &[u8]) -> bool {
     let end = start.iter().rposition(|byte| *byte == b'\n').unwrap_or(start.len());
     let mut lines = start[..end].split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).zip(0..);
     let is_request = |(line, number): (&[u8], u64)| {

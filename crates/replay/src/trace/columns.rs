@@ -4,7 +4,8 @@
 //! SipHash with a fixed key, so that an object is the same number in every run and on every machine
 //! (foldhash promises neither), and names that collide would have to be chosen for it.
 
-use super::error::Place;
+use super::entry::{FormatEntry, is_text};
+use super::error::ReadError;
 use super::lines::{Lines, shown, whole};
 use super::requests::Requests;
 use crate::Access;
@@ -13,6 +14,15 @@ use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// See [`Format::COLUMNS`](super::Format::COLUMNS).
+pub(super) const ENTRY: FormatEntry = FormatEntry {
+    name: "columns",
+    summary: "lines of time, object and size: libCacheSim's CSV, webcachesim's text, Tencent's block traces",
+    suffixes: &[],
+    detect: |_, start| is_text(start),
+    open: |bytes| Box::new(Columns::new(Lines::new(bytes), None)),
+};
 
 pub(super) struct Columns {
     lines: Lines,
@@ -112,16 +122,16 @@ impl Columns {
 }
 
 impl Requests for Columns {
-    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+    fn next(&mut self) -> Result<Option<Access>, ReadError> {
         loop {
-            let Some(line) = self.lines.next()? else { return Ok(None) };
+            let Some(line) = self.lines.next_line()? else { return Ok(None) };
             let layout = match self.layout {
                 Some(layout) => layout,
                 None => {
                     let layout = self.names.as_ref().map_or_else(|| Layout::of(line), |names| names.layout(line));
                     let (layout, is_header) = match layout {
                         Ok(found) => found,
-                        Err(problem) => return Err((self.lines.place(), problem)),
+                        Err(problem) => return Err(ReadError::new(self.lines.place(), problem)),
                     };
                     self.layout = Some(layout);
                     if is_header {
@@ -130,7 +140,7 @@ impl Requests for Columns {
                     layout
                 }
             };
-            return layout.access(line).map(Some).map_err(|problem| (self.lines.place(), problem));
+            return layout.access(line).map(Some).map_err(|problem| ReadError::new(self.lines.place(), problem));
         }
     }
 }
@@ -231,7 +241,7 @@ fn seconds(text: &[u8]) -> Option<Time> {
         && (1..=9).contains(&decimals.len())
         && let (Some(seconds), Some(decimals_read)) = (whole(seconds), whole(decimals))
     {
-        let nanos = decimals_read * 10_u64.pow(9 - decimals.len() as u32);
+        let nanos = (decimals.len()..9).fold(decimals_read, |nanos, _| nanos * 10);
         return Some(Time::from_secs(seconds) + Duration::from_nanos(nanos));
     }
     let seconds: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;

@@ -1,77 +1,230 @@
-//! The formats, their names, and how the format of a file is detected.
+//! The registry of trace formats, and the detection of a file's format.
 
-use super::log_line::LogLine;
-use super::twitter::Twitter;
-use super::{arc, numbers};
+use super::entry::FormatEntry;
+use super::error::{Place, ReadError};
+use super::source::{Source, said};
+use super::{arc, columns, numbers, twitter, web_log};
+use std::fmt;
+use std::io::BufRead;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
-/// The format of a trace, after decompression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Lines of time, object and size, with commas, tabs or blanks between: libCacheSim's CSV,
-    /// webcachesim's text, Tencent's block traces. A first line with `#` or with words names the
-    /// columns, if they stand otherwise.
-    Columns,
-    /// A web server's log, common or combined, or with tabs and a first line that names `url`,
-    /// `response` and `bytes`. Answers 200 and 304 count.
-    WebLog,
-    /// The ARC paper's disk traces: lines of first block, number of blocks, a flag and the
-    /// request's number; 512 bytes a block.
-    Arc,
-    /// libCacheSim's binary: 24 bytes a request, little-endian u32 time in seconds, u64 object, u32
-    /// size, i64 next request.
-    OracleGeneral,
-    /// Twitter's cache traces: time, key, key size, value size, client, operation and time to live,
-    /// with commas between. `get` and `gets` count.
-    Twitter,
-    /// Big-endian 32-bit object numbers and nothing else (web07, web12); every object has one byte.
-    Numbers,
-}
+/// A registered format.
+#[derive(Clone, Copy, Debug)]
+pub struct Format(&'static FormatEntry);
 
 impl Format {
-    /// Every format by its name.
-    pub const NAMES: [(&'static str, Format); 6] = [
-        ("columns", Format::Columns),
-        ("web-log", Format::WebLog),
-        ("arc", Format::Arc),
-        ("oracle-general", Format::OracleGeneral),
-        ("twitter", Format::Twitter),
-        ("numbers", Format::Numbers),
-    ];
+    /// Lines of time, object and size, separated by commas, tabs or blanks: libCacheSim's CSV,
+    /// webcachesim's text, Tencent's block traces. A first line with `#` or with words names the
+    /// columns, if they are in another order.
+    pub const COLUMNS: Format = Format(&columns::ENTRY);
+    /// A web server's log, common or combined, or tab-separated with a first line that names `url`,
+    /// `response` and `bytes`. Responses 200 and 304 count.
+    pub const WEB_LOG: Format = Format(&web_log::ENTRY);
+    /// The ARC paper's disk traces: lines of first block, number of blocks, a flag and the
+    /// request's number; 512 bytes per block.
+    pub const ARC: Format = Format(&arc::ENTRY);
+    /// libCacheSim's binary: 24 bytes per request, little-endian u32 time in seconds, u64 object,
+    /// u32 size, i64 next request.
+    pub const ORACLE_GENERAL: Format = Format(&numbers::ORACLE_GENERAL);
+    /// Twitter's cache traces: time, key, key size, value size, client, operation and time to live,
+    /// separated by commas. `get` and `gets` count.
+    pub const TWITTER: Format = Format(&twitter::ENTRY);
+    /// Big-endian 32-bit object numbers and nothing else (web07, web12); every object has one byte.
+    pub const NUMBERS: Format = Format(&numbers::NUMBERS);
 
-    /// The format by the file's name and the first bytes of its content.
-    pub(super) fn tell(name: &str, start: &[u8]) -> Option<Format> {
-        let name = name.to_ascii_lowercase();
-        let name = [".zst", ".xz", ".gz"].iter().find_map(|compressed| name.strip_suffix(compressed)).unwrap_or(&name);
-        if name.ends_with(".oraclegeneral") || name.ends_with(".oraclegeneral.bin") {
-            return Some(Format::OracleGeneral);
-        }
-        if name.ends_with(".lis") {
-            return Some(Format::Arc);
-        }
-        let is_text = start.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..));
-        if !is_text {
-            let is_numbers = name.ends_with(".trace").then_some(Format::Numbers);
-            return if numbers::is_oracle_general(start) { Some(Format::OracleGeneral) } else { is_numbers };
-        }
-        let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
-        let has_field = |field: &[u8]| line.split(|byte| *byte == b'\t').any(|f| f.trim_ascii() == field);
-        Some(match line {
-            _ if has_field(b"url") && has_field(b"response") || LogLine::is_line(line) => Format::WebLog,
-            _ if Twitter::is_line(line) => Format::Twitter,
-            _ if arc::is_arc(start) => Format::Arc,
-            _ => Format::Columns,
-        })
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Returns the entry.
+    pub fn entry(self) -> &'static FormatEntry {
+        self.0
     }
 }
 
-impl FromStr for Format {
-    type Err = String;
+impl PartialEq for Format {
+    fn eq(&self, other: &Format) -> bool {
+        self.0.name == other.0.name
+    }
+}
 
-    fn from_str(text: &str) -> Result<Format, String> {
-        let found = Format::NAMES.iter().find(|(name, _)| *name == text);
-        found.map(|(_, format)| *format).ok_or_else(|| {
-            format!("unknown trace format `{text}`, one of {}", Format::NAMES.map(|(name, _)| name).join(", "))
-        })
+impl Eq for Format {}
+
+static BUILTIN: [Format; 6] =
+    [Format::COLUMNS, Format::WEB_LOG, Format::ARC, Format::ORACLE_GENERAL, Format::TWITTER, Format::NUMBERS];
+
+/// The built-in formats in the order of their detection. Every text is `columns`, and so it comes
+/// after the other texts.
+static DETECTION: [Format; 6] =
+    [Format::WEB_LOG, Format::TWITTER, Format::ARC, Format::COLUMNS, Format::ORACLE_GENERAL, Format::NUMBERS];
+
+/// The formats that traces can have: the built-in ones, and those that a program registers.
+///
+/// `examples/custom_trace_format.rs` of this crate registers one.
+#[derive(Clone, Debug)]
+pub struct FormatRegistry {
+    formats: Vec<Format>,
+}
+
+impl FormatRegistry {
+    /// Returns the formats of this crate.
+    pub fn builtin() -> FormatRegistry {
+        FormatRegistry { formats: BUILTIN.to_vec() }
+    }
+
+    /// Adds a format. Its detection comes before that of the built-in formats, and of those
+    /// registered before it.
+    ///
+    /// # Errors
+    /// [`FormatError`] if the name is taken, or has other characters than it may.
+    pub fn register(mut self, entry: &'static FormatEntry) -> Result<FormatRegistry, FormatError> {
+        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if entry.name.is_empty() || !entry.name.bytes().all(is_letter) {
+            return Err(FormatError::Name(entry.name));
+        }
+        if self.get(entry.name).is_some() {
+            return Err(FormatError::Taken(entry.name));
+        }
+        self.formats.push(Format(entry));
+        Ok(self)
+    }
+
+    /// Makes this the registry of the process: the one that [`FormatRegistry::installed`] returns,
+    /// and with which every trace is opened.
+    ///
+    /// Call it first in `main`. A library does not call it.
+    ///
+    /// # Errors
+    /// Returns this registry if the process has one already, because of an earlier call, or because
+    /// a trace was opened or a format's name was parsed before.
+    pub fn install(self) -> Result<(), FormatRegistry> {
+        PROCESS.set(self)
+    }
+
+    /// Returns the registry of the process: the installed one, else the built-in one.
+    pub fn installed() -> &'static FormatRegistry {
+        PROCESS.get_or_init(FormatRegistry::builtin)
+    }
+
+    /// Returns the format with this name.
+    pub fn get(&self, name: &str) -> Option<Format> {
+        self.formats.iter().copied().find(|format| format.name() == name)
+    }
+
+    /// Returns the formats, the built-in ones first.
+    pub fn iter(&self) -> std::iter::Copied<std::slice::Iter<'_, Format>> {
+        self.formats.iter().copied()
+    }
+
+    /// Returns the names of all formats, with commas between.
+    fn names(&self) -> String {
+        self.formats.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the format of a file with this name and these first bytes. A suffix of the name
+    /// decides before the content.
+    fn detect(&self, name: &str, start: &[u8]) -> Option<Format> {
+        let name = name.to_ascii_lowercase();
+        let name = [".zst", ".xz", ".gz"].iter().find_map(|compressed| name.strip_suffix(compressed)).unwrap_or(&name);
+        let added = &self.formats[BUILTIN.len()..];
+        let formats = || added.iter().rev().chain(&DETECTION).copied();
+        let has_suffix = |format: &Format| format.0.suffixes.iter().any(|suffix| name.ends_with(suffix));
+        formats().find(has_suffix).or_else(|| formats().find(|format| (format.0.detect)(name, start)))
+    }
+
+    /// Returns the format of a file with this name.
+    pub(super) fn of_source(&self, name: &str, source: &mut Source) -> Result<Format, ReadError> {
+        let start = source.bytes.fill_buf().map_err(|error| ReadError::new(Place::File, said(&error)))?;
+        if let Some(format) = self.detect(name, start) {
+            // A file can have any name, and any 24 bytes are a record.
+            let foreign = if format == Format::ORACLE_GENERAL { numbers::first_foreign(start) } else { None };
+            return foreign.map_or(Ok(format), |byte| {
+                let problem = "no record of oracle-general as the file's name says, its next access is no request's number; \
+                               to read it all the same give --format oracle-general";
+                Err(ReadError::new(Place::Byte(byte as u64), problem))
+            });
+        }
+        // If the file is damaged, a format's name would not help.
+        source.check()?;
+        Err(ReadError::new(Place::File, format!("cannot tell the format, give one of {}", self.names())))
+    }
+}
+
+static PROCESS: OnceLock<FormatRegistry> = OnceLock::new();
+
+/// A format that cannot be registered, or that is not registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormatError {
+    /// A format with this name is registered already.
+    Taken(&'static str),
+    /// This name has other characters than lower-case letters, digits and `-`, or none.
+    Name(&'static str),
+    /// No format with this name is registered; the names of those that are.
+    Unknown(String, String),
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormatError::Taken(name) => write!(f, "a trace format `{name}` is registered already"),
+            FormatError::Name(name) => {
+                write!(f, "trace format name `{}` needs lower-case letters, digits and `-` only", name.escape_debug())
+            }
+            FormatError::Unknown(name, known) => write!(f, "unknown trace format `{name}`, one of {known}"),
+        }
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+impl FromStr for Format {
+    type Err = FormatError;
+
+    fn from_str(text: &str) -> Result<Format, FormatError> {
+        let registry = FormatRegistry::installed();
+        registry.get(text).ok_or_else(|| FormatError::Unknown(text.to_owned(), registry.names()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::lines::Lines;
+
+    const MINE: FormatEntry = FormatEntry {
+        name: "mine",
+        summary: "",
+        suffixes: &[".mine"],
+        detect: |_, start| start.starts_with(b"mine"),
+        open: |bytes| Box::new(twitter::Twitter::new(Lines::new(bytes))),
+    };
+
+    #[test]
+    fn a_registered_format_is_not_detected() {
+        let registry = FormatRegistry::builtin().register(&MINE).unwrap();
+        for (name, start, expected) in [
+            ("t", &b"mine 1 2"[..], "mine"),
+            ("T.MINE.zst", b"1 2 3", "mine"),
+            ("t.lis", b"mine 1 2", "arc"),
+            ("t", b"1 2 3", "columns"),
+        ] {
+            assert_eq!(registry.detect(name, start).map(Format::name), Some(expected), "{name}");
+        }
+        assert_eq!(registry.detect("t", b"\0"), None);
+    }
+
+    #[test]
+    fn two_formats_of_one_name() {
+        let registry = FormatRegistry::builtin().register(&MINE).unwrap();
+        assert_eq!(registry.register(&MINE).unwrap_err(), FormatError::Taken("mine"));
+        for name in ["", "My", "a b"] {
+            let entry: &'static FormatEntry = Box::leak(Box::new(FormatEntry { name, ..MINE }));
+            assert_eq!(FormatRegistry::builtin().register(entry).unwrap_err(), FormatError::Name(name));
+        }
+        let names: Vec<_> = FormatRegistry::builtin().iter().map(Format::name).collect();
+        assert_eq!(names, ["columns", "web-log", "arc", "oracle-general", "twitter", "numbers"]);
+        assert!(FormatRegistry::builtin().iter().all(|format| !format.entry().summary.is_empty()));
     }
 }

@@ -59,7 +59,7 @@ fn seconds(text: &[u8]) -> Option<u64> {
     let (date, time) = split_at(date, b":")?;
     let mut date = date.split(|byte| *byte == b'/');
     let (day, month, year) = (whole(date.next()?)?, date.next()?, whole(date.next()?)?);
-    let month = MONTHS.iter().position(|name| *name == month)? as u64;
+    let month = MONTHS.iter().position(|name| *name == month)?;
     let mut time = time.split(|byte| *byte == b':').map(whole);
     let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
     let (sign, offset) = zone.split_first()?;
@@ -78,12 +78,11 @@ fn seconds(text: &[u8]) -> Option<u64> {
 }
 
 /// Days from 1970 to a date of the Gregorian calendar; January is month 0.
-fn days(year: u64, month: u64, day: u64) -> u64 {
+fn days(year: u64, month: usize, day: u64) -> u64 {
     let before: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let is_leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
     let leaps = |year: u64| year / 4 - year / 100 + year / 400;
-    (year - 1970) * 365 + leaps(year - 1) - leaps(1969) + before[month as usize] + u64::from(is_leap && month > 1) + day
-        - 1
+    (year - 1970) * 365 + leaps(year - 1) - leaps(1969) + before[month] + u64::from(is_leap && month > 1) + day - 1
 }
 
 fn split_at<'a>(text: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {

@@ -1,9 +1,12 @@
 //! Trace files: told apart, decompressed and read as a stream, with bounded memory. The only file
 //! access of the cores' floors.
 
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
 mod arc;
 mod columns;
 mod counted;
+mod entry;
 mod error;
 mod format;
 mod lines;
@@ -16,19 +19,18 @@ mod web_log;
 mod write;
 
 pub use columns::ColumnNames;
-pub use error::TraceError;
-pub use format::Format;
+pub use entry::{FormatEntry, TraceBytes};
+pub use error::{Place, ReadError, TraceError};
+pub use format::{Format, FormatError, FormatRegistry};
+pub use lines::Lines;
+pub use requests::Requests;
 pub use write::{TraceWriter, WriteError, WriteFormat, link_next_accesses};
 
 use crate::Access;
 use counted::Counted;
-use error::Place;
 use larder_units::Time;
-use lines::Lines;
-use requests::Requests;
-use source::Source;
 use std::fs::File;
-use std::io::{BufRead, Read};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -64,28 +66,29 @@ impl Trace {
         Trace::open_as(path, format, None)
     }
 
-    /// Opens a trace of [`Format::Columns`] whose columns are these.
+    /// Opens a trace of [`Format::COLUMNS`] whose columns are these.
     ///
     /// # Errors
     /// As [`Trace::open`].
     pub fn open_columns(path: &Path, names: ColumnNames) -> Result<Trace, TraceError> {
-        Trace::open_as(path, Some(Format::Columns), Some(names))
+        Trace::open_as(path, Some(Format::COLUMNS), Some(names))
     }
 
     fn open_as(path: &Path, format: Option<Format>, names: Option<ColumnNames>) -> Result<Trace, TraceError> {
         let name = path.to_string_lossy().into_owned();
         let read = Arc::new(AtomicU64::new(0));
         let open = || {
-            let file = File::open(path).map_err(|error| TraceError::new(&name, Place::File, source::said(&error)))?;
+            let file = File::open(path)
+                .map_err(|error| TraceError::new(&name, ReadError::new(Place::File, source::said(&error))))?;
             Ok(Counted { bytes: file, read: read.clone() })
         };
         let mut trace = Trace::read_as(open()?, &name, format, names)?;
         trace.position = path.metadata().ok().filter(|file| file.is_file()).map(|file| (read.clone(), file.len()));
         // A pipe cannot be read ahead: what was read is gone.
-        if trace.format != Format::WebLog || !path.metadata().is_ok_and(|file| file.is_file()) {
+        if trace.format != Format::WEB_LOG || !path.metadata().is_ok_and(|file| file.is_file()) {
             return Ok(trace);
         }
-        let failed = |(place, problem)| TraceError::new(&name, place, problem);
+        let failed = |error| TraceError::new(&name, error);
         let lines =
             || open().and_then(|file| source::open(file).map(|source| Lines::new(source.bytes)).map_err(failed));
         let sizes = WebLog::new(lines()?, Sizes::default()).sizes();
@@ -101,7 +104,7 @@ impl Trace {
         Trace::read_as(bytes, name, format, None)
     }
 
-    /// Reads a trace of [`Format::Columns`] whose columns are these; see [`Trace::read`].
+    /// Reads a trace of [`Format::COLUMNS`] whose columns are these; see [`Trace::read`].
     ///
     /// # Errors
     /// As [`Trace::read`].
@@ -110,7 +113,7 @@ impl Trace {
         name: &str,
         names: ColumnNames,
     ) -> Result<Trace, TraceError> {
-        Trace::read_as(bytes, name, Some(Format::Columns), Some(names))
+        Trace::read_as(bytes, name, Some(Format::COLUMNS), Some(names))
     }
 
     fn read_as(
@@ -119,17 +122,13 @@ impl Trace {
         format: Option<Format>,
         names: Option<ColumnNames>,
     ) -> Result<Trace, TraceError> {
-        let failed = |(place, problem)| TraceError::new(name, place, problem);
+        let failed = |error| TraceError::new(name, error);
         let mut source = source::open(bytes).map_err(failed)?;
-        let format = format.map_or_else(|| tell(name, &mut source), Ok).map_err(failed)?;
-        let source = source.bytes;
-        let requests: Box<dyn Requests + Send> = match format {
-            Format::Columns => Box::new(columns::Columns::new(Lines::new(source), names)),
-            Format::WebLog => Box::new(WebLog::new(Lines::new(source), Sizes::default())),
-            Format::Arc => Box::new(arc::Arc::new(Lines::new(source))),
-            Format::OracleGeneral => Box::new(numbers::OracleGeneral::new(source)),
-            Format::Twitter => Box::new(twitter::Twitter::new(Lines::new(source))),
-            Format::Numbers => Box::new(numbers::Numbers::new(source)),
+        let registry = FormatRegistry::installed();
+        let format = format.map_or_else(|| registry.of_source(name, &mut source), Ok).map_err(failed)?;
+        let requests: Box<dyn Requests + Send> = match names {
+            Some(names) => Box::new(columns::Columns::new(Lines::new(source.bytes), Some(names))),
+            None => (format.entry().open)(source.bytes),
         };
         let (position, latest) = (None, Time::ZERO);
         Ok(Trace {
@@ -161,7 +160,7 @@ impl Trace {
         for access in accesses {
             self.never_back(access);
         }
-        read.map_err(|(place, problem)| TraceError::new(&self.name, place, problem))
+        read.map_err(|error| TraceError::new(&self.name, error))
     }
 
     #[inline]
@@ -203,24 +202,6 @@ impl Trace {
     }
 }
 
-/// The format, by the name and the first bytes.
-fn tell(name: &str, source: &mut Source) -> Result<Format, (Place, String)> {
-    let start = source.bytes.fill_buf().map_err(|error| (Place::File, source::said(&error)))?;
-    if let Some(format) = Format::tell(name, start) {
-        // A name is soon given, and any 24 bytes are a record.
-        let foreign = if format == Format::OracleGeneral { numbers::first_foreign(start) } else { None };
-        return foreign.map_or(Ok(format), |byte| {
-            let problem = "no record of oracle-general as the file's name says, its next access is no request's number; \
-                           to read it all the same give --format oracle-general";
-            Err((Place::Byte(byte as u64), problem.to_owned()))
-        });
-    }
-    // Naming the format mends no file that is cut short.
-    source.check()?;
-    let known = Format::NAMES.map(|(name, _)| name).join(", ");
-    Err((Place::File, format!("cannot tell the format, give one of {known}")))
-}
-
 impl Iterator for Trace {
     type Item = Result<Access, TraceError>;
 
@@ -238,9 +219,9 @@ impl Iterator for Trace {
                 self.ended = true;
                 None
             }
-            Err((place, problem)) => {
+            Err(error) => {
                 self.ended = true;
-                Some(Err(TraceError::new(&self.name, place, problem)))
+                Some(Err(TraceError::new(&self.name, error)))
             }
         }
     }

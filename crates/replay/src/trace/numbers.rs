@@ -1,6 +1,7 @@
 //! Binary traces of fixed records: libCacheSim's oracleGeneral, and bare object numbers.
 
-use super::error::Place;
+use super::entry::{FormatEntry, is_text};
+use super::error::{Place, ReadError};
 use super::requests::Requests;
 use super::source::said;
 use crate::Access;
@@ -8,6 +9,24 @@ use crate::limits::RECORDS_BUFFER_BYTES;
 use larder_units::Time;
 use std::io::{BufRead, ErrorKind};
 use std::ops::Range;
+
+/// See [`Format::ORACLE_GENERAL`](super::Format::ORACLE_GENERAL).
+pub(super) const ORACLE_GENERAL: FormatEntry = FormatEntry {
+    name: "oracle-general",
+    summary: "libCacheSim's binary, 24 bytes per request",
+    suffixes: &[".oraclegeneral", ".oraclegeneral.bin"],
+    detect: |_, start| !is_text(start) && is_oracle_general(start),
+    open: |bytes| Box::new(OracleGeneral::new(bytes)),
+};
+
+/// See [`Format::NUMBERS`](super::Format::NUMBERS).
+pub(super) const NUMBERS: FormatEntry = FormatEntry {
+    name: "numbers",
+    summary: "big-endian 32-bit object numbers; every object has one byte",
+    suffixes: &[],
+    detect: |name, start| !is_text(start) && name.ends_with(".trace"),
+    open: |bytes| Box::new(Numbers::new(bytes)),
+};
 
 /// 24 bytes a request, little-endian: u32 time in seconds, u64 object, u32 size, i64 next request
 /// (not used).
@@ -25,7 +44,7 @@ impl OracleGeneral {
 /// Whether the first bytes are oracleGeneral's: in all whole records, times do not go back and a
 /// next access is none or a request's number, which no other bytes are likely to be in each of 170
 /// records.
-pub(super) fn is_oracle_general(start: &[u8]) -> bool {
+fn is_oracle_general(start: &[u8]) -> bool {
     let mut latest = 0;
     let mut is_late = |record: &[u8]| {
         let time = record.first_chunk().map_or(0, |time| u32::from_le_bytes(*time));
@@ -45,11 +64,11 @@ pub(super) fn first_foreign(start: &[u8]) -> Option<usize> {
 }
 
 impl Requests for OracleGeneral {
-    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+    fn next(&mut self) -> Result<Option<Access>, ReadError> {
         Ok(self.0.next()?.map(|record| oracle_general(&record)))
     }
 
-    fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), (Place, String)> {
+    fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), ReadError> {
         self.0.read(accesses, most, oracle_general)
     }
 }
@@ -71,7 +90,7 @@ impl Numbers {
 }
 
 impl Requests for Numbers {
-    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+    fn next(&mut self) -> Result<Option<Access>, ReadError> {
         let Some(record) = self.0.next()? else { return Ok(None) };
         Ok(Some(Access { id: u64::from(u32::from_be_bytes(record)), size: 1, now: Time::ZERO }))
     }
@@ -94,7 +113,7 @@ impl<const N: usize> Records<N> {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<Option<[u8; N]>, (Place, String)> {
+    fn next(&mut self) -> Result<Option<[u8; N]>, ReadError> {
         let Some(record) = self.buffer[self.unread.clone()].first_chunk::<N>() else {
             return if self.fill()? { self.next() } else { Ok(None) };
         };
@@ -110,7 +129,7 @@ impl<const N: usize> Records<N> {
         accesses: &mut Vec<Access>,
         most: usize,
         decoded: impl Fn(&[u8; N]) -> Access,
-    ) -> Result<(), (Place, String)> {
+    ) -> Result<(), ReadError> {
         while accesses.len() < most {
             let records = self.buffer[self.unread.clone()].as_chunks::<N>().0;
             if records.is_empty() {
@@ -125,17 +144,17 @@ impl<const N: usize> Records<N> {
     }
 
     /// Reads until there is a record; false at the end.
-    fn fill(&mut self) -> Result<bool, (Place, String)> {
+    fn fill(&mut self) -> Result<bool, ReadError> {
         let at = Place::Byte(self.at);
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
         while self.unread.end < N {
             match self.source.read(&mut self.buffer[self.unread.end..]) {
                 Ok(0) if self.unread.end == 0 => return Ok(false),
-                Ok(0) => return Err((at, format!("the trace ends within a record of {N} bytes"))),
+                Ok(0) => return Err(ReadError::new(at, format!("the trace ends within a record of {N} bytes"))),
                 Ok(read) => self.unread.end += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err((at, said(&error))),
+                Err(error) => return Err(ReadError::new(at, said(&error))),
             }
         }
         Ok(true)

@@ -1,15 +1,25 @@
 //! The interface of a format's reader.
 
-use super::error::Place;
+use super::error::ReadError;
 use crate::Access;
 
-/// A format's reader. Its errors name the place; [`Trace`](super::Trace) adds the file.
-pub(super) trait Requests {
-    fn next(&mut self) -> Result<Option<Access>, (Place, String)>;
+/// The requests of a trace, read by its format's reader.
+///
+/// A reader need not keep times from going back; [`Trace`](super::Trace) does. It must not panic on
+/// any bytes.
+pub trait Requests {
+    /// Returns the next request, or `None` at the end of the trace.
+    ///
+    /// # Errors
+    /// [`ReadError`] with the place. The reader is not called again after it.
+    fn next(&mut self) -> Result<Option<Access>, ReadError>;
 
-    /// Adds requests to `accesses` until it has `most`, or the trace ends. One call through the
-    /// table of methods for many requests.
-    fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), (Place, String)> {
+    /// Appends requests to `accesses` until it has `most`, or the trace ends. One dynamic call then
+    /// reads many requests.
+    ///
+    /// # Errors
+    /// As [`Requests::next`], after the requests before the wrong one.
+    fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), ReadError> {
         while accesses.len() < most
             && let Some(access) = self.next()?
         {

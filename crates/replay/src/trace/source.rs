@@ -1,6 +1,6 @@
 //! Decompression, told by the first bytes.
 
-use super::error::Place;
+use super::error::{Place, ReadError};
 use crate::limits::{CHECKED_BYTES, MAX_XZ_MEMORY, MAX_ZSTD_WINDOW_LOG, SNIFFED_BYTES};
 use flate2::bufread::MultiGzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
@@ -20,8 +20,8 @@ pub(super) struct Source {
 }
 
 /// The decompressed bytes.
-pub(super) fn open(bytes: impl Read + Send + 'static) -> Result<Source, (Place, String)> {
-    let failed = |error| (Place::File, said(&error));
+pub(super) fn open(bytes: impl Read + Send + 'static) -> Result<Source, ReadError> {
+    let failed = |error| ReadError::new(Place::File, said(&error));
     let (start, bytes) = start_of(bytes).map_err(|(_, error)| failed(error))?;
     let (compression, bytes): (_, Box<dyn Read + Send>) = if start.starts_with(&ZSTD) {
         let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(failed)?;
@@ -36,20 +36,20 @@ pub(super) fn open(bytes: impl Read + Send + 'static) -> Result<Source, (Place, 
         return Ok(Source { bytes: Box::new(bytes), is_compressed: false });
     };
     let decompressed = start_of(Decompressed { bytes, compression });
-    let (_, bytes) = decompressed.map_err(|(read, error)| (Place::Byte(read), said(&error)))?;
+    let (_, bytes) = decompressed.map_err(|(read, error)| ReadError::new(Place::Byte(read), said(&error)))?;
     Ok(Source { bytes: Box::new(bytes), is_compressed: true })
 }
 
 impl Source {
     /// What is wrong with compressed bytes, as far as some of them tell. For who would complain of
     /// something else, which is not the fault.
-    pub fn check(&mut self) -> Result<(), (Place, String)> {
+    pub fn check(&mut self) -> Result<(), ReadError> {
         let (mut read, mut buffer) = (0, vec![0; SNIFFED_BYTES]);
         while self.is_compressed && read < CHECKED_BYTES {
             match self.bytes.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(more) => read += more as u64,
-                Err(error) => return Err((Place::Byte(read), said(&error))),
+                Err(error) => return Err(ReadError::new(Place::Byte(read), said(&error))),
             }
         }
         Ok(())

@@ -8,7 +8,8 @@
 //! key's alone. Times to live are not kept.
 
 use super::columns::name_hash;
-use super::error::Place;
+use super::entry::{FormatEntry, first_line, is_text};
+use super::error::ReadError;
 use super::lines::{Lines, shown, whole};
 use super::requests::Requests;
 use crate::Access;
@@ -17,7 +18,16 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_units::Time;
 
-/// Fields of a line.
+/// See [`Format::TWITTER`](super::Format::TWITTER).
+pub(super) const ENTRY: FormatEntry = FormatEntry {
+    name: "twitter",
+    summary: "Twitter's cache traces: time, key, key size, value size, client, operation, time to live",
+    suffixes: &[],
+    detect: |_, start| is_text(start) && Twitter::is_line(first_line(start)),
+    open: |bytes| Box::new(Twitter::new(Lines::new(bytes))),
+};
+
+/// The number of fields of a line.
 const FIELDS: usize = 7;
 /// The field that names the operation.
 const OPERATION: usize = 5;
@@ -53,12 +63,12 @@ impl Twitter {
 }
 
 impl Requests for Twitter {
-    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+    fn next(&mut self) -> Result<Option<Access>, ReadError> {
         loop {
-            let Some(line) = self.lines.next()? else { return Ok(None) };
+            let Some(line) = self.lines.next_line()? else { return Ok(None) };
             let Operation { now, id, key, value, is_request } = match Operation::of(line) {
                 Ok(operation) => operation,
-                Err(problem) => return Err((self.lines.place(), problem)),
+                Err(problem) => return Err(ReadError::new(self.lines.place(), problem)),
             };
             let value = self.value(id, value);
             if is_request {

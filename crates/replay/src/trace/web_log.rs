@@ -9,7 +9,8 @@
 //! never sent has 0 bytes, one in a cache's books.
 
 use super::columns::name_hash;
-use super::error::Place;
+use super::entry::{FormatEntry, first_line, is_text};
+use super::error::ReadError;
 use super::lines::{Lines, shown, whole};
 use super::log_line::LogLine;
 use super::requests::Requests;
@@ -18,6 +19,19 @@ use crate::limits::MAX_REMEMBERED_URLS;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_units::Time;
+
+/// See [`Format::WEB_LOG`](super::Format::WEB_LOG).
+pub(super) const ENTRY: FormatEntry = FormatEntry {
+    name: "web-log",
+    summary: "a web server's log: common, combined, or tab-separated with a header",
+    suffixes: &[],
+    detect: |_, start| {
+        let line = first_line(start);
+        let has_field = |name: &[u8]| fields(line).any(|field| field == name);
+        is_text(start) && (has_field(b"url") && has_field(b"response") || LogLine::is_line(line))
+    },
+    open: |bytes| Box::new(WebLog::new(Lines::new(bytes), Sizes::default())),
+};
 
 /// The largest number of bytes sent, by URL.
 pub(super) type Sizes = HashMap<u64, u64, FixedState>;
@@ -69,9 +83,9 @@ impl WebLog {
 }
 
 impl Requests for WebLog {
-    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+    fn next(&mut self) -> Result<Option<Access>, ReadError> {
         loop {
-            let Some(line) = self.lines.next()? else { return Ok(None) };
+            let Some(line) = self.lines.next_line()? else { return Ok(None) };
             let shape = self.shape.or_else(|| LogLine::is_line(line).then_some(Shape::Common));
             let parsed = match shape {
                 None => Header::of(line).map(|header| {
@@ -88,7 +102,7 @@ impl Requests for WebLog {
                 }
             };
             match parsed {
-                Err(problem) => return Err((self.lines.place(), problem)),
+                Err(problem) => return Err(ReadError::new(self.lines.place(), problem)),
                 Ok(None) => {}
                 Ok(Some(Access { id, size, now })) => {
                     let size = self.size(id, size);

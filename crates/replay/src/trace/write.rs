@@ -20,7 +20,7 @@ const NEXT: usize = 16;
 /// A format that traces are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFormat {
-    /// libCacheSim's binary; see [`crate::Format::OracleGeneral`]. Times are whole seconds below
+    /// libCacheSim's binary; see [`crate::Format::ORACLE_GENERAL`]. Times are whole seconds below
     /// 2^32, sizes are below 2^32 bytes. The next accesses are -1 until [`link_next_accesses`] has
     /// put them in.
     OracleGeneral,
@@ -188,8 +188,9 @@ pub fn link_next_accesses(file: &mut (impl Read + Write + Seek), mut done: impl 
     let mut chunk = vec![0; LINK_CHUNK_RECORDS * RECORD];
     let mut end = length;
     while end > 0 {
-        let start = end.saturating_sub(chunk.len() as u64);
-        let records = &mut chunk[..(end - start) as usize];
+        let bytes = usize::try_from(end).map_or(chunk.len(), |end| end.min(chunk.len()));
+        let start = end - bytes as u64;
+        let records = &mut chunk[..bytes];
         file.seek(SeekFrom::Start(start))?;
         file.read_exact(records)?;
         let mut number = (end / RECORD as u64) as i64;
