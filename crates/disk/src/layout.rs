@@ -76,7 +76,7 @@ impl Geometry {
     pub fn of(capacity: ByteSize) -> Result<Geometry, GeometryError> {
         let region = (capacity.bytes() / 64).clamp(Self::LEAST_REGION, Self::MOST_REGION) / 4096 * 4096;
         let regions = u32::try_from(capacity.bytes() / region).map_err(|_| GeometryError)?;
-        Geometry::new(region as u32, regions)
+        Geometry::new(u32::try_from(region).map_err(|_| GeometryError)?, regions)
     }
 
     /// Returns the geometry of regions of `region_bytes`.
@@ -101,8 +101,8 @@ impl Geometry {
 
     /// Bytes that objects may take, with their headers.
     pub fn live_bytes(&self) -> u64 {
-        let usable = self.regions - limits::FREE_REGIONS as u32 - 1;
-        u64::from(self.region_bytes) * u64::from(usable) * limits::LIVE_SHARE[0] / limits::LIVE_SHARE[1]
+        let usable = u64::from(self.regions) - limits::FREE_REGIONS as u64 - 1;
+        u64::from(self.region_bytes) * usable * limits::LIVE_SHARE[0] / limits::LIVE_SHARE[1]
     }
 
     /// The longest record, with its header and key.
@@ -340,9 +340,9 @@ impl RecordHead<'_> {
         head[..4].copy_from_slice(RECORD_MAGIC);
         head[4..8].copy_from_slice(&(self.kind as u32).to_le_bytes());
         head[8..12].copy_from_slice(&self.tag.to_le_bytes());
-        head[12..16].copy_from_slice(&(self.key.len() as u32).to_le_bytes());
+        head[12..16].copy_from_slice(&within_region(self.key.len()).to_le_bytes());
         let value_bytes: usize = self.value.iter().map(Bytes::len).sum();
-        head[16..20].copy_from_slice(&(value_bytes as u32 + self.filler).to_le_bytes());
+        head[16..20].copy_from_slice(&(within_region(value_bytes) + self.filler).to_le_bytes());
         head[20..24].copy_from_slice(&self.offset.to_le_bytes());
         head[24..32].copy_from_slice(&self.hash.to_le_bytes());
         let mut checksum = Xxh3::with_seed(seed);
@@ -411,7 +411,8 @@ impl RecordCheck {
 /// Returns the record at the start of `bytes`, if it is whole and is in the place where it was
 /// written, in this life of the region.
 pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Record> {
-    let length = usize::try_from(record_length(bytes)?).ok().filter(|length| *length <= bytes.len())?;
+    let whole = u32::try_from(record_length(bytes)?).ok()?;
+    let length = Some(whole as usize).filter(|length| *length <= bytes.len())?;
     let kind = Kind::of(u32_at(bytes, 4))?;
     let mut checksum = Xxh3::with_seed(seed);
     checksum.update(&bytes[..32]);
@@ -426,7 +427,7 @@ pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Recor
         kind,
         tag: u32_at(bytes, 8),
         hash: u64_at(bytes, 24),
-        length: length as u32,
+        length: whole,
         key: bytes.slice(RECORD as usize..value_at),
         value: bytes.slice(value_at..length),
     })
@@ -479,6 +480,14 @@ pub fn parse_anything(bytes: &[u8]) -> bool {
         || RegionEnd::read(bytes, &identity).is_some()
         || record.is_some()
         || FooterEntry::read(bytes, 0, identity.seed(1)).is_some()
+}
+
+/// Returns a length or a number of records in a region as the disk has it, in 32 bits.
+///
+/// # Panics
+/// If it exceeds every region ([`limits::MAX_REGION_BYTES`]). Longer records have been refused.
+pub(crate) fn within_region(number: usize) -> u32 {
+    u32::try_from(number).expect("it lies in a region")
 }
 
 /// The callers have checked the length.

@@ -59,6 +59,7 @@
 //! assert_eq!(log.finish(&lookup, found).unwrap().value, "headbody");
 //! ```
 #![forbid(unsafe_code)]
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 mod bans;
 mod counters;

@@ -8,7 +8,7 @@ mod reclaim;
 use crate::bans::{BanVerdict, Bans};
 use crate::counters::Counters;
 use crate::index::{Entry, Index};
-use crate::layout::{BLOCK, Geometry, HEADER, Identity, Kind, RECORD};
+use crate::layout::{BLOCK, Geometry, HEADER, Identity, Kind, RECORD, within_region};
 use crate::limits;
 use crate::lookup::{FoundRecord, Lookup, Place, ReadError};
 use crate::queue::{Content, Piece, Queue};
@@ -88,7 +88,7 @@ static ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
 impl Tombstone {
     /// Bytes that it takes in a region, and in how many records.
     fn room(&self, geometry: Geometry) -> (u32, u32) {
-        let length = RECORD + self.value.len() as u32;
+        let length = RECORD + within_region(self.value.len());
         let gap = geometry.gap();
         match self.kind {
             Kind::Ban => (2 * length + gap, 2 + u32::from(gap > 0)),
@@ -254,6 +254,9 @@ impl<M: Bans> Log<M> {
     /// Appends a mark: it concerns every record so far. One that is longer than
     /// [`limits::MARK_BYTES`] removes everything.
     pub fn ban(&mut self, ban: Bytes, now: Time) {
+        if self.has_failed() {
+            return;
+        }
         if ban.len() > limits::MARK_BYTES.min(self.geometry.ban_bytes() as usize) {
             return self.clear(now);
         }
@@ -390,7 +393,7 @@ impl<M: Bans> Log<M> {
     ) -> (u32, u32) {
         let open = self.open.as_mut().expect("room was made");
         let (region, offset, number) = (open.region, open.end, open.records);
-        open.end += RECORD + (key.len() + value[0].len() + value[1].len()) as u32;
+        open.end += RECORD + within_region(key.len() + value[0].len() + value[1].len());
         open.records += 1;
         let sequence = self.regions[region as usize].sequence;
         let content = Content::Record { number, kind, tag, hash, key, value };

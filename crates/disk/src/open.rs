@@ -8,7 +8,9 @@
 use crate::Counters;
 use crate::bans::Bans;
 use crate::index::Entry;
-use crate::layout::{FooterEntry, Identity, Kind, SUPERBLOCK, Superblock, choose_superblock, superblock};
+use crate::layout::{
+    FooterEntry, Identity, Kind, SUPERBLOCK, Superblock, choose_superblock, superblock, within_region,
+};
 use crate::log::{Config, Log, Region, position};
 use crate::queue;
 use crate::recovery::{Content, Reader, Repair};
@@ -185,7 +187,7 @@ impl<M: Bans> Log<M> {
         }
         self.sealed.push_back(region);
         if let Some(repair) = repair {
-            self.seal_found(region, sequence, repair, entries.len() as u32);
+            self.seal_found(region, sequence, repair, within_region(entries.len()));
             self.schedule.note_append(now);
         }
     }

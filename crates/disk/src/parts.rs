@@ -7,7 +7,7 @@
 //! when that is near.
 
 use crate::bans::Bans;
-use crate::layout::{RECORD, RecordCheck};
+use crate::layout::{RECORD, RecordCheck, within_region};
 use crate::limits::PART_BYTES;
 use crate::log::Log;
 use crate::lookup::{Lookup, ReadError};
@@ -41,7 +41,7 @@ impl Lookup {
         let length = match &self.queued {
             Some(piece) => {
                 let value = value_of(piece, &self.key).ok_or(ReadError::Corrupt)?;
-                let length = value.iter().map(Bytes::len).sum::<usize>() as u32;
+                let length = within_region(value.iter().map(Bytes::len).sum());
                 let mut part = Vec::new();
                 for range in parts_of(length) {
                     copy(value, &range, &mut part);
@@ -57,8 +57,7 @@ impl Lookup {
     }
 
     fn check_parts(&self, storage: &impl Storage, reading: &mut Reading) -> Result<u32, ReadError> {
-        let before = self.before_value() as usize;
-        let mut bytes = vec![0; before];
+        let mut bytes = vec![0; self.before_value()];
         storage.read(self.place.at, &mut bytes).map_err(ReadError::Io)?;
         let (mut check, length) =
             RecordCheck::begin(&bytes, self.place.offset, self.place.length, self.key.len(), self.place.seed)
@@ -75,12 +74,12 @@ impl Lookup {
     }
 
     /// Bytes of the record before its value.
-    fn before_value(&self) -> u32 {
-        RECORD + self.key.len() as u32
+    fn before_value(&self) -> usize {
+        RECORD as usize + self.key.len()
     }
 
     fn value_at(&self, start: u32) -> u64 {
-        self.place.at + u64::from(self.before_value()) + u64::from(start)
+        self.place.at + self.before_value() as u64 + u64::from(start)
     }
 }
 

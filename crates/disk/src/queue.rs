@@ -1,6 +1,8 @@
 //! Appended pieces that are not on the disk yet. They can be read from here meanwhile.
 
-use crate::layout::{ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, RecordHead, RegionEnd, TRAILER};
+use crate::layout::{
+    ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, RecordHead, RegionEnd, TRAILER, within_region,
+};
 use crate::storage::Storage;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -162,14 +164,14 @@ pub(crate) fn write(
                     run.push(next, bytes)?;
                     next += bytes.len() as u64;
                 }
-                let length = (next - at(offset)) as u32;
+                let length = within_region(RECORD as usize + key.len() + value[0].len() + value[1].len());
                 let entry = FooterEntry { hash, tag, offset, length, kind };
                 entries.push((at(geometry.footer_at(number + 1)), entry.encode(*number, seed)));
             }
             Content::Repairs(records) => {
                 for (FooterEntry { hash, tag, offset, length, kind }, value) in records {
                     let (kind, tag, hash, offset) = (*kind, *tag, *hash, *offset);
-                    let filler = length - RECORD - value.len() as u32;
+                    let filler = length - RECORD - within_region(value.len());
                     let value = [value.clone()];
                     let head = RecordHead { kind, tag, offset, hash, key: &[], value: &value, filler };
                     run.push(at(offset), &head.encode(seed))?;

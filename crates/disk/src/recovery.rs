@@ -9,7 +9,7 @@
 
 use crate::layout::{
     BLOCK, ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, Record, RegionEnd, TRAILER, read_record,
-    record_length,
+    record_length, within_region,
 };
 use crate::storage::Storage;
 use bytes::Bytes;
@@ -112,6 +112,7 @@ impl<S: Storage> Reader<'_, S> {
         let mut bytes = vec![0; length as usize];
         let (mut at, mut rest) = (start, &mut bytes[..]);
         while !rest.is_empty() {
+            #[expect(clippy::cast_possible_truncation, reason = "at most a block")]
             let to_boundary = (u64::from(BLOCK) - at % u64::from(BLOCK)) as usize;
             let (block, behind) = rest.split_at_mut(to_boundary.min(rest.len()));
             if self.storage.read(at, block).is_err() {
@@ -242,7 +243,7 @@ impl<'a, S: Storage> Walk<'a, S> {
 
     /// Returns the next record's number, and its latest possible end.
     fn next(&self) -> Option<(u32, u32)> {
-        let number = self.entries.len() as u32;
+        let number = within_region(self.entries.len());
         (number < self.most).then(|| (number, self.reader.geometry.footer_at(number + 1)))
     }
 
@@ -254,7 +255,7 @@ impl<'a, S: Storage> Walk<'a, S> {
     /// The entry with this number, if it is whole and that of a record that begins here.
     fn written(&mut self, number: u32, limit: u32) -> Option<FooterEntry> {
         let geometry = self.reader.geometry;
-        if number >= self.first + self.entry_window.len() as u32 / ENTRY {
+        if number >= self.first + within_region(self.entry_window.len()) / ENTRY {
             let count = ENTRY_WINDOW.min(self.most - number);
             self.entry_window = self.reader.read(self.region, geometry.footer_at(number + count), count * ENTRY);
             self.first = number;
@@ -275,7 +276,8 @@ impl<'a, S: Storage> Walk<'a, S> {
             }
             let window_end = u64::from(self.window_at) + self.record_window.len() as u64;
             if u64::from(self.end) + wanted > window_end {
-                let length = (wanted as u32).max(RECORD_WINDOW).min(self.reader.geometry.region_bytes() - self.end);
+                let length =
+                    u32::try_from(wanted).ok()?.max(RECORD_WINDOW).min(self.reader.geometry.region_bytes() - self.end);
                 self.record_window = self.reader.read(self.region, self.end, length);
                 self.window_at = self.end;
             }

@@ -32,7 +32,7 @@ pub struct MemoryStorage(Mutex<Vec<u8>>);
 impl Storage for MemoryStorage {
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = bytes.len().min(at as usize);
+        let start = usize::try_from(at).map_or(bytes.len(), |at| bytes.len().min(at));
         let end = bytes.len().min(start + into.len());
         into[..end - start].copy_from_slice(&bytes[start..end]);
         into[end - start..].fill(0);
@@ -41,7 +41,8 @@ impl Storage for MemoryStorage {
 
     fn write(&self, at: u64, new: &[u8]) -> io::Result<()> {
         let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (start, end) = (at as usize, at as usize + new.len());
+        let start = usize::try_from(at).map_err(io::Error::other)?;
+        let end = start + new.len();
         if bytes.len() < end {
             bytes.resize(end, 0);
         }

@@ -52,7 +52,7 @@ impl Superseded {
             table.retain(|record| u64::from(record.sequence) >= oldest);
             *sweep_at = SWEPT.max(table.len() * 2);
         }
-        let record = Record { hash, tag, sequence: sequence as u32 };
+        let record = Record { hash, tag, sequence: u32::try_from(sequence).unwrap_or(u32::MAX) };
         table.insert_unique(hash, record, |record| record.hash);
     }
 

@@ -91,6 +91,7 @@ fn a_disk_that_fails_ends_the_log_and_nothing_else() {
         }
         assert!(world.log.has_failed(), "{failing}");
         assert!(world.log.engine().is_empty() && world.log.job(world.now).is_none());
+        assert!(world.log.bans().is_empty(), "bans of a log that has failed are kept for ever");
         assert!(!world.log.request(&key(1), world.now));
         let ticket = world.log.settle(world.now);
         assert!(!world.log.is_settled(ticket), "a removal that did not reach the disk is not done");

@@ -15,6 +15,12 @@ pub const TAGS: u64 = 2;
 #[derive(Default)]
 pub struct LastBytes(Vec<(u64, u8)>);
 
+impl LastBytes {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl Bans for LastBytes {
     fn add(&mut self, position: u64, ban: &[u8]) {
         self.0.push((position, ban[0]));
