@@ -1,9 +1,9 @@
-//! Certificates: whose key it is, and from when until when.
+//! Certificates: the owner of a key, and the period in which the key is valid.
 //!
 //! NDN Certificate Format 2.0: Data called `/IDENTITY/KEY/KEY-ID/ISSUER/VERSION`, of content type 2
 //! (key), whose content is a SubjectPublicKeyInfo and whose SignatureInfo has a ValidityPeriod.
-//! Files hold the Data in base64, as `ndnsec cert-dump` writes it. Who signed the certificate is
-//! not asked here: an operator names the certificates that he trusts.
+//! Files hold the Data in base64, as `ndnsec cert-dump` writes it. The signature of the certificate
+//! is not checked here: an operator names the trusted certificates.
 
 use crate::data::Data;
 use crate::der;
@@ -18,7 +18,7 @@ use std::fmt;
 /// Components of a certificate's name behind those of its key's: issuer and version.
 const BEHIND_KEY: usize = 2;
 
-/// A certificate that was read: a key, its name, and when it holds.
+/// A decoded certificate: a key, its name, and its validity.
 #[derive(Debug)]
 pub struct Certificate {
     name: Name,
@@ -27,18 +27,18 @@ pub struct Certificate {
     validity: (u64, u64),
 }
 
-/// Bytes that are no certificate.
+/// The reason why bytes are not a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateError {
     /// The text is no base64.
     NotBase64,
     /// Not a Data packet.
     Packet(DecodeError),
-    /// The Data is not called as certificates are, or is of another content type.
+    /// The Data has not the name or the content type of a certificate.
     NotACertificate,
-    /// It has no ValidityPeriod, or one that is no time.
+    /// It has no ValidityPeriod, or one that is not a time.
     Validity,
-    /// The key in it is none of those that are used here.
+    /// The key is of an algorithm that is not supported here.
     Key(KeyError),
 }
 
@@ -59,18 +59,18 @@ impl fmt::Display for CertificateError {
 impl std::error::Error for CertificateError {}
 
 impl Certificate {
-    /// The certificate in a file: a Data packet in base64.
+    /// Reads the certificate in a file: a Data packet in base64.
     ///
     /// # Errors
-    /// [`CertificateError`] where it is none.
+    /// [`CertificateError`] if it is not one.
     pub fn from_base64(text: &str) -> Result<Self, CertificateError> {
         Certificate::decode(&der::from_base64(text).ok_or(CertificateError::NotBase64)?)
     }
 
-    /// The certificate in a Data packet.
+    /// Reads the certificate in a Data packet.
     ///
     /// # Errors
-    /// [`CertificateError`] where it is none.
+    /// [`CertificateError`] if it is not one.
     pub fn decode(wire: &[u8]) -> Result<Self, CertificateError> {
         let data = Data::decode(wire).map_err(CertificateError::Packet)?;
         let components = data.name.component_count();
@@ -83,8 +83,8 @@ impl Certificate {
         Ok(Certificate { name: data.name.to_name(), verifier, validity })
     }
 
-    /// The certificates in a file: any number of them in base64, an empty line between two; as
-    /// bytes.
+    /// Returns the certificates in a file as bytes: any number of them in base64, with an empty
+    /// line between two.
     ///
     /// # Errors
     /// [`CertificateError::NotBase64`].
@@ -96,12 +96,12 @@ impl Certificate {
         Ok(wires)
     }
 
-    /// This certificate and those of a bundle that are signed by it, or by one that is, and so on:
-    /// each by an identity above its own, and no longer valid than that one. The others lead
-    /// nowhere, and are left out.
+    /// Returns this certificate and those of a bundle that it has signed, directly or through
+    /// others of them. Each is signed by an identity above its own, and is valid no longer than the
+    /// certificate of that identity. The others have no chain, and are left out.
     ///
     /// # Errors
-    /// [`CertificateError`] where something in the bundle is no certificate.
+    /// [`CertificateError`] if something in the bundle is not a certificate.
     pub fn with_chained(self, bundle: &[Vec<u8>]) -> Result<Vec<Certificate>, CertificateError> {
         let mut left = Vec::new();
         for wire in bundle {
@@ -125,7 +125,7 @@ impl Certificate {
         Ok(trusted)
     }
 
-    /// Whose key it is: the name before `KEY`.
+    /// Returns the identity that owns the key: the name before `KEY`.
     pub fn identity(&self) -> NameRef<'_> {
         let name = self.name.as_name();
         name.prefix(name.component_count() - BEHIND_KEY - 2)
@@ -136,14 +136,15 @@ impl Certificate {
         &self.name
     }
 
-    /// Whether a KeyLocator of this name means this key: the certificate's name, or the key's.
+    /// Returns true if a KeyLocator with this name means this key: the name of the certificate or
+    /// of the key.
     pub fn is_meant_by(&self, locator: NameRef<'_>) -> bool {
         let name = self.name.as_name();
         let key = name.prefix(name.component_count() - BEHIND_KEY);
         locator == key || locator == name || locator == name.without_last()
     }
 
-    /// Whether it holds at this time, seconds since 1970.
+    /// Returns true if it is valid at this time, in seconds since 1970.
     pub fn holds_at(&self, unix_seconds: u64) -> bool {
         (self.validity.0..=self.validity.1).contains(&unix_seconds)
     }

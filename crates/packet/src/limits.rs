@@ -6,9 +6,8 @@ use std::time::Duration;
 /// share (8800 = 8192 of content plus room for name, MetaInfo and signature).
 pub const MAX_PACKET_BYTES: usize = 8800;
 
-/// Bytes of the largest Interest or Data if every node on the path allows more: some 65
-/// KB are what a UDP datagram carries between two hosts, and what a node reads from a stream at
-/// once.
+/// Bytes of the largest Interest or Data if every node on the path allows more: about 65 KB, which
+/// is the content of a UDP datagram between two hosts, and what a node reads from a stream at once.
 pub const LARGEST_PACKET_BYTES: usize = 64 << 10;
 
 /// Bytes of the largest NDNLPv2 packet on a stream: a whole network packet and its header fields.
@@ -25,43 +24,43 @@ pub const MAX_FRAGMENTS: u64 = 400;
 /// + 400 × 12 for the pieces' places + 300) = 890 kB, which only a hostile one reaches.
 pub const MAX_PARTIAL_PACKETS: usize = 64;
 
-/// And at least so many however large they are: two senders' packets, or a few out of order.
+/// The least number of them, however large they are: two senders' packets, or a few out of order.
 pub const LEAST_PARTIAL_PACKETS: usize = 8;
 
-/// How long a reassembler waits for the rest of a packet: NFD's 500 ms. An Interest asked again is
-/// cheaper than a longer wait.
+/// The time that a reassembler waits for the rest of a packet: NFD's 500 ms. A retransmitted
+/// Interest costs less than a longer wait.
 pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The same on a reliable link, which may take longer than that to mend a loss where an end is
-/// busy: an Interest's usual lifetime.
+/// The same on a reliable link, where the repair of a loss may take longer if an end is busy: an
+/// Interest's usual lifetime.
 pub const RELIABLE_REASSEMBLY_TIMEOUT: Duration = MOST_LINK_TIMEOUT;
 
-/// Frames under way on a reliable link; what is sent beyond them goes once, as without reliability.
-/// A round trip of 20 ms at 200,000 frames a second.
+/// Frames in flight on a reliable link. Frames beyond them are sent once, as without reliability.
+/// It allows a round trip of 20 ms at 200,000 frames per second.
 pub const UNACKNOWLEDGED_FRAMES: usize = 4096;
 
 /// Bytes of those frames: what a face's send queue may hold too.
 pub const UNACKNOWLEDGED_BYTES: usize = 2 << 20;
 
-/// Frames heard and not yet acknowledged. They go after [`ACK_DELAY`] at the latest: a million
-/// frames a second. What is not acknowledged comes again.
+/// Frames received and not yet acknowledged. Acks are sent after [`ACK_DELAY`] at the latest: this
+/// allows a million frames per second. A frame without an Ack is sent again.
 pub const ACKS_WAITING: usize = 4096;
 
-/// Sequences among which a frame that comes again is known: as many as the sender may have under
-/// way. 512 bytes.
+/// The number of Sequences that are remembered to find duplicates: as many as the sender may have
+/// in flight. 512 bytes.
 pub const SEQUENCES_REMEMBERED: usize = UNACKNOWLEDGED_FRAMES;
 
-/// How long Acks wait for a frame to go in (NFD's `idleAckTimerPeriod`).
+/// The time that Acks wait for a frame to carry them (NFD's `idleAckTimerPeriod`).
 pub const ACK_DELAY: Duration = Duration::from_millis(5);
 
-/// The time-out of a reliable link before the first Ack, doubled each time. RFC 6298 (section 2.1)
-/// has 1 s for what goes round the world; a link is one hop, and where it is a tunnel of half a
-/// second, two of its first frames go twice or three times.
+/// The timeout of a reliable link before the first Ack, doubled each time. RFC 6298 (section 2.1)
+/// has 1 s for paths around the world. A link is one hop; if it is a tunnel of half a second, two
+/// of its first frames are sent two or three times.
 pub const FIRST_LINK_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The shortest time-out of a reliable link: with less, the Acks' own delay and a busy moment of
-/// the neighbour would look like loss.
+/// The shortest timeout of a reliable link. With a shorter one, the Acks' own delay and a busy
+/// moment of the neighbour would look like loss.
 pub const LEAST_LINK_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// The longest: an Interest's usual lifetime, after which nobody waits.
+/// The longest timeout: an Interest's usual lifetime, after which no consumer waits.
 pub const MOST_LINK_TIMEOUT: Duration = Duration::from_secs(4);

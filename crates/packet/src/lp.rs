@@ -1,11 +1,10 @@
-//! NDNLPv2: what neighbours tell each other beside an Interest or a Data.
+//! NDNLPv2: link packets, with the fields that neighbours exchange beside an Interest or a Data.
 //!
 //! NDNLPv2 (NFD wiki, "NDNLPv2"). A bare Interest or Data is a link packet too, without header.
-//! Header fields are read in any order, as senders differ; they are written in ascending order,
-//! which NFD asks for. Unknown fields are skipped where their number is between 800 and 959 and a
-//! multiple of four, and refuse the packet elsewhere. Ack and TxSequence are such skipped fields
-//! here: they are [`Reliability`](crate::Reliability)'s, which frames pass before. So are prefix
-//! announcements.
+//! Header fields are read in any order, because senders differ. They are written in ascending
+//! order, as NFD requires. Unknown fields are skipped if their number is between 800 and 959 and a
+//! multiple of four; any other unknown field is an error. Ack and TxSequence are skipped here too:
+//! [`Reliability`](crate::Reliability) reads them before. So are prefix announcements.
 
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv};
 use crate::types;
@@ -28,7 +27,7 @@ pub enum NackReason {
 }
 
 impl NackReason {
-    /// The reason of this number.
+    /// Returns the reason of this number.
     pub const fn from_code(code: u64) -> Self {
         match code {
             0 => NackReason::None,
@@ -39,7 +38,7 @@ impl NackReason {
         }
     }
 
-    /// The number of this reason; 0 for none.
+    /// Returns the number of this reason; 0 for none.
     pub const fn code(self) -> u64 {
         match self {
             NackReason::None => 0,
@@ -63,7 +62,7 @@ impl fmt::Display for NackReason {
     }
 }
 
-/// The opaque bytes that a neighbour sends with an Interest and wants back with the reply: 1 to 32.
+/// The 1 to 32 opaque bytes that a neighbour sends with an Interest and that the reply must carry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PitToken {
     bytes: [u8; PitToken::MAX_BYTES],
@@ -71,10 +70,10 @@ pub struct PitToken {
 }
 
 impl PitToken {
-    /// Bytes of the longest token, by the specification.
+    /// The length of the longest token, by the specification.
     pub const MAX_BYTES: usize = 32;
 
-    /// A token of these bytes; `None` where there are none or more than 32.
+    /// Creates a token; `None` for no bytes and for more than 32.
     pub fn new(token: &[u8]) -> Option<Self> {
         let len = token.len();
         if len == 0 || len > PitToken::MAX_BYTES {
@@ -97,20 +96,20 @@ impl fmt::Debug for PitToken {
     }
 }
 
-/// What the caches of a path tell each other along with a packet, for admissions that depend on a
-/// cache's place (ProbCache's "time since inception" and "time since birth", the betweenness of
-/// Cache less for more). Larder's own field; forwarders that do not know it ignore it.
+/// The state of the caches on a path, for admissions that depend on a cache's place (ProbCache's
+/// "time since inception" and "time since birth", the betweenness of Cache less for more). Larder's
+/// own field; forwarders that do not know it ignore it.
 ///
 /// On the wire 20 bytes: caches, capacity and centrality, big-endian.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathRecord {
-    /// Caches that the packet has passed: an Interest since its consumer, a Data since whoever
-    /// answered.
+    /// The caches that the packet has passed: for an Interest since its consumer, for a Data since
+    /// the cache or producer that answered.
     pub caches: u32,
-    /// Of an Interest, bytes that those caches may store together; 0 of a Data.
+    /// For an Interest, the bytes that those caches may store together; 0 for a Data.
     pub capacity: u64,
-    /// The greatest betweenness centrality of the caches between the consumer and whoever answered,
-    /// in any unit that all of them share; of an Interest, of those that it has passed.
+    /// The greatest betweenness centrality of the caches between the consumer and the answering
+    /// node, in any unit that all of them share; for an Interest, of the caches that it has passed.
     pub centrality: u64,
 }
 
@@ -140,22 +139,23 @@ impl PathRecord {
 /// The header fields of a link packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LpHeader {
-    /// What the reply to this Interest must carry, or what the Interest of this Data carried.
+    /// The token that the reply to this Interest must carry, or that the Interest of this Data
+    /// carried.
     pub pit_token: Option<PitToken>,
     /// The Interest in the fragment was refused.
     pub nack: Option<NackReason>,
-    /// A queue on the path is long; 0 is no mark.
+    /// A queue on the path is long; 0 means no mark.
     pub congestion_mark: Option<u64>,
-    /// The face on which the forwarder got the packet that it hands to a local application.
+    /// The face on which the forwarder received the packet that it passes to a local application.
     pub incoming_face: Option<u64>,
-    /// The face to which a local application wants the Interest sent.
+    /// The face on which a local application asks the forwarder to send the Interest.
     pub next_hop_face: Option<u64>,
     /// The Data must not be cached.
     pub no_cache: bool,
     /// The Interest must not be used to discover routes.
     pub non_discovery: bool,
-    /// Interests a second that the forwarders between the Data's source and here would grant its
-    /// consumer: the least of theirs. Larder's own field; forwarders that do not know it ignore it.
+    /// The least Interests per second that the forwarders between the Data's source and here grant
+    /// its consumer. Larder's own field; forwarders that do not know it ignore it.
     pub interest_rate: Option<u64>,
     /// The caches of the path.
     pub path: Option<PathRecord>,
@@ -178,7 +178,7 @@ impl LpHeader {
     /// The header of a bare packet.
     pub const EMPTY: LpHeader = LpHeader::empty();
 
-    /// The same, written a field at a time: a constant of this size is copied by a call.
+    /// The same, written one field at a time, because a constant of this size is copied by a call.
     #[inline(always)]
     const fn empty() -> LpHeader {
         LpHeader {
@@ -197,10 +197,10 @@ impl LpHeader {
         }
     }
 
-    /// Whether there is no field: the packet can go bare.
+    /// Returns true if there is no field, so that the packet can be sent bare.
     pub fn is_empty(&self) -> bool {
-        // Every packet that is sent is asked this: without a branch a field. No field may be left
-        // out, or it would not be sent.
+        // This runs for every packet that is sent, so it has no branch per field. A field that is
+        // missing here would not be sent.
         let LpHeader {
             pit_token,
             nack,
@@ -235,7 +235,8 @@ impl LpHeader {
             }
             types::LP_INCOMING_FACE_ID => self.incoming_face = Some(field.number()?),
             types::LP_NEXT_HOP_FACE_ID => self.next_hop_face = Some(field.number()?),
-            // The specification assigns one type only; another's meaning is unknown, so it is none.
+            // The specification assigns one type only. The meaning of others is unknown, so they
+            // are ignored.
             types::LP_CACHE_POLICY => self.no_cache = number_inside(field, types::LP_CACHE_POLICY_TYPE)? == Some(1),
             types::LP_CONGESTION_MARK => self.congestion_mark = Some(field.number()?),
             types::LP_NON_DISCOVERY => self.non_discovery = true,
@@ -248,7 +249,7 @@ impl LpHeader {
     }
 }
 
-/// The number in the element of type `typ` within `field`, where there is one.
+/// Returns the number in the element of type `typ` within `field`, if there is one.
 fn number_inside(field: &Tlv<'_>, typ: u32) -> Result<Option<u64>, DecodeError> {
     for element in field.children() {
         let element = element?;
@@ -262,23 +263,23 @@ fn number_inside(field: &Tlv<'_>, typ: u32) -> Result<Option<u64>, DecodeError> 
 /// A decoded link packet. The fragment's bytes are borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct LpPacket<'a> {
-    /// What is said beside the packet.
+    /// The header fields.
     pub header: LpHeader,
-    /// A network packet, or a piece of one where `header.frag_count` is above 1; `None` in an IDLE
+    /// A network packet, or a fragment of one if `header.frag_count` is above 1; `None` in an IDLE
     /// packet.
     pub fragment: Option<&'a [u8]>,
     fragment_offset: usize,
 }
 
 impl<'a> LpPacket<'a> {
-    /// Reads `wire` as exactly one LpPacket, or passes on a bare Interest or Data, unread, as the
-    /// fragment.
+    /// Decodes `wire` as exactly one LpPacket, or returns a bare Interest or Data, undecoded, as
+    /// the fragment.
     ///
     /// # Errors
-    /// Where it is neither, with the offset in `wire`.
+    /// If it is neither, with the offset in `wire`.
     #[inline]
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
-        // Both types fit in one byte. What follows it is for the decoder of the packet to judge.
+        // Both types fit in one byte. The decoder of the packet checks the rest.
         if let Some(5 | 6) = wire.first() {
             return Ok(LpPacket { header: LpHeader::default(), fragment: Some(wire), fragment_offset: 0 });
         }
@@ -291,7 +292,7 @@ impl<'a> LpPacket<'a> {
         for field in Tlv::only(wire, types::LP_PACKET)?.children() {
             let field = field?;
             let bit = field_bit(field.typ);
-            // A field after the Fragment comes too late; none of those that this crate reads may
+            // A field after the Fragment comes too late, and no field that this crate reads may
             // come twice.
             if bit != 0 && seen & (bit | FRAGMENT_BIT) != 0 {
                 return Err(DecodeErrorKind::OutOfOrder(field.typ).at(field.offset));
@@ -310,7 +311,7 @@ impl<'a> LpPacket<'a> {
         Ok(packet)
     }
 
-    /// Where in the decoded bytes the fragment stands: for who can write there.
+    /// The position of the fragment in the decoded bytes, for callers that can write there.
     pub fn fragment_range(&self) -> Option<Range<usize>> {
         self.fragment.map(|fragment| self.fragment_offset..self.fragment_offset + fragment.len())
     }
@@ -336,8 +337,8 @@ fn field_bit(typ: u32) -> u32 {
     }
 }
 
-/// Appends `fragment` with this header; bare where the header is empty. Where the fragment is, the
-/// packet has none: an IDLE packet, which only carries fields.
+/// Appends `fragment` with this header, or bare if the header is empty. An empty fragment is left
+/// out: the result is an IDLE packet, which only carries fields.
 pub fn encode_lp(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
     if header.is_empty() {
         out.extend_from_slice(fragment);
@@ -353,8 +354,8 @@ pub fn encode_lp(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that [`encode_lp`] adds to a fragment of `fragment_len` bytes, of which there must be
-/// some.
+/// Returns the bytes that [`encode_lp`] adds to a fragment of `fragment_len` bytes, which must not
+/// be 0.
 pub fn lp_overhead(header: &LpHeader, fragment_len: usize) -> usize {
     if header.is_empty() {
         return 0;
@@ -405,7 +406,7 @@ fn write_fields(header: &LpHeader, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that [`write_fields`] writes.
+/// Returns the bytes that [`write_fields`] writes.
 fn fields_len(header: &LpHeader) -> usize {
     let number = |typ, number: Option<u64>| number.map_or(0, |number| nni_field_len(typ, number));
     let mut len = number(types::LP_INCOMING_FACE_ID, header.incoming_face)

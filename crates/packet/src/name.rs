@@ -43,7 +43,7 @@ impl<'a> Component<'a> {
         self.number_of(types::VERSION)
     }
 
-    /// Whether this is the keyword `word`.
+    /// Returns true for the keyword `word`.
     pub fn is_keyword(&self, word: &[u8]) -> bool {
         self.typ == types::KEYWORD && self.value == word
     }
@@ -124,7 +124,7 @@ impl<'a> NameRef<'a> {
         self.value
     }
 
-    /// Whether there is no component.
+    /// Returns true if there is no component.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.value.is_empty()
@@ -136,12 +136,12 @@ impl<'a> NameRef<'a> {
         Components { rest: self.value }
     }
 
-    /// How many components there are.
+    /// Returns the number of components.
     pub fn component_count(&self) -> usize {
         self.prefix_ends().count()
     }
 
-    /// The component with `index` others before it.
+    /// Returns the component with `index` others before it.
     pub fn component(&self, index: usize) -> Option<Component<'a>> {
         self.components().nth(index)
     }
@@ -151,8 +151,8 @@ impl<'a> NameRef<'a> {
         self.components().last()
     }
 
-    /// Where each prefix ends within [`as_bytes`](Self::as_bytes): after one component, after two,
-    /// and so on to the whole name.
+    /// Returns the end of each prefix within [`as_bytes`](Self::as_bytes): after one component,
+    /// after two, and so on to the whole name.
     #[inline]
     pub fn prefix_ends(&self) -> impl Iterator<Item = usize> + use<'a> {
         let whole = self.value.len();
@@ -163,7 +163,7 @@ impl<'a> NameRef<'a> {
         })
     }
 
-    /// The first `count` components; the whole name where it has no more.
+    /// Returns the first `count` components, or the whole name if it has fewer.
     pub fn prefix(&self, count: usize) -> NameRef<'a> {
         match count {
             0 => NameRef::default(),
@@ -171,24 +171,24 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// All but the last component; the empty name's is empty.
+    /// Returns the name without its last component; the empty name stays empty.
     pub fn without_last(&self) -> NameRef<'a> {
         self.prefix(self.component_count().saturating_sub(1))
     }
 
-    /// Whether the components of `prefix` are the first ones of this name.
+    /// Returns true if the components of `prefix` are the first ones of this name.
     #[inline]
     pub fn starts_with(&self, prefix: NameRef<'_>) -> bool {
-        // Components say their lengths, so that equal bytes cannot end amid a component of the
+        // Components contain their lengths, so equal bytes cannot end inside a component of the
         // longer name.
         self.value.starts_with(prefix.value)
     }
 
-    /// The name without a digest of the whole Data at its end, and that digest.
+    /// Returns the name without an implicit digest at its end, and that digest.
     #[inline]
     pub fn strip_implicit_digest(&self) -> (NameRef<'a>, Option<[u8; 32]>) {
-        // 34 bytes from the end stands "1, 32" in such a name, but other components may hold these
-        // bytes: look before walking.
+        // In such a name, "1, 32" is 34 bytes before the end. Other components may contain these
+        // bytes, so this is only a filter before the walk.
         let tail = self.value.len().checked_sub(34).map(|start| (start, &self.value[start..]));
         let Some((start, [1, 32, digest @ ..])) = tail else { return (*self, None) };
         if start != 0 && self.prefix_ends().all(|end| end != start) {
@@ -203,9 +203,9 @@ impl<'a> NameRef<'a> {
     }
 }
 
-/// What follows the components at the start of `rest` that are ordinary, as nearly all are: one
-/// byte of type, above those of the digests, and one of length. All names are walked so; whoever
-/// decodes the others must find the same components.
+/// Returns the bytes behind the ordinary components at the start of `rest`. Nearly all components
+/// are ordinary: one byte of type, above those of the digests, and one of length. All names are
+/// walked in this way; the decoder of the other components must find the same ones.
 #[inline]
 pub(crate) fn skip_ordinary(mut rest: &[u8]) -> &[u8] {
     while let [3..=252, length @ 0..=252, after @ ..] = rest
@@ -216,7 +216,7 @@ pub(crate) fn skip_ordinary(mut rest: &[u8]) -> &[u8] {
     rest
 }
 
-/// What follows the first component of what is left of a name.
+/// Returns the bytes behind the first component of the rest of a name.
 #[inline(always)]
 fn after_first(rest: &[u8]) -> Option<&[u8]> {
     match rest {
@@ -287,7 +287,8 @@ impl Name {
     /// Appends a component of type `typ`.
     ///
     /// # Panics
-    /// Where `typ` is 0, or a digest's and `value` has not 32 bytes: no name has such a component.
+    /// If `typ` is 0, or a digest's type and `value` has not 32 bytes: no name has such a
+    /// component.
     pub fn push(&mut self, typ: u16, value: &[u8]) -> &mut Self {
         let digest = matches!(typ, types::IMPLICIT_SHA256_DIGEST | types::PARAMETERS_SHA256_DIGEST);
         assert!(typ != 0 && (!digest || value.len() == 32), "no component has type {typ} and {} bytes", value.len());

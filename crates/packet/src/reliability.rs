@@ -1,31 +1,33 @@
-//! Link reliability: frames are acknowledged by the neighbour, and sent again where they were not.
+//! Link reliability: the neighbour acknowledges frames, and lost frames are sent again.
 //!
-//! NDNLPv2 (NFD wiki, "NDNLPv2"), section "Link Reliability"; its numbers are NFD's. Every frame
-//! with a fragment has a TxSequence, another one each time that it is sent, and a Sequence, which
-//! stays. The receiver returns each TxSequence as an Ack: in what it sends anyway, or after 5 ms in
-//! a frame of their own. A frame is lost when three frames sent after it are acknowledged, or one,
-//! and it is older than a time-out (RFC 6298); it is sent three times again, then its packet is
-//! given up, and the consumer's next Interest mends it. Its Sequence identifies a duplicate.
+//! NDNLPv2 (NFD wiki, "NDNLPv2"), section "Link Reliability"; the numbers are NFD's. Every frame
+//! with a fragment has a TxSequence, which is new at each transmission, and a Sequence, which
+//! stays. The receiver returns each TxSequence as an Ack, in the next frame that it sends, or after
+//! 5 ms in a frame that has only Acks. A frame is lost when three frames sent after it are
+//! acknowledged, or when one is and the frame is older than a timeout (RFC 6298). It is sent again
+//! three times. Then its packet is given up, and the consumer's next Interest repairs the loss. The
+//! Sequence identifies a duplicate.
 //!
-//! Where nothing that was sent after it is acknowledged, it may be the neighbour that is late, who
-//! has no processor for a while, and all that is under way would go again for nothing, when he has
-//! least time for it. So after a time-out without any Ack two frames go again, to ask (RFC 6298,
-//! 5.4 to 5.6; two, so that one lost is not the end of it, as RFC 9002, 6.2.4), and the time-out
-//! doubles; the answer tells what is lost. After five of these without an answer, everything sent
-//! before the first is given up.
+//! If nothing that was sent after the frame is acknowledged, the neighbour may only be late: its
+//! process has no processor for a while, and a retransmission of everything would add load at the
+//! worst moment. After a timeout without any Ack, two frames are sent again as probes (RFC 6298,
+//! 5.4 to 5.6; two, so that the loss of one does not end the link, as in RFC 9002, 6.2.4), and the
+//! timeout doubles. The answer shows what is lost. After five such timeouts without an answer,
+//! everything sent before the first one is given up.
 //!
-//! Deviations from NFD: silence is no loss, as above; a round trip is measured of frames sent again
-//! too, since their TxSequence tells which one is acknowledged; the time-out has no floor of 200
-//! ms, which a local link would wait for, but four times the time after which Acks go alone; memory
-//! is bounded: what is sent while too much is unacknowledged goes once, as without reliability; and
-//! a frame's Sequence is remembered for a window, not for a time. A neighbour who has not
-//! acknowledged anything by the time that a packet is given up, or that he sends one himself
-//! without a TxSequence, hears everything once from then on: he does not take part, or is not
-//! there. A [stranger](Reliability::with_stranger) is asked once, and not five times, before his
-//! first Ack: the address may be forged.
+//! Deviations from NFD: silence is not a loss, as above. Round trips of retransmitted frames are
+//! measured too, because the TxSequence identifies the transmission that is acknowledged. The
+//! timeout has no floor of 200 ms, for which a local link would wait, but one of four times the
+//! delay of Acks. Memory is bounded: while too much is unacknowledged, frames are sent once, as
+//! without reliability. A frame's Sequence is remembered for a window and not for a time. A
+//! neighbour takes no part if it has acknowledged nothing by the time that a packet is given up, or
+//! by the time that it sends a packet without a TxSequence. From then on everything is sent to it
+//! once. A [stranger](Reliability::with_stranger) is probed once, and not five times, before its
+//! first Ack, because its address may be forged.
 //!
-//! An Ack takes constant time: "three after it" is "before the third highest that was
-//! acknowledged", so what is lost is always the window's front. Bytes a frame under way: its own
+//! An Ack takes constant time: "three after it" means "before the third highest that was
+//! acknowledged", so the lost frames are always at the front of the window. Each frame in flight
+//! takes its own bytes and 64.
 //! and 64.
 
 use crate::fragment::{FragmentError, Fragmenter};
@@ -41,46 +43,46 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How often a frame is sent again before its packet is given up (NFD, `maxRetx`).
+/// The number of retransmissions of a frame before its packet is given up (NFD, `maxRetx`).
 const TRIES_AGAIN: u32 = 3;
 
-/// Time-outs in a silence before what was sent until then is given up: at the shortest 1.3 s, where
-/// NFD's three tries take 0.8 s at least.
+/// Timeouts in a silence before everything sent until then is given up: after 1.3 s at least. NFD's
+/// three tries take 0.8 s at least.
 const TRIES_IN_SILENCE: u32 = 5;
 
-/// Frames that ask in a silence whether anybody is there.
+/// Frames that are sent as probes in a silence.
 const PROBES: usize = 2;
 
-/// Both, towards a stranger who has not acknowledged anything yet.
+/// The value of both for a stranger that has acknowledged nothing.
 const TRIES_WITH_STRANGER: u32 = 1;
 
 /// Bytes of an Ack or a TxSequence: type, length and a fixed 8 bytes.
 const FIELD_BYTES: usize = 3 + 1 + 8;
 
-/// Bytes that a TxSequence adds to a frame: itself, and two where the frame's length needs more
-/// digits then.
+/// Bytes that a TxSequence adds to a frame: its own, and two if the frame's length then needs more
+/// digits.
 const TX_SEQUENCE_BYTES: usize = FIELD_BYTES + 2;
 
-/// One end of a reliable link. The host passes every frame through it, both ways, and calls
-/// [`Reliability::on_timeout`] when it is time.
+/// One end of a reliable link. The host passes every frame of both directions through it, and calls
+/// [`Reliability::on_timeout`] when it is due.
 #[derive(Debug)]
 pub struct Reliability {
     fragmenter: Fragmenter,
     window: Window,
     acks: AckQueue,
     heard: Heard,
-    /// Packets sent, so that a packet's frames are known as such.
+    /// Packets sent. The number identifies the frames of a packet.
     packets: u64,
 }
 
-/// What became of frames, since the start.
+/// The counters of frames since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReliabilityCounters {
     /// Frames acknowledged.
     pub acknowledged: u64,
-    /// Times that a frame was sent again.
+    /// Retransmissions.
     pub retransmissions: u64,
-    /// Packets of which a frame was never acknowledged.
+    /// Packets with a frame that was never acknowledged.
     pub given_up: u64,
 }
 
@@ -91,12 +93,12 @@ impl Reliability {
         Reliability { fragmenter: self.fragmenter.for_packets_of(largest), ..self }
     }
 
-    /// The first frame will be numbered by `first_sequence`, which should be random: Acks for who
-    /// was here before must not fit.
+    /// Numbers frames from `first_sequence`, which should be random: Acks for an earlier peer at
+    /// this address must not match.
     pub fn new(first_sequence: u64) -> Self {
         Reliability {
             fragmenter: Fragmenter::new(first_sequence).numbering_all(),
-            // So far below the end that no link reaches it.
+            // No link reaches the end from this far below it.
             window: Window::new(first_sequence >> 2),
             acks: AckQueue::default(),
             heard: Heard::default(),
@@ -104,24 +106,24 @@ impl Reliability {
         }
     }
 
-    /// The same towards who has sent first, and of whom nothing else is known.
+    /// The same for a peer that has sent the first frame and of which nothing else is known.
     pub fn with_stranger(first_sequence: u64) -> Self {
         let mut link = Reliability::new(first_sequence);
         link.window.tries_again = TRIES_WITH_STRANGER;
         link
     }
 
-    /// Keeps at most so many bytes of frames under way from now on; [`UNACKNOWLEDGED_BYTES`] until
-    /// it is said. What is sent beyond them goes once.
+    /// Keeps at most this many bytes of frames in flight; the default is [`UNACKNOWLEDGED_BYTES`].
+    /// Frames beyond it are sent once.
     pub fn hold_at_most(&mut self, bytes: usize) {
         self.window.most_bytes = bytes;
     }
 
-    /// Hands `packet` with `header` to `emit`, in frames of at most `mtu` bytes, with as many Acks
-    /// as there is room for; returns how many frames there were.
+    /// Passes `packet` with `header` to `emit`, in frames of at most `mtu` bytes, with as many Acks
+    /// as fit. Returns the number of frames.
     ///
     /// # Errors
-    /// Where the MTU is absurdly small; `emit` has seen nothing then.
+    /// If the MTU is too small for any fragment; `emit` has not been called then.
     pub fn send(
         &mut self,
         now: Time,
@@ -144,10 +146,10 @@ impl Reliability {
         })
     }
 
-    /// Takes in what a frame of the neighbour says. False where the frame came before, and is not
-    /// to be looked at again.
+    /// Reads the link fields of a neighbour's frame. Returns false for a duplicate, which must be
+    /// ignored.
     pub fn receive(&mut self, now: Time, frame: &[u8]) -> bool {
-        // What is no link packet has no fields, and what is malformed is the decoder's to refuse.
+        // Only link packets have fields, and the decoder refuses malformed ones.
         let Ok(packet) = Tlv::only(frame, types::LP_PACKET) else {
             self.window.doubt();
             return true;
@@ -177,13 +179,13 @@ impl Reliability {
         sequence.is_none_or(|sequence| self.heard.is_new(sequence))
     }
 
-    /// When [`Reliability::on_timeout`] must be called next; the past where it is overdue.
+    /// Returns the time of the next [`Reliability::on_timeout`]; a past time if it is overdue.
     pub fn next_timeout(&self) -> Option<Time> {
         [self.acks.due, self.window.next_timeout()].into_iter().flatten().min()
     }
 
-    /// Hands to `emit` what is to be sent again, and the Acks that found no frame to go in. Returns
-    /// how many packets were given up.
+    /// Passes retransmissions to `emit`, and the Acks that found no frame. Returns the number of
+    /// packets that were given up.
     pub fn on_timeout(&mut self, now: Time, mtu: usize, mut emit: impl FnMut(&[u8])) -> u64 {
         let before = self.window.counters.given_up;
         self.window.send_again(now, &mut emit);
@@ -196,12 +198,12 @@ impl Reliability {
         self.window.counters.given_up - before
     }
 
-    /// What became of frames.
+    /// Returns the counters of frames.
     pub fn counters(&self) -> ReliabilityCounters {
         self.window.counters
     }
 
-    /// Bytes of the frames that are kept to be sent again.
+    /// Returns the bytes of the frames that are kept for retransmission.
     pub fn held_bytes(&self) -> usize {
         self.window.bytes
     }
@@ -211,19 +213,19 @@ impl Reliability {
 #[derive(Debug)]
 struct Sent {
     at: Time,
-    /// Which packet it is of.
+    /// The number of its packet.
     packet: u64,
-    /// Times that it was sent again.
+    /// Retransmissions so far.
     again: u32,
-    /// With its TxSequence; nothing where it is acknowledged or given up.
+    /// The bytes with the TxSequence; empty once it is acknowledged or given up.
     frame: Vec<u8>,
 }
 
-/// Frames under way, by TxSequence, which is the order in which they were sent.
+/// Frames in flight by TxSequence, which is the order of transmission.
 #[derive(Debug)]
 struct Window {
     sent: VecDeque<Sent>,
-    /// TxSequence of the first of them.
+    /// The TxSequence of the first one.
     first: u64,
     bytes: usize,
     most_bytes: usize,
@@ -231,10 +233,10 @@ struct Window {
     highest: [Option<u64>; 3],
     smoothed: Option<Duration>,
     variation: Duration,
-    /// The last Ack, or the last time that somebody was asked for one.
+    /// The time of the last Ack or of the last probe.
     quiet_since: Time,
     silence: Option<Silence>,
-    /// How often a frame is sent again.
+    /// The number of retransmissions of a frame.
     tries_again: u32,
     counters: ReliabilityCounters,
 }
@@ -242,9 +244,9 @@ struct Window {
 /// Time-outs without an Ack.
 #[derive(Clone, Copy, Debug)]
 struct Silence {
-    /// Doublings of the time-out since the last Ack.
+    /// How often the timeout has doubled since the last Ack.
     doublings: u32,
-    /// Time-outs since something was given up.
+    /// Timeouts since frames were last given up.
     tries: u32,
     /// The last packet that was sent before these.
     last_packet: u64,
@@ -317,12 +319,12 @@ impl Window {
 
     fn timeout(&self) -> Duration {
         let timeout = self.smoothed.map_or(FIRST_LINK_TIMEOUT, |smoothed| smoothed + self.variation * 4);
-        // Twenty milliseconds doubled so often are more than the longest time-out.
+        // Twenty milliseconds, doubled this often, exceed the longest timeout.
         let doublings = self.silence.map_or(0, |silence| silence.doublings.min(8));
         (timeout.max(LEAST_LINK_TIMEOUT) * (1 << doublings)).min(MOST_LINK_TIMEOUT)
     }
 
-    /// The front was sent first: if any is lost, it is.
+    /// The front was sent first, so it is lost if any frame is.
     fn next_timeout(&self) -> Option<Time> {
         let front = self.sent.front()?;
         Some(match (self.is_overtaken(), self.is_passed()) {
@@ -332,12 +334,12 @@ impl Window {
         })
     }
 
-    /// Three that were sent after the front are acknowledged.
+    /// Returns true if three frames that were sent after the front are acknowledged.
     fn is_overtaken(&self) -> bool {
         self.highest[0].is_some_and(|third| self.first < third)
     }
 
-    /// One that was sent after the front is acknowledged.
+    /// Returns true if a frame that was sent after the front is acknowledged.
     fn is_passed(&self) -> bool {
         self.highest[2].is_some_and(|highest| self.first < highest)
     }
@@ -352,7 +354,7 @@ impl Window {
         }
     }
 
-    /// The front is lost.
+    /// Handles the loss of the front.
     fn replace_front(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
         let Some(&Sent { packet, again, .. }) = self.sent.front() else { return };
         match again >= self.tries_again {
@@ -361,7 +363,7 @@ impl Window {
         }
     }
 
-    /// Nothing is acknowledged: is anybody there?
+    /// Probes the neighbour, because nothing is acknowledged.
     fn probe(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
         let mut silence = self.silence.unwrap_or(Silence { doublings: 0, tries: 0, last_packet: 0 });
         if silence.tries == 0 {
@@ -375,8 +377,8 @@ impl Window {
             silence.tries += 1;
             for _ in 0..PROBES {
                 self.forget_finished();
-                // Unless it is sent again already. It is no fault of theirs: it does not count for
-                // them.
+                // Unless it is in flight again already. The loss is not the frame's own, so it does
+                // not count as one of its tries.
                 if self.sent.front().is_some_and(|front| front.at < now) {
                     self.send_front_again(now, 0, emit);
                 }
@@ -386,8 +388,8 @@ impl Window {
         (self.silence, self.quiet_since) = (Some(silence), now);
     }
 
-    /// `counts` is 1 where that is one of its tries. It is the last of the window then, behind all
-    /// that is acknowledged.
+    /// Sends the front again as the last frame of the window. `counts` is 1 if this is one of its
+    /// tries.
     fn send_front_again(&mut self, now: Time, counts: u32, emit: &mut impl FnMut(&[u8])) {
         let Some(mut front) = self.sent.pop_front() else { return };
         self.first += 1;
@@ -398,15 +400,15 @@ impl Window {
         self.push(Sent { at: now, again: front.again + counts, ..front });
     }
 
-    /// Unless he has acknowledged something, the neighbour does not take part. His first Ack shows
-    /// that he does.
+    /// Marks the neighbour as one that takes no part, unless it has acknowledged something. Its
+    /// first Ack shows that it does.
     fn doubt(&mut self) {
         if self.counters.acknowledged == 0 {
             self.tries_again = 0;
         }
     }
 
-    /// All frames of these packets are of no use.
+    /// Drops the frames of these packets, which are of no use any longer.
     fn give_up(&mut self, packets: RangeInclusive<u64>) {
         let mut given_up = Vec::new();
         for sent in self.sent.iter_mut().filter(|sent| packets.contains(&sent.packet) && !sent.frame.is_empty()) {
@@ -425,7 +427,7 @@ impl Window {
 #[derive(Debug, Default)]
 struct AckQueue {
     waiting: VecDeque<u64>,
-    /// When they go alone; `None` where there are none.
+    /// The time at which they are sent alone; `None` if there are none.
     due: Option<Time>,
 }
 
@@ -447,7 +449,7 @@ impl AckQueue {
     }
 }
 
-/// Which of the last Sequences were heard.
+/// The last Sequences that were received.
 #[derive(Debug)]
 struct Heard {
     highest: Option<u64>,
@@ -467,7 +469,7 @@ impl Heard {
         let highest = *self.highest.get_or_insert(sequence);
         let (ahead, behind) = (sequence.wrapping_sub(highest), highest.wrapping_sub(sequence));
         if behind >= WINDOW {
-            // Either it is ahead, and those in between may still come; or its sender began anew.
+            // It is ahead, and the ones between may still arrive; or the sender started again.
             if ahead < WINDOW {
                 for step in 1..=ahead {
                     let (word, bit) = place(highest.wrapping_add(step));
@@ -490,8 +492,8 @@ fn place(sequence: u64) -> (usize, u64) {
     ((at / 64) as usize, 1 << (at % 64))
 }
 
-/// The link packet `frame` with these Acks and this TxSequence, where their numbers belong among
-/// its fields: ndn-cxx wants them in order.
+/// The link packet `frame` with these Acks and this TxSequence, in ascending order of the fields,
+/// which ndn-cxx requires.
 fn with_fields(frame: &[u8], acks: impl ExactSizeIterator<Item = u64>, tx_sequence: u64) -> Vec<u8> {
     let element = Tlv::only(frame, types::LP_PACKET).ok();
     let start = element.map_or(0, |element| element.value_offset());

@@ -1,4 +1,4 @@
-//! Signatures: who signs and verifies, and what a packet says about it.
+//! Signatures: the traits of signers and verifiers, and the signature fields of a packet.
 //!
 //! NDN Packet Format Specification 0.3, section "Signature". The traits stand here with the one
 //! algorithm that has no key; keys are in the `keys` module.
@@ -15,10 +15,10 @@ pub trait Signer: Send + Sync {
     fn signature_type(&self) -> u64;
     /// The name of the key or of its certificate, which goes into the packet.
     fn key_locator(&self) -> Option<NameRef<'_>>;
-    /// The signature over the portions, one after the other.
+    /// Returns the signature over the portions, one after the other.
     ///
     /// # Errors
-    /// [`SignError`] where the key cannot sign now.
+    /// [`SignError`] if the key cannot sign now.
     fn sign(&self, portions: &[&[u8]]) -> Result<Vec<u8>, SignError>;
 }
 
@@ -28,11 +28,11 @@ pub trait Verifier: Send + Sync {
     /// the other.
     ///
     /// # Errors
-    /// [`VerifyError`] where it is not.
+    /// [`VerifyError`] if it is not.
     fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError>;
 }
 
-/// A key could not sign.
+/// The reason why a key could not sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignError;
 
@@ -44,7 +44,7 @@ impl fmt::Display for SignError {
 
 impl std::error::Error for SignError {}
 
-/// Why a packet's signature does not count.
+/// The reason why a packet's signature is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyError {
     /// The packet has no signature, or one that does not cover its whole name.
@@ -61,7 +61,7 @@ pub enum VerifyError {
 }
 
 impl VerifyError {
-    /// The error where `found` is not what the key makes.
+    /// Returns the error if `found` is not the SignatureType of the key.
     ///
     /// # Errors
     /// [`VerifyError::WrongType`].
@@ -84,7 +84,7 @@ impl fmt::Display for VerifyError {
 
 impl std::error::Error for VerifyError {}
 
-/// "Signs" with a SHA-256 digest: whole bytes, but no origin.
+/// "Signs" with a SHA-256 digest, which proves integrity and no origin.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DigestSigner;
 
@@ -119,24 +119,24 @@ fn digest(portions: &[&[u8]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// How a packet is signed.
+/// The signature fields of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct SignatureInfo<'a> {
     /// The algorithm: see [`types::DIGEST_SHA256`] and its neighbours.
     pub signature_type: u64,
-    /// Whose key; `None` where the packet does not say.
+    /// The key; `None` if the packet does not name it.
     pub key_locator: Option<KeyLocator<'a>>,
     /// Interests only: random bytes.
     pub nonce: Option<&'a [u8]>,
     /// Interests only: milliseconds since 1970.
     pub time: Option<u64>,
-    /// Interests only: a number that grows.
+    /// Interests only: an increasing number.
     pub seq_num: Option<u64>,
     /// The whole element.
     pub wire: &'a [u8],
 }
 
-/// Whose key signed a packet.
+/// The name of the key that signed a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLocator<'a> {
     /// The name of the key or of its certificate.
@@ -146,11 +146,11 @@ pub enum KeyLocator<'a> {
 }
 
 impl<'a> SignatureInfo<'a> {
-    /// Reads a SignatureInfo or an InterestSignatureInfo element, alone: older signed Interests
-    /// carry one as a name component.
+    /// Decodes a SignatureInfo or an InterestSignatureInfo element by itself: older signed
+    /// Interests carry one as a name component.
     ///
     /// # Errors
-    /// Where it is none, with the offset in `wire`.
+    /// If it is not one, with the offset in `wire`.
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let typ = if wire.first() == Some(&(types::short(types::INTEREST_SIGNATURE_INFO))) {
             types::INTEREST_SIGNATURE_INFO
@@ -194,7 +194,7 @@ impl<'a> SignatureInfo<'a> {
                 types::SIGNATURE_NONCE => info.nonce = Some(element.value),
                 types::SIGNATURE_TIME => info.time = Some(element.number()?),
                 types::SIGNATURE_SEQ_NUM => info.seq_num = Some(element.number()?),
-                // A certificate's; whoever trusts certificates reads it from `wire`.
+                // A field of certificates; the code that checks certificates reads it from `wire`.
                 _ => {}
             }
         }
@@ -202,7 +202,7 @@ impl<'a> SignatureInfo<'a> {
     }
 }
 
-/// Some libraries write an empty KeyLocator for a digest: it says as much as none.
+/// Some libraries write an empty KeyLocator for a digest, which means none.
 fn read_key_locator<'a>(element: &Tlv<'a>) -> Result<Option<KeyLocator<'a>>, DecodeError> {
     let mut found = None;
     for element in element.children() {
@@ -227,7 +227,7 @@ pub struct SignatureFreshness<'a> {
     pub nonce: Option<&'a [u8]>,
     /// Milliseconds since 1970.
     pub time: Option<u64>,
-    /// A number that grows.
+    /// An increasing number.
     pub seq_num: Option<u64>,
 }
 

@@ -85,6 +85,6 @@ mod tests {
         explicit.on_congestion(&congestion(Time::from_secs(1), 600));
         assert_eq!(explicit.rate(), Some(150.0));
         explicit.on_answer(&answer(Time::from_secs(1), 1));
-        assert_eq!(explicit.rate(), Some(151.0), "a path that description nothing");
+        assert_eq!(explicit.rate(), Some(151.0), "a path that states no rate");
     }
 }

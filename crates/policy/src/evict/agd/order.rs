@@ -1,13 +1,13 @@
 //! The order of eviction: GreedyDual with a power, over lists by class of value.
 //!
 //! A value v = f / size^κ is rounded to half an octave, its class. Every object of a class gets the
-//! same lifetime v^p on a common clock, so that within a class who was moved first is also due
-//! first: one list each, and the next victim is the earliest of at most 256 tails (the lists of
-//! CAMP, Ghandeharizadeh et al., Middleware 2014). The clock jumps to the due time of each victim.
-//! Nothing is ever sorted.
+//! same lifetime v^p on a common clock, so within a class the object that was moved first is also
+//! due first. There is one list per class, and the next victim is the earliest of at most 256 tails
+//! (the lists of CAMP, Ghandeharizadeh et al., Middleware 2014). The clock jumps to the due time of
+//! each victim. Nothing is ever sorted.
 //!
-//! What is kept of an object stands elsewhere ([`Places`]): beside the cache's other knowledge of
-//! it, or in one line with what all shadows keep of it.
+//! The state of an object is stored by the owner ([`Places`]): beside the cache's other data about
+//! it, or in one line with the state of all shadows.
 
 use super::deadlines::{CLASSES, Deadlines};
 use crate::Slot;
@@ -17,29 +17,30 @@ use crate::list::{Linked, List};
 /// The class of the value 1, of half octaves from 2^−80 (one request of 2^64 bytes, with room to
 /// fade) to 2^47.5.
 const CLASS_OF_ONE: f64 = 160.0;
-/// Where the clock is this many times a victim's lifetime, short lifetimes begin to vanish in the
-/// rounding of due times: it starts again from zero.
+/// If the clock is this many times a victim's lifetime, short lifetimes begin to vanish in the
+/// rounding of due times, so the clock restarts from zero.
 const CLOCK_RANGE: f64 = (1_u64 << 28) as f64;
 
-/// A hit that would put an object off by less than this share of its lifetime moves nothing: most
-/// hits are on what was hit a moment ago. Nobody is due earlier by more than that. With 1/4 hit
-/// ratios are as without to .0002 (web and mix 1 GiB, Twitter 5 MiB), with 1/2 they begin to fall,
-/// and so does the speed: who is due too early comes back. At p = 0 nobody rests: it is LRU then,
-/// and a quarter of the order is up to three points.
+/// A hit that would postpone an object by less than this share of its lifetime moves nothing: most
+/// hits are on objects that were hit a moment ago. No object is due earlier by more than that. With
+/// 1/4 the hit ratios differ by at most .0002 (web and mix 1 GiB, Twitter 5 MiB). With 1/2 they
+/// begin to fall, and so does the speed, because objects that are due too early come back. The
+/// power 0 does not use it: it is LRU then, and a quarter of the order is up to three points.
 pub(super) const REST: f64 = 0.25;
 
-/// From this power on a newcomer must be worth half an octave more than whom it displaces: else a
-/// loop that is larger than the cache, where all are worth the same, would displace everyone before
-/// it is asked for again. A loop of 1.2 caches: .82 of the requests hit, .03 without.
+/// From this power on, a newcomer must be worth half an octave more than the objects that it
+/// displaces. Otherwise, in a loop larger than the cache, where all objects are worth the same,
+/// each would be displaced before its next request. A loop of 1.2 caches: .82 of the requests hit,
+/// .03 without.
 const STUBBORN_POWER: f64 = 8.0;
 
-/// What the order keeps of the stored objects, and reads of them.
+/// The state that the order keeps per stored object, and reads from it.
 pub(super) trait Places: Linked {
     /// The clock when the object was last moved.
     fn since(&self, slot: Slot) -> f64;
     fn set_since(&mut self, slot: Slot, since: f64);
     fn size(&self, slot: Slot) -> u64;
-    /// Makes every object's `since` what `change` makes of it, and of its class.
+    /// Applies `change` to the `since` and the class of every object.
     fn change_since(&mut self, change: impl Fn(f64, u8) -> f64);
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Order {
     lists: Box<[List; CLASSES]>,
     /// A bit for each class that is not empty.
     occupied: [u64; CLASSES / 64],
-    /// When the tail of each class is due.
+    /// The due time of the tail of each class.
     deadlines: Deadlines,
     /// v^p of each class.
     lifetimes: Box<[f64; CLASSES]>,
@@ -99,7 +100,7 @@ impl Order {
         CLASSES * (size_of::<List>() + size_of::<f64>())
     }
 
-    /// An object of `class` is stored in `slot`.
+    /// Stores an object of `class` in `slot`.
     pub fn push(&mut self, places: &mut impl Places, slot: Slot, class: u8) {
         self.len += 1;
         self.tick();
@@ -107,14 +108,14 @@ impl Order {
         self.link(places, slot, class);
     }
 
-    /// A request for an object of `class` that was last moved at `since` moves nothing: it would
-    /// gain less than [`REST`] of its lifetime.
+    /// Returns true if a request for an object of `class` that was last moved at `since` moves
+    /// nothing, because the gain would be less than [`REST`] of its lifetime.
     #[inline]
     pub fn rests(&self, class: u8, since: f64) -> bool {
         self.clock - since <= self.rest * self.lifetimes[usize::from(class)]
     }
 
-    /// The object in `slot`, which was in the class `old`, gets a whole lifetime of `class`.
+    /// Gives the object in `slot`, which was in the class `old`, a whole lifetime of `class`.
     #[inline]
     pub fn relink(&mut self, places: &mut impl Places, slot: Slot, old: u8, class: u8) {
         self.tick();
@@ -132,8 +133,8 @@ impl Order {
         }
     }
 
-    /// At the power 0 all lifetimes are 1, and who was moved later must be due later: the clock
-    /// itself goes on, 1 in a turn of the cache.
+    /// At the power 0 all lifetimes are 1, and an object that was moved later must be due later. So
+    /// the clock itself advances, by 1 per turn of the cache.
     #[inline]
     fn tick(&mut self) {
         if self.power == 0.0 {
@@ -147,13 +148,13 @@ impl Order {
         self.lists[usize::from(self.deadlines.first()?.0)].tail()
     }
 
-    /// Takes the object in `slot`, of `class`, out.
+    /// Removes the object in `slot`, of `class`.
     pub fn remove(&mut self, places: &mut impl Places, slot: Slot, class: u8) {
         self.unlink(places, slot, class);
         self.len -= 1;
     }
 
-    /// Takes out who is due first, and moves the clock there.
+    /// Removes the object that is due first, and moves the clock to its due time.
     pub fn pop(&mut self, places: &mut impl Places) -> Option<Slot> {
         let (class, due) = self.deadlines.first()?;
         let slot = self.lists[usize::from(class)].tail()?;
@@ -167,20 +168,21 @@ impl Order {
         Some(slot)
     }
 
-    /// The list of `class`.
+    /// Returns the list of `class`.
     pub fn list(&self, class: u8) -> &List {
         &self.lists[usize::from(class)]
     }
 
-    /// The classes that are not empty, from the lowest.
+    /// Returns the classes that are not empty, from the lowest.
     pub fn classes(&self) -> impl Iterator<Item = u8> + use<> {
         occupied(self.occupied)
     }
 
-    /// Is a newcomer in `class` worth more than what must leave for `short` bytes?
+    /// Returns true if a newcomer in `class` is worth more than the objects that must leave for
+    /// `short` bytes.
     ///
-    /// Where it is refused, the clock goes a share of the way to who is due first, all of it but
-    /// 1/e in as many refusals as there are objects. Else a stored set that nobody wants any more
+    /// If it is refused, the clock moves a share of the way to the first due time: all but 1/e of
+    /// the way in as many refusals as there are objects. Otherwise a stored set without requests
     /// would never be due.
     pub fn accept(&mut self, places: &impl Places, class: u8, short: u64) -> bool {
         let outlasts = self.outlasts(places, class, short);
@@ -190,12 +192,13 @@ impl Order {
         outlasts
     }
 
-    /// Would a newcomer in `class` be due after everyone who must leave for `short` bytes? So it is
-    /// where what is due before it has as many bytes, in whatever order they are counted: from the
-    /// low classes, where the large objects are. After a number of objects that bounds the work,
-    /// the rest is believed. From [`STUBBORN_POWER`] on, the newcomer counts as one class less. At
-    /// the power 0 nobody is refused: who was moved last would be due at the same time, and must
-    /// leave for a newcomer that takes all the room.
+    /// Returns true if a newcomer in `class` would be due after every object that must leave for
+    /// `short` bytes. This holds if the objects that are due before it have as many bytes, in any
+    /// order of counting: it counts from the low classes, which have the large objects. After a
+    /// number of objects that bounds the work, the rest is assumed to fit. From [`STUBBORN_POWER`]
+    /// on, the newcomer counts as one class less. At the power 0 no newcomer is refused: the object
+    /// that was moved last would be due at the same time, and must leave for a newcomer that takes
+    /// all the room.
     fn outlasts(&self, places: &impl Places, class: u8, short: u64) -> bool {
         if self.power == 0.0 {
             return true;
@@ -224,8 +227,8 @@ impl Order {
         false
     }
 
-    /// Lifetimes are v^`power` from now on, and the clock starts from zero; everyone keeps the
-    /// share of its lifetime that is left. O(objects).
+    /// Sets lifetimes to v^`power` from now on, and restarts the clock from zero. Every object
+    /// keeps the remaining share of its lifetime. O(objects).
     pub fn set_power(&mut self, places: &mut impl Places, power: f64) {
         let new = lifetimes(power);
         let (old, clock) = (&self.lifetimes, self.clock);
@@ -253,7 +256,7 @@ impl Order {
         }
     }
 
-    /// Takes `slot` out of the list of `class`.
+    /// Removes `slot` from the list of `class`.
     #[inline]
     fn unlink(&mut self, places: &mut impl Places, slot: Slot, class: u8) {
         let list = &mut self.lists[usize::from(class)];
@@ -270,7 +273,7 @@ impl Order {
         }
     }
 
-    /// When the clock comes to the object in `slot`, of `class`.
+    /// Returns the due time of the object in `slot`, of `class`.
     #[inline]
     pub fn due(&self, places: &impl Places, slot: Slot, class: u8) -> f64 {
         places.since(slot) + self.lifetimes[usize::from(class)]
