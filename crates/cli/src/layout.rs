@@ -2,16 +2,15 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use larder_replay::{ColumnNames, Format, FormatError, Trace};
+use larder_replay::{ColumnNames, ColumnNamesError, Format, FormatError, FormatRegistry, Trace};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The arguments; empty if the file itself tells its layout.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
-    /// Format of the trace: columns, web-log, arc, oracle-general, twitter or numbers [default:
-    /// from name and content]
-    #[arg(long)]
+    // The help lists the registered formats.
+    #[arg(long, help = format_help())]
     format: Option<String>,
 
     /// Columns of a text trace, as names from its first line or numbers from 1: id=key, and time=
@@ -27,7 +26,11 @@ impl Layout {
     /// If the arguments name no layout, or the file cannot be read or recognised.
     pub fn open(&self, path: &Path) -> Result<Trace, Failure> {
         let trace = match &self.columns {
-            Some(columns) => Trace::open_columns(path, columns.parse::<ColumnNames>().map_err(Failure::usage)?),
+            Some(columns) => {
+                let names: Result<ColumnNames, _> = columns.parse();
+                let wrong = |error: ColumnNamesError| Failure::usage(error.to_string());
+                Trace::open_columns(path, names.map_err(wrong)?)
+            }
             None => Trace::open(path, self.format()?),
         };
         trace.map_err(|error| Failure::usage(error.to_string()))
@@ -40,4 +43,10 @@ impl Layout {
             .transpose()
             .map_err(|error: FormatError| Failure::usage(error.to_string()))
     }
+}
+
+fn format_help() -> String {
+    let names: Vec<&str> = FormatRegistry::installed().iter().map(Format::name).collect();
+    let (last, others) = names.split_last().unwrap_or((&"", &[]));
+    format!("Format of the trace: {} or {last} [default: from name and content]", others.join(", "))
 }

@@ -67,6 +67,10 @@ fn parts_of_another_crate_are_unknown_to_its_larder() {
     assert!(result.contains("\"requests\":3") && result.contains("\"hits\":1"), "{result}");
     let result = output(&larder, &["trace", "info", &trace, "--format", "ids", "--json"]);
     assert!(result.contains("\"format\":\"ids\""), "{result}");
+    assert!(output(&larder, &["replay", "--help"]).contains("twitter, numbers or ids"));
+    let unknown = Command::new(&larder).args(["trace", "info", &trace, "--format", "none"]).output().unwrap();
+    let problem = String::from_utf8_lossy(&unknown.stderr);
+    assert!(problem.contains("`none`, one of columns,") && problem.contains("numbers, ids"), "{problem}");
 
     let (config, socket) = (path("larder.toml"), path("larder.sock"));
     let text = format!(

@@ -44,8 +44,9 @@ pub use replay::{Replay, replay};
 pub use row::Row;
 pub use survey::Survey;
 pub use trace::{
-    ColumnNames, Format, FormatEntry, FormatError, FormatRegistry, Lines, Place, ReadError, Requests, Trace,
-    TraceBytes, TraceError, TraceWriter, WriteError, WriteFormat, link_next_accesses,
+    ColumnNames, ColumnNamesError, Format, FormatEntry, FormatError, FormatRegistry, Lines, Place, ReadError, Requests,
+    Trace, TraceBytes, TraceError, TraceProblem, TraceWriter, WriteError, WriteFormat, WriteFormatError,
+    link_next_accesses,
 };
 pub use unit::Unit;
 pub use zipf::Zipf;

@@ -83,7 +83,7 @@ fn names_ask_for_other_formats() {
     ] {
         assert_eq!(WriteFormat::of_name(name), format, "{name}");
     }
-    let unknown = "parquet".parse::<WriteFormat>().unwrap_err();
+    let unknown = "parquet".parse::<WriteFormat>().unwrap_err().to_string();
     assert!(unknown.contains("`parquet`") && unknown.contains("oracle-general"), "{unknown}");
 }
 

@@ -90,6 +90,23 @@ fn errors_do_not_say_where() {
 }
 
 #[test]
+fn times_that_a_clock_cannot_hold_are_all_the_same_time() {
+    let line = |time: &str| format!("{time},1,5\n").into_bytes();
+    // Milliseconds or microseconds in the column of seconds are of this size.
+    for time in ["1600000000000000", "18446744074", "18446744073.709551616", "1e11", "1e300"] {
+        let said = error("t.csv", &line(time));
+        assert!(said.starts_with(&format!("t.csv, line 1: `{time}` is not a time in seconds: times end")), "{said}");
+    }
+    for (time, nanos) in [("18446744073", 18_446_744_073_000_000_000), ("18446744073.709551615", u64::MAX)] {
+        assert_eq!(read("t.csv", &line(time)).unwrap()[0].now.nanos(), nanos);
+    }
+    let log = b"time\turl\tresponse\tbytes\n807249600000\t/\t200\t5\n";
+    assert!(error("t.tsv", log).starts_with("t.tsv, line 2: `807249600000` is not a time in seconds: times end"));
+    let said = error("t", b"99999999999,zDL,3,0,1,get,0\n");
+    assert!(said.starts_with("t, line 1: `99999999999` is not a time in seconds: times end"), "{said}");
+}
+
+#[test]
 fn a_line_without_end_fills_memory() {
     let long = error("t.csv", &[b'1'; 200_000]);
     assert_eq!(long, "t.csv, line 1: longer than 65536 bytes");
@@ -293,7 +310,7 @@ fn columns_that_the_trace_names_otherwise_are_mistaken() {
         ("id=1,id=2", "twice"),
         ("key=1", "`key` is no column to read"),
     ] {
-        let error = names.parse::<ColumnNames>().unwrap_err();
+        let error = names.parse::<ColumnNames>().unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::interruption;
 use crate::replay::progress::Progress;
 use clap::Args;
-use larder_replay::{Access, TraceWriter, WriteError, WriteFormat, link_next_accesses};
+use larder_replay::{Access, TraceWriter, WriteError, WriteFormat, WriteFormatError, link_next_accesses};
 use larder_units::system_message;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
@@ -35,7 +35,7 @@ pub struct OutputFormat {
 impl OutputFormat {
     fn of(&self, name: &str) -> Result<WriteFormat, Failure> {
         match &self.to {
-            Some(format) => format.parse().map_err(|error: String| Failure::usage(error)),
+            Some(format) => format.parse().map_err(|error: WriteFormatError| Failure::usage(error.to_string())),
             None => WriteFormat::of_name(name).ok_or_else(|| {
                 let names = WriteFormat::NAMES.map(|(name, _)| name).join(", ");
                 Failure::usage(format!("{name}: the name has no known ending; give --to with one of {names}"))

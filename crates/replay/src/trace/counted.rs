@@ -1,11 +1,11 @@
-//! How far a file is read: a progress bar cannot know how many requests there are, but how many
-//! bytes.
+//! A count of the bytes read from a file. A progress bar knows how many bytes a file has, but not
+//! how many requests.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts the bytes that are read, for whoever shares the count.
+/// Counts the bytes that are read. The owner of the progress bar shares the count.
 pub(super) struct Counted<R> {
     pub bytes: R,
     pub read: Arc<AtomicU64>,

@@ -1,8 +1,8 @@
 //! The registry of trace formats, and the detection of a file's format.
 
 use super::entry::FormatEntry;
-use super::error::{Place, ReadError};
-use super::source::{Source, said};
+use super::error::{Place, ReadError, TraceProblem};
+use super::source::Source;
 use super::{arc, columns, numbers, twitter, web_log};
 use std::fmt;
 use std::io::BufRead;
@@ -78,7 +78,7 @@ impl FormatRegistry {
     /// registered before it.
     ///
     /// # Errors
-    /// [`FormatError`] if the name is taken, or has other characters than it may.
+    /// [`FormatError`] if the name or a suffix is taken, or has other characters than it may.
     pub fn register(mut self, entry: &'static FormatEntry) -> Result<FormatRegistry, FormatError> {
         let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if entry.name.is_empty() || !entry.name.bytes().all(is_letter) {
@@ -86,6 +86,13 @@ impl FormatRegistry {
         }
         if self.get(entry.name).is_some() {
             return Err(FormatError::Taken(entry.name));
+        }
+        for suffix in entry.suffixes {
+            let letters = suffix.strip_prefix('.').unwrap_or_default();
+            let is_plain = !letters.is_empty() && letters.bytes().all(|byte| byte == b'.' || is_letter(byte));
+            if !is_plain || self.iter().any(|format| format.0.suffixes.contains(suffix)) {
+                return Err(FormatError::Suffix { format: entry.name, suffix });
+            }
         }
         self.formats.push(Format(entry));
         Ok(self)
@@ -118,9 +125,8 @@ impl FormatRegistry {
         self.formats.iter().copied()
     }
 
-    /// Returns the names of all formats, with commas between.
-    fn names(&self) -> String {
-        self.formats.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ")
+    fn names(&self) -> Vec<&'static str> {
+        self.iter().map(Format::name).collect()
     }
 
     /// Returns the format of a file with this name and these first bytes. A suffix of the name
@@ -136,19 +142,17 @@ impl FormatRegistry {
 
     /// Returns the format of a file with this name.
     pub(super) fn of_source(&self, name: &str, source: &mut Source) -> Result<Format, ReadError> {
-        let start = source.bytes.fill_buf().map_err(|error| ReadError::new(Place::File, said(&error)))?;
+        let start = source.bytes.fill_buf().map_err(|error| ReadError::new(Place::File, error))?;
         if let Some(format) = self.detect(name, start) {
             // A file can have any name, and any 24 bytes are a record.
             let foreign = if format == Format::ORACLE_GENERAL { numbers::first_foreign(start) } else { None };
             return foreign.map_or(Ok(format), |byte| {
-                let problem = "no record of oracle-general as the file's name says, its next access is no request's number; \
-                               to read it all the same give --format oracle-general";
-                Err(ReadError::new(Place::Byte(byte as u64), problem))
+                Err(ReadError::new(Place::Byte(byte as u64), TraceProblem::NotOracleGeneral))
             });
         }
         // If the file is damaged, a format's name would not help.
         source.check()?;
-        Err(ReadError::new(Place::File, format!("cannot tell the format, give one of {}", self.names())))
+        Err(ReadError::new(Place::File, TraceProblem::UnknownFormat { known: self.names() }))
     }
 }
 
@@ -156,13 +160,27 @@ static PROCESS: OnceLock<FormatRegistry> = OnceLock::new();
 
 /// A format that cannot be registered, or that is not registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FormatError {
     /// A format with this name is registered already.
     Taken(&'static str),
     /// This name has other characters than lower-case letters, digits and `-`, or none.
     Name(&'static str),
-    /// No format with this name is registered; the names of those that are.
-    Unknown(String, String),
+    /// A suffix of this format is the suffix of another format, or no file's name has it: it needs
+    /// a dot and lower-case letters.
+    Suffix {
+        /// The format's name.
+        format: &'static str,
+        /// The suffix.
+        suffix: &'static str,
+    },
+    /// No format with this name is registered.
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names of the registered formats.
+        known: Vec<&'static str>,
+    },
 }
 
 impl fmt::Display for FormatError {
@@ -172,7 +190,16 @@ impl fmt::Display for FormatError {
             FormatError::Name(name) => {
                 write!(f, "trace format name `{}` needs lower-case letters, digits and `-` only", name.escape_debug())
             }
-            FormatError::Unknown(name, known) => write!(f, "unknown trace format `{name}`, one of {known}"),
+            FormatError::Suffix { format, suffix } => {
+                let suffix = suffix.escape_debug();
+                write!(
+                    f,
+                    "trace format `{format}`: its suffix `{suffix}` is taken, or not a dot and lower-case letters"
+                )
+            }
+            FormatError::Unknown { name, known } => {
+                write!(f, "unknown trace format `{name}`, one of {}", known.join(", "))
+            }
         }
     }
 }
@@ -184,21 +211,36 @@ impl FromStr for Format {
 
     fn from_str(text: &str) -> Result<Format, FormatError> {
         let registry = FormatRegistry::installed();
-        registry.get(text).ok_or_else(|| FormatError::Unknown(text.to_owned(), registry.names()))
+        registry.get(text).ok_or_else(|| FormatError::Unknown { name: text.to_owned(), known: registry.names() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::lines::Lines;
+    use crate::trace::lines::{Lines, whole};
+    use crate::trace::requests::Requests;
+    use crate::{Access, Trace, replay};
+    use larder_units::{ByteSize, Time};
+
+    /// Reads one object of 10 bytes per line, `mine 7`.
+    struct Mine(Lines);
+
+    impl Requests for Mine {
+        fn next(&mut self) -> Result<Option<Access>, ReadError> {
+            let Some(line) = self.0.next_line()? else { return Ok(None) };
+            let id = line.strip_prefix(b"mine ").and_then(whole);
+            let id = id.ok_or_else(|| self.0.error("not mine"))?;
+            Ok(Some(Access { id, size: 10, now: Time::ZERO }))
+        }
+    }
 
     const MINE: FormatEntry = FormatEntry {
         name: "mine",
         summary: "",
         suffixes: &[".mine"],
         detect: |_, start| start.starts_with(b"mine"),
-        open: |bytes| Box::new(twitter::Twitter::new(Lines::new(bytes))),
+        open: |bytes| Box::new(Mine(Lines::new(bytes))),
     };
 
     #[test]
@@ -213,6 +255,33 @@ mod tests {
             assert_eq!(registry.detect(name, start).map(Format::name), Some(expected), "{name}");
         }
         assert_eq!(registry.detect("t", b"\0"), None);
+    }
+
+    #[test]
+    fn a_trace_of_a_registered_format_is_misread() {
+        let mine = FormatRegistry::builtin().register(&MINE).unwrap().get("mine").unwrap();
+        let trace = Trace::read(&b"mine 1\nmine 2\n\nmine 1\nmine 3\nmine 1\n"[..], "t", Some(mine)).unwrap();
+        assert_eq!(trace.format(), mine);
+        let accesses: Vec<Access> = trace.map(Result::unwrap).collect();
+        let row = replay("t", accesses, &"lru".parse().unwrap(), ByteSize::from_bytes(20), 1).unwrap();
+        assert_eq!((row.requests, row.hits), (5, 2));
+
+        let mut trace = Trace::read(&b"mine 1\n\nyours 2\nmine 3\n"[..], "t", Some(mine)).unwrap();
+        let mut accesses = Vec::new();
+        let error = trace.read_many(&mut accesses, 9).unwrap_err();
+        assert_eq!((error.to_string(), accesses.len()), ("t, line 3: not mine".to_owned(), 1));
+        assert!(matches!((error.place(), error.problem()), (Place::Line(3), TraceProblem::Other(_))));
+        assert!(trace.next().is_none());
+    }
+
+    #[test]
+    fn a_suffix_that_chooses_another_format() {
+        for suffix in [".lis", ".mine", "new", ".NEW", ".", ""] {
+            let suffixes: &'static [&'static str] = Box::leak(Box::new([suffix]));
+            let entry: &'static FormatEntry = Box::leak(Box::new(FormatEntry { name: "new", suffixes, ..MINE }));
+            let registry = FormatRegistry::builtin().register(&MINE).unwrap();
+            assert_eq!(registry.register(entry).unwrap_err(), FormatError::Suffix { format: "new", suffix });
+        }
     }
 
     #[test]

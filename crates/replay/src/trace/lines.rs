@@ -1,28 +1,36 @@
 //! Lines of bounded length, with their numbers.
 
-use super::error::{Place, ReadError};
-use super::source::said;
+use super::error::{Place, ReadError, TraceProblem, shown};
 use crate::limits::MAX_LINE_BYTES;
+use larder_units::Time;
+use std::fmt;
 use std::io::{BufRead, Read};
+use std::time::Duration;
 
-/// The lines of a text trace, which are at most [`MAX_LINE_BYTES`] long.
-#[allow(missing_debug_implementations, reason = "the source has none")]
+/// The lines of a text trace that are not blank, with their numbers.
 pub struct Lines {
     source: Box<dyn BufRead + Send>,
     line: Vec<u8>,
     number: u64,
 }
 
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lines").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
 impl Lines {
-    /// Creates a reader of lines.
+    /// Returns a reader of lines.
     pub fn new(source: Box<dyn BufRead + Send>) -> Self {
         Lines { source, line: Vec::new(), number: 0 }
     }
 
-    /// Returns the next line that is not blank, without its end, or `None` at the end of the trace.
+    /// Reads the next line that is not blank, and returns it without its end; `None` at the end of
+    /// the trace.
     ///
     /// # Errors
-    /// [`ReadError`] if the bytes cannot be read, or the line is too long.
+    /// [`ReadError`] if the bytes cannot be read, or the line has more than [`MAX_LINE_BYTES`].
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, ReadError> {
         loop {
             self.line.clear();
@@ -30,11 +38,9 @@ impl Lines {
             let mut bounded = self.source.by_ref().take(MAX_LINE_BYTES as u64 + 1);
             let read = bounded.read_until(b'\n', &mut self.line);
             match read {
-                Err(error) => return Err(ReadError::new(self.place(), said(&error))),
+                Err(error) => return Err(self.error(TraceProblem::Io(error))),
                 Ok(0) => return Ok(None),
-                Ok(_) if self.line.len() > MAX_LINE_BYTES => {
-                    return Err(ReadError::new(self.place(), format!("longer than {MAX_LINE_BYTES} bytes")));
-                }
+                Ok(_) if self.line.len() > MAX_LINE_BYTES => return Err(self.error(TraceProblem::LongLine)),
                 Ok(_) if self.line.trim_ascii().is_empty() => {}
                 Ok(_) => return Ok(Some(self.line.trim_ascii_end())),
             }
@@ -45,9 +51,15 @@ impl Lines {
     pub fn place(&self) -> Place {
         Place::Line(self.number)
     }
+
+    /// Returns an error at the last line.
+    #[cold]
+    pub fn error(&self, problem: impl Into<TraceProblem>) -> ReadError {
+        ReadError::new(self.place(), problem)
+    }
 }
 
-/// Returns the whole number that decimal digits are.
+/// Reads a whole number in decimal digits.
 pub(super) fn whole(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 20 {
         return None;
@@ -58,8 +70,20 @@ pub(super) fn whole(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns a text for an error: short, and without control characters.
-pub(super) fn shown(text: &[u8]) -> String {
-    let text: String = String::from_utf8_lossy(text).chars().take(40).collect();
-    text.escape_debug().to_string()
+/// Reads a time in whole seconds.
+pub(super) fn whole_seconds(text: &[u8]) -> Result<Time, TraceProblem> {
+    let seconds = whole(text).ok_or_else(|| TraceProblem::field("time in seconds", text))?;
+    time_of_seconds(seconds, text)
+}
+
+/// Returns the time that is `seconds` after the trace's start; `text` says so in the trace.
+pub(super) fn time_of_seconds(seconds: u64, text: &[u8]) -> Result<Time, TraceProblem> {
+    let nanos = seconds.checked_mul(1_000_000_000);
+    nanos.map(Time::from_nanos).ok_or_else(|| TraceProblem::LateTime(shown(text)))
+}
+
+/// Returns the time that is `since_start` after the trace's start; `text` says so in the trace.
+pub(super) fn time_of(since_start: Duration, text: &[u8]) -> Result<Time, TraceProblem> {
+    let nanos = u64::try_from(since_start.as_nanos());
+    nanos.map(Time::from_nanos).map_err(|_| TraceProblem::LateTime(shown(text)))
 }

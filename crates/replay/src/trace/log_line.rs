@@ -3,16 +3,17 @@
 //! `host ident user [10/Oct/2000:13:55:36 -0700] "GET /index.html HTTP/1.0" 200 2326`.
 
 use super::columns::name_hash;
-use super::lines::{shown, whole};
+use super::error::TraceProblem;
+use super::lines::whole;
 use larder_units::Time;
 
 const MONTHS: [&[u8]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
-/// What a line says.
+/// The request of a line.
 pub(super) struct LogLine {
     pub now: Time,
-    /// Of the URL.
+    /// The number of the URL.
     pub id: u64,
     pub status: u64,
     /// Bytes sent, 0 for `-`.
@@ -20,19 +21,18 @@ pub(super) struct LogLine {
 }
 
 impl LogLine {
-    /// Whether a line looks like one, for telling formats apart.
+    /// Returns true if a line is of this format.
     pub fn is_line(line: &[u8]) -> bool {
         LogLine::of(line).is_ok()
     }
 
-    pub fn of(line: &[u8]) -> Result<LogLine, String> {
-        let expected = || format!("`… [time] \"GET /url HTTP/1.0\" status bytes` expected, found `{}`", shown(line));
+    pub fn of(line: &[u8]) -> Result<LogLine, TraceProblem> {
+        let expected = || TraceProblem::line("`… [time] \"GET /url HTTP/1.0\" status bytes`", line);
         let (_, rest) = split_at(line, b" [").ok_or_else(expected)?;
         let (time, rest) = split_at(rest, b"] \"").ok_or_else(expected)?;
-        // A URL may hold a quote; status and bytes are what follows the first quote that numbers
-        // follow.
+        // A URL may have a quote, so the request ends at the first quote before status and bytes.
         let (request, answer) = request_and_answer(rest).ok_or_else(expected)?;
-        let now = seconds(time).ok_or_else(|| format!("`{}` is not a log's time", shown(time)))?;
+        let now = seconds(time).ok_or_else(|| TraceProblem::field("log's time", time))?;
         let mut words = request.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         let url = words.next().map(|method| words.next().unwrap_or(method)).unwrap_or_default();
         let (status, sent) = answer;
@@ -53,7 +53,7 @@ fn request_and_answer(rest: &[u8]) -> Option<(&[u8], (u64, u64))> {
     })
 }
 
-/// `10/Oct/2000:13:55:36 -0700` in seconds since 1970 began.
+/// Reads `10/Oct/2000:13:55:36 -0700` as seconds since the start of 1970.
 fn seconds(text: &[u8]) -> Option<u64> {
     let (date, zone) = split_at(text, b" ")?;
     let (date, time) = split_at(date, b":")?;
@@ -77,7 +77,7 @@ fn seconds(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Days from 1970 to a date of the Gregorian calendar; January is month 0.
+/// Returns the days from 1970 to a date of the Gregorian calendar; January is month 0.
 fn days(year: u64, month: usize, day: u64) -> u64 {
     let before: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let is_leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);

@@ -1,5 +1,5 @@
-//! Trace files: told apart, decompressed and read as a stream, with bounded memory. The only file
-//! access of the cores' floors.
+//! Trace files: their format is detected, and they are decompressed and read as a stream, with
+//! bounded memory. No other module of the sans-IO cores opens files.
 
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -18,13 +18,13 @@ mod twitter;
 mod web_log;
 mod write;
 
-pub use columns::ColumnNames;
+pub use columns::{ColumnNames, ColumnNamesError};
 pub use entry::{FormatEntry, TraceBytes};
-pub use error::{Place, ReadError, TraceError};
+pub use error::{Place, ReadError, TraceError, TraceProblem};
 pub use format::{Format, FormatError, FormatRegistry};
 pub use lines::Lines;
 pub use requests::Requests;
-pub use write::{TraceWriter, WriteError, WriteFormat, link_next_accesses};
+pub use write::{TraceWriter, WriteError, WriteFormat, WriteFormatError, link_next_accesses};
 
 use crate::Access;
 use counted::Counted;
@@ -40,28 +40,29 @@ use web_log::{Sizes, WebLog};
 ///
 /// Times never go back: a request that is earlier than one before it takes that one's time, and is
 /// counted as late. Logs of real systems are slightly out of order (requests are written when they
-/// end), and a cache's clock is not. Sizes are any number of bytes, 0 and 2^63 too: how a cache
-/// takes them is said in [`crate::Replay`].
+/// end), but a cache's clock is not. Sizes are any number of bytes, also 0 and 2^63;
+/// [`crate::Replay`] describes how a cache treats them.
 pub struct Trace {
     name: String,
     format: Format,
     requests: Box<dyn Requests + Send>,
-    /// The file's bytes that were read, and that it has.
+    /// The bytes of the file that were read, and all its bytes.
     position: Option<(Arc<AtomicU64>, u64)>,
     ended: bool,
     latest: Time,
     late_requests: u64,
-    /// Requests so far, and the number of the first that was late, from 1.
     requests_read: u64,
+    /// The number of the first late request, from 1.
     first_late: Option<u64>,
 }
 
 impl Trace {
-    /// Opens the trace in the file at `path`. Compression (zstd, xz, gzip) is detected by the
-    /// first bytes, the format by the name and the first bytes unless it is given.
+    /// Opens the trace in the file at `path`. Compression (zstd, xz, gzip) is detected by the first
+    /// bytes. Unless the format is given, [`FormatRegistry::installed`] detects it by the name and
+    /// the first bytes.
     ///
     /// # Errors
-    /// [`TraceError`] where the file cannot be read or its format not be told.
+    /// [`TraceError`] if the file cannot be read, or no format recognises it.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Trace, TraceError> {
         Trace::open_as(path, format, None)
     }
@@ -69,7 +70,7 @@ impl Trace {
     /// Opens a trace of [`Format::COLUMNS`] whose columns are these.
     ///
     /// # Errors
-    /// As [`Trace::open`].
+    /// [`TraceError`], as from [`Trace::open`].
     pub fn open_columns(path: &Path, names: ColumnNames) -> Result<Trace, TraceError> {
         Trace::open_as(path, Some(Format::COLUMNS), Some(names))
     }
@@ -78,13 +79,12 @@ impl Trace {
         let name = path.to_string_lossy().into_owned();
         let read = Arc::new(AtomicU64::new(0));
         let open = || {
-            let file = File::open(path)
-                .map_err(|error| TraceError::new(&name, ReadError::new(Place::File, source::said(&error))))?;
+            let file = File::open(path).map_err(|error| TraceError::new(&name, ReadError::new(Place::File, error)))?;
             Ok(Counted { bytes: file, read: read.clone() })
         };
         let mut trace = Trace::read_as(open()?, &name, format, names)?;
         trace.position = path.metadata().ok().filter(|file| file.is_file()).map(|file| (read.clone(), file.len()));
-        // A pipe cannot be read ahead: what was read is gone.
+        // A pipe cannot be read twice.
         if trace.format != Format::WEB_LOG || !path.metadata().is_ok_and(|file| file.is_file()) {
             return Ok(trace);
         }
@@ -99,7 +99,7 @@ impl Trace {
     /// Reads the trace called `name` from `bytes`; see [`Trace::open`].
     ///
     /// # Errors
-    /// [`TraceError`] where the bytes cannot be read or their format not be told.
+    /// [`TraceError`] if the bytes cannot be read, or no format recognises them.
     pub fn read(bytes: impl Read + Send + 'static, name: &str, format: Option<Format>) -> Result<Trace, TraceError> {
         Trace::read_as(bytes, name, format, None)
     }
@@ -107,7 +107,7 @@ impl Trace {
     /// Reads a trace of [`Format::COLUMNS`] whose columns are these; see [`Trace::read`].
     ///
     /// # Errors
-    /// As [`Trace::read`].
+    /// [`TraceError`], as from [`Trace::read`].
     pub fn read_columns(
         bytes: impl Read + Send + 'static,
         name: &str,
@@ -144,11 +144,11 @@ impl Trace {
         })
     }
 
-    /// Replaces what is in `accesses` by the next requests, `most` of them, or as many as there
-    /// are. Some times faster than one after another (`benches/readers.rs`).
+    /// Replaces the content of `accesses` by the next requests: `most` of them, or as many as there
+    /// are. This is several times faster than one after another (`benches/readers.rs`).
     ///
     /// # Errors
-    /// As the iterator's, once `accesses` has the requests before the wrong one.
+    /// [`TraceError`], as from the iterator. `accesses` then has the requests before the wrong one.
     pub fn read_many(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), TraceError> {
         accesses.clear();
         if self.ended {
@@ -174,29 +174,29 @@ impl Trace {
         self.latest = access.now;
     }
 
-    /// How much of the file is read, from 0 to 1, for a progress bar; `None` where that is not
-    /// known, as of a pipe.
+    /// Returns the share of the file that was read, from 0 to 1, for a progress bar; `None` if that
+    /// is not known, as of a pipe.
     pub fn progress(&self) -> Option<f64> {
         let (read, len) = self.position.as_ref()?;
         Some((read.load(Relaxed) as f64 / (*len).max(1) as f64).min(1.0))
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The format that was given or told.
+    /// Returns the format that was given or detected.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Requests so far that were earlier than one before them.
+    /// Returns the number of requests so far that were earlier than one before them.
     pub fn late_requests(&self) -> u64 {
         self.late_requests
     }
 
-    /// The first of them, counted from 1.
+    /// Returns the number of the first late request, counted from 1.
     pub fn first_late_request(&self) -> Option<u64> {
         self.first_late
     }

@@ -1,9 +1,8 @@
 //! Binary traces of fixed records: libCacheSim's oracleGeneral, and bare object numbers.
 
 use super::entry::{FormatEntry, is_text};
-use super::error::{Place, ReadError};
+use super::error::{Place, ReadError, TraceProblem};
 use super::requests::Requests;
-use super::source::said;
 use crate::Access;
 use crate::limits::RECORDS_BUFFER_BYTES;
 use larder_units::Time;
@@ -32,7 +31,7 @@ pub(super) const NUMBERS: FormatEntry = FormatEntry {
 /// (not used).
 pub(super) struct OracleGeneral(Records<24>);
 
-/// Big-endian 32-bit object numbers, every object one byte.
+/// Big-endian 32-bit object numbers. Every object has one byte.
 pub(super) struct Numbers(Records<4>);
 
 impl OracleGeneral {
@@ -41,9 +40,9 @@ impl OracleGeneral {
     }
 }
 
-/// Whether the first bytes are oracleGeneral's: in all whole records, times do not go back and a
-/// next access is none or a request's number, which no other bytes are likely to be in each of 170
-/// records.
+/// Returns true if the first bytes are oracleGeneral's: in all whole records, times do not go back
+/// and a next access is none or a request's number. Other bytes are unlikely to be so in each of
+/// 170 records.
 fn is_oracle_general(start: &[u8]) -> bool {
     let mut latest = 0;
     let mut is_late = |record: &[u8]| {
@@ -53,7 +52,7 @@ fn is_oracle_general(start: &[u8]) -> bool {
     start.len() >= 24 && first_foreign(start).is_none() && !start.chunks_exact(24).any(&mut is_late)
 }
 
-/// The byte at which the first record stands whose next access is none that oracleGeneral has.
+/// Returns the offset of the first record whose next access is neither none nor a request's number.
 pub(super) fn first_foreign(start: &[u8]) -> Option<usize> {
     let is_foreign = |record: &[u8]| {
         let next = record.last_chunk().map_or(0, |next| i64::from_le_bytes(*next));
@@ -96,14 +95,14 @@ impl Requests for Numbers {
     }
 }
 
-/// Records of N bytes, out of a buffer of its own: a call through the source's layers for each
-/// costs more than the record.
+/// Records of N bytes, from a buffer of its own: a call through the source's layers for each would
+/// cost more than the record.
 struct Records<const N: usize> {
     source: Box<dyn BufRead + Send>,
     buffer: Vec<u8>,
-    /// What of the buffer is not taken yet.
+    /// The part of the buffer that is not returned yet.
     unread: Range<usize>,
-    /// Byte offset of the next record.
+    /// The byte offset of the next record.
     at: u64,
 }
 
@@ -122,8 +121,8 @@ impl<const N: usize> Records<N> {
         Ok(Some(*record))
     }
 
-    /// Adds records to `accesses` until it has `most`, or the trace ends: all that the buffer has
-    /// at once.
+    /// Adds records to `accesses` until it has `most`, or the trace ends. It decodes all records of
+    /// the buffer at once.
     fn read(
         &mut self,
         accesses: &mut Vec<Access>,
@@ -143,7 +142,7 @@ impl<const N: usize> Records<N> {
         Ok(())
     }
 
-    /// Reads until there is a record; false at the end.
+    /// Reads until the buffer has a record; returns false at the end of the trace.
     fn fill(&mut self) -> Result<bool, ReadError> {
         let at = Place::Byte(self.at);
         self.buffer.copy_within(self.unread.clone(), 0);
@@ -151,10 +150,10 @@ impl<const N: usize> Records<N> {
         while self.unread.end < N {
             match self.source.read(&mut self.buffer[self.unread.end..]) {
                 Ok(0) if self.unread.end == 0 => return Ok(false),
-                Ok(0) => return Err(ReadError::new(at, format!("the trace ends within a record of {N} bytes"))),
+                Ok(0) => return Err(ReadError::new(at, TraceProblem::CutRecord(N))),
                 Ok(read) => self.unread.end += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(ReadError::new(at, said(&error))),
+                Err(error) => return Err(ReadError::new(at, error)),
             }
         }
         Ok(true)

@@ -2,15 +2,15 @@
 //! in-memory cache clusters at Twitter, OSDI 2020): lines of time in seconds, anonymised key, key
 //! size, value size, client, operation and time to live, with commas between.
 //!
-//! A `get` or `gets` is a request; the other operations change what is cached, and only tell sizes.
-//! An object is its key and value, and has as many bytes as both. A request that missed at Twitter
-//! states a value of 0 bytes: it then has the size that the last operation on the key told, or the
-//! key's alone. Times to live are not kept.
+//! A `get` or `gets` is a request. The other operations change the cache's content; this reader
+//! only takes sizes from them. An object is its key and value, and has as many bytes as both. A
+//! request that missed at Twitter states a value of 0 bytes: the value then has the size that the
+//! last operation on the key stated, or 0. Times to live are ignored.
 
 use super::columns::name_hash;
 use super::entry::{FormatEntry, first_line, is_text};
-use super::error::ReadError;
-use super::lines::{Lines, shown, whole};
+use super::error::{ReadError, TraceProblem};
+use super::lines::{Lines, whole, whole_seconds};
 use super::requests::Requests;
 use crate::Access;
 use crate::limits::MAX_REMEMBERED_URLS;
@@ -18,47 +18,43 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_units::Time;
 
+/// The number of fields of a line.
+const FIELDS: usize = 7;
+/// The field that names the operation.
+const OPERATION: usize = 5;
+
 /// See [`Format::TWITTER`](super::Format::TWITTER).
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "twitter",
     summary: "Twitter's cache traces: time, key, key size, value size, client, operation, time to live",
     suffixes: &[],
     detect: |_, start| is_text(start) && Twitter::is_line(first_line(start)),
-    open: |bytes| Box::new(Twitter::new(Lines::new(bytes))),
+    open: |bytes| Box::new(Twitter { lines: Lines::new(bytes), values: HashMap::default() }),
 };
 
-/// The number of fields of a line.
-const FIELDS: usize = 7;
-/// The field that names the operation.
-const OPERATION: usize = 5;
-
-pub(super) struct Twitter {
+struct Twitter {
     lines: Lines,
-    /// Bytes of the value last told, by key.
+    /// The bytes of the value that were stated last, by key.
     values: HashMap<u64, u64, FixedState>,
 }
 
 impl Twitter {
-    pub fn new(lines: Lines) -> Self {
-        Twitter { lines, values: HashMap::default() }
-    }
-
-    /// Whether a line is one of these.
-    pub fn is_line(line: &[u8]) -> bool {
+    /// Returns true if a line is of this format.
+    fn is_line(line: &[u8]) -> bool {
         let operation = line.split(|byte| *byte == b',').nth(OPERATION);
         let is_word = operation.is_some_and(|op| !op.is_empty() && op.iter().all(u8::is_ascii_alphabetic));
         is_word && line.iter().filter(|byte| **byte == b',').count() == FIELDS - 1 && line[0].is_ascii_digit()
     }
 
-    /// The value's size, as told now or before.
-    fn value(&mut self, id: u64, told: u64) -> u64 {
-        if told == 0 {
+    /// Returns the value's size, as stated now or before.
+    fn value(&mut self, id: u64, stated: u64) -> u64 {
+        if stated == 0 {
             return self.values.get(&id).copied().unwrap_or(0);
         }
         if self.values.len() < MAX_REMEMBERED_URLS || self.values.contains_key(&id) {
-            self.values.insert(id, told);
+            self.values.insert(id, stated);
         }
-        told
+        stated
     }
 }
 
@@ -68,7 +64,7 @@ impl Requests for Twitter {
             let Some(line) = self.lines.next_line()? else { return Ok(None) };
             let Operation { now, id, key, value, is_request } = match Operation::of(line) {
                 Ok(operation) => operation,
-                Err(problem) => return Err(ReadError::new(self.lines.place(), problem)),
+                Err(problem) => return Err(self.lines.error(problem)),
             };
             let value = self.value(id, value);
             if is_request {
@@ -89,19 +85,19 @@ struct Operation {
 }
 
 impl Operation {
-    fn of(line: &[u8]) -> Result<Operation, String> {
+    fn of(line: &[u8]) -> Result<Operation, TraceProblem> {
         let mut fields = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        let mut field = || fields.next().ok_or_else(|| format!("{FIELDS} fields expected, found `{}`", shown(line)));
+        let mut field = || fields.next().ok_or_else(|| TraceProblem::line("7 fields", line));
         let (time, name, key, value, _client, operation) = (field()?, field()?, field()?, field()?, field()?, field()?);
-        let number = |text: &[u8], what: &str| whole(text).ok_or_else(|| format!("`{}` is not a {what}", shown(text)));
+        let size = |text: &[u8]| whole(text).ok_or_else(|| TraceProblem::field("size in bytes", text));
         if name.is_empty() {
-            return Err("the key is missing".to_owned());
+            return Err(TraceProblem::Missing("key"));
         }
         Ok(Operation {
-            now: Time::from_secs(number(time, "time in seconds")?),
+            now: whole_seconds(time)?,
             id: name_hash(name),
-            key: number(key, "size in bytes")?,
-            value: number(value, "size in bytes")?,
+            key: size(key)?,
+            value: size(value)?,
             is_request: matches!(operation, b"get" | b"gets"),
         })
     }

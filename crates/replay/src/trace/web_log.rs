@@ -1,24 +1,23 @@
 //! A web server's log: in the Common Log Format or the combined one, or with tabs and named
 //! columns, such as the Internet Traffic Archive's NASA day.
 //!
-//! Answers 200 and 304 count, whatever the method; others are no objects. The object is the URL.
-//! The log states bytes sent, not sizes: none in a 304 and in the answer to a HEAD, and less than
-//! the size where the client went away. So an object has the largest size that was ever sent of it.
-//! A file is read ahead once to learn these sizes; of a stream, only what came before is known
-//! (NASA day, a tenth of the bytes: LRU .8044 and .8124 of the requests hit). An object that was
-//! never sent has 0 bytes, one in a cache's books.
+//! Responses 200 and 304 count, whatever the method; others are no objects. The object is the URL.
+//! The log states bytes sent, not sizes: none in a 304 and in the response to a HEAD, and fewer
+//! than the size if the client disconnected. So an object has the largest size that was ever sent
+//! of it. A file is read once more before, to learn these sizes. In a stream, only the earlier
+//! requests are known (NASA day, a tenth of the bytes: LRU .8044 and .8124 of the requests hit). An
+//! object that was never sent has 0 bytes, which a cache counts as one.
 
 use super::columns::name_hash;
 use super::entry::{FormatEntry, first_line, is_text};
-use super::error::ReadError;
-use super::lines::{Lines, shown, whole};
+use super::error::{ReadError, TraceProblem, shown};
+use super::lines::{Lines, whole, whole_seconds};
 use super::log_line::LogLine;
 use super::requests::Requests;
 use crate::Access;
 use crate::limits::MAX_REMEMBERED_URLS;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use larder_units::Time;
 
 /// See [`Format::WEB_LOG`](super::Format::WEB_LOG).
 pub(super) const ENTRY: FormatEntry = FormatEntry {
@@ -38,7 +37,7 @@ pub(super) type Sizes = HashMap<u64, u64, FixedState>;
 
 pub(super) struct WebLog {
     lines: Lines,
-    /// From the first line.
+    /// The shape, which the first line shows.
     shape: Option<Shape>,
     sizes: Sizes,
 }
@@ -58,7 +57,7 @@ struct Header {
 }
 
 impl WebLog {
-    /// A reader that knows `sizes` from an earlier reading.
+    /// Returns a reader that knows `sizes` from an earlier reading.
     pub fn new(lines: Lines, sizes: Sizes) -> Self {
         WebLog { lines, shape: None, sizes }
     }
@@ -69,7 +68,7 @@ impl WebLog {
         self.sizes
     }
 
-    /// The largest size sent so far, with what is sent now.
+    /// Returns the largest size sent so far, including `sent`.
     fn size(&mut self, id: u64, sent: u64) -> u64 {
         if let Some(known) = self.sizes.get_mut(&id) {
             *known = sent.max(*known);
@@ -102,7 +101,7 @@ impl Requests for WebLog {
                 }
             };
             match parsed {
-                Err(problem) => return Err(ReadError::new(self.lines.place(), problem)),
+                Err(problem) => return Err(self.lines.error(problem)),
                 Ok(None) => {}
                 Ok(Some(Access { id, size, now })) => {
                     let size = self.size(id, size);
@@ -114,33 +113,32 @@ impl Requests for WebLog {
 }
 
 impl Header {
-    fn of(line: &[u8]) -> Result<Header, String> {
-        let column = |name: &str| {
+    fn of(line: &[u8]) -> Result<Header, TraceProblem> {
+        let column = |name: &'static str| {
             let found = fields(line).position(|field| field == name.as_bytes());
-            found.ok_or_else(|| format!("the first line names no column `{name}`"))
+            found.ok_or(TraceProblem::NoColumn(name))
         };
         Ok(Header { time: column("time")?, url: column("url")?, status: column("response")?, bytes: column("bytes")? })
     }
 
-    /// The request of a line, with the bytes sent; `None` where it does not count.
-    fn request(&self, line: &[u8]) -> Result<Option<Access>, String> {
-        let field = |column: usize, name: &str| {
-            fields(line).nth(column).ok_or_else(|| format!("no {name} in `{}`", shown(line)))
+    /// Returns the request of a line, with the bytes sent; `None` if its status does not count.
+    fn request(&self, line: &[u8]) -> Result<Option<Access>, TraceProblem> {
+        let field = |column: usize, name: &'static str| {
+            fields(line).nth(column).ok_or_else(|| TraceProblem::NoField { column: name, line: shown(line) })
         };
         let status = field(self.status, "response")?;
         if !status.iter().all(u8::is_ascii_digit) || status.is_empty() {
-            return Err(format!("`{}` is not a response's status", shown(status)));
+            return Err(TraceProblem::field("response's status", status));
         }
         if status != b"200" && status != b"304" {
             return Ok(None);
         }
-        let time = field(self.time, "time")?;
-        let time = whole(time).ok_or_else(|| format!("`{}` is not a time in seconds", shown(time)))?;
+        let now = whole_seconds(field(self.time, "time")?)?;
         let size = match field(self.bytes, "bytes")? {
             b"-" => 0,
-            text => whole(text).ok_or_else(|| format!("`{}` is not a size in bytes", shown(text)))?,
+            text => whole(text).ok_or_else(|| TraceProblem::field("size in bytes", text))?,
         };
-        Ok(Some(Access { id: name_hash(field(self.url, "url")?), size, now: Time::from_secs(time) }))
+        Ok(Some(Access { id: name_hash(field(self.url, "url")?), size, now }))
     }
 }
 

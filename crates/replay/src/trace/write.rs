@@ -1,8 +1,8 @@
-//! Trace files as they are written.
+//! Writers of trace files.
 //!
-//! Formats that have no place for a value refuse it, with the request's number; formats that have
-//! no column for it leave it out: [`WriteFormat::Numbers`] keeps the objects alone. What was
-//! written reads back as it was, but for fractions of seconds in oracleGeneral.
+//! A value that is too large for its field is an error with the request's number. A value without a
+//! field is left out: [`WriteFormat::Numbers`] only has the objects. A written trace reads back
+//! unchanged, except for fractions of seconds in oracleGeneral.
 
 use crate::Access;
 use crate::limits::LINK_CHUNK_RECORDS;
@@ -12,17 +12,17 @@ use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::str::FromStr;
 
-/// Bytes of an oracleGeneral record.
+/// The bytes of an oracleGeneral record.
 const RECORD: usize = 24;
-/// Where in it the next access stands.
+/// The offset of the next access in a record.
 const NEXT: usize = 16;
 
-/// A format that traces are written in.
+/// A format of written traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFormat {
     /// libCacheSim's binary; see [`crate::Format::ORACLE_GENERAL`]. Times are whole seconds below
-    /// 2^32, sizes are below 2^32 bytes. The next accesses are -1 until [`link_next_accesses`] has
-    /// put them in.
+    /// 2^32, sizes are below 2^32 bytes. The next accesses are -1 until [`link_next_accesses`]
+    /// replaces them.
     OracleGeneral,
     /// Lines of time, object and size with blanks between, as webcachesim reads them.
     Text,
@@ -33,7 +33,7 @@ pub enum WriteFormat {
 }
 
 impl WriteFormat {
-    /// Every format by its name.
+    /// All formats by their names.
     pub const NAMES: [(&'static str, WriteFormat); 4] = [
         ("oracle-general", WriteFormat::OracleGeneral),
         ("text", WriteFormat::Text),
@@ -41,7 +41,7 @@ impl WriteFormat {
         ("numbers", WriteFormat::Numbers),
     ];
 
-    /// The format that a file's name asks for: `.oracleGeneral` or `.oracleGeneral.bin`, `.tr` or
+    /// Returns the format of a file's name: `.oracleGeneral` or `.oracleGeneral.bin`, `.tr` or
     /// `.txt`, `.csv`, `.trace`; `.zst` may follow.
     pub fn of_name(name: &str) -> Option<WriteFormat> {
         let name = name.to_ascii_lowercase();
@@ -59,20 +59,28 @@ impl WriteFormat {
 }
 
 impl FromStr for WriteFormat {
-    type Err = String;
+    type Err = WriteFormatError;
 
-    fn from_str(text: &str) -> Result<WriteFormat, String> {
+    fn from_str(text: &str) -> Result<WriteFormat, WriteFormatError> {
         let found = WriteFormat::NAMES.iter().find(|(name, _)| *name == text);
-        found.map(|(_, format)| *format).ok_or_else(|| {
-            format!(
-                "traces are not written as `{text}`, but as {}",
-                WriteFormat::NAMES.map(|(name, _)| name).join(", ")
-            )
-        })
+        found.map(|(_, format)| *format).ok_or_else(|| WriteFormatError(text.to_owned()))
     }
 }
 
-/// A trace being written. Give it a buffered writer; flushing that is the caller's.
+/// The name of a format in which no trace is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteFormatError(String);
+
+impl fmt::Display for WriteFormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = WriteFormat::NAMES.map(|(name, _)| name).join(", ");
+        write!(f, "traces are not written as `{}`, but as {known}", self.0)
+    }
+}
+
+impl std::error::Error for WriteFormatError {}
+
+/// A trace that is being written. It needs a buffered writer, which the caller flushes.
 #[derive(Debug)]
 pub struct TraceWriter<W> {
     out: W,
@@ -85,12 +93,14 @@ pub struct TraceWriter<W> {
 pub enum WriteError {
     /// The writer failed.
     Io(io::Error),
-    /// The format has no place for a value of this request, counted from 1.
+    /// A value is too large for its field of 32 bits.
     Unfit {
-        /// Which request.
+        /// The number of the request, from 1.
         request: u64,
-        /// What is too large for what.
-        problem: String,
+        /// The field.
+        field: &'static str,
+        /// The value.
+        value: u64,
     },
 }
 
@@ -98,7 +108,9 @@ impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WriteError::Io(error) => error.fmt(f),
-            WriteError::Unfit { request, problem } => write!(f, "request {request}: {problem}"),
+            WriteError::Unfit { request, field, value } => {
+                write!(f, "request {request}: {field}, {value}, has no place in 32 bits; write text or csv instead")
+            }
         }
     }
 }
@@ -112,10 +124,10 @@ impl From<io::Error> for WriteError {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// A writer of this format; a CSV's header is written at once.
+    /// Returns a writer of this format. A CSV's header is written at once.
     ///
     /// # Errors
-    /// The writer's.
+    /// The error of `out`.
     pub fn new(mut out: W, format: WriteFormat) -> io::Result<TraceWriter<W>> {
         if format == WriteFormat::Csv {
             out.write_all(b"time,object,size\n")?;
@@ -126,7 +138,8 @@ impl<W: Write> TraceWriter<W> {
     /// Writes one request.
     ///
     /// # Errors
-    /// [`WriteError`], also where the format has no place for the time, the object or the size.
+    /// [`WriteError`] if `out` fails, or the time, the object or the size is too large for its
+    /// field.
     pub fn write(&mut self, access: &Access) -> Result<(), WriteError> {
         self.requests += 1;
         let Access { id, size, now } = *access;
@@ -146,21 +159,18 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Requests written.
+    /// Returns the number of requests written.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// The writer below.
+    /// Returns the writer that was passed to [`TraceWriter::new`].
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    fn fit(&self, value: u64, what: &str) -> Result<u32, WriteError> {
-        u32::try_from(value).map_err(|_| WriteError::Unfit {
-            request: self.requests,
-            problem: format!("{what}, {value}, has no place in 32 bits; write text or csv instead"),
-        })
+    fn fit(&self, value: u64, field: &'static str) -> Result<u32, WriteError> {
+        u32::try_from(value).map_err(|_| WriteError::Unfit { request: self.requests, field, value })
     }
 
     fn line(&mut self, access: &Access, separator: char) -> io::Result<()> {
@@ -173,12 +183,12 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// Puts each request's next access (its number from 1, or -1 for none) into an oracleGeneral file:
-/// one pass from the end to the start, in chunks, with 16 bytes of memory and a table's slack for
-/// each object. `done` gets the requests of each chunk.
+/// Writes each request's next access (its number from 1, or -1 for none) into an oracleGeneral
+/// file: one pass from the end to the start, in chunks. It takes 16 bytes of memory for each
+/// object, and the free room of a hash table. `done` gets the number of requests of each chunk.
 ///
 /// # Errors
-/// The file's; [`io::ErrorKind::InvalidData`] where it does not hold whole records.
+/// The file's error; [`io::ErrorKind::InvalidData`] if it does not have whole records.
 pub fn link_next_accesses(file: &mut (impl Read + Write + Seek), mut done: impl FnMut(u64)) -> io::Result<()> {
     let length = file.seek(SeekFrom::End(0))?;
     if length % RECORD as u64 != 0 {
