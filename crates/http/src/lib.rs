@@ -4,6 +4,13 @@
 //! socket, reads no clock and parses no HTTP: `larder-proxy` does, and a test runs a day in a
 //! millisecond. Read [`Cache`] first, then [`Exchange`].
 //!
+//! Its layers, from the lowest; each imports only from those before it:
+//! * `rfc/`: the rules, one RFC's section a file; no state.
+//! * `body/`: bodies while they arrive, and the budget of their memory.
+//! * `store/`: stored responses, the index over the policy engine, records of the second tier.
+//! * `collapse/`: requests in flight to the origin, and the requests that wait for them.
+//! * `cache/`: [`Cache`], one file for each message of the host.
+//!
 //! ```text
 //! client ── RequestHead ──► Cache::on_request ──► Step::Answer ─────────────────────► client
 //!                               ├─ Step::Assemble(Assembled) ─ slices, next_piece ──► client
@@ -19,9 +26,9 @@
 //! bytes.
 //!
 //! # What it implements
-//! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`),
-//! keys and Vary (§4, §4.1), freshness, heuristics and Age (§4.2), collapsed requests (§4;
-//! `collapse.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD),
+//! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4;
+//! `cache/slices.rs`), keys and Vary (§4, §4.1), freshness, heuristics and Age (§4.2), collapsed
+//! requests (§4; `collapse/`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD),
 //! invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that
 //! are their target's page (§9.3.3), conditional requests and ranges, one or several, of responses
 //! that are stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211:
@@ -121,63 +128,34 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod answer;
-mod assembly;
-mod bans;
+mod body;
 mod cache;
-mod cache_status;
+mod codec;
 mod collapse;
-mod conditional;
-mod counters;
-mod date;
-mod directives;
-mod exchange;
-mod failure;
-mod fields;
-mod fill;
-mod freshness;
-mod invalidation;
-mod key;
 pub mod limits;
-mod multipart;
 mod now;
-mod plain;
-mod purge;
-mod range;
-mod record;
-mod response;
-mod segments;
-mod shared_body;
-mod sharing;
-mod slicer;
-mod slices;
-mod storability;
+mod rfc;
 mod store;
-mod stored;
-mod storing;
-mod streamed;
-mod targeted;
-mod tier;
-mod tier_lookup;
-mod vary;
 
-pub use assembly::{Assembled, Assembly, Piece, TierSlice};
-pub use bans::{PurgeBans, PurgeVerdict};
+pub use body::budget::{Budget, Reservation};
+pub use body::shared_body::{BrokenOff, Reader};
+pub use body::streamed::{RecordHandle, Streamed, StreamedPiece};
+pub use cache::assembly::{Assembled, Assembly, TierSlice};
+pub use cache::completion::Completion;
+pub use cache::counters::Counters;
+pub use cache::exchange::{Exchange, RequestHead, ResponseHead, UpstreamFailure};
+pub use cache::fill::Fill;
+pub use cache::plain::{PlainRequest, prevents_plain_hit};
+pub use cache::steps::{Piece, Reply, Step, TierStep};
 pub use cache::{Cache, Config};
-pub use cache_status::ForwardReason;
-pub use collapse::{Follower, JoinResult, Joined, SliceFollower};
-pub use counters::Counters;
-pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
-pub use fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
-pub use fill::{Budget, Fill, Reservation};
-pub use key::keyed_authority;
+pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower};
 pub use now::Now;
-pub use plain::{PlainRequest, prevents_plain_hit};
-pub use purge::{Purge, Purged, Scope, Url, UrlError};
-pub use shared_body::{BrokenOff, Reader};
-pub use sharing::{Sharing, sharing};
-pub use storability::Refusal;
-pub use storing::Completion;
-pub use streamed::{RecordHandle, Streamed, StreamedPiece};
-pub use tier::{SecondTier, TierHit, TierResponse};
-pub use tier_lookup::TierStep;
+pub use rfc::cache_status::ForwardReason;
+pub use rfc::fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
+pub use rfc::key::keyed_authority;
+pub use rfc::sharing::{Sharing, sharing};
+pub use rfc::storability::Refusal;
+pub use store::answer::Answer;
+pub use store::bans::{PurgeBans, PurgeVerdict};
+pub use store::purge::{Purge, Purged, Scope, Url, UrlError};
+pub use store::second_tier::{SecondTier, TierHit, TierResponse};

@@ -12,7 +12,7 @@ use syn::visit::{self, Visit};
 
 /// Layers of a crate, the lowest first. A module's layer is the first one that lists its folder or
 /// file.
-const LAYERS: [(&str, &[&[&str]]); 2] = [
+const LAYERS: [(&str, &[&[&str]]); 3] = [
     (
         "forwarder",
         &[
@@ -23,6 +23,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["management", "account"],
         ],
     ),
+    ("http", &[&["limits", "now", "codec"], &["rfc"], &["body"], &["store"], &["collapse"], &["cache"]]),
     (
         "netsim",
         &[

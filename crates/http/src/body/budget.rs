@@ -1,0 +1,177 @@
+//! The memory of bodies that are not in the store.
+
+use crate::limits;
+use crate::rfc::storability::Refusal;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// The memory of all bodies that are not in the store: bodies that are received for it, bodies that
+/// were read from a second tier, and bodies that clients still read although the store did not take
+/// them or has evicted them.
+///
+/// A body keeps its [`Reservation`] for life, whichever part holds it last. While it is stored, the
+/// engine counts it, so the store subtracts its bytes here, and adds them when the body leaves the
+/// store. An addition cannot be refused, so the used bytes may exceed the limit; further
+/// reservations are refused until readers have finished.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    room: Arc<Room>,
+    limit: u64,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    /// Below zero where two variants in the store share one body: the engine counts it twice, and
+    /// its one reservation is taken off twice.
+    used: AtomicI64,
+    refusals: AtomicU64,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: u64) -> Budget {
+        Budget { room: Arc::default(), limit }
+    }
+
+    /// Returns the number of refused reservations so far. The host uses it to recognise slow
+    /// readers that keep other bodies from being stored.
+    pub fn refusals(&self) -> u64 {
+        self.room.refusals.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if more than half of it is spent.
+    pub fn is_short(&self) -> bool {
+        self.used() > self.limit / 2
+    }
+
+    /// Panics if more bytes were returned than reserved. `stored` are the bytes of all bodies in
+    /// the store: they were subtracted from the reservations, which are never negative. (Two
+    /// variants may share a body with one reservation, so the used bytes may be negative by
+    /// themselves.)
+    pub(crate) fn check_invariants(&self, stored: u64) {
+        let used = self.room.used.load(Ordering::Relaxed);
+        let reserved = used.saturating_add_unsigned(stored);
+        assert!(reserved >= 0, "{used} bytes of the budget are in use, beside {stored} in the store");
+    }
+
+    /// Returns the reserved bytes.
+    pub(crate) fn used(&self) -> u64 {
+        self.room.used.load(Ordering::Relaxed).max(0).cast_unsigned()
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Returns the limit for bodies that are not small. The rest is kept for small ones, so that a
+    /// few clients that read large bodies slowly do not prevent the storing of every small one.
+    pub(crate) fn limit_for_large(&self) -> u64 {
+        self.limit - self.limit / limits::SMALL_FILLS_SHARE
+    }
+
+    fn limit_for(&self, bytes: u64) -> u64 {
+        if bytes <= self.limit / limits::SMALL_FILL { self.limit } else { self.limit_for_large() }
+    }
+
+    /// A body with so many bytes is stored.
+    pub(crate) fn on_stored(&self, bytes: usize) {
+        self.room.used.fetch_sub(bytes as i64, Ordering::Relaxed);
+    }
+
+    /// A body with so many bytes leaves the store.
+    pub(crate) fn on_departed(&self, bytes: usize) {
+        self.room.used.fetch_add(bytes as i64, Ordering::Relaxed);
+    }
+
+    /// Gives up so much of it for another purpose, but never more than half.
+    pub(crate) fn cede(&mut self, bytes: u64) {
+        self.limit -= bytes.min(self.limit / 2);
+    }
+
+    /// Reserves a part of it; `None` if it is spent.
+    pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
+        let mut reservation = self.reservation();
+        reservation.grow(bytes).is_ok().then_some(reservation)
+    }
+
+    /// Reserves a part of it for a response that is read whole from a second tier; `None` if the
+    /// response has to be streamed. Responses that are not small leave half of it for received
+    /// bodies, unless nearly all of it is free.
+    pub fn reserve_for_tier_hit(&self, bytes: u64) -> Option<Reservation> {
+        let is_small = bytes <= self.limit / limits::SMALL_FILL;
+        let is_idle = self.used() <= self.limit / limits::SMALL_FILLS_SHARE;
+        let limit = if is_small || is_idle { self.limit_for_large() } else { self.limit / 2 };
+        let mut reservation = self.reservation();
+        reservation.grow_within(bytes, limit).ok()?;
+        Some(reservation)
+    }
+
+    pub(crate) fn reservation(&self) -> Reservation {
+        Reservation { budget: self.clone(), bytes: 0 }
+    }
+}
+
+/// A part of the [`Budget`], given back when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Budget,
+    pub(crate) bytes: u64,
+}
+
+impl Reservation {
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Refusal> {
+        let limit = self.budget.limit_for(self.bytes.saturating_add(bytes));
+        let grown = self.grow_within(bytes, limit);
+        // A body that would not fit even an empty budget is not refused because of others.
+        if grown.is_err() && self.bytes.saturating_add(bytes) <= limit {
+            self.budget.room.refusals.fetch_add(1, Ordering::Relaxed);
+        }
+        grown
+    }
+
+    /// Holds [`limits::WINDOW_BYTES`] instead of its former bytes, or nothing.
+    pub(crate) fn become_window(&mut self) {
+        self.shrink_to(0);
+        // Else there is no window.
+        let _ = self.grow_within(limits::WINDOW_BYTES as u64, self.budget.limit / 2);
+    }
+
+    fn grow_within(&mut self, bytes: u64, limit: u64) -> Result<(), Refusal> {
+        let more = i64::try_from(bytes).map_err(|_| Refusal::Busy)?;
+        let fits = |sum: &i64| *sum < 0 || sum.cast_unsigned() <= limit;
+        let grown = |used: i64| used.checked_add(more).filter(fits);
+        let used = &self.budget.room.used;
+        used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(|_| Refusal::Busy)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.budget.room.used.fetch_sub(less as i64, Ordering::Relaxed);
+        self.bytes -= less;
+    }
+
+    /// Returns the same bytes, which hold the reservation: it ends when the last reference to them,
+    /// or to a part of them, is dropped.
+    pub(crate) fn lend(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(BorrowedBytes { bytes, _room: self })
+    }
+}
+
+pub(crate) struct BorrowedBytes {
+    bytes: Bytes,
+    _room: Reservation,
+}
+
+impl AsRef<[u8]> for BorrowedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}

@@ -1,0 +1,67 @@
+//! A body that is assembled from slices: its segments, and how far it has come.
+
+use crate::body::segments::Segments;
+use crate::body::shared_body::Reader;
+use crate::body::streamed::Streamed;
+use crate::cache::source::Source;
+use crate::rfc::selection::Response;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A response whose body is put together piece by piece.
+#[derive(Debug)]
+pub struct Assembled {
+    /// The status.
+    pub status: StatusCode,
+    /// All fields, ready to be sent.
+    pub headers: HeaderMap,
+    /// The body: [`crate::Cache::next_piece`] until [`Piece::End`](crate::Piece::End).
+    pub body: Assembly,
+}
+
+/// A body on its way to one client. All of its parts have one strong validator. If the origin no
+/// longer has that representation, the body breaks off.
+#[derive(Debug)]
+pub struct Assembly {
+    pub(crate) source: Arc<Source>,
+    pub(crate) segments: Segments,
+    /// The reader of the first segment, if there is one already.
+    pub(crate) reader: Option<Reader>,
+    /// The start of the slice that was last requested from the second tier.
+    pub(crate) looked_up: Option<u64>,
+}
+
+/// A slice that was recalled, or the part of it that is needed.
+#[derive(Debug)]
+pub enum TierSlice {
+    /// Send this.
+    Bytes(Bytes),
+    /// Send this from the second tier, and tell [`Assembly::took`] how long it was when it has been
+    /// sent.
+    Streamed(Box<Streamed>),
+}
+
+impl Assembly {
+    /// Returns the assembly of the body that `response` announces.
+    pub(crate) fn new(source: Arc<Source>, response: &mut Response) -> Assembly {
+        let segments = Segments::new(response, source.sliced().length);
+        Assembly { source, segments, reader: None, looked_up: None }
+    }
+
+    /// Bytes still to come.
+    pub fn left(&self) -> u64 {
+        self.segments.left()
+    }
+
+    /// Reports that so many bytes were read by the reader that [`crate::Cache::next_piece`] named.
+    pub fn took(&mut self, bytes: usize) {
+        self.segments.took(bytes as u64);
+    }
+
+    /// The bytes of the whole body that are still needed.
+    pub(crate) fn content(&self) -> impl Iterator<Item = &Range<u64>> {
+        self.segments.content()
+    }
+}

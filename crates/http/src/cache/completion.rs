@@ -1,0 +1,279 @@
+//! Storing: whether the body of a response is collected, what becomes of it at its end, and what
+//! leaves the store for it.
+
+use crate::cache::Cache;
+use crate::cache::exchange::{Ask, Exchange};
+use crate::cache::fill::Fill;
+use crate::collapse::in_flight::Outcome;
+use crate::now::Now;
+use crate::rfc::directives::ResponseDirectives;
+use crate::rfc::framing::content_length;
+use crate::rfc::freshness::Freshness;
+use crate::rfc::storability::Refusal;
+use crate::rfc::vary::Selector;
+use crate::rfc::{freshness, storability, targeted};
+use crate::store::index::Found;
+use crate::store::stored::Stored;
+use http::header::CONTENT_LOCATION;
+use http::{HeaderMap, Method, StatusCode};
+use larder_policy::Engine;
+use std::time::Duration;
+
+/// The result for a body that was collected for the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// It is stored.
+    Stored,
+    /// It was not what its head declared, or ended early. Not stored.
+    Truncated,
+    /// It is not stored for this reason.
+    Refused(Refusal),
+}
+
+impl Cache {
+    /// Decides whether the body is collected. `Err(None)`: it was never a question.
+    pub(crate) fn consider(
+        &mut self,
+        exchange: &mut Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        framed: bool,
+        now: Now,
+    ) -> Result<Fill, Option<Refusal>> {
+        let validated = exchange.held.clone().filter(Stored::has_validator);
+        if exchange.method == Method::HEAD {
+            self.compare_head(exchange, validated.as_ref(), status, headers, now);
+        }
+        if exchange.method == Method::POST
+            && !exchange.forbids_storing
+            && self.is_page_of_target(exchange, status, headers)
+        {
+            let mut fill = self.start_fill(exchange, status, headers, framed, now).map_err(Some)?;
+            // The request has just invalidated earlier responses; this response describes the state
+            // after it.
+            fill.asked = now.time + Duration::from_nanos(1);
+            return Ok(fill);
+        }
+        if exchange.method != Method::GET {
+            return Err(None);
+        }
+        let fill = if exchange.may_store {
+            self.start_fill(exchange, status, headers, framed, now)
+        } else if exchange.forbids_storing {
+            Err(Refusal::NoStore)
+        } else {
+            Err(Refusal::Request)
+        };
+        if fill.is_err() && says_it_changed(status) {
+            self.discard_outdated(exchange, validated.as_ref(), status);
+        }
+        fill.map_err(Some)
+    }
+
+    /// RFC 9110 §9.3.3: a response to POST answers later GETs if it states its lifetime, and that
+    /// it is the representation of its target.
+    fn is_page_of_target(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> bool {
+        let named = headers.get(CONTENT_LOCATION).and_then(|value| value.to_str().ok());
+        let named = named.and_then(|reference| exchange.key.same_origin_reference(reference));
+        let explicit = || freshness::is_explicit(headers, &targeted::directives(headers, &self.targets));
+        status == StatusCode::OK && named.is_some_and(|key| key == exchange.key) && explicit()
+    }
+
+    /// Returns whether a response may be stored at all (RFC 9111 §3).
+    pub(crate) fn judge(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        says: &ResponseDirectives,
+        authorized: bool,
+        freshness: &Freshness,
+    ) -> Result<(), Refusal> {
+        storability::judge(status, headers, says, authorized, freshness.has_lifetime(), self.share_cookies)
+    }
+
+    /// The origin has something else now, and it will not take the old one's place: the old one
+    /// goes, whether or not it had validators. Else a reload shows the new one, and the request
+    /// after it the old one again.
+    fn discard_outdated(&mut self, exchange: &Exchange, validated: Option<&Stored>, status: StatusCode) {
+        if let Some(old) = validated {
+            return self.discard(old);
+        }
+        // About a response that was not validated, a 304 to the client's own condition says
+        // nothing, and a part not enough.
+        if !exchange.may_store || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT) {
+            return;
+        }
+        if let Some(old) = &exchange.held {
+            self.remove_variant_from_tier(old);
+        }
+        if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, &exchange.headers) {
+            let old = self.store.get_mut(slot).clone();
+            self.discard(&old);
+        }
+    }
+
+    fn start_fill(
+        &mut self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        framed: bool,
+        now: Now,
+    ) -> Result<Fill, Refusal> {
+        let (hash, asked) = (exchange.hash, exchange.asked);
+        // The request that led here counts where its answer may be stored by HTTP's rules.
+        let says = targeted::directives(headers, &self.targets);
+        let freshness = Freshness::of(status, headers, &says, asked, now);
+        self.judge(status, headers, &says, exchange.is_authorized(), &freshness)?;
+        if !framed {
+            return Err(Refusal::Unframed);
+        }
+        self.store.engine.miss(hash, now.time);
+        let declared = if status == StatusCode::NO_CONTENT { Some(0) } else { content_length(headers) };
+        if let Some(length) = declared.filter(|length| *length > self.max_object) {
+            return self.start_slicing(exchange, status, headers, length, now).ok_or(Refusal::TooLarge);
+        }
+        let selector = Selector::of(headers, &exchange.headers);
+        let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
+        let admitted =
+            declared.is_none_or(|length| self.store.engine.admit_or_fill(hash, stored.size(length), now.time));
+        // What the policy does not want is collected where others wait for it: better than a
+        // request of each of them. And of what came whole for a slice, the client's part is to be
+        // cut out.
+        let is_slice =
+            || matches!(exchange.ask, Ask::Slice(_)) && declared.is_some_and(|length| length <= self.slice_bytes);
+        let awaited = || exchange.lead.as_ref().is_some_and(|lead| lead.0.waiting() > 0) || is_slice();
+        // What the store does not want, the second tier may.
+        if !admitted && !awaited() && self.tier.is_none() {
+            return Err(Refusal::NotAdmitted);
+        }
+        let mut fill = Fill::new(stored, asked, declared, self.max_object, &self.budget)?;
+        fill.unwanted = !admitted;
+        Ok(fill)
+    }
+
+    /// A collected body has ended, without an error of the connection. Stores it, if it is whole
+    /// and still wanted.
+    pub fn on_complete(&mut self, mut fill: Box<Fill>, now: Now) -> Completion {
+        let (hash, lead) = (fill.stored.hash, fill.lead.take());
+        let completion = self.complete_fill(*fill, now);
+        if let Some(lead) = lead {
+            self.in_flight_table.end(hash, &lead.0);
+            // A request that has not joined by then finds the stored response or starts its own
+            // fetch.
+            lead.0.finish(Outcome::Again);
+        }
+        match completion {
+            Completion::Stored => self.counters.stored += 1,
+            Completion::Truncated => self.counters.truncated += 1,
+            Completion::Refused(refusal) => self.counters.refuse(refusal),
+        }
+        completion
+    }
+
+    /// A collected body has ended with an error: RFC 9111 §3.3 forbids to store it as complete, and
+    /// partial ones are not stored.
+    pub fn on_abort(&mut self, mut fill: Box<Fill>) {
+        if let Some(lead) = fill.lead.take() {
+            self.in_flight_table.end(fill.stored.hash, &lead.0);
+            lead.0.finish(Outcome::Again);
+        }
+        drop(fill);
+        self.counters.truncated += 1;
+    }
+
+    fn complete_fill(&mut self, fill: Fill, now: Now) -> Completion {
+        let asked = fill.asked;
+        if fill.slicer.is_some() {
+            let mut fill = fill;
+            self.on_slices_cut(&mut fill, now);
+            return match fill.slicer {
+                Some(slicer) if slicer.is_done() => Completion::Stored,
+                Some(slicer) if slicer.is_stopped() => Completion::Refused(Refusal::Busy),
+                _ => Completion::Truncated,
+            };
+        }
+        if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
+            return Completion::Truncated;
+        }
+        if let Some(refusal) = fill.abandoned {
+            // The new one came whole, if not into the store: the old one goes.
+            self.discard(&fill.into_stored().0);
+            return Completion::Refused(refusal);
+        }
+        let (unwanted, hash) = (fill.unwanted, fill.stored.hash);
+        if self.store.is_outdated(&fill.stored, asked) {
+            fill.into_stored();
+            return Completion::Refused(Refusal::Invalidated);
+        }
+        // Of what had no length, the policy is asked now.
+        let is_wanted = |engine: &mut Engine| engine.admit_or_fill(hash, fill.stored.size(fill.len()), now.time);
+        let is_admitted = !unwanted && (fill.declared.is_some() || is_wanted(&mut self.store.engine));
+        let is_storable = fill.is_storable;
+        let (mut stored, body) = fill.into_stored();
+        if is_storable {
+            self.put_in_tier(&stored, now);
+        }
+        stored.body = body;
+        if !is_admitted {
+            if !unwanted {
+                self.discard_from_store(&stored);
+            }
+            return Completion::Refused(Refusal::NotAdmitted);
+        }
+        if self.store.put(stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
+    }
+
+    /// Gives `stored`, a copy of the confirmed response, the fields of the confirmation, and
+    /// replaces the original by it. If the result may not be stored, removes the original.
+    pub(crate) fn renew(
+        &mut self,
+        exchange: &Exchange,
+        stored: &mut Stored,
+        headers: &HeaderMap,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        let had_lifetime = stored.freshness.has_lifetime();
+        let says = stored.freshen(headers, &self.targets, exchange.asked, now);
+        let authorized = exchange.is_authorized();
+        let verdict = self.judge(stored.status, stored.headers(), &says, authorized, &stored.freshness);
+        let selector = Selector::of(stored.headers(), &exchange.headers);
+        if verdict.is_err() || selector != stored.selector {
+            self.discard(stored);
+            stored.selector = selector;
+        }
+        verdict?;
+        if self.store.is_outdated(stored, exchange.asked) {
+            return Err(Refusal::Invalidated);
+        }
+        if stored.in_tier().is_some() {
+            // Its body would have to be read. So it is validated again, until it is recalled whole.
+            return Ok(());
+        }
+        // If each request is validated again, as before, the copy in the tier is good enough.
+        if had_lifetime || stored.freshness.has_lifetime() {
+            self.renew_in_tier(stored, now);
+        }
+        self.store.renew(stored.clone(), now.time);
+        Ok(())
+    }
+
+    /// Removes the stored response that `old` is a copy of, or its successor.
+    pub(crate) fn discard(&mut self, old: &Stored) {
+        self.remove_variant_from_tier(old);
+        self.discard_from_store(old);
+    }
+
+    fn discard_from_store(&mut self, old: &Stored) {
+        if let Some(slot) = self.store.position(old) {
+            self.store.remove(slot);
+            self.counters.invalidated += 1;
+        }
+    }
+}
+
+/// Returns true if a response to a validation, stored or not, means that the stored response is
+/// outdated. A 401 or 429 concerns the client, a 5xx the origin's health.
+pub(crate) fn says_it_changed(status: StatusCode) -> bool {
+    status.is_success() || status.is_redirection() || matches!(status.as_u16(), 404 | 410)
+}

@@ -1,0 +1,54 @@
+//! The counters of the cache. Cores log nothing; the host turns the counters into metrics.
+
+use crate::rfc::cache_status::ForwardReason;
+use crate::rfc::storability::Refusal;
+
+/// Totals since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Requests.
+    pub requests: u64,
+    /// Answered from the store without the origin.
+    pub hits: u64,
+    /// Hits from the second tier, which `hits` includes.
+    pub tier_hits: u64,
+    /// Answered from the store after the origin's 304.
+    pub validated: u64,
+    /// Body bytes of these two.
+    pub hit_bytes: u64,
+    /// Stale responses among the hits: served while they were validated in the background, or
+    /// because the origin failed.
+    pub stale: u64,
+    /// Requests that waited for the response to another one.
+    pub collapsed: u64,
+    /// `only-if-cached` and nothing to answer with.
+    pub unsatisfied: u64,
+    /// Sent to the origin, by [`ForwardReason::ALL`].
+    pub forwarded: [u64; ForwardReason::ALL.len()],
+    /// Responses stored.
+    pub stored: u64,
+    /// Responses to GET not stored, by [`Refusal::ALL`].
+    pub refused: [u64; Refusal::ALL.len()],
+    /// Bodies that ended before their declared length or by an error.
+    pub truncated: u64,
+    /// Stored responses that left for others to come.
+    pub evicted: u64,
+    /// Stored responses removed by unsafe methods or because the origin has something newer.
+    pub invalidated: u64,
+    /// Stored responses that an operator has purged.
+    pub purged: u64,
+    /// Requests that the origin did not answer.
+    pub upstream_failures: u64,
+    /// Responses of the origin that had too many header fields, or too large ones.
+    pub heads_too_large: u64,
+}
+
+impl Counters {
+    pub(crate) fn forward(&mut self, reason: ForwardReason) {
+        self.forwarded[reason as usize] += 1;
+    }
+
+    pub(crate) fn refuse(&mut self, refusal: Refusal) {
+        self.refused[refusal as usize] += 1;
+    }
+}

@@ -1,0 +1,230 @@
+//! The heads of requests and responses, and a request on its way to the origin.
+
+use crate::cache::source::Source;
+use crate::collapse::in_flight::Lead;
+use crate::rfc::cache_status::ForwardReason;
+use crate::rfc::fields::CdnLoop;
+use crate::rfc::key::Key;
+use crate::rfc::{conditional, fields};
+use crate::store::stored::Stored;
+use http::header::{AUTHORIZATION, IF_RANGE, RANGE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use larder_units::Time;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The head of a client's request, as the host has parsed it.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The scheme of the client's request: `http` or `https`.
+    pub scheme: &'a str,
+    /// Host and port, of the target in absolute form or of the one `Host`.
+    pub authority: &'a str,
+    /// Path and query; empty means `/`.
+    pub target: &'a str,
+    /// The client's protocol version, for `Via`.
+    pub version: Version,
+    /// All fields, as received.
+    pub headers: &'a HeaderMap,
+    /// True if a body follows, of any length.
+    pub has_body: bool,
+}
+
+/// The head of the origin's final response.
+#[derive(Debug)]
+pub struct ResponseHead {
+    /// The status.
+    pub status: StatusCode,
+    /// The origin's protocol version.
+    pub version: Version,
+    /// All fields, as received.
+    pub headers: HeaderMap,
+}
+
+/// The reason why there is no response from the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamFailure {
+    /// No connection, or it broke before the head of the response: 502.
+    Unreachable,
+    /// Too slow: 504.
+    TimedOut,
+    /// The answer is not HTTP: 502.
+    Malformed,
+    /// The request has come back on its way to the origin: 508.
+    Circle,
+    /// The client's own body broke off: 400.
+    Upload,
+    /// The client's own body was silent for too long: 408.
+    UploadTimedOut,
+    /// The response has more or larger header fields than the limit: 502.
+    HeadTooLarge,
+}
+
+/// A request on its way to the origin.
+#[derive(Debug)]
+pub struct Exchange {
+    pub(crate) key: Key<'static>,
+    pub(crate) hash: u64,
+    pub(crate) method: Method,
+    pub(crate) version: Version,
+    pub(crate) cdn_loop: CdnLoop,
+    pub(crate) reason: ForwardReason,
+    /// The time when the request was sent: request_time of RFC 9111 §4.2.3.
+    pub(crate) asked: Time,
+    /// True for a GET that did not forbid storing its response.
+    pub(crate) may_store: bool,
+    /// True if the request has no-store.
+    pub(crate) forbids_storing: bool,
+    /// True if no client waits: it has got the stale response.
+    pub(crate) in_background: bool,
+    /// The stored response that would answer this request, except for its age or for a directive of
+    /// the client.
+    pub(crate) held: Option<Stored>,
+    /// The requested part of the body.
+    pub(crate) ask: Ask,
+    /// True if the client accepts the stored response only after the origin has confirmed it.
+    pub(crate) insists: bool,
+    /// Present if others may wait for the response.
+    pub(crate) lead: Option<Lead>,
+    /// The client's fields, without those of its connection.
+    pub(crate) headers: HeaderMap,
+    /// The part of the requested slice that is read first.
+    pub(crate) part: (u64, Option<u64>),
+    /// How far the lookup in the second tier has come.
+    pub(crate) tier_lookup: TierLookup,
+}
+
+/// The part of the body that a request to the origin asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask {
+    /// The whole body for a validation; otherwise what the client asks for.
+    Whole,
+    /// This slice of a representation that is unknown, or being validated.
+    Slice(Range<u64>),
+    /// This slice of a known representation.
+    Next(Range<u64>, Arc<Source>),
+    /// Exactly what the client asks for, because a slice could not be fetched.
+    AsClient,
+}
+
+/// The progress of a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TierLookup {
+    /// There is nothing to recall, or nothing more.
+    No,
+    /// Any variant may be the one.
+    Any,
+    /// This is the one, if there is one.
+    Variant,
+}
+
+impl Ask {
+    /// Replaces the client's range, and restricts it to the known representation.
+    fn set_range(&self, headers: &mut HeaderMap) {
+        let (Ask::Slice(range) | Ask::Next(range, _)) = self else { return };
+        let text = format!("bytes={}-{}", range.start, range.end - 1);
+        headers.insert(RANGE, HeaderValue::try_from(text).expect("digits and a token"));
+        if let Ask::Next(_, source) = self {
+            headers.insert(IF_RANGE, source.sliced().pin.value.clone());
+        }
+    }
+}
+
+impl Exchange {
+    /// Creates the exchange of a request that bypasses the store.
+    pub(crate) fn new(
+        key: Key<'static>,
+        hash: u64,
+        method: Method,
+        version: Version,
+        cdn_loop: &CdnLoop,
+        reason: ForwardReason,
+        asked: Time,
+    ) -> Exchange {
+        Exchange {
+            key,
+            hash,
+            method,
+            version,
+            cdn_loop: cdn_loop.clone(),
+            reason,
+            asked,
+            may_store: false,
+            forbids_storing: false,
+            in_background: false,
+            held: None,
+            ask: Ask::Whole,
+            insists: false,
+            lead: None,
+            headers: HeaderMap::new(),
+            part: (0, None),
+            tier_lookup: TierLookup::No,
+        }
+    }
+
+    /// Takes the client's header fields. Call it once, before [`Exchange::upstream_headers`].
+    pub fn take_headers(&mut self, client: HeaderMap) {
+        self.headers = client;
+        fields::strip_hop_by_hop(&mut self.headers);
+    }
+
+    /// Returns the header fields for the origin, each time that the request is sent: the client's
+    /// without the connection's own, with `Via`, and with validators if a stored response has to be
+    /// validated.
+    pub fn upstream_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if let Some(stored) = &self.held {
+            conditional::set_validators(&mut headers, stored.headers());
+        }
+        let slice = matches!(self.ask, Ask::Slice(_) | Ask::Next(..));
+        if (self.in_background || slice) && !self.is_validating() {
+            conditional::clear(&mut headers);
+        }
+        self.ask.set_range(&mut headers);
+        self.cdn_loop.append(&mut headers, self.version);
+        headers
+    }
+
+    /// Returns true if other requests wait, or may come to wait, for the response: then it has to
+    /// continue without the client of this request.
+    pub fn is_shared(&self) -> bool {
+        self.lead.is_some()
+    }
+
+    pub(crate) fn is_validating(&self) -> bool {
+        self.held.as_ref().is_some_and(Stored::has_validator)
+    }
+
+    /// Returns the header fields for the next attempt after [`Reply::Retry`](crate::Reply::Retry),
+    /// and for a slice ([`crate::Piece::Ask`]).
+    pub fn retry_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if !matches!(self.ask, Ask::AsClient) {
+            conditional::clear(&mut headers);
+        }
+        self.ask.set_range(&mut headers);
+        self.cdn_loop.append(&mut headers, self.version);
+        headers
+    }
+
+    /// Returns the authority as it is keyed: in lower case and without the scheme's default port.
+    pub fn authority(&self) -> &str {
+        self.key.authority()
+    }
+
+    /// Returns why the request is forwarded.
+    pub fn reason(&self) -> ForwardReason {
+        self.reason
+    }
+
+    /// The key to recall from the second tier, before the origin is asked.
+    pub fn tier_key(&self) -> Option<Box<[u8]>> {
+        (self.tier_lookup != TierLookup::No).then(|| self.key.to_bytes())
+    }
+
+    pub(crate) fn is_authorized(&self) -> bool {
+        self.headers.contains_key(AUTHORIZATION)
+    }
+}

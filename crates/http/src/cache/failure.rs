@@ -1,0 +1,102 @@
+//! The origin fails: with something stale where that may be served (RFC 5861 §4, RFC 9111 §4.2.4),
+//! else with an error that says why.
+
+use crate::cache::Cache;
+use crate::cache::exchange::{Exchange, UpstreamFailure};
+use crate::cache::slices::Served;
+use crate::cache::source::Source;
+use crate::collapse::in_flight::Outcome;
+use crate::now::Now;
+use crate::rfc::cache_status::{CacheStatus, ForwardReason};
+use crate::store::answer::Answer;
+use http::StatusCode;
+
+impl Cache {
+    /// Returns the stale answer that may replace a failure (RFC 5861 §4; RFC 9111 §4.2.4), if there
+    /// is one. `status` is the status of the origin's answer; `None` if there was no answer.
+    pub(crate) fn stale_answer(&mut self, exchange: &Exchange, status: Option<StatusCode>, now: Now) -> Option<Answer> {
+        // A client that insists on validation gets the error, whether the stored response is fresh
+        // or stale.
+        let insists = exchange.insists || exchange.reason != ForwardReason::Stale;
+        let stored = exchange.held.as_ref().filter(|_| !insists)?;
+        if !stored.freshness.may_be_stale_on_failure(status.is_none(), now.time) {
+            return None;
+        }
+        // The response was purged, or changed by an unsafe request, during the fetch. A soft purge
+        // leaves it in the store.
+        let was_removed = self.store.position(stored).is_none();
+        if was_removed && self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+            return None;
+        }
+        let ttl_seconds = stored.freshness.ttl_seconds(now.time);
+        let cache_status = CacheStatus::Stale { reason: exchange.reason, status, ttl_seconds };
+        let headers = stored.validated_headers(now.time, cache_status);
+        let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
+        if stored.sliced().is_some() {
+            // Only a range within one stored slice: other slices would have to be fetched.
+            // Followers send requests of their own.
+            let (key, stored, request) = (exchange.key.clone(), stored.clone(), exchange.headers.clone());
+            let source = Source { key, version: exchange.version, stored, request, passed: 0 };
+            let Served::AtOnce(answer) = self.serve(source, response, now) else { return None };
+            self.counters.stale += 1;
+            return Some(answer);
+        }
+        let answer = response.with_body_of(stored);
+        self.counters.stale += 1;
+        self.counters.hit_bytes += answer.length();
+        if let Some(lead) = &exchange.lead {
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Stale { stored: Box::new(stored.clone()), status });
+        }
+        Some(answer)
+    }
+
+    /// The origin did not answer.
+    pub fn on_failure(&mut self, exchange: &Exchange, failure: UpstreamFailure, now: Now) -> Answer {
+        match failure {
+            UpstreamFailure::Upload | UpstreamFailure::UploadTimedOut => {}
+            UpstreamFailure::HeadTooLarge => self.counters.heads_too_large += 1,
+            _ => self.counters.upstream_failures += 1,
+        }
+        let disconnected = matches!(
+            failure,
+            UpstreamFailure::Unreachable
+                | UpstreamFailure::TimedOut
+                | UpstreamFailure::Malformed
+                | UpstreamFailure::HeadTooLarge
+        );
+        if disconnected && let Some(answer) = self.stale_answer(exchange, None, now) {
+            return answer;
+        }
+        // RFC 9111 §5.2.2.2: with must-revalidate, a cache that cannot reach the origin MUST answer
+        // with an error, and SHOULD with 504.
+        let strict = exchange.held.as_ref().is_some_and(|stored| stored.freshness.forbids_stale());
+        let (status, line) = match failure {
+            UpstreamFailure::Upload => (StatusCode::BAD_REQUEST, "larder: the request's body broke off\n"),
+            UpstreamFailure::UploadTimedOut => {
+                (StatusCode::REQUEST_TIMEOUT, "larder: nothing more of the request's body came in time\n")
+            }
+            UpstreamFailure::Circle => (StatusCode::LOOP_DETECTED, "larder: the request goes round in a circle\n"),
+            UpstreamFailure::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin did not answer in time\n"),
+            _ if strict => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin cannot be reached to validate\n"),
+            UpstreamFailure::Unreachable => (StatusCode::BAD_GATEWAY, "larder: the origin cannot be reached\n"),
+            UpstreamFailure::Malformed => (StatusCode::BAD_GATEWAY, "larder: the origin's response is malformed\n"),
+            UpstreamFailure::HeadTooLarge => (
+                StatusCode::BAD_GATEWAY,
+                "larder: the origin's response has too many header fields, or too large ones\n",
+            ),
+        };
+        let forwarded = CacheStatus::Forwarded {
+            reason: exchange.reason,
+            status: None,
+            stored: false,
+            collapsed: false,
+            refusal: None,
+        };
+        if let Some(lead) = &exchange.lead {
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Failed { status, retry_after: None });
+        }
+        Answer::error(status, &exchange.method, line, forwarded, now)
+    }
+}

@@ -1,0 +1,172 @@
+//! The cache: takes requests and responses, returns what to do. No socket, no clock.
+
+pub(crate) mod assembly;
+pub(crate) mod completion;
+pub(crate) mod counters;
+pub(crate) mod exchange;
+pub(crate) mod failure;
+pub(crate) mod fill;
+pub(crate) mod invalidation;
+pub(crate) mod plain;
+pub(crate) mod request;
+pub(crate) mod response;
+pub(crate) mod slice_fetch;
+pub(crate) mod slicer;
+pub(crate) mod slices;
+pub(crate) mod source;
+pub(crate) mod steps;
+pub(crate) mod tier;
+pub(crate) mod tier_lookup;
+
+use crate::body::budget::Budget;
+use crate::cache::counters::Counters;
+use crate::collapse::table::InFlightTable;
+use crate::limits;
+use crate::rfc::fields::CdnLoop;
+use crate::store::index::Store;
+use crate::store::second_tier::SecondTier;
+use http::HeaderName;
+use larder_policy::{Engine, Job, JobDone, Spec, SpecError};
+use larder_units::{ByteSize, Streams};
+
+/// The configuration of a [`Cache`].
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The limit of stored bytes: bodies, header blocks, keys and the structures around them (see
+    /// [`limits`]).
+    pub capacity: ByteSize,
+    /// The policies.
+    pub policy: Spec,
+    /// The largest stored body. At most seven eighths of the room for bodies in progress
+    /// ([`limits::filling`]) count: a fifth of a small capacity, a tenth of a large one.
+    pub max_object: ByteSize,
+    /// The size of slices: bodies that are requested in ranges are fetched and stored in such
+    /// parts; 0: only whole. From [`limits::SLICE_BYTES_LEAST`] to the effective `max_object`.
+    pub slice: ByteSize,
+    /// True: a response with `Set-Cookie` is stored if its `Cache-Control` allows it (RFC 9111
+    /// §7.3). False: only if it has `public` or `s-maxage`.
+    pub share_cookies: bool,
+    /// Targeted response fields for this cache (RFC 9213), the one with the highest priority first:
+    /// `CDN-Cache-Control`, or the operator's own.
+    pub targets: Vec<HeaderName>,
+    /// True if a client's `no-cache` and `max-age=0` are ignored: a fresh stored response answers a
+    /// reload too.
+    pub ignore_reloads: bool,
+    /// The secret of the keys' hash, from the host's entropy. Without it, no client can make keys
+    /// collide.
+    pub hash_key: [u8; 16],
+}
+
+/// A shared HTTP cache (RFC 9111) over the policy engine.
+///
+/// The host calls [`Cache::on_request`] and follows the [`Step`](crate::Step). For a response of
+/// the origin it calls [`Cache::on_response`] or [`Cache::on_failure`], and [`Cache::on_complete`]
+/// when a body that it has to collect has ended.
+pub struct Cache {
+    pub(crate) store: Store,
+    pub(crate) in_flight_table: InFlightTable,
+    pub(crate) hash_key: [u8; 16],
+    pub(crate) cdn_loop: CdnLoop,
+    pub(crate) max_object: u64,
+    /// 0 without slices.
+    pub(crate) slice_bytes: u64,
+    /// Numbers sliced responses from a random start: slices of one, also of an earlier process, are
+    /// never taken for those of another.
+    pub(crate) generations: u64,
+    pub(crate) share_cookies: bool,
+    pub(crate) ignores_reloads: bool,
+    pub(crate) targets: Box<[HeaderName]>,
+    pub(crate) budget: Budget,
+    pub(crate) counters: Counters,
+    pub(crate) tier: Option<Box<dyn SecondTier>>,
+    /// Bytes that may wait to be written to the tier.
+    pub(crate) tier_queue: u64,
+    /// See [`Cache::take_unsettled`].
+    pub(crate) unsettled: bool,
+}
+
+impl Cache {
+    /// Creates an empty cache.
+    ///
+    /// # Errors
+    /// [`SpecError`] if arguments of a policy contradict each other.
+    pub fn new(config: &Config, streams: &Streams) -> Result<Cache, SpecError> {
+        let engine = Engine::new(&config.policy, config.capacity, streams)?;
+        let budget = Budget::new(limits::filling(config.capacity.bytes()));
+        let max_object = config.max_object.bytes().min(budget.limit_for_large());
+        let slice = config.slice.bytes();
+        let slice_bytes = if slice == 0 { 0 } else { slice.max(limits::SLICE_BYTES_LEAST).min(max_object) };
+        Ok(Cache {
+            store: Store::new(engine, budget.clone()),
+            in_flight_table: InFlightTable::new(),
+            hash_key: config.hash_key,
+            cdn_loop: CdnLoop::of(&config.hash_key),
+            max_object,
+            slice_bytes,
+            generations: streams.stream("slices").bits(),
+            share_cookies: config.share_cookies,
+            ignores_reloads: config.ignore_reloads,
+            targets: config.targets.clone().into_boxed_slice(),
+            budget,
+            counters: Counters::default(),
+            tier: None,
+            tier_queue: 0,
+            unsettled: false,
+        })
+    }
+
+    /// Returns long work of the policy that is due. Run it on another thread, then pass its result
+    /// to [`Cache::complete_job`].
+    pub fn job(&mut self) -> Option<Job> {
+        self.store.engine.job()
+    }
+
+    /// Takes the result of a job.
+    pub fn complete_job(&mut self, done: JobDone) {
+        self.store.engine.complete(done);
+    }
+
+    /// Checks the index against the policy engine (used bytes, objects, variants of a key), the
+    /// budget of bodies, and the table of fetches. For tests, simulations and fuzz targets: O(n) in
+    /// the number of stored responses.
+    ///
+    /// # Panics
+    /// If an invariant does not hold.
+    pub fn check_invariants(&self) {
+        self.store.check_invariants();
+        self.in_flight_table.check_invariants();
+    }
+
+    /// Returns the counters.
+    pub fn counters(&self) -> Counters {
+        Counters { evicted: self.store.evicted, ..self.counters.clone() }
+    }
+
+    /// Returns the policy engine: bytes used, objects, the policies' figures.
+    pub fn engine(&self) -> &Engine {
+        &self.store.engine
+    }
+
+    /// Returns the bytes of bodies that are received for the store, or that are not in the store
+    /// and that clients still read; beside [`Engine::used`].
+    pub fn filling(&self) -> ByteSize {
+        ByteSize::from_bytes(self.budget.used())
+    }
+
+    /// Returns the member that it adds to `CDN-Loop`. The host refuses a request that brings it
+    /// back, unless the store answers it ([`crate::UpstreamFailure::Circle`]).
+    pub fn cdn_loop(&self) -> CdnLoop {
+        self.cdn_loop.clone()
+    }
+
+    /// Returns the room for bodies in progress, to reserve a part of it for a tier hit.
+    pub fn budget(&self) -> Budget {
+        self.budget.clone()
+    }
+
+    /// Returns the limit of [`Cache::filling`]: above it, nothing new is collected. Bodies that
+    /// leave the store while clients read them may exceed it.
+    pub fn filling_limit(&self) -> ByteSize {
+        ByteSize::from_bytes(self.budget.limit())
+    }
+}

@@ -1,0 +1,90 @@
+//! Plain hits: most requests to a cache only name a target, and a stored response answers them. The
+//! answer is the bytes of the head and the stored body. No map of fields is built, neither of the
+//! request nor of the response.
+
+use crate::cache::Cache;
+use crate::now::Now;
+use crate::rfc::directives::RequestDirectives;
+use crate::rfc::key::Key;
+use crate::store::index::Found;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+/// Request fields by which a client requests something other than the stored response, or that the
+/// origin has to evaluate: all fields that [`Cache::on_request`] evaluates, except those that a
+/// stored `Vary` names.
+const PREVENT_PLAIN_HIT: [&str; 8] = [
+    "cache-control",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "pragma",
+    "range",
+];
+
+/// Returns true if a request with a field of this name needs more than a plain hit.
+pub fn prevents_plain_hit(name: &str) -> bool {
+    PREVENT_PLAIN_HIT.iter().any(|wish| wish.eq_ignore_ascii_case(name))
+}
+
+/// A GET without a body and without fields that prevent one ([`prevents_plain_hit`]).
+#[derive(Clone, Copy, Debug)]
+pub struct PlainRequest<'a> {
+    /// `http` or `https`: how the client came.
+    pub scheme: &'a str,
+    /// Host and port.
+    pub authority: &'a str,
+    /// Path and query.
+    pub target: &'a str,
+}
+
+impl Cache {
+    /// Answers from the store as [`Cache::on_request`] would: appends the head, for HTTP/1.1, to
+    /// `head`, and returns the body. Returns `None` if that function has to be called instead; then
+    /// nothing is counted. `fields` builds all fields of the request; it is called if a stored
+    /// `Vary` has to be evaluated.
+    pub fn plain_hit(
+        &mut self,
+        request: PlainRequest<'_>,
+        fields: impl FnOnce() -> HeaderMap,
+        now: Now,
+        head: &mut Vec<u8>,
+    ) -> Option<Bytes> {
+        let key = Key::new(request.scheme, request.authority, request.target);
+        let hash = key.hash(&self.hash_key);
+        let newest = self.store.newest_variant(&key, hash)?;
+        let slot = match self.store.get_mut(newest).selector.len() {
+            0 => newest,
+            _ => match self.store.find(&key, hash, &fields()) {
+                Found::Match(slot) => slot,
+                Found::OtherVariants | Found::Nothing => return None,
+            },
+        };
+        let stored = self.store.get_mut(slot);
+        let is_whole = stored.status == StatusCode::OK && stored.sliced().is_none();
+        if !is_whole || !stored.freshness.satisfies(&RequestDirectives::default(), now.time) {
+            return None;
+        }
+        write_head(stored.hit_headers(now.time), head);
+        let body = stored.body.clone();
+        self.store.engine.hit(slot, hash, now.time);
+        self.counters.requests += 1;
+        self.counters.hits += 1;
+        self.counters.hit_bytes += body.len() as u64;
+        Some(body)
+    }
+}
+
+/// Writes the head of a 200 (RFC 9112 §4, §5).
+fn write_head(headers: &HeaderMap, head: &mut Vec<u8>) {
+    head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    for (name, value) in headers {
+        head.extend_from_slice(name.as_str().as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+}

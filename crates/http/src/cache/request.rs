@@ -1,0 +1,215 @@
+//! The requests of clients: the answer from the store, a wait for another request, or the origin.
+
+use crate::cache::Cache;
+use crate::cache::exchange::{Ask, Exchange, RequestHead, TierLookup};
+use crate::cache::slices::Requester;
+use crate::cache::steps::Step;
+use crate::collapse::follower::Joined;
+use crate::collapse::in_flight::JoinRequest;
+use crate::collapse::table::Join;
+use crate::limits;
+use crate::now::Now;
+use crate::rfc::cache_status::{CacheStatus, ForwardReason};
+use crate::rfc::directives::{Reload, RequestDirectives};
+use crate::rfc::key::Key;
+use crate::rfc::{conditional, fields};
+use crate::store::answer::Answer;
+use crate::store::index::Found;
+use http::{HeaderMap, Method, StatusCode};
+use larder_policy::Slot;
+
+impl Cache {
+    /// Processes a client's request.
+    pub fn on_request(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
+        self.counters.requests += 1;
+        self.step(request, None, now)
+    }
+
+    /// Continues with a client that waited for the response to another request and got no answer
+    /// ([`crate::JoinResult::Again`]). `joined` is [`crate::Follower::joined`]; a reload accepts a
+    /// stored response that came since then and was not requested before the response that it
+    /// waited for.
+    pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Joined, now: Now) -> Step {
+        self.step(request, Some(joined), now)
+    }
+
+    /// Returns the directives of a client, as far as they are obeyed.
+    pub(crate) fn directives(&self, headers: &HeaderMap) -> RequestDirectives {
+        let directives = RequestDirectives::of(headers);
+        if self.ignores_reloads { directives.without_reload() } else { directives }
+    }
+
+    /// `joined` is set if the request waited for another one's response, which did not answer it.
+    fn step(&mut self, request: &RequestHead<'_>, joined: Option<Joined>, now: Now) -> Step {
+        let key = Key::new(request.scheme, request.authority, request.target);
+        let hash = key.hash(&self.hash_key);
+        let directives = self.directives(request.headers);
+        match passes_by(request, &key) {
+            // Nothing stored answers it, and the origin must not be asked.
+            Some(ForwardReason::Bypass) if directives.only_if_cached => return self.unsatisfied(request, now),
+            Some(reason) => {
+                let mut exchange = self.forward(request, key, hash, reason, now);
+                exchange.forbids_storing = directives.no_store;
+                return Step::Forward(exchange);
+            }
+            None => {}
+        }
+        let (reason, held) = match self.answer_from_store(request, &key, hash, &directives, joined, now) {
+            Ok(step) => return step,
+            Err(miss) => miss,
+        };
+        let in_tier = held.is_none() && self.may_be_in_tier(&key);
+        if directives.only_if_cached && !in_tier {
+            return self.unsatisfied(request, now);
+        }
+        let may_store = request.method == Method::GET && !directives.no_store && !directives.only_if_cached;
+        let held = held.map(|slot| self.store.get_mut(slot).clone());
+        let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
+        let mut lead = None;
+        // A request of this cache that comes back in a loop gets an error from the host: no request
+        // may follow it.
+        if may_store && may_share(&directives, reason, joined) && !self.cdn_loop.goes_round(request.headers) {
+            // A client's own condition or range may bring a 304 or a part, which is useless to
+            // others.
+            let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
+            let passed = fields::cdn_loop_count(request.headers);
+            let asking = JoinRequest { headers: request.headers, directives, reason, passed, now };
+            match self.in_flight_table.join(&key, hash, &asking, may_lead) {
+                Join::Lead(own) => lead = Some(own),
+                Join::Follow(follower) => {
+                    self.counters.collapsed += 1;
+                    return Step::Follow(follower);
+                }
+                Join::Bypass => {}
+            }
+        }
+        let mut exchange = match in_tier {
+            // It is counted if it is forwarded after all.
+            true => self.exchange(request, key, hash, reason, now),
+            false => self.forward(request, key, hash, reason, now),
+        };
+        exchange.tier_lookup = if in_tier { TierLookup::Any } else { TierLookup::No };
+        exchange.ask = opening.map_or(Ask::Whole, Ask::Slice);
+        exchange.insists = directives.no_cache;
+        exchange.may_store = may_store;
+        exchange.forbids_storing = directives.no_store;
+        exchange.held = held;
+        exchange.lead = lead;
+        Step::Forward(exchange)
+    }
+
+    /// Returns the step of a hit; otherwise why it is none, and the stored response that has to be
+    /// validated.
+    fn answer_from_store(
+        &mut self,
+        request: &RequestHead<'_>,
+        key: &Key<'_>,
+        hash: u64,
+        directives: &RequestDirectives,
+        joined: Option<Joined>,
+        now: Now,
+    ) -> Result<Step, (ForwardReason, Option<Slot>)> {
+        let slot = match self.store.find(key, hash, request.headers) {
+            Found::Match(slot) => slot,
+            Found::OtherVariants => return Err((ForwardReason::VaryMiss, None)),
+            Found::Nothing => return Err((ForwardReason::UriMiss, None)),
+        };
+        let stored = self.store.get_mut(slot);
+        let freshness = stored.freshness;
+        let is_reloaded = joined.is_some_and(|joined| joined.is_reloaded_by(&freshness));
+        let directives = if is_reloaded { directives.without_reload() } else { *directives };
+        if freshness.satisfies(&directives, now.time) {
+            if stored.sliced().is_some() {
+                let requester =
+                    Requester { key: key.clone(), head: request, only_if_cached: directives.only_if_cached };
+                return Ok(self.hit_slices(slot, hash, requester, now));
+            }
+            return Ok(Step::Answer(self.hit(slot, hash, request, now)));
+        }
+        // A sliced response is validated first: otherwise each missing slice would be requested as
+        // a part of a representation that may be gone.
+        if stored.sliced().is_none() && freshness.may_be_stale_once_more(&directives, now.time) {
+            return Ok(self.hit_and_refresh(slot, key.clone(), hash, request, now));
+        }
+        let reason = if freshness.is_reusable(now.time) { ForwardReason::Request } else { ForwardReason::Stale };
+        Err((reason, Some(slot)))
+    }
+
+    /// RFC 5861 §3: one request per key validates in the background; others get the stale response
+    /// meanwhile.
+    fn hit_and_refresh(&mut self, slot: Slot, key: Key<'_>, hash: u64, request: &RequestHead<'_>, now: Now) -> Step {
+        let stored = self.store.get_mut(slot).clone();
+        let answer = self.hit(slot, hash, request, now);
+        self.counters.stale += 1;
+        if self.in_flight_table.is_under_way(&key, hash) {
+            return Step::Answer(answer);
+        }
+        let lead = self.in_flight_table.lead(&key, hash, fields::cdn_loop_count(request.headers), now.time);
+        let mut exchange = self.forward(request, key, hash, ForwardReason::Stale, now);
+        // Also if the client used HEAD: the renewed response answers GET.
+        exchange.method = Method::GET;
+        exchange.may_store = true;
+        exchange.in_background = true;
+        exchange.held = Some(stored);
+        exchange.lead = Some(lead);
+        Step::Refresh(answer, exchange)
+    }
+
+    fn hit(&mut self, slot: Slot, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
+        self.store.engine.hit(slot, hash, now.time);
+        let stored = self.store.get_mut(slot);
+        stored.hit_headers(now.time);
+        let answer = stored.ready(stored.headers()).reply(request.method, request.headers).with_body_of(stored);
+        self.counters.hits += 1;
+        self.counters.hit_bytes += answer.length();
+        answer
+    }
+
+    /// RFC 9111 §5.2.1.7.
+    pub(crate) fn unsatisfied(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
+        self.counters.unsatisfied += 1;
+        let line = "larder: nothing stored answers this request, and it said only-if-cached\n";
+        let status = StatusCode::GATEWAY_TIMEOUT;
+        Step::Answer(Answer::error(status, request.method, line, CacheStatus::Unsatisfied, now))
+    }
+
+    fn forward(
+        &mut self,
+        request: &RequestHead<'_>,
+        key: Key<'_>,
+        hash: u64,
+        reason: ForwardReason,
+        now: Now,
+    ) -> Box<Exchange> {
+        self.counters.forward(reason);
+        self.exchange(request, key, hash, reason, now)
+    }
+
+    fn exchange(
+        &self,
+        request: &RequestHead<'_>,
+        key: Key<'_>,
+        hash: u64,
+        reason: ForwardReason,
+        now: Now,
+    ) -> Box<Exchange> {
+        let (method, version) = (request.method.clone(), request.version);
+        Box::new(Exchange::new(key.into_owned(), hash, method, version, &self.cdn_loop, reason, now.time))
+    }
+}
+
+/// Returns true if a request may lead or follow others. A reload that could not share a response is
+/// sent alone: otherwise it would wait for one request after another.
+fn may_share(directives: &RequestDirectives, reason: ForwardReason, joined: Option<Joined>) -> bool {
+    if directives.reload() > Reload::No { joined.is_none() } else { reason != ForwardReason::Request }
+}
+
+/// Returns why a request bypasses the cache, if it does.
+fn passes_by(request: &RequestHead<'_>, key: &Key<'_>) -> Option<ForwardReason> {
+    if request.method != Method::GET && request.method != Method::HEAD {
+        return Some(ForwardReason::Method);
+    }
+    // A body in a GET ("fat GET") is not part of the key, and an origin might answer by it.
+    let odd = request.has_body || key.len() > limits::KEY_BYTES || conditional::asks_the_origin(request.headers);
+    odd.then_some(ForwardReason::Bypass)
+}

@@ -1,0 +1,223 @@
+//! The origin's responses: the answer to the client and to the followers, and the effect on stored
+//! responses.
+
+use crate::cache::Cache;
+use crate::cache::exchange::{Ask, Exchange, ResponseHead};
+use crate::cache::fill::Fill;
+use crate::cache::slice_fetch::Whole;
+use crate::cache::slices::Served;
+use crate::cache::source::Source;
+use crate::cache::steps::Reply;
+use crate::collapse::in_flight::{Head, Lead, Outcome};
+use crate::now::Now;
+use crate::rfc::cache_status::CacheStatus;
+use crate::rfc::framing::is_framed;
+use crate::rfc::selection::Ready;
+use crate::rfc::storability::Refusal;
+use crate::rfc::{conditional, fields};
+use crate::store::stored::Stored;
+use http::header::{CONTENT_LENGTH, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, StatusCode};
+use std::sync::Arc;
+
+impl Cache {
+    /// The head of the origin's final response has come (interim ones are not for the cache).
+    pub fn on_response(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now) -> Reply {
+        let ResponseHead { mut status, version, mut headers } = head;
+        let framed = is_framed(status, version, &headers);
+        fields::strip_hop_by_hop(&mut headers);
+        fields::ensure_date(&mut headers, now);
+        fields::append_via(&mut headers, version);
+        if status == StatusCode::NOT_MODIFIED && exchange.is_validating() {
+            let stored = exchange.held.take().expect("it is being validated");
+            return self.on_not_modified(exchange, stored, &headers, now);
+        }
+        if is_error(status)
+            && let Some(answer) = self.stale_answer(&exchange, Some(status), now)
+        {
+            return Reply::Answer(answer);
+        }
+        let mut was_part = false;
+        if status == StatusCode::PARTIAL_CONTENT {
+            match self.on_part(exchange, headers, now) {
+                Ok(reply) => return reply,
+                Err(Whole { exchange: same, headers: fields }) => (exchange, headers) = (same, fields),
+            }
+            was_part = matches!(exchange.ask, Ask::Slice(_));
+            if was_part {
+                status = StatusCode::OK;
+            } else {
+                self.learn(&exchange, &headers, now);
+            }
+        }
+        // The requested part or representation is not there; the client's may be.
+        let astray = exchange.is_validating() || exchange.headers.contains_key(IF_RANGE);
+        if status == StatusCode::RANGE_NOT_SATISFIABLE && matches!(exchange.ask, Ask::Slice(_)) && astray {
+            return self.ask_as_client(exchange, now);
+        }
+        self.invalidate_by(&exchange, status, &headers, now);
+        let fill = self.consider(&mut exchange, status, &headers, framed, now);
+        let (mut fill, refusal) = match fill {
+            Ok(fill) => (Some(Box::new(fill)), None),
+            Err(refusal) => (None, refusal),
+        };
+        if was_part && fill.is_none() {
+            // It may not be kept, so the client's part cannot be cut out of it.
+            return self.ask_as_client(exchange, now);
+        }
+        if let Some(refusal) = refusal {
+            self.counters.refuse(refusal);
+        }
+        // Of unknown length: whether the policy admits it shows at its end.
+        let is_sliced = fill.as_ref().is_some_and(|fill| fill.slicer.is_some());
+        let stored = is_sliced || fill.as_ref().is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
+        if let Some(lead) = exchange.lead.take_if(|_| is_sliced) {
+            // Its head is stored.
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Again);
+        }
+        if let Some(lead) = exchange.lead.take() {
+            self.share(lead, &exchange, &mut fill, status, &headers, now);
+        }
+        CacheStatus::Forwarded { reason: exchange.reason, status: Some(status), stored, collapsed: false, refusal }
+            .set(&mut headers);
+        if let (Some(fill), Ask::Slice(_)) = (&mut fill, &exchange.ask) {
+            (status, headers) = cut(fill, &exchange, status, &headers);
+        }
+        Reply::Relay { status, headers, fill }
+    }
+
+    /// The head of a leader's response has arrived. Its followers get the body as it arrives, or
+    /// have to ask the cache again.
+    fn share(
+        &mut self,
+        lead: Lead,
+        exchange: &Exchange,
+        fill: &mut Option<Box<Fill>>,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Now,
+    ) {
+        let reusable = fill.as_mut().filter(|fill| fill.stored.freshness.is_reusable(now.time));
+        if let Some(fill) = reusable {
+            self.in_flight_table.set_alone(exchange.hash, false, now.time);
+            lead.0.start(Head {
+                status,
+                headers: headers.clone(),
+                selector: fill.stored.selector.clone(),
+                freshness: fill.stored.freshness,
+                length: fill.declared,
+                shared_body: Arc::clone(&fill.shared_body.body),
+            });
+            fill.lead = Some(lead);
+            return;
+        }
+        self.in_flight_table.end(exchange.hash, &lead.0);
+        if is_trouble(status) {
+            let retry_after = headers.get(RETRY_AFTER).cloned();
+            return lead.0.finish(Outcome::Failed { status, retry_after });
+        }
+        self.in_flight_table.set_alone(exchange.hash, true, now.time);
+        lead.0.finish(Outcome::Again);
+    }
+
+    /// RFC 9111 §4.3.4: a 304 makes the stored response usable again.
+    fn on_not_modified(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        mut stored: Stored,
+        headers: &HeaderMap,
+        now: Now,
+    ) -> Reply {
+        let same = stored.sliced().is_none_or(|sliced| sliced.pin.agrees(headers));
+        if !same || !conditional::selects(headers, stored.headers()) {
+            self.discard(&stored);
+            exchange.asked = now.time;
+            return Reply::Retry(exchange);
+        }
+        if let Some(slot) = self.store.position(&stored) {
+            self.store.engine.hit(slot, stored.hash, now.time);
+        }
+        if exchange.forbids_storing {
+            // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of
+            // a 304 included.
+            stored.freshen(headers, &self.targets, exchange.asked, now);
+            self.counters.refuse(Refusal::NoStore);
+        } else if let Err(refusal) = self.renew(&exchange, &mut stored, headers, now) {
+            self.counters.refuse(refusal);
+        }
+        let ttl_seconds = stored.freshness.ttl_seconds(now.time);
+        let status = CacheStatus::Validated { reason: exchange.reason, ttl_seconds };
+        let headers = stored.validated_headers(now.time, status);
+        let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
+        if let Some(lead) = exchange.lead.take() {
+            // Followers find the renewed response. If it has to be validated for each request, they
+            // need not wait for each other.
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            let is_reusable = stored.freshness.is_reusable(now.time);
+            self.in_flight_table.set_alone(exchange.hash, !is_reusable, now.time);
+            // Left in the second tier, it is renewed nowhere but here.
+            lead.0.finish(match stored.in_tier().is_some() && is_reusable {
+                true => Outcome::TierHit(Box::new(stored.clone())),
+                false => Outcome::Again,
+            });
+        }
+        self.counters.validated += 1;
+        if stored.sliced().is_none() {
+            let answer = response.with_body_of(&stored);
+            self.counters.hit_bytes += answer.length();
+            return Reply::Answer(answer);
+        }
+        let Exchange { key, version, headers: request, .. } = *exchange;
+        let passed = fields::cdn_loop_count(&request);
+        match self.serve(Source { key, version, stored, request, passed }, response, now) {
+            Served::AtOnce(answer) => Reply::Answer(answer),
+            Served::Assembled(assembled) => Reply::Assemble(assembled, None),
+        }
+    }
+
+    /// RFC 9111 §4.3.5: a 200 to HEAD that differs from the stored GET in a validator or in length
+    /// shows that it is outdated; one that agrees renews it.
+    pub(crate) fn compare_head(
+        &mut self,
+        exchange: &Exchange,
+        validated: Option<&Stored>,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Now,
+    ) {
+        let Some(old) = validated else { return };
+        if status != StatusCode::OK || old.status != StatusCode::OK {
+            return;
+        }
+        let agrees = |name: &HeaderName| headers.get(name).is_none_or(|new| old.headers().get(name) == Some(new));
+        if [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(agrees) {
+            // RFC 9111 §5.2.1.5: nor are the fields of a response to a no-store HEAD kept.
+            if !exchange.forbids_storing {
+                // If it may no longer be stored, this has removed it.
+                let _ = self.renew(exchange, &mut old.clone(), headers, now);
+            }
+            return;
+        }
+        self.discard(old);
+    }
+}
+
+/// RFC 5861 §4: something stale may answer in the place of these.
+fn is_error(status: StatusCode) -> bool {
+    status == StatusCode::INTERNAL_SERVER_ERROR || is_trouble(status)
+}
+
+/// Returns true for statuses of the origin's health, which answer all followers. 500 is not among
+/// them: it may concern one request.
+fn is_trouble(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 502..=504)
+}
+
+/// Returns the client's answer when it requested a part and the whole body comes: its part.
+fn cut(fill: &mut Fill, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> (StatusCode, HeaderMap) {
+    let ready = Ready { status, headers, length: fill.declared, boundary: None };
+    let response = ready.reply(&exchange.method, &exchange.headers);
+    fill.part = if response.has_body { (response.first, response.end) } else { (0, Some(0)) };
+    (response.status, response.headers)
+}

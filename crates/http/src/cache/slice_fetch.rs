@@ -1,0 +1,304 @@
+//! Slices from the origin, or of a body that passes: what is stored of them, and what becomes of an
+//! answer that is no slice.
+
+use crate::body::segments::Segment;
+use crate::cache::Cache;
+use crate::cache::assembly::{Assembled, Assembly};
+use crate::cache::completion::says_it_changed;
+use crate::cache::exchange::{Ask, Exchange, ResponseHead};
+use crate::cache::fill::Fill;
+use crate::cache::slicer::Slicer;
+use crate::cache::slices::unsliced;
+use crate::cache::source::Source;
+use crate::cache::steps::Reply;
+use crate::collapse::in_flight::{Head, Lead, Outcome};
+use crate::limits;
+use crate::now::Now;
+use crate::rfc::cache_status::CacheStatus;
+use crate::rfc::framing::content_length;
+use crate::rfc::freshness::Freshness;
+use crate::rfc::range::Place;
+use crate::rfc::selection::{Ready, Response};
+use crate::rfc::storability::Refusal;
+use crate::rfc::vary::Selector;
+use crate::rfc::{fields, range, targeted};
+use crate::store::index::Found;
+use crate::store::sliced::{Pin, Sliced};
+use crate::store::stored::{Elsewhere, Stored};
+use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use larder_units::Time;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A response that is whole after all, or that was not requested as a slice.
+pub(crate) struct Whole {
+    pub exchange: Box<Exchange>,
+    pub headers: HeaderMap,
+}
+
+impl Cache {
+    /// Takes the origin's answer to a [`Piece::Ask`](crate::Piece::Ask). Returns `None` if that is
+    /// not the slice: the body breaks off here.
+    pub fn on_slice(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now) -> Option<Box<Fill>> {
+        let lead = exchange.lead.take();
+        let Ask::Next(slice, source) = &exchange.ask else { return None };
+        let ResponseHead { status, headers, .. } = head;
+        let sliced = source.sliced();
+        let expected = Place { part: slice.clone(), length: sliced.length };
+        let fits = status == StatusCode::PARTIAL_CONTENT && sliced.pin.is_of(&headers) && is_part(&headers, &expected);
+        if !fits {
+            if says_it_changed(status) || matches!(status.as_u16(), 412 | 416) {
+                self.discard(&source.stored);
+                // If it has not changed, the origin does not send the ranges that it is asked for.
+                self.in_flight_table.set_alone(unsliced(source.stored.hash), true, now.time);
+            }
+            self.finish(&exchange, lead);
+            return None;
+        }
+        let says = targeted::directives(&headers, &self.targets);
+        let freshness = Freshness::of(StatusCode::OK, &headers, &says, exchange.asked, now);
+        let verdict = self.judge(StatusCode::OK, &headers, &says, exchange.is_authorized(), &freshness);
+        if let Err(refusal) = verdict {
+            self.counters.refuse(refusal);
+        }
+        let mut fill = self.fill_slice(source, slice, exchange.asked, verdict.is_ok(), lead, now);
+        fill.part = exchange.part;
+        Some(fill)
+    }
+
+    /// The origin did not answer a [`Piece::Ask`](crate::Piece::Ask): the body breaks off here.
+    pub fn on_slice_failure(&mut self, mut exchange: Box<Exchange>) {
+        self.counters.upstream_failures += 1;
+        let lead = exchange.lead.take();
+        self.finish(&exchange, lead);
+    }
+
+    /// Takes an origin's answer with a part. It is the requested slice and the whole body, which is
+    /// stored as any other; or one slice of several; or the origin is asked again as the client
+    /// asked.
+    pub(crate) fn on_part(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        mut headers: HeaderMap,
+        now: Now,
+    ) -> Result<Reply, Whole> {
+        let Ask::Slice(asked) = exchange.ask.clone() else { return Err(Whole { exchange, headers }) };
+        let found = range::place(&headers).filter(|found| {
+            let part = asked.start..asked.end.min(found.length);
+            is_part(&headers, &Place { part, length: found.length })
+        });
+        let Some(Place { part, length }) = found else { return Ok(self.ask_as_client(exchange, now)) };
+        headers.remove(CONTENT_RANGE);
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        if part == (0..length) {
+            return Err(Whole { exchange, headers });
+        }
+        let Some(stored) = self.head_of(&exchange, &headers, length, now) else {
+            return Ok(self.ask_as_client(exchange, now));
+        };
+        if !self.store.is_outdated(&stored, exchange.asked) {
+            self.put_in_tier(&stored, now);
+            self.store.put(stored.clone(), now.time);
+        }
+        if let Some(lead) = exchange.lead.take() {
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Again);
+        }
+        let (key, hash) = self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
+        let request = std::mem::take(&mut exchange.headers);
+        let passed = fields::cdn_loop_count(&request);
+        let lead = self.in_flight_table.lead(&key, hash, passed, now.time);
+        let response = {
+            let status = StatusCode::PARTIAL_CONTENT;
+            let reason = exchange.reason;
+            let forwarded =
+                CacheStatus::Forwarded { reason, status: Some(status), stored: false, collapsed: false, refusal: None };
+            forwarded.set(&mut headers);
+            let ready = Ready {
+                status: StatusCode::OK,
+                headers: &headers,
+                length: Some(length),
+                boundary: Some(exchange.hash),
+            };
+            ready.reply(&Method::GET, &request)
+        };
+        let source = Source { key: exchange.key, version: exchange.version, stored, request, passed };
+        let mut response = response;
+        let mut body = Assembly::new(Arc::new(source), &mut response);
+        let fill = self.fill_slice(&body.source, &part, exchange.asked, true, Some(lead), now);
+        let first = body.content().next().filter(|range| part.contains(&range.start)).cloned();
+        if let (Some(range), Some(Segment::Content(_))) = (first, body.segments.front()) {
+            body.reader =
+                fill.shared_body.body.reader(range.start - part.start, Some(range.end.min(part.end) - part.start));
+        }
+        let Response { status, headers, .. } = response;
+        Ok(Reply::Assemble(Assembled { status, headers, body }, Some(fill)))
+    }
+
+    /// The origin has answered a request for a last part, whose position was unknown, with that
+    /// part. The next request is for slices.
+    pub(crate) fn learn(&mut self, exchange: &Exchange, headers: &HeaderMap, now: Now) {
+        if self.slice_bytes == 0 || !matches!(exchange.ask, Ask::Whole) || exchange.held.is_some() {
+            return;
+        }
+        let Some(Place { length, .. }) = range::place(headers) else { return };
+        let mut headers = headers.clone();
+        headers.remove(CONTENT_RANGE);
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        let found = self.store.find(&exchange.key, exchange.hash, &exchange.headers);
+        if let (Found::Nothing | Found::OtherVariants, Some(stored)) =
+            (found, self.head_of(exchange, &headers, length, now))
+            && !self.store.is_outdated(&stored, exchange.asked)
+        {
+            self.put_in_tier(&stored, now);
+            self.store.put(stored, now.time);
+        }
+    }
+
+    /// The origin is asked again, as the client asked.
+    pub(crate) fn ask_as_client(&mut self, mut exchange: Box<Exchange>, now: Now) -> Reply {
+        self.in_flight_table.set_alone(unsliced(exchange.hash), true, now.time);
+        if let Some(lead) = exchange.lead.take() {
+            // What comes may be a part, of which others have nothing.
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Again);
+        }
+        if let Some(held) = exchange.held.take() {
+            // The answer was not a confirmation.
+            self.discard(&held);
+        }
+        exchange.ask = Ask::AsClient;
+        exchange.asked = now.time;
+        Reply::Retry(exchange)
+    }
+
+    /// Returns the stored head of a sliced response. `None` if it may not be stored, or not in
+    /// slices.
+    fn head_of(&mut self, exchange: &Exchange, headers: &HeaderMap, length: u64, now: Now) -> Option<Stored> {
+        let says = targeted::directives(headers, &self.targets);
+        let freshness = Freshness::of(StatusCode::OK, headers, &says, exchange.asked, now);
+        let verdict = self.judge(StatusCode::OK, headers, &says, exchange.is_authorized(), &freshness);
+        let verdict = if exchange.may_store { verdict } else { Err(Refusal::NoStore) };
+        if let Err(refusal) = verdict {
+            self.counters.refuse(refusal);
+            return None;
+        }
+        let pin = Pin::of(headers).filter(|_| length.div_ceil(self.slice_bytes) <= limits::SLICES)?;
+        let selector = Selector::of(headers, &exchange.headers);
+        let key = exchange.key.to_bytes();
+        let mut stored = Stored::new(key, exchange.hash, selector, StatusCode::OK, headers, freshness);
+        self.generations = self.generations.wrapping_add(1);
+        let (generation, slice_bytes) = (self.generations, self.slice_bytes);
+        stored.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced { generation, length, pin, slice_bytes })));
+        Some(stored)
+    }
+
+    /// Collects a slice: for the store if `stores` is set and the policy admits it, and for its
+    /// readers in any case.
+    fn fill_slice(
+        &mut self,
+        source: &Source,
+        slice: &Range<u64>,
+        asked: Time,
+        stores: bool,
+        lead: Option<Lead>,
+        now: Now,
+    ) -> Box<Fill> {
+        let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
+        let length = slice.end - slice.start;
+        let freshness = source.stored.freshness;
+        let status = StatusCode::PARTIAL_CONTENT;
+        let stored = Stored::new(key.to_bytes(), hash, Selector::default(), status, &HeaderMap::new(), freshness);
+        let size = stored.size(length);
+        if stores {
+            self.store.engine.miss(hash, now.time);
+        }
+        let admitted = stores && self.store.engine.admit_or_fill(hash, size, now.time);
+        let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, &self.budget) {
+            Ok(fill) => fill,
+            Err(_) => Fill::passing(stored, asked, &self.budget),
+        };
+        fill.unwanted |= !admitted;
+        fill.is_storable = stores;
+        if let Some(lead) = lead {
+            let (headers, selector) = (HeaderMap::new(), Selector::default());
+            let shared_body = Arc::clone(&fill.shared_body.body);
+            lead.0.start(Head { status, headers, selector, freshness, length: Some(length), shared_body });
+            fill.lead = Some(lead);
+        }
+        Box::new(fill)
+    }
+
+    /// Starts to put a body into the second tier in slices while it passes, because it is too large
+    /// to be stored whole. Returns `None` if it must not be stored, if it would take too much of
+    /// the tier, or if the origin does not announce ranges: a lost slice could not be fetched.
+    pub(crate) fn start_slicing(
+        &mut self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        length: u64,
+        now: Now,
+    ) -> Option<Fill> {
+        let tier = self.tier.as_ref().filter(|_| self.slice_bytes > 0)?;
+        let is_whole = status == StatusCode::OK && matches!(exchange.ask, Ask::Whole | Ask::AsClient);
+        let is_too_long = length > tier.capacity() / limits::OBJECT_SHARE_OF_TIER;
+        let has_ranges = fields::list(headers, &ACCEPT_RANGES).any(|unit| unit.eq_ignore_ascii_case(b"bytes"));
+        if exchange.method != Method::GET || !is_whole || is_too_long || !has_ranges {
+            return None;
+        }
+        if self.in_flight_table.is_alone(unsliced(exchange.hash), now.time) {
+            return None;
+        }
+        let head = self.head_of(exchange, headers, length, now)?;
+        if self.store.is_outdated(&head, exchange.asked) {
+            return None;
+        }
+        let room = self.budget.reserve_for_tier_hit(self.slice_bytes)?;
+        self.put_in_tier(&head, now);
+        self.store.put(head.clone(), now.time);
+        let mut fill = Fill::passing(head.clone(), exchange.asked, &self.budget);
+        fill.part = (0, Some(length));
+        fill.slicer = Some(Box::new(Slicer::new(exchange.key.clone(), head, room)));
+        Some(fill)
+    }
+
+    /// A [`Fill::has_slices`]: puts them into the second tier. False where half of its queue is
+    /// full; call it again in a moment, or [`Fill::stop_slicing`].
+    pub fn on_slices_cut(&mut self, fill: &mut Fill, now: Now) -> bool {
+        let Some(slicer) = &mut fill.slicer else { return true };
+        while let Some((start, body)) = slicer.next_slice() {
+            let waiting = self.tier.as_ref().map_or(0, |tier| tier.waiting());
+            if waiting > 0 && waiting + body.len() as u64 > self.tier_queue / 2 {
+                slicer.put_back(start, body);
+                return false;
+            }
+            let (key, hash) = self.slice_key(&slicer.key, slicer.head.sliced().expect("it is"), start);
+            let freshness = slicer.head.freshness;
+            let (status, headers) = (StatusCode::PARTIAL_CONTENT, HeaderMap::new());
+            let mut slice = Stored::new(key.to_bytes(), hash, Selector::default(), status, &headers, freshness);
+            slice.set_body(body);
+            if !self.put_in_tier(&slice, now) {
+                slicer.stop();
+            }
+        }
+        true
+    }
+
+    /// Ends the fetch of this slice for its followers.
+    fn finish(&mut self, exchange: &Exchange, lead: Option<Lead>) {
+        let (Some(lead), Ask::Next(slice, source)) = (lead, &exchange.ask) else { return };
+        let (_, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
+        self.in_flight_table.end(hash, &lead.0);
+        lead.0.finish(Outcome::Failed { status: StatusCode::BAD_GATEWAY, retry_after: None });
+    }
+}
+
+/// Returns true if the fields describe exactly this part: with another length the body would be
+/// torn.
+fn is_part(headers: &HeaderMap, expected: &Place) -> bool {
+    let length = expected.part.end.saturating_sub(expected.part.start);
+    let framed = !headers.contains_key(CONTENT_LENGTH) || content_length(headers) == Some(length);
+    framed && range::place(headers).as_ref() == Some(expected)
+}

@@ -1,0 +1,280 @@
+//! Slices: bodies that are requested in ranges are stored in parts of one size, each under a key
+//! and in a slot of its own (RFC 9111 §3.3, §3.4).
+//!
+//! ```text
+//!  bytes=5000000-5000099 of an unknown object ──► request: the slice around byte 5000000
+//!  206, bytes 4194304-5242879/10000000000 ──────► stored: the head of the whole (no body), and this slice
+//!  later requests for any part ─────────────────► assembled from slices; missing ones are requested one by one
+//! ```
+//!
+//! The head has the length and the *pin*: the strong validator that all slices share. RFC 9111 §3.4
+//! allows the combination of parts only with it; a response without one is not sliced. The slices
+//! of one head have its generation in their keys. If the head is purged or replaced, or is gone
+//! from both tiers, no slice of it is ever found again, and the policies evict them. A missing
+//! slice is requested with `If-Range`. If the answer is not exactly that part of that
+//! representation, the answer in progress ends, and the head is removed.
+//!
+//! Heads and slices go to the second tier too. Those that memory has evicted are looked up there
+//! before the origin is asked.
+//!
+//! A part that is the whole is stored as a whole. If an origin does not send the requested slice,
+//! it is asked again as the client asked, and for [`limits::ALONE`] not for slices.
+
+use crate::body::segments::Segment;
+use crate::body::streamed::Streamed;
+use crate::cache::Cache;
+use crate::cache::assembly::{Assembled, Assembly, TierSlice};
+use crate::cache::exchange::{Ask, Exchange, RequestHead};
+use crate::cache::source::Source;
+use crate::cache::steps::{Piece, Step};
+use crate::collapse::follower::SliceFollower;
+use crate::collapse::in_flight::JoinRequest;
+use crate::collapse::table::Join;
+use crate::limits;
+use crate::now::Now;
+use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
+use crate::rfc::directives::RequestDirectives;
+use crate::rfc::key::Key;
+use crate::rfc::selection::Response;
+use crate::rfc::{fields, range};
+use crate::store::answer::Answer;
+use crate::store::index::Found;
+use crate::store::second_tier::TierHit;
+use crate::store::sliced::Sliced;
+use crate::store::stored::Stored;
+use bytes::Bytes;
+use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, Method};
+use larder_policy::Slot;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A request that slices answer.
+pub(crate) struct Requester<'a> {
+    pub key: Key<'a>,
+    pub head: &'a RequestHead<'a>,
+    pub only_if_cached: bool,
+}
+
+/// The result of an answer from slices.
+pub(crate) enum Served {
+    AtOnce(Answer),
+    Assembled(Assembled),
+}
+
+impl Cache {
+    /// Returns the slice to request for a request that the store does not answer; `held` is the
+    /// response that has to be validated. `None` if the request is not for slices.
+    pub(crate) fn opening(
+        &self,
+        request: &RequestHead<'_>,
+        hash: u64,
+        held: Option<&Stored>,
+        now: Now,
+    ) -> Option<Range<u64>> {
+        if self.slice_bytes == 0 || request.method != Method::GET {
+            return None;
+        }
+        let first = match held {
+            Some(stored) => {
+                stored.sliced()?;
+                let reply = stored.ready(stored.headers()).reply(request.method, request.headers);
+                reply.parts.map_or(reply.first, |parts| parts.parts[0].1.start)
+            }
+            // With a condition of the client's own, a 304 may be all that it needs.
+            None if [IF_NONE_MATCH, IF_MODIFIED_SINCE].iter().any(|name| request.headers.contains_key(name)) => {
+                return None;
+            }
+            None => range::first_byte(request.headers)
+                .filter(|_| !self.in_flight_table.is_alone(unsliced(hash), now.time))?,
+        };
+        let start = first - first % self.slice_bytes;
+        Some(start..start.checked_add(self.slice_bytes)?)
+    }
+
+    /// A fresh sliced response is stored.
+    pub(crate) fn hit_slices(&mut self, slot: Slot, hash: u64, requester: Requester<'_>, now: Now) -> Step {
+        self.store.engine.hit(slot, hash, now.time);
+        let stored = self.store.get_mut(slot);
+        stored.hit_headers(now.time);
+        let stored = stored.clone();
+        let Requester { key, head, only_if_cached } = requester;
+        let response = stored.ready(stored.headers()).reply(head.method, head.headers);
+        let mut request = head.headers.clone();
+        fields::strip_hop_by_hop(&mut request);
+        let passed = fields::cdn_loop_count(head.headers);
+        let source = Source { key: key.into_owned(), version: head.version, stored, request, passed };
+        match self.serve(source, response, now) {
+            Served::AtOnce(answer) => {
+                self.counters.hits += 1;
+                Step::Answer(answer)
+            }
+            Served::Assembled(mut assembled) => {
+                if self.is_stored(&assembled.body, most_looked_at(only_if_cached)) {
+                    self.counters.hits += 1;
+                } else if only_if_cached {
+                    return self.unsatisfied(head, now);
+                } else {
+                    assembled.headers.insert(CACHE_STATUS, partial(&assembled.body.source.stored));
+                }
+                Step::Assemble(assembled)
+            }
+        }
+    }
+
+    /// The body of `response` from slices: at once where one that is stored holds all of it.
+    pub(crate) fn serve(&mut self, source: Source, mut response: Response, now: Now) -> Served {
+        if !response.has_body {
+            return Served::AtOnce(response.without_body());
+        }
+        let mut body = Assembly::new(Arc::new(source), &mut response);
+        let Response { status, headers, .. } = response;
+        let one = {
+            let mut content = body.content();
+            let first = content.next().filter(|range| self.slice(range.start).end >= range.end);
+            first.is_some() && content.next().is_none()
+        };
+        if one && let Some(bytes) = self.stored_piece(&mut body, now) {
+            return Served::AtOnce(Answer::of(status, headers, bytes));
+        }
+        Served::Assembled(Assembled { status, headers, body })
+    }
+
+    /// Returns the next step of a body.
+    pub fn next_piece(&mut self, assembly: &mut Assembly, now: Now) -> Piece {
+        if let Some(reader) = assembly.reader.take() {
+            return Piece::Read(reader);
+        }
+        let range = match assembly.segments.front() {
+            None => return Piece::End,
+            Some(Segment::Lines(lines)) => {
+                let lines = lines.clone();
+                assembly.took(lines.len());
+                return Piece::Bytes(lines);
+            }
+            Some(Segment::Content(range)) => range.clone(),
+        };
+        if let Some(bytes) = self.stored_piece(assembly, now) {
+            return Piece::Bytes(bytes);
+        }
+        let slice = self.slice_within(range.start, &assembly.source);
+        let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
+        let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
+        if assembly.looked_up != Some(slice.start) && self.may_be_in_tier(&key) {
+            assembly.looked_up = Some(slice.start);
+            return Piece::TierLookup(key.to_bytes());
+        }
+        let (headers, directives) = (&HeaderMap::new(), RequestDirectives::default());
+        let asking =
+            JoinRequest { headers, directives, reason: ForwardReason::Partial, passed: assembly.source.passed, now };
+        let lead = match self.in_flight_table.join(&key, hash, &asking, true) {
+            Join::Lead(own) => Some(own),
+            Join::Follow(follower) => {
+                self.counters.collapsed += 1;
+                return Piece::Wait(SliceFollower { follower, part });
+            }
+            Join::Bypass => None,
+        };
+        self.counters.forward(ForwardReason::Partial);
+        let source = &assembly.source;
+        let mut exchange = Exchange::new(
+            source.key.clone(),
+            source.stored.hash,
+            Method::GET,
+            source.version,
+            &self.cdn_loop,
+            ForwardReason::Partial,
+            now.time,
+        );
+        exchange.headers = source.request.clone();
+        exchange.ask = Ask::Next(slice, Arc::clone(source));
+        exchange.lead = lead;
+        exchange.part = (part.start, Some(part.end));
+        Piece::Ask(Box::new(exchange))
+    }
+
+    /// Takes the answer of the second tier to a [`Piece::TierLookup`]. Returns `None` if that is
+    /// not the slice: [`Cache::next_piece`] returns the next step.
+    pub fn on_tier_slice(&mut self, assembly: &mut Assembly, tier_hit: TierHit, now: Now) -> Option<TierSlice> {
+        let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
+        let source = Arc::clone(&assembly.source);
+        let slice = self.slice_within(range.start, &source);
+        let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
+        let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
+        let stored = self.decode_tier_hit(tier_hit, key.to_bytes(), hash, now)?;
+        if !stored.is_slice() || stored.length() != slice.end - slice.start {
+            return None;
+        }
+        self.counters.tier_hits += 1;
+        self.counters.hit_bytes += part.end - part.start;
+        if let Some(body) = stored.in_tier() {
+            return Some(TierSlice::Streamed(Box::new(Streamed::part(body.clone(), part))));
+        }
+        let bytes = stored.body.slice(part.start as usize..part.end as usize);
+        self.promote(stored, now);
+        assembly.took(bytes.len());
+        Some(TierSlice::Bytes(bytes))
+    }
+
+    /// The next bytes, where they are stored.
+    fn stored_piece(&mut self, assembly: &mut Assembly, now: Now) -> Option<Bytes> {
+        let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
+        let slice = self.slice_within(range.start, &assembly.source);
+        let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
+        let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
+        let Found::Match(slot) = self.store.find(&key, hash, &HeaderMap::new()) else { return None };
+        self.store.engine.hit(slot, hash, now.time);
+        let bytes = self.store.get_mut(slot).body.slice(part.start as usize..part.end as usize);
+        assembly.took(bytes.len());
+        self.counters.hit_bytes += bytes.len() as u64;
+        Some(bytes)
+    }
+
+    /// Returns true if all missing parts of a body are stored, here or in the second tier. It stops
+    /// at the first slice that is not, and after `most` slices of each range.
+    pub(crate) fn is_stored(&self, assembly: &Assembly, most: usize) -> bool {
+        let source = &assembly.source;
+        let is_stored = |at: u64| {
+            let (key, hash) = self.slice_key(&source.key, source.sliced(), at);
+            matches!(self.store.find(&key, hash, &HeaderMap::new()), Found::Match(_))
+                || self.tier.as_ref().is_some_and(|tier| tier.has(&key.to_bytes()))
+        };
+        assembly.content().all(|range| {
+            let starts = std::iter::successors(Some(range.start), |at| Some(self.slice(*at).end));
+            starts.take_while(|at| *at < range.end).take(most).all(is_stored)
+        })
+    }
+
+    pub(crate) fn slice_key(&self, key: &Key<'_>, sliced: &Sliced, at: u64) -> (Key<'static>, u64) {
+        let key = key.slice(sliced.generation, at / self.slice_bytes);
+        let hash = key.hash(&self.hash_key);
+        (key, hash)
+    }
+
+    /// The slice around a byte, as if the body had no end.
+    fn slice(&self, at: u64) -> Range<u64> {
+        let start = at - at % self.slice_bytes;
+        start..start.saturating_add(self.slice_bytes)
+    }
+
+    fn slice_within(&self, at: u64, source: &Source) -> Range<u64> {
+        let slice = self.slice(at);
+        slice.start..slice.end.min(source.sliced().length)
+    }
+}
+
+pub(crate) fn partial(stored: &Stored) -> HeaderValue {
+    let (reason, status, refusal) = (ForwardReason::Partial, None, None);
+    stored.cache_status(CacheStatus::Forwarded { reason, status, stored: false, collapsed: false, refusal })
+}
+
+/// Returns the number of slices that are searched before an answer begins: all, if none may be
+/// fetched.
+pub(crate) fn most_looked_at(only_if_cached: bool) -> usize {
+    if only_if_cached { usize::MAX } else { limits::SLICES_LOOKED_AT }
+}
+
+/// Returns the hash under which the cache remembers that a key must not be requested in slices.
+pub(crate) fn unsliced(hash: u64) -> u64 {
+    hash.rotate_left(32) ^ 1
+}

@@ -1,0 +1,84 @@
+//! The next steps for the host: for a request, a response of the origin, a piece of a body, and a
+//! lookup in the second tier.
+
+use crate::body::shared_body::Reader;
+use crate::cache::assembly::Assembled;
+use crate::cache::exchange::Exchange;
+use crate::cache::fill::Fill;
+use crate::collapse::follower::{Follower, SliceFollower};
+use crate::store::answer::Answer;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+/// The next step for a request.
+#[derive(Debug)]
+pub enum Step {
+    /// Send this.
+    Answer(Answer),
+    /// Send this; its body is put together from slices.
+    Assemble(Assembled),
+    /// Send this stale response, and ask the origin as well (RFC 5861 §3): no client waits for its
+    /// answer.
+    Refresh(Answer, Box<Exchange>),
+    /// Another request already asks the origin for the same: wait for its response.
+    Follow(Follower),
+    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`]. If
+    /// there is a second tier and the exchange has a [`Exchange::tier_key`], look there first.
+    Forward(Box<Exchange>),
+}
+
+/// The next step after the origin's response.
+#[derive(Debug)]
+pub enum Reply {
+    /// Send this; the origin's response had no body.
+    Answer(Answer),
+    /// Send this head and the origin's body.
+    Relay {
+        /// The status.
+        status: StatusCode,
+        /// All fields, ready to be sent.
+        headers: HeaderMap,
+        /// Present if the body may be stored: pass it every piece.
+        fill: Option<Box<Fill>>,
+    },
+    /// Send this. Its body is put together from slices, one of which is the origin's response:
+    /// collect that as well.
+    Assemble(Assembled, Option<Box<Fill>>),
+    /// The origin confirmed a response that is not stored, or sent a part that was not requested.
+    /// Ask again with [`Exchange::retry_headers`], at most [`crate::limits::RETRIES`] times.
+    Retry(Box<Exchange>),
+}
+
+/// The next step of an [`Assembly`](crate::Assembly).
+#[derive(Debug)]
+pub enum Piece {
+    /// Send this.
+    Bytes(Bytes),
+    /// Read this to its end; tell [`Assembly::took`](crate::Assembly::took) of each piece.
+    Read(Reader),
+    /// Another request fetches the slice: wait for its reader, and continue as with
+    /// [`Piece::Read`].
+    Wait(SliceFollower),
+    /// Recall this key from the second tier; then [`crate::Cache::on_tier_slice`] if something was
+    /// there, and ask for the next piece if not.
+    TierLookup(Box<[u8]>),
+    /// Ask the origin, with [`Exchange::retry_headers`]; then [`crate::Cache::on_slice`], whose
+    /// fill's reader is to be read, or [`crate::Cache::on_slice_failure`].
+    Ask(Box<Exchange>),
+    /// The body is complete.
+    End,
+}
+
+/// The next step after a lookup.
+#[derive(Debug)]
+pub enum TierStep {
+    /// Send this.
+    Answer(Answer),
+    /// Send this; its body is put together from slices.
+    Assemble(Assembled),
+    /// It was another variant: recall this one, and call
+    /// [`Cache::on_tier_lookup`](crate::Cache::on_tier_lookup) again.
+    Variant(Box<Exchange>, u32),
+    /// Go to the origin, as with [`Step::Forward`].
+    Forward(Box<Exchange>),
+}

@@ -1,0 +1,183 @@
+//! The result of a lookup in the second tier: the answer, or a response to validate, or nothing.
+
+use crate::body::streamed::InTier;
+use crate::cache::Cache;
+use crate::cache::exchange::{Ask, Exchange, RequestHead, TierLookup};
+use crate::cache::slices::{Served, most_looked_at, partial};
+use crate::cache::source::Source;
+use crate::cache::steps::{Step, TierStep};
+use crate::collapse::in_flight::Outcome;
+use crate::now::Now;
+use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
+use crate::rfc::fields;
+use crate::store::answer::Answer;
+use crate::store::index::Found;
+use crate::store::record;
+use crate::store::second_tier::{TierHit, TierResponse};
+use crate::store::stored::Stored;
+
+impl Cache {
+    /// Takes the result of the second tier for an exchange with a [`Exchange::tier_key`].
+    pub fn on_tier_lookup(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        tier_hit: Option<TierHit>,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) -> TierStep {
+        let tier_lookup = std::mem::replace(&mut exchange.tier_lookup, TierLookup::No);
+        let directives = self.directives(request.headers);
+        if let Some(stored) = self.believed(&exchange, tier_hit, request, now) {
+            if !stored.selector.matches(request.headers) {
+                if tier_lookup == TierLookup::Any {
+                    exchange.tier_lookup = TierLookup::Variant;
+                    let variant = stored.selector.variant_of(request.headers, &self.hash_key);
+                    return TierStep::Variant(exchange, variant);
+                }
+            } else if stored.freshness.satisfies(&directives, now.time) {
+                if stored.sliced().is_none() {
+                    return TierStep::Answer(self.answer_tier_hit(exchange, stored, request, now));
+                }
+                match self.tier_hit_slices(exchange, stored, request, directives.only_if_cached, now) {
+                    Ok(tier_lookup) => return tier_lookup,
+                    Err(same) => exchange = same,
+                }
+            } else {
+                let reusable = stored.freshness.is_reusable(now.time);
+                exchange.reason = if reusable { ForwardReason::Request } else { ForwardReason::Stale };
+                let opening = self.opening(request, exchange.hash, Some(&stored), now);
+                exchange.ask = opening.filter(|_| exchange.may_store).map_or(Ask::Whole, Ask::Slice);
+                exchange.held = Some(stored);
+            }
+        }
+        if directives.only_if_cached {
+            let Step::Answer(answer) = self.unsatisfied(request, now) else { return TierStep::Forward(exchange) };
+            return TierStep::Answer(answer);
+        }
+        self.counters.forward(exchange.reason);
+        TierStep::Forward(exchange)
+    }
+
+    /// The recalled response, unless the store has something newer, or it was removed meanwhile.
+    fn believed(
+        &mut self,
+        exchange: &Exchange,
+        tier_hit: Option<TierHit>,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) -> Option<Stored> {
+        if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, request.headers) {
+            return Some(self.store.get_mut(slot).clone());
+        }
+        if self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+            return None;
+        }
+        let mut stored = self.decode_tier_hit(tier_hit?, exchange.key.to_bytes(), exchange.hash, now)?;
+        // With slices of another size, as they were configured before a restart, none would be
+        // found.
+        if stored.sliced().is_some_and(|sliced| sliced.slice_bytes != self.slice_bytes) {
+            return None;
+        }
+        stored.hit_headers(now.time);
+        Some(stored)
+    }
+
+    /// Returns the response that was read, if it is still in the tier.
+    pub(crate) fn decode_tier_hit(&self, tier_hit: TierHit, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
+        if !self.tier.as_ref().is_some_and(|tier| tier.is_current(&key, tier_hit.position)) {
+            return None;
+        }
+        let mut stored = match tier_hit.response {
+            // The body is a part of it.
+            TierResponse::Whole { bytes, room } => record::decode(&room.lend(bytes), key, hash, now)?,
+            TierResponse::First { bytes, length, record } => {
+                let (mut stored, start) = record::decode_head(&bytes, key, hash, now)?;
+                let start = start as u64;
+                if stored.sliced().is_none() {
+                    stored.leave_in_tier(InTier { record, start, length: length.checked_sub(start)? });
+                }
+                stored
+            }
+        };
+        if tier_hit.expired {
+            stored.freshness.expire(now.time);
+        }
+        Some(stored)
+    }
+
+    fn answer_tier_hit(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        stored: Stored,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) -> Answer {
+        let ttl_seconds = stored.freshness.ttl_seconds(now.time);
+        self.promote(stored.clone(), now);
+        let headers = stored.validated_headers(now.time, CacheStatus::TierHit { ttl_seconds });
+        let answer = stored.ready(&headers).reply(request.method, request.headers).with_body_of(&stored);
+        self.counters.hits += 1;
+        self.counters.tier_hits += 1;
+        self.counters.hit_bytes += answer.length();
+        if let Some(lead) = exchange.lead.take() {
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::TierHit(Box::new(stored)));
+        }
+        answer
+    }
+
+    /// Puts its head into the store, where its slices and followers find it. `Err` if something is
+    /// missing and nothing may be requested from the origin.
+    fn tier_hit_slices(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        stored: Stored,
+        request: &RequestHead<'_>,
+        only_if_cached: bool,
+        now: Now,
+    ) -> Result<TierStep, Box<Exchange>> {
+        if self.store.position(&stored).is_none() {
+            self.store.put(stored.clone(), now.time);
+        }
+        if let Some(lead) = exchange.lead.take() {
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Again);
+        }
+        let ttl_seconds = stored.freshness.ttl_seconds(now.time);
+        let headers = stored.validated_headers(now.time, CacheStatus::TierHit { ttl_seconds });
+        let response = stored.ready(&headers).reply(request.method, request.headers);
+        let mut fields = request.headers.clone();
+        fields::strip_hop_by_hop(&mut fields);
+        let (key, version, passed) = (exchange.key.clone(), request.version, fields::cdn_loop_count(request.headers));
+        let source = Source { key, version, stored, request: fields, passed };
+        let mut assembled = match self.serve(source, response, now) {
+            Served::AtOnce(answer) => {
+                self.counters.hits += 1;
+                return Ok(TierStep::Answer(answer));
+            }
+            Served::Assembled(assembled) => assembled,
+        };
+        if self.is_stored(&assembled.body, most_looked_at(only_if_cached)) {
+            self.counters.hits += 1;
+        } else if only_if_cached {
+            return Err(exchange);
+        } else {
+            assembled.headers.insert(CACHE_STATUS, partial(&assembled.body.source.stored));
+        }
+        Ok(TierStep::Assemble(assembled))
+    }
+
+    /// Puts the response that was read into the store, if it was read whole and the policy admits
+    /// it.
+    pub(crate) fn promote(&mut self, stored: Stored, now: Now) {
+        let (hash, size) = (stored.hash, stored.size(stored.body.len() as u64));
+        self.store.engine.miss(hash, now.time);
+        if stored.in_tier().is_some() {
+            return;
+        }
+        let is_wanted = self.store.position(&stored).is_none() && self.store.engine.admit_or_fill(hash, size, now.time);
+        if is_wanted {
+            self.store.put(stored, now.time);
+        }
+    }
+}

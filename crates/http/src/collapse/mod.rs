@@ -1,0 +1,30 @@
+//! Request collapsing (RFC 9111 §4: a cache may use one response for several requests that came
+//! while it was fetched). One request for a key goes to the origin; the others wait for its
+//! response and read the body while it arrives.
+//!
+//! ```text
+//!  Asking ── a response that may be stored and reused ──► Streaming: followers read the shared body
+//!    └────── anything else ─────────────────────────────► Finished: ask again, or the same error
+//! ```
+//!
+//! A response that cannot be shared is remembered by key for [`ALONE`](crate::limits::ALONE) ("hit
+//! for miss"): requests for the key do not wait for each other, and each response may change this.
+//! A 502, 503 or 504, and an origin that does not answer, answer all followers: a hundred more
+//! requests would not help. Followers get the cache's own text, because an error page may be for
+//! one client.
+//!
+//! A reload (`no-cache`, `max-age=0`) follows only a request that is a reload of at least the same
+//! degree, so that caches on the path to the origin see it, and whose response has not begun, so
+//! that the response is newer than the reload (RFC 9111 §5.2.1.4). If another request is in flight,
+//! a reload takes its place, and later requests follow the reload. So many reloads at once cost the
+//! origin one request, and a second one if a plain one was in flight.
+//!
+//! Several caches of our name may stand in a row, and each may wait for the next. To prevent a
+//! cycle of waits (of two caches that are each other's origin, for example), a request follows one
+//! that is still asking only if it has passed no more of these caches than that one. Along a chain
+//! of waits the number grows, so no chain ends where it began. A request that has passed more asks
+//! by itself, and later ones follow it.
+
+pub(crate) mod follower;
+pub(crate) mod in_flight;
+pub(crate) mod table;

@@ -1,0 +1,156 @@
+//! `Cache-Status` (RFC 9211): what the cache did, in the response itself. `larder; hit; ttl=58`,
+//! `larder; fwd=uri-miss; fwd-status=200; stored`.
+
+use crate::rfc::fields::NAME;
+use crate::rfc::storability::Refusal;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use std::fmt::Write as _;
+
+pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// Why a request went to the origin (RFC 9211 §2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardReason {
+    /// Configured or bound to pass by the cache: a body in a GET, preconditions for the origin, an
+    /// over-long target.
+    Bypass,
+    /// The method is neither GET nor HEAD.
+    Method,
+    /// Nothing is stored for this target.
+    UriMiss,
+    /// Only other variants are stored.
+    VaryMiss,
+    /// The client demands it (`no-cache`, `max-age`, `min-fresh`), although the stored response
+    /// could have been used.
+    Request,
+    /// The stored response needs validation.
+    Stale,
+    /// Only a part of the requested range is stored.
+    Partial,
+}
+
+impl ForwardReason {
+    /// All of them, for tables of counters.
+    pub const ALL: [ForwardReason; 7] = [
+        ForwardReason::Bypass,
+        ForwardReason::Method,
+        ForwardReason::UriMiss,
+        ForwardReason::VaryMiss,
+        ForwardReason::Request,
+        ForwardReason::Stale,
+        ForwardReason::Partial,
+    ];
+
+    /// The token of RFC 9211.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ForwardReason::Bypass => "bypass",
+            ForwardReason::Method => "method",
+            ForwardReason::UriMiss => "uri-miss",
+            ForwardReason::VaryMiss => "vary-miss",
+            ForwardReason::Request => "request",
+            ForwardReason::Stale => "stale",
+            ForwardReason::Partial => "partial",
+        }
+    }
+}
+
+/// One member of the list: ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CacheStatus {
+    /// Answered from the store.
+    Hit { ttl_seconds: i64 },
+    /// Answered from the second tier.
+    TierHit { ttl_seconds: i64 },
+    /// Answered with what came, or did not come, from the origin.
+    Forwarded {
+        reason: ForwardReason,
+        status: Option<StatusCode>,
+        stored: bool,
+        collapsed: bool,
+        refusal: Option<Refusal>,
+    },
+    /// Answered from the store though it is stale, since the origin could not do better.
+    Stale { reason: ForwardReason, status: Option<StatusCode>, ttl_seconds: i64 },
+    /// Validated by the origin, then answered from the store.
+    Validated { reason: ForwardReason, ttl_seconds: i64 },
+    /// Answered by the cache itself: only-if-cached and nothing there.
+    Unsatisfied,
+}
+
+impl CacheStatus {
+    fn write(self, text: &mut String) {
+        text.push_str(NAME);
+        // Writing into a String cannot fail.
+        let _ = match self {
+            CacheStatus::Hit { ttl_seconds } => write!(text, "; hit; ttl={ttl_seconds}"),
+            CacheStatus::TierHit { ttl_seconds } => write!(text, "; hit; ttl={ttl_seconds}; detail=recalled"),
+            CacheStatus::Validated { reason, ttl_seconds } => {
+                write!(text, "; fwd={}; fwd-status=304; ttl={ttl_seconds}", reason.name())
+            }
+            CacheStatus::Unsatisfied => write!(text, "; detail=only-if-cached"),
+            CacheStatus::Stale { reason, status, ttl_seconds } => {
+                let _ = write!(text, "; fwd={}", reason.name());
+                if let Some(status) = status {
+                    let _ = write!(text, "; fwd-status={}", status.as_u16());
+                }
+                write!(text, "; ttl={ttl_seconds}; detail=stale-if-error")
+            }
+            CacheStatus::Forwarded { reason, status, stored, collapsed, refusal } => {
+                let _ = write!(text, "; fwd={}", reason.name());
+                if let Some(status) = status {
+                    let _ = write!(text, "; fwd-status={}", status.as_u16());
+                }
+                if stored {
+                    text.push_str("; stored");
+                }
+                if collapsed {
+                    text.push_str("; collapsed");
+                }
+                refusal.map_or(Ok(()), |refusal| write!(text, "; detail={}", refusal.name()))
+            }
+        };
+    }
+
+    /// The whole field: what caches nearer to the origin said (RFC 9211 §2: in order, the one
+    /// nearest to the client last), then ours.
+    pub(crate) fn after(self, earlier: &str) -> HeaderValue {
+        // What most misses say, ready made.
+        const STORED: CacheStatus = CacheStatus::Forwarded {
+            reason: ForwardReason::UriMiss,
+            status: Some(StatusCode::OK),
+            stored: true,
+            collapsed: false,
+            refusal: None,
+        };
+        if earlier.is_empty() && self == STORED {
+            return HeaderValue::from_static("larder; fwd=uri-miss; fwd-status=200; stored");
+        }
+        if earlier.is_empty() && self == (CacheStatus::Hit { ttl_seconds: 0 }) {
+            return HeaderValue::from_static("larder; hit; ttl=0");
+        }
+        let mut text = String::with_capacity(earlier.len() + 48);
+        if !earlier.is_empty() {
+            text.push_str(earlier);
+            text.push_str(", ");
+        }
+        self.write(&mut text);
+        HeaderValue::try_from(text).expect("a header value with tokens and numbers after it")
+    }
+
+    /// Puts the field in place.
+    pub(crate) fn set(self, headers: &mut HeaderMap) {
+        let earlier = earlier(headers);
+        headers.insert(CACHE_STATUS, self.after(&earlier));
+    }
+}
+
+/// Returns the `Cache-Status` of other caches as one line, without bytes that are not visible
+/// ASCII.
+pub(crate) fn earlier(headers: &HeaderMap) -> String {
+    if !headers.contains_key(CACHE_STATUS) {
+        return String::new();
+    }
+    let lines: Vec<&str> = headers.get_all(CACHE_STATUS).into_iter().filter_map(|line| line.to_str().ok()).collect();
+    lines.join(", ")
+}

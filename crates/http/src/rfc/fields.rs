@@ -1,0 +1,294 @@
+//! Header fields as wholes: lists of tokens, the fields that belong to one connection, `Via`,
+//! `Date` and the compact copy that is stored.
+
+use crate::limits;
+use crate::now::Now;
+use crate::rfc::date;
+use bytes::{Bytes, BytesMut};
+use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, HOST, TRANSFER_ENCODING, VIA};
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
+
+/// Larder's name in `Via` and `Cache-Status`.
+pub const NAME: &str = "larder";
+
+const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+
+/// Returns how often our own name occurs in `Via` (RFC 9110 §7.6.3), or in `CDN-Loop` (RFC 8586),
+/// which others must not remove. These are the caches of the same name that the request has passed,
+/// perhaps this one among them.
+pub fn cdn_loop_count(headers: &HeaderMap) -> usize {
+    // As most clients' requests.
+    if !headers.contains_key(VIA) && !headers.contains_key(CDN_LOOP) {
+        return 0;
+    }
+    // A member is the protocol, the name and perhaps a comment.
+    let via = |member: &&[u8]| {
+        member.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(1) == Some(NAME.as_bytes())
+    };
+    // Here it is the name, and perhaps parameters.
+    let in_loop =
+        |member: &&[u8]| member.split(|byte| *byte == b';').next().map(<[u8]>::trim_ascii) == Some(NAME.as_bytes());
+    let passed = list(headers, &VIA).filter(via).count();
+    passed.max(list(headers, &CDN_LOOP).filter(in_loop).count())
+}
+
+/// Removes what belongs to one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields
+/// that `Connection` names, and SHOULD remove these well-known ones even unnamed. The proxy's own
+/// authentication fields go too (RFC 9111 §3.1 forbids storing them, and no client of a reverse
+/// proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it; so
+/// does `CDN-Loop`, or a client could send a request round in a circle (RFC 8586 §2).
+pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    const ALWAYS: [&str; 10] = [
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authentication-info",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    if headers.contains_key(CONNECTION) {
+        let named: Vec<HeaderName> =
+            list(headers, &CONNECTION).filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
+        for name in named.iter().filter(|name| ![&HOST, &CDN_LOOP].contains(name)) {
+            headers.remove(name);
+        }
+    }
+    // RFC 9112 §6.3: beside a transfer coding, a length says nothing, and does not go on.
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
+    // Most messages have none of them: one look at the names costs less than ten look-ups.
+    while let Some(name) = headers.keys().find(|name| ALWAYS.contains(&name.as_str())).cloned() {
+        headers.remove(name);
+    }
+}
+
+/// The members of a comma-separated list over all lines of a field, without surrounding space;
+/// empty ones are skipped (RFC 9110 §5.6.1). For lists of tokens: quoted strings are not seen.
+pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    let lines = headers.get_all(name).into_iter();
+    let members = lines.flat_map(|line| line.as_bytes().split(|b| *b == b','));
+    members.map(|member| member.trim_ascii()).filter(|member| !member.is_empty())
+}
+
+/// Returns true if a list of tokens contains `token`, in any letter case.
+pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) -> bool {
+    list(headers, name).any(|member| member.eq_ignore_ascii_case(token))
+}
+
+/// Says on a request to the origin that it has passed a part of Larder that waits for no other
+/// request: in `Via`, and in `CDN-Loop` (RFC 8586 §2).
+pub fn append_cdn_loop(headers: &mut HeaderMap, version: Version) {
+    CdnLoop(HeaderValue::from_static(NAME)).append(headers, version);
+}
+
+/// The member that a cache adds to `CDN-Loop` (RFC 8586 §2): its name, and an identifier of this
+/// cache. A request that brings the member back has gone round in a loop. With the name alone, no
+/// two caches could be chained.
+#[derive(Clone, Debug)]
+pub struct CdnLoop(HeaderValue);
+
+impl CdnLoop {
+    /// Returns the member of the cache with this secret, without revealing the secret.
+    pub(crate) fn of(secret: &[u8; 16]) -> CdnLoop {
+        let mut hasher = SipHasher13::new_with_key(secret);
+        hasher.write(CDN_LOOP.as_str().as_bytes());
+        let member = format!("{NAME}{ID}{:016x}", hasher.finish());
+        CdnLoop(HeaderValue::try_from(member).expect("a token and digits"))
+    }
+
+    /// Says on a request to the origin that it has passed here.
+    pub(crate) fn append(&self, headers: &mut HeaderMap, version: Version) {
+        append_via(headers, version);
+        headers.append(CDN_LOOP, self.0.clone());
+    }
+
+    /// Returns true if the request has passed this cache before (RFC 8586 §2), or if our name
+    /// occurs in `Via` (RFC 9110 §7.6.3) or `CDN-Loop` too often, because another host removes the
+    /// identifier. One occurrence of the name is no loop: caches may be chained.
+    pub fn goes_round(&self, headers: &HeaderMap) -> bool {
+        let passed = cdn_loop_count(headers);
+        passed >= limits::OWN_VIA || passed > 0 && self.is_in(headers)
+    }
+
+    fn is_in(&self, headers: &HeaderMap) -> bool {
+        list(headers, &CDN_LOOP).any(|member| member == self.0.as_bytes())
+    }
+}
+
+const ID: &str = ";id=";
+
+/// RFC 9110 §7.6.3: a proxy MUST append itself to `Via`, with the version of the protocol that it
+/// received.
+pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
+    let own = match version {
+        Version::HTTP_10 => "1.0 larder",
+        Version::HTTP_2 => "2 larder",
+        Version::HTTP_3 => "3 larder",
+        _ => "1.1 larder",
+    };
+    headers.append(VIA, HeaderValue::from_static(own));
+}
+
+/// The fields of an interim response, as a proxy passes it on (RFC 9110 §15.2): without those of
+/// the connection, and with `Via`. It MUST NOT have a length (§8.6).
+pub fn interim_fields(received: &HeaderMap, version: Version) -> HeaderMap {
+    let mut headers = received.clone();
+    strip_hop_by_hop(&mut headers);
+    headers.remove(CONTENT_LENGTH);
+    append_via(&mut headers, version);
+    headers
+}
+
+/// RFC 9110 §6.6.1: a recipient with a clock that stores or forwards a response without a (valid)
+/// `Date` records the time of receipt.
+pub(crate) fn ensure_date(headers: &mut HeaderMap, now: Now) {
+    if date::field(headers, &DATE).is_none() {
+        headers.insert(DATE, date::format(now.unix_seconds));
+    }
+}
+
+/// `Age` on input (RFC 9111 §5.1), in seconds: the first member, where there are several; 0 where
+/// that is no number.
+pub(crate) fn age(headers: &HeaderMap) -> u64 {
+    let first = headers.get(AGE).and_then(|line| line.as_bytes().split(|byte| *byte == b',').next());
+    first.and_then(|member| delta_seconds(member.trim_ascii())).unwrap_or(0)
+}
+
+/// Bytes of names and values.
+pub(crate) fn bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+/// A copy whose values share one exact buffer of their own. Received values are slices of the
+/// connection's read buffer and would keep all of it, perhaps with the body, for as long as they
+/// are stored.
+pub(crate) fn compact(headers: &HeaderMap) -> HeaderMap {
+    let mut buffer = BytesMut::with_capacity(headers.values().map(HeaderValue::len).sum());
+    for value in headers.values() {
+        buffer.extend_from_slice(value.as_bytes());
+    }
+    let mut rest: Bytes = buffer.freeze();
+    // Copied whole: no name is hashed again. Room for Age and Cache-Status, so that neither a
+    // look-up nor a copy grows the map.
+    let mut copy = headers.clone();
+    copy.reserve(2);
+    for value in copy.values_mut() {
+        let mut own = HeaderValue::from_maybe_shared(rest.split_to(value.len())).expect("was a header value");
+        own.set_sensitive(value.is_sensitive());
+        *value = own;
+    }
+    copy
+}
+
+/// A non-negative decimal integer, at most 2^31; `None` for anything else.
+pub(crate) fn delta_seconds(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = text.iter().fold(0u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
+    Some(number.min(limits::LIFETIME_SECONDS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn connection_takes_what_it_names_but_not_host() {
+        let mut found = headers(&[
+            ("connection", "close, X-Secret"),
+            ("connection", "Host,,Other, b@d"),
+            ("x-secret", "1"),
+            ("other", "1"),
+            ("host", "example.com"),
+            ("te", "trailers"),
+            ("upgrade", "h2c"),
+            ("kept", "1"),
+        ]);
+        strip_hop_by_hop(&mut found);
+        assert_eq!(found, headers(&[("host", "example.com"), ("kept", "1")]));
+    }
+
+    #[test]
+    fn age_on_input() {
+        let most = crate::limits::LIFETIME_SECONDS;
+        for (text, seconds) in [
+            ("7", 7),
+            ("7200, 0", 7200),
+            (" 7 , x", 7),
+            ("99999999999999999999", most),
+            (", 7", 0),
+            ("-7", 0),
+            ("7.0", 0),
+            ("abc, 7", 0),
+            ("", 0),
+        ] {
+            assert_eq!(age(&headers(&[("age", text)])), seconds, "{text}");
+        }
+        assert_eq!(age(&headers(&[("age", "3"), ("age", "900")])), 3);
+        assert_eq!(age(&headers(&[])), 0);
+    }
+
+    #[test]
+    fn a_compact_copy_is_equal_and_owns_its_bytes() {
+        let original = headers(&[("etag", "\"a\""), ("set-cookie", "a=1"), ("set-cookie", "b=2"), ("x", "")]);
+        let copy = compact(&original);
+        assert_eq!(copy, original);
+        let (a, b) = (original["etag"].as_bytes().as_ptr(), copy["etag"].as_bytes().as_ptr());
+        assert_ne!(a, b);
+    }
+
+    /// Failure: a request goes round in a loop undetected, or a cache behind another of the same
+    /// name refuses every request from it.
+    #[test]
+    fn a_request_of_another_cache_of_our_name_is_not_taken_for_our_own() {
+        let (own, other) = (CdnLoop::of(&[1; 16]), CdnLoop::of(&[2; 16]));
+        let mut request = headers(&[("via", "1.1 proxy"), ("cdn-loop", "other;id=0000000000000000")]);
+        assert!(!own.is_in(&request));
+        other.append(&mut request, Version::HTTP_11);
+        append_cdn_loop(&mut request, Version::HTTP_11);
+        assert!(!own.is_in(&request) && other.is_in(&request));
+        own.append(&mut request, Version::HTTP_11);
+        assert!(own.is_in(&request) && other.is_in(&request));
+        assert_eq!(cdn_loop_count(&request), 3);
+    }
+
+    /// Failure: a loop over hosts that remove `Via`, or a client that has `Via` removed.
+    #[test]
+    fn a_request_tells_how_often_it_has_passed() {
+        let mut request = headers(&[("connection", "cdn-loop"), ("cdn-loop", "other; a=b, larder2"), ("via", "1.1 x")]);
+        strip_hop_by_hop(&mut request);
+        assert_eq!(cdn_loop_count(&request), 0);
+        append_cdn_loop(&mut request, Version::HTTP_11);
+        append_cdn_loop(&mut request, Version::HTTP_11);
+        assert_eq!(request.get_all("cdn-loop").iter().count(), 3);
+        for gone in ["via", "cdn-loop"] {
+            assert_eq!(cdn_loop_count(&request), 2);
+            request.remove(gone);
+        }
+        assert_eq!(cdn_loop_count(&request), 0);
+        assert_eq!(cdn_loop_count(&headers(&[("cdn-loop", "larder ; v=1, a,larder;x")])), 2);
+    }
+
+    #[test]
+    fn via_is_appended() {
+        let mut found = headers(&[("via", "1.0 other")]);
+        append_via(&mut found, Version::HTTP_11);
+        assert_eq!(found, headers(&[("via", "1.0 other"), ("via", "1.1 larder")]));
+    }
+}

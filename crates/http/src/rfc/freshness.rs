@@ -1,0 +1,337 @@
+//! The age of a stored response, and the time for which it may be used (RFC 9111 §4.2).
+
+use crate::codec::{Reader, Writer};
+use crate::limits;
+use crate::now::Now;
+use crate::rfc::directives::{RequestDirectives, ResponseDirectives};
+use crate::rfc::{date, fields};
+use http::header::{DATE, EXPIRES, LAST_MODIFIED};
+use http::{HeaderMap, StatusCode};
+use larder_units::Time;
+use std::time::Duration;
+
+/// The freshness of one stored response. All its durations are measured on the monotonic clock from
+/// the moment of receipt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Freshness {
+    /// freshness_lifetime.
+    lifetime: Duration,
+    /// corrected_initial_age: how old it was when it was received.
+    initial_age: Duration,
+    /// request_time.
+    requested: Time,
+    /// response_time.
+    received: Time,
+    /// no-cache: never reused without validation (§5.2.2.4).
+    always_validate: bool,
+    /// must-revalidate, proxy-revalidate or s-maxage: never reused stale, whatever the client
+    /// allows (§4.2.4, §5.2.2.10).
+    never_stale: bool,
+    /// RFC 5861 §3: served so many seconds after its lifetime, while it is validated in the
+    /// background.
+    while_revalidating_seconds: u64,
+    /// RFC 5861 §4: served so long after its lifetime where the origin fails; `None` where the
+    /// response does not say.
+    if_error: Option<Duration>,
+    /// RFC 8246.
+    immutable: bool,
+}
+
+impl Freshness {
+    /// Returns the freshness of a response that was received `now` to a request sent at `asked`.
+    /// `headers` have a valid `Date`.
+    pub(crate) fn of(
+        status: StatusCode,
+        headers: &HeaderMap,
+        says: &ResponseDirectives,
+        asked: Time,
+        now: Now,
+    ) -> Freshness {
+        // §4.2.3: corrected_initial_age = max(apparent_age, age_value + response_delay).
+        let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
+        let apparent_age = Duration::from_secs(now.unix_seconds.saturating_sub(date).min(limits::LIFETIME_SECONDS));
+        let corrected_age = Duration::from_secs(fields::age(headers)).saturating_add(now.time.since(asked));
+        Freshness {
+            lifetime: lifetime(status, headers, says, date),
+            initial_age: apparent_age.max(corrected_age),
+            requested: asked,
+            received: now.time,
+            always_validate: says.no_cache,
+            never_stale: says.must_revalidate || says.proxy_revalidate || says.s_maxage.is_some(),
+            while_revalidating_seconds: says.stale_while_revalidate.unwrap_or(0),
+            if_error: says.stale_if_error.map(Duration::from_secs),
+            immutable: says.immutable,
+        }
+    }
+
+    /// Returns true if the response was requested before `time`.
+    pub(crate) fn is_requested_before(&self, time: Time) -> bool {
+        self.requested < time
+    }
+
+    /// Returns true if the response was requested after `time`.
+    pub(crate) fn is_requested_after(&self, time: Time) -> bool {
+        self.requested > time
+    }
+
+    /// Returns true if the response was received after `time`.
+    pub(crate) fn is_received_after(&self, time: Time) -> bool {
+        self.received > time
+    }
+
+    /// current_age (§4.2.3).
+    pub(crate) fn age(&self, now: Time) -> Duration {
+        self.initial_age.saturating_add(now.since(self.received))
+    }
+
+    /// Returns the remaining whole seconds; negative if it is stale.
+    pub(crate) fn ttl_seconds(&self, now: Time) -> i64 {
+        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        seconds(self.lifetime) - seconds(self.age(now))
+    }
+
+    /// §4.2: response_is_fresh = (freshness_lifetime > current_age).
+    pub(crate) fn is_fresh(&self, now: Time) -> bool {
+        self.lifetime > self.age(now)
+    }
+
+    /// Returns true if the origin allows its reuse now without validation. The client's directives
+    /// are not considered.
+    pub(crate) fn is_reusable(&self, now: Time) -> bool {
+        !self.always_validate && self.is_fresh(now)
+    }
+
+    /// Returns true if it may answer a client with these directives without validation (§4,
+    /// §5.2.1).
+    pub(crate) fn satisfies(&self, directives: &RequestDirectives, now: Time) -> bool {
+        if self.always_validate || directives.no_cache {
+            return false;
+        }
+        let age = self.age(now);
+        // RFC 8246 §2: a reload gains nothing where the response cannot have changed.
+        let reload = directives.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds));
+        if reload && !(self.immutable && self.lifetime > age) {
+            return false;
+        }
+        // §5.2.1.3: no less than min-fresh left, and that overrules max-stale.
+        let needed = |seconds| age.saturating_add(Duration::from_secs(seconds));
+        if directives.min_fresh.is_some_and(|seconds| self.lifetime < needed(seconds)) {
+            return false;
+        }
+        if self.lifetime > age {
+            return true;
+        }
+        // §5.2.1.2: stale by no more than max-stale.
+        let staleness = age.saturating_sub(self.lifetime);
+        !self.never_stale && directives.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
+    }
+
+    /// RFC 5861 §3: returns true if it has been stale only for a short time, and the client has no
+    /// directives of its own.
+    pub(crate) fn may_be_stale_once_more(&self, directives: &RequestDirectives, now: Time) -> bool {
+        // no-store too: what comes in the background is stored, and would be an answer to that
+        // request (RFC 9111 §5.2.1.5).
+        let directives = directives.no_store
+            || directives.no_cache
+            || directives.max_age.is_some()
+            || directives.min_fresh.is_some()
+            || directives.max_stale.is_some();
+        // §4 of RFC 9111: must-revalidate, and s-maxage with its meaning, forbid it.
+        !directives
+            && !self.always_validate
+            && !self.never_stale
+            && self.staleness(now) < Duration::from_secs(self.while_revalidating_seconds)
+    }
+
+    /// Returns true if it may be served after a failure of the origin: for the time that the
+    /// response states (RFC 5861 §4), otherwise, if the origin cannot be reached, for
+    /// [`limits::STALE_WHILE_DISCONNECTED`] (RFC 9111 §4.2.4).
+    pub(crate) fn may_be_stale_on_failure(&self, disconnected: bool, now: Time) -> bool {
+        let default = if disconnected { limits::STALE_WHILE_DISCONNECTED } else { Duration::ZERO };
+        !self.always_validate && !self.never_stale && self.staleness(now) < self.if_error.unwrap_or(default)
+    }
+
+    /// Makes it stale now (a soft purge); it can still be validated, and served where the origin
+    /// fails.
+    pub(crate) fn expire(&mut self, now: Time) {
+        self.lifetime = self.lifetime.min(self.age(now));
+        self.immutable = false;
+    }
+
+    /// For another process: the moment of receipt by the wall clock.
+    pub(crate) fn encode(&self, now: Now, record: &mut Writer) {
+        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        record.u64(nanos(self.lifetime));
+        record.u64(nanos(self.initial_age));
+        record.u64(now.unix_seconds.saturating_sub(now.time.since(self.received).as_secs()));
+        record.u64(nanos(Duration::from_secs(self.while_revalidating_seconds)));
+        record.u64(self.if_error.map_or(u64::MAX, nanos));
+        let flags = [self.always_validate, self.never_stale, self.immutable];
+        record.byte(flags.iter().enumerate().map(|(bit, flag)| u8::from(*flag) << bit).sum());
+    }
+
+    /// Decodes the output of [`Freshness::encode`]. The wall clock determines the age since then;
+    /// if it has gone back, the response is stale.
+    pub(crate) fn decode(record: &mut Reader<'_>, now: Now) -> Option<Freshness> {
+        let mut nanos = || record.u64();
+        let (lifetime, initial_age, received, while_revalidating, if_error) =
+            (nanos()?, nanos()?, nanos()?, nanos()?, nanos()?);
+        let flags = record.byte()?;
+        let since = now.unix_seconds.checked_sub(received);
+        let span = Duration::from_nanos;
+        let mut freshness = Freshness {
+            lifetime: span(lifetime),
+            initial_age: span(initial_age).saturating_add(Duration::from_secs(since.unwrap_or(0))),
+            // Unknown, and before every request of this process.
+            requested: Time::ZERO,
+            received: now.time,
+            always_validate: flags & 1 != 0,
+            never_stale: flags & 2 != 0,
+            while_revalidating_seconds: span(while_revalidating).as_secs(),
+            if_error: (if_error != u64::MAX).then(|| span(if_error)),
+            immutable: flags & 4 != 0,
+        };
+        if since.is_none() {
+            freshness.expire(now.time);
+        }
+        Some(freshness)
+    }
+
+    /// Skips the output of [`Freshness::encode`].
+    pub(crate) fn skip(record: &mut Reader<'_>) -> Option<()> {
+        Freshness::decode(record, Now { time: Time::ZERO, unix_seconds: 0 }).map(drop)
+    }
+
+    /// Returns the time since it became stale; zero if it is fresh.
+    fn staleness(&self, now: Time) -> Duration {
+        self.age(now).saturating_sub(self.lifetime)
+    }
+
+    pub(crate) fn forbids_stale(&self) -> bool {
+        self.never_stale
+    }
+
+    pub(crate) fn has_lifetime(&self) -> bool {
+        !self.always_validate && !self.lifetime.is_zero()
+    }
+}
+
+/// §4.2.1: s-maxage, else max-age, else Expires less Date, else the heuristic.
+fn lifetime(status: StatusCode, headers: &HeaderMap, says: &ResponseDirectives, date: u64) -> Duration {
+    if let Some(seconds) = says.s_maxage.or(says.max_age) {
+        return Duration::from_secs(seconds);
+    }
+    if !says.targeted && headers.contains_key(EXPIRES) {
+        // §5.3: an invalid date, especially 0, MUST be taken as past.
+        let expires = date::field(headers, &EXPIRES).unwrap_or(0);
+        return Duration::from_secs(expires.saturating_sub(date).min(limits::LIFETIME_SECONDS));
+    }
+    // §4.2.2: only where the status or `public` allows it. 10 % of the time since the last change.
+    if !(is_heuristically_cacheable(status) || says.public) {
+        return Duration::ZERO;
+    }
+    let modified = date::field(headers, &LAST_MODIFIED).unwrap_or(date);
+    (Duration::from_secs(date.saturating_sub(modified)) / 10).min(limits::HEURISTIC_LIFETIME)
+}
+
+/// The statuses that RFC 9110 §15.1 calls heuristically cacheable, less 206 (partial responses are
+/// not stored).
+pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+}
+
+/// Returns true if anything other than the heuristic determines the lifetime (§3, last list).
+pub(crate) fn is_explicit(headers: &HeaderMap, says: &ResponseDirectives) -> bool {
+    says.s_maxage.is_some() || says.max_age.is_some() || !says.targeted && headers.contains_key(EXPIRES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    const RECEIVED: Now = Now { time: Time::from_secs(1000), unix_seconds: 784_111_777 };
+    const DATE_THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+    fn freshness(status: u16, fields: &[(&'static str, &'static str)]) -> Freshness {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        fields::ensure_date(&mut headers, RECEIVED);
+        let says = ResponseDirectives::of(&headers);
+        Freshness::of(StatusCode::from_u16(status).unwrap(), &headers, &says, RECEIVED.time, RECEIVED)
+    }
+
+    #[test]
+    fn the_order_of_lifetimes() {
+        let expires = ("expires", "Sun, 06 Nov 1994 08:50:37 GMT");
+        for (fields, seconds) in [
+            (&[("cache-control", "s-maxage=5, max-age=9"), expires][..], 5),
+            (&[("cache-control", "max-age=9"), expires], 9),
+            (&[expires], 60),
+            (&[("expires", "0")], 0),
+            (&[("expires", "Sun, 06 Nov 1994 08:48:37 GMT")], 0),
+            (&[("last-modified", "Sun, 06 Nov 1994 08:47:57 GMT")], 10),
+            (&[("last-modified", "Wed, 06 Nov 1974 08:47:57 GMT")], 24 * 3600),
+            (&[("last-modified", "Sun, 06 Nov 1994 08:49:57 GMT")], 0),
+            (&[("last-modified", "yesterday")], 0),
+            (&[], 0),
+        ] {
+            assert_eq!(freshness(200, fields).ttl_seconds(RECEIVED.time), seconds, "{fields:?}");
+        }
+        let modified = ("last-modified", "Sun, 06 Nov 1994 08:47:57 GMT");
+        assert_eq!(freshness(302, &[modified]).ttl_seconds(RECEIVED.time), 0);
+        assert_eq!(freshness(302, &[modified, ("cache-control", "public")]).ttl_seconds(RECEIVED.time), 10);
+    }
+
+    #[test]
+    fn age_is_the_larger_of_what_dates_and_caches_say() {
+        let max_age = ("cache-control", "max-age=100");
+        let of = |fields: &[(&'static str, &'static str)]| freshness(200, fields).age(RECEIVED.time).as_secs();
+        assert_eq!(of(&[max_age, ("age", "30")]), 30);
+        assert_eq!(of(&[max_age, ("date", "Sun, 06 Nov 1994 08:49:27 GMT")]), 10);
+        assert_eq!(of(&[max_age, ("date", "Sun, 06 Nov 1994 08:49:27 GMT"), ("age", "3")]), 10);
+        assert_eq!(of(&[max_age, ("date", "Sun, 06 Nov 1994 08:59:27 GMT")]), 0, "a date in the future");
+        // The time the response was under way counts.
+        let mut headers = HeaderMap::new();
+        headers.insert("date", HeaderValue::from_static(DATE_THEN));
+        headers.insert("age", HeaderValue::from_static("5"));
+        let asked = Time::from_secs(998);
+        let slow = Freshness::of(StatusCode::OK, &headers, &ResponseDirectives::default(), asked, RECEIVED);
+        assert_eq!(slow.age(Time::from_secs(1010)).as_secs(), 17);
+    }
+
+    #[test]
+    fn fresh_until_the_lifetime_is_over_and_not_a_nanosecond_longer() {
+        let found = freshness(200, &[("cache-control", "max-age=2")]);
+        let end = RECEIVED.time + Duration::from_secs(2);
+        assert!(found.is_fresh(Time::from_nanos(end.nanos() - 1)));
+        assert!(!found.is_fresh(end));
+    }
+
+    #[test]
+    fn wishes_of_clients() {
+        let lenient = freshness(200, &[("cache-control", "max-age=10")]);
+        let strict = freshness(200, &[("cache-control", "max-age=10, must-revalidate")]);
+        let shared = freshness(200, &[("cache-control", "s-maxage=10")]);
+        let guarded = freshness(200, &[("cache-control", "max-age=10, no-cache")]);
+        let none = RequestDirectives::default();
+        let at = |seconds| RECEIVED.time + Duration::from_secs(seconds);
+        assert!(lenient.satisfies(&none, at(9)) && !lenient.satisfies(&none, at(10)));
+        assert!(!guarded.satisfies(&none, at(0)));
+        let stale = RequestDirectives { max_stale: Some(5), ..none };
+        assert!(lenient.satisfies(&stale, at(15)) && !lenient.satisfies(&stale, at(16)));
+        assert!(!strict.satisfies(&stale, at(11)) && !shared.satisfies(&stale, at(11)));
+        assert!(!guarded.satisfies(&stale, at(1)));
+        let young = RequestDirectives { max_age: Some(3), ..none };
+        assert!(lenient.satisfies(&young, at(3)) && !lenient.satisfies(&young, at(4)));
+        let lasting = RequestDirectives { min_fresh: Some(4), ..none };
+        assert!(lenient.satisfies(&lasting, at(6)) && !lenient.satisfies(&lasting, at(7)));
+        let both = RequestDirectives { max_stale: Some(100), ..lasting };
+        assert!(!lenient.satisfies(&both, at(7)));
+        let any = RequestDirectives { min_fresh: Some(0), ..none };
+        assert!(!lenient.satisfies(&any, at(10)), "fresh is more than none left");
+        assert!(!lenient.satisfies(&RequestDirectives { no_cache: true, ..none }, at(0)));
+    }
+}

@@ -1,0 +1,153 @@
+//! The index against the engine: chains of variants, evictions and invalidations in any order.
+
+use super::*;
+use crate::now::Now;
+use crate::rfc::directives::ResponseDirectives;
+use crate::rfc::freshness::Freshness;
+use crate::rfc::vary::Selector;
+use crate::store::index::Invalidations;
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+use larder_units::{ByteSize, Streams};
+use proptest::prelude::*;
+use std::time::Duration;
+
+const SECRET: [u8; 16] = [3; 16];
+
+fn store(capacity: u64, policy: &str) -> Store {
+    let engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap();
+    Store::new(engine, Budget::new(u64::MAX))
+}
+
+/// As a fill leaves it.
+fn stored_in(store: &Store, key: &Key<'_>, hash: u64, variant: u8, length: usize) -> Stored {
+    let mut stored = stored(key, hash, variant, 0);
+    let room = store.budget.reserve(length as u64).unwrap();
+    stored.set_body(room.lend(Bytes::from(vec![variant; length])));
+    stored
+}
+
+fn request(variant: u8) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert("x", HeaderValue::from(u16::from(variant)));
+    headers
+}
+
+fn stored(key: &Key<'_>, hash: u64, variant: u8, length: usize) -> Stored {
+    let mut headers = HeaderMap::new();
+    headers.insert("vary", HeaderValue::from_static("x"));
+    let now = Now { time: Time::ZERO, unix_seconds: 0 };
+    let freshness = Freshness::of(StatusCode::OK, &headers, &ResponseDirectives::default(), Time::ZERO, now);
+    let selector = Selector::of(&headers, &request(variant));
+    let mut stored = Stored::new(key.to_bytes(), hash, selector, StatusCode::OK, &headers, freshness);
+    stored.set_body(Bytes::from(vec![variant; length]));
+    stored
+}
+
+#[test]
+fn variants_of_one_key_are_bounded() {
+    let mut store = store(10_000_000, "lru");
+    let key = Key::new("http", "h", "/");
+    let hash = key.hash(&SECRET);
+    for variant in 0..100 {
+        let stored = stored_in(&store, &key, hash, variant, 10);
+        assert!(store.put(stored, Time::ZERO));
+        store.check_invariants();
+    }
+    assert_eq!(store.engine.len(), limits::VARIANTS_PER_KEY);
+    assert!(matches!(store.find(&key, hash, &request(99)), Found::Match(_)), "the newest stays");
+    assert!(matches!(store.find(&key, hash, &request(0)), Found::OtherVariants), "the oldest went");
+}
+
+/// A bare 64-bit hash is never trusted.
+#[test]
+fn keys_with_one_hash_are_told_apart() {
+    let mut store = store(1_000_000, "fifo");
+    let keys = ["/a", "/b", "/c"].map(|target| Key::new("http", "h", target));
+    for (number, key) in keys.iter().enumerate() {
+        let stored = stored_in(&store, key, 42, number as u8, 10);
+        assert!(store.put(stored, Time::ZERO));
+        let stored = stored_in(&store, key, 42, 9, 10);
+        assert!(store.put(stored, Time::ZERO));
+        store.check_invariants();
+    }
+    for (number, key) in keys.iter().enumerate() {
+        let Found::Match(slot) = store.find(key, 42, &request(number as u8)) else { panic!("{key:?}") };
+        assert_eq!(store.get_mut(slot).body[0], number as u8);
+    }
+    assert_eq!(store.invalidate(&keys[1], 42, Time::ZERO), 2);
+    store.check_invariants();
+    assert!(matches!(store.find(&keys[1], 42, &request(1)), Found::Nothing));
+    assert!(matches!(store.find(&keys[2], 42, &request(2)), Found::Match(_)));
+}
+
+proptest! {
+    #[test]
+    fn the_index_and_the_engine_agree(
+        policy in prop::sample::select(vec!["lru", "fifo", "random"]),
+        steps in prop::collection::vec((0u8..4, 0u8..5, 0u8..4, 0usize..3000), 1..200),
+    ) {
+        let mut store = store(20_000, policy);
+        // Clients that never come to the end of what they read.
+        let mut readers: Vec<Bytes> = Vec::new();
+        for (at, (what, target, variant, length)) in steps.into_iter().enumerate() {
+            let now = Time::ZERO + Duration::from_secs(at as u64);
+            let target = format!("/{target}");
+            let key = Key::new("http", "h", &target);
+            // Two keys share a hash.
+            let hash = if target == "/4" { Key::new("http", "h", "/3").hash(&SECRET) } else { key.hash(&SECRET) };
+            match what {
+                0 | 1 => {
+                    let stored = stored_in(&store, &key, hash, variant, length);
+                    if what == 1 {
+                        readers.push(stored.body.clone());
+                    }
+                    prop_assert!(store.put(stored, now));
+                    let found = matches!(store.find(&key, hash, &request(variant)), Found::Match(_));
+                    prop_assert!(found, "what was just stored is there");
+                }
+                2 => if let Found::Match(slot) = store.find(&key, hash, &request(variant)) {
+                    prop_assert_eq!(store.get_mut(slot).selector.matches(&request(variant)), true);
+                    store.remove(slot);
+                },
+                _ => {
+                    store.invalidate(&key, hash, now);
+                    prop_assert!(matches!(store.find(&key, hash, &request(variant)), Found::Nothing));
+                    prop_assert!(store.was_invalidated_since(hash, now));
+                }
+            }
+            store.check_invariants();
+            prop_assert!(store.engine.used().bytes() <= 20_000);
+            let stored: Vec<_> = store.shelves.iter().flatten().map(|shelf| shelf.stored.body.as_ptr()).collect();
+            let departed = readers.iter().filter(|body| !body.is_empty() && !stored.contains(&body.as_ptr()));
+            prop_assert_eq!(store.budget.used(), departed.map(|body| body.len() as u64).sum::<u64>());
+        }
+    }
+}
+
+proptest! {
+    /// Failure: an invalidation is forgotten, or the invalidation of one key keeps another key out
+    /// of the store. Times are not in order, because threads read the clock before they lock the
+    /// cache.
+    #[test]
+    fn no_invalidation_is_forgotten(noted in prop::collection::vec((0u64..4, 0u64..40), 1..30), crowd in 0..2 * limits::INVALIDATIONS) {
+        let mut invalidations = Invalidations::default();
+        let mut exact = [None; 5];
+        for (hash, second) in &noted {
+            let now = Time::from_secs(*second);
+            invalidations.note(*hash, now);
+            exact[*hash as usize] = exact[*hash as usize].max(Some(now));
+            for (hash, at) in (0u64..).zip(exact) {
+                prop_assert_eq!(invalidations.last(hash), at);
+            }
+        }
+        for (other, _) in (5u64..).zip(0..crowd) {
+            invalidations.note(other, Time::from_secs(20));
+        }
+        for (hash, at) in (0u64..).zip(exact) {
+            prop_assert!(invalidations.last(hash) >= at);
+        }
+        prop_assert_eq!(invalidations.last(4).is_none(), noted.len() + crowd <= limits::INVALIDATIONS);
+        prop_assert!(invalidations.at.len() <= limits::INVALIDATIONS);
+    }
+}

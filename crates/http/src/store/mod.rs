@@ -1,0 +1,11 @@
+//! Stored responses: the entry, its index over the policy engine, its record on a second tier, and
+//! purges.
+
+pub(crate) mod answer;
+pub(crate) mod bans;
+pub(crate) mod index;
+pub(crate) mod purge;
+pub(crate) mod record;
+pub(crate) mod second_tier;
+pub(crate) mod sliced;
+pub(crate) mod stored;

@@ -1,0 +1,84 @@
+//! A second tier behind the store, for example on a disk: larger, slower, and still there after a
+//! restart.
+//!
+//! Every response that may be stored is put there when it is stored, or when the store's policy
+//! does not admit it. So a restart finds the served responses, and the tier's own policy decides
+//! which of them stay. A request that the store cannot answer, but the tier may, is looked up there
+//! (`cache/tier_lookup.rs`) before the origin is asked. Invalidated, purged and outdated responses
+//! are removed there too.
+//!
+//! `record.rs` describes the records.
+
+use crate::body::budget::Reservation;
+use crate::body::streamed::RecordHandle;
+use crate::store::purge::Purge;
+use bytes::Bytes;
+
+/// The host's side: it keeps records by key and variant. Calls come under the cache's lock, so none
+/// may wait for a disk.
+pub trait SecondTier: Send {
+    /// A request for this key: whether something may be recalled. The tier's policy counts it
+    /// either way.
+    fn request(&mut self, key: &[u8]) -> bool;
+
+    /// Stores a response, in two parts. It replaces the response with the same variant, even if it
+    /// is not stored itself. Returns true if it is stored.
+    fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]) -> bool;
+
+    /// Bytes of responses that it may hold.
+    fn capacity(&self) -> u64;
+
+    /// Bytes of responses that are still to be written.
+    fn waiting(&self) -> u64;
+
+    /// Removes all variants.
+    fn remove(&mut self, key: &[u8]);
+
+    /// Removes this variant.
+    fn remove_variant(&mut self, key: &[u8], variant: u32);
+
+    /// Carries out a purge of more than one key, or a soft one.
+    fn purge(&mut self, purge: &Purge);
+
+    /// Returns true if a response may be there. Nothing is counted.
+    fn has(&self, key: &[u8]) -> bool;
+
+    /// Returns true if the response that was read is still there.
+    fn is_current(&self, key: &[u8], position: u64) -> bool;
+}
+
+/// A response as the second tier gives it back. It is read whole where
+/// [`Budget::reserve_for_tier_hit`](crate::Budget::reserve_for_tier_hit) has room for it; else its
+/// body is streamed.
+#[derive(Debug)]
+pub struct TierHit {
+    /// The two parts, one after the other, or where they are.
+    pub response: TierResponse,
+    /// It was softly purged.
+    pub expired: bool,
+    /// The position for [`SecondTier::is_current`].
+    pub position: u64,
+}
+
+/// The part of a response that the second tier returns.
+#[derive(Debug)]
+pub enum TierResponse {
+    /// All of it.
+    Whole {
+        /// The bytes.
+        bytes: Bytes,
+        /// The memory that it takes, of [`Cache::budget`](crate::Cache::budget): reserved before it
+        /// was read.
+        room: Reservation,
+    },
+    /// Its first bytes: [`crate::limits::TIER_FIRST_BYTES`], if it has as many. The rest stays on
+    /// the tier until a client reads it.
+    First {
+        /// The bytes.
+        bytes: Bytes,
+        /// Bytes of all of it.
+        length: u64,
+        /// Comes back in [`Streamed::record`](crate::Streamed::record).
+        record: RecordHandle,
+    },
+}
