@@ -30,9 +30,9 @@ impl Writer {
     }
 
     /// Writes the name of a field: `HeaderName` has at most 64 KiB less one.
-    pub(crate) fn name(&mut self, name: &str) {
+    pub(crate) fn name(&mut self, name: &[u8]) {
         self.u16(name.len() as u16);
-        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(name);
     }
 
     pub(crate) fn value(&mut self, value: &[u8]) {

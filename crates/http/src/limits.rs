@@ -58,11 +58,11 @@ pub const INVALIDATIONS: usize = 1 << 14;
 /// The cost of a stored response beside its body, header bytes and key: the slot's record, the
 /// index entry, the policy's state and the allocator's rounding. A test checks that it covers the
 /// sizes of the structures.
-pub const OBJECT_OVERHEAD_BYTES: u64 = 512;
+pub const OBJECT_OVERHEAD_BYTES: u64 = 448;
 
-/// The cost of a stored header field beside the bytes of its name and value: `HeaderMap`'s bucket
-/// and index entry.
-pub const FIELD_OVERHEAD_BYTES: u64 = 112;
+/// The cost of a field that selects a stored response (RFC 9111 §4.1), beside the bytes of its name
+/// and value.
+pub const FIELD_OVERHEAD_BYTES: u64 = 80;
 
 /// Requests for a key whose response could not be shared do not wait for each other for so long
 /// (Varnish's hit-for-miss has the same). Each response may end it, so a longer time costs nothing

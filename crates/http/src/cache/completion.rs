@@ -236,8 +236,9 @@ impl Cache {
         let had_lifetime = stored.freshness.has_lifetime();
         let says = stored.freshen(headers, &self.targets, exchange.asked, now);
         let authorized = exchange.is_authorized();
-        let verdict = self.judge(stored.status, stored.headers(), &says, authorized, &stored.freshness);
-        let selector = Selector::of(stored.headers(), &exchange.headers);
+        let renewed = stored.headers();
+        let verdict = self.judge(stored.status, &renewed, &says, authorized, &stored.freshness);
+        let selector = Selector::of(&renewed, &exchange.headers);
         if verdict.is_err() || selector != stored.selector {
             self.discard(stored);
             stored.selector = selector;

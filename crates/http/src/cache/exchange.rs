@@ -176,7 +176,7 @@ impl Exchange {
     pub fn upstream_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
         if let Some(stored) = &self.held {
-            conditional::set_validators(&mut headers, stored.headers());
+            conditional::set_validators(&mut headers, &stored.headers());
         }
         let slice = matches!(self.ask, Ask::Slice(_) | Ask::Next(..));
         if (self.in_background || slice) && !self.is_validating() {

@@ -31,7 +31,7 @@ impl Cache {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         let cache_status = CacheStatus::Stale { reason: exchange.reason, status, ttl_seconds };
         let headers = stored.validated_headers(now.time, cache_status);
-        let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
+        let response = stored.ready(headers).reply(&exchange.method, &exchange.headers);
         if stored.sliced().is_some() {
             // Only a range within one stored slice: other slices would have to be fetched.
             // Followers send requests of their own.

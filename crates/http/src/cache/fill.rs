@@ -177,9 +177,8 @@ impl Fill {
     /// of events (server-sent events).
     pub fn may_be_silent(&self) -> bool {
         let is_of_events = || {
-            let kind = self.stored.headers().get(CONTENT_TYPE);
-            kind.and_then(|kind| kind.as_bytes().get(..EVENTS.len()))
-                .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
+            let kind = self.stored.header_block().values(&CONTENT_TYPE).next();
+            kind.and_then(|kind| kind.get(..EVENTS.len())).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
         };
         self.declared.is_none() && (self.lead.is_none() || is_of_events())
     }

@@ -67,7 +67,9 @@ impl Cache {
         if !is_whole || !stored.freshness.satisfies(&RequestDirectives::default(), now.time) {
             return None;
         }
-        write_head(stored.hit_headers(now.time), head);
+        // RFC 9112 §4, §5.
+        head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        stored.write_hit(now.time, head);
         let body = stored.body.clone();
         self.store.engine.hit(slot, hash, now.time);
         self.counters.requests += 1;
@@ -75,16 +77,4 @@ impl Cache {
         self.counters.hit_bytes += body.len() as u64;
         Some(body)
     }
-}
-
-/// Writes the head of a 200 (RFC 9112 §4, §5).
-fn write_head(headers: &HeaderMap, head: &mut Vec<u8>) {
-    head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
-    for (name, value) in headers {
-        head.extend_from_slice(name.as_str().as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value.as_bytes());
-        head.extend_from_slice(b"\r\n");
-    }
-    head.extend_from_slice(b"\r\n");
 }

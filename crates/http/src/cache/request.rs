@@ -158,8 +158,8 @@ impl Cache {
     fn hit(&mut self, slot: Slot, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
         self.store.engine.hit(slot, hash, now.time);
         let stored = self.store.get_mut(slot);
-        stored.hit_headers(now.time);
-        let answer = stored.ready(stored.headers()).reply(request.method, request.headers).with_body_of(stored);
+        let answer =
+            stored.ready(stored.hit_headers(now.time)).reply(request.method, request.headers).with_body_of(stored);
         self.counters.hits += 1;
         self.counters.hit_bytes += answer.length();
         answer

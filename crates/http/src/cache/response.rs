@@ -82,7 +82,7 @@ impl Cache {
         CacheStatus::Forwarded { reason: exchange.reason, status: Some(status), stored, collapsed: false, refusal }
             .set(&mut headers);
         if let (Some(fill), Ask::Slice(_)) = (&mut fill, &exchange.ask) {
-            (status, headers) = cut(fill, &exchange, status, &headers);
+            (status, headers) = cut(fill, &exchange, status, headers);
         }
         Reply::Relay { status, headers, fill }
     }
@@ -130,7 +130,7 @@ impl Cache {
         now: Now,
     ) -> Reply {
         let same = stored.sliced().is_none_or(|sliced| sliced.pin.agrees(headers));
-        if !same || !conditional::selects(headers, stored.headers()) {
+        if !same || !conditional::selects(headers, &stored.headers()) {
             self.discard(&stored);
             exchange.asked = now.time;
             return Reply::Retry(exchange);
@@ -149,7 +149,7 @@ impl Cache {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         let status = CacheStatus::Validated { reason: exchange.reason, ttl_seconds };
         let headers = stored.validated_headers(now.time, status);
-        let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
+        let response = stored.ready(headers).reply(&exchange.method, &exchange.headers);
         if let Some(lead) = exchange.lead.take() {
             // Followers find the renewed response. If it has to be validated for each request, they
             // need not wait for each other.
@@ -190,7 +190,8 @@ impl Cache {
         if status != StatusCode::OK || old.status != StatusCode::OK {
             return;
         }
-        let agrees = |name: &HeaderName| headers.get(name).is_none_or(|new| old.headers().get(name) == Some(new));
+        let stored = old.headers();
+        let agrees = |name: &HeaderName| headers.get(name).is_none_or(|new| stored.get(name) == Some(new));
         if [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(agrees) {
             // RFC 9111 §5.2.1.5: nor are the fields of a response to a no-store HEAD kept.
             if !exchange.forbids_storing {
@@ -215,7 +216,7 @@ fn is_trouble(status: StatusCode) -> bool {
 }
 
 /// Returns the client's answer when it requested a part and the whole body comes: its part.
-fn cut(fill: &mut Fill, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> (StatusCode, HeaderMap) {
+fn cut(fill: &mut Fill, exchange: &Exchange, status: StatusCode, headers: HeaderMap) -> (StatusCode, HeaderMap) {
     let ready = Ready { status, headers, length: fill.declared, boundary: None };
     let response = ready.reply(&exchange.method, &exchange.headers);
     fill.part = if response.has_body { (response.first, response.end) } else { (0, Some(0)) };

@@ -115,12 +115,7 @@ impl Cache {
             let forwarded =
                 CacheStatus::Forwarded { reason, status: Some(status), stored: false, collapsed: false, refusal: None };
             forwarded.set(&mut headers);
-            let ready = Ready {
-                status: StatusCode::OK,
-                headers: &headers,
-                length: Some(length),
-                boundary: Some(exchange.hash),
-            };
+            let ready = Ready { status: StatusCode::OK, headers, length: Some(length), boundary: Some(exchange.hash) };
             ready.reply(&Method::GET, &request)
         };
         let source = Source { key: exchange.key, version: exchange.version, stored, request, passed };

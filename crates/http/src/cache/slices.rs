@@ -95,11 +95,9 @@ impl Cache {
     /// A fresh sliced response is stored.
     pub(crate) fn hit_slices(&mut self, slot: Slot, hash: u64, requester: Requester<'_>, now: Now) -> Step {
         self.store.engine.hit(slot, hash, now.time);
-        let stored = self.store.get_mut(slot);
-        stored.hit_headers(now.time);
-        let stored = stored.clone();
+        let stored = self.store.get_mut(slot).clone();
         let Requester { key, head, only_if_cached } = requester;
-        let response = stored.ready(stored.headers()).reply(head.method, head.headers);
+        let response = stored.ready(stored.hit_headers(now.time)).reply(head.method, head.headers);
         let mut request = head.headers.clone();
         fields::strip_hop_by_hop(&mut request);
         let passed = fields::cdn_loop_count(head.headers);

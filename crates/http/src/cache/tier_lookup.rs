@@ -72,13 +72,12 @@ impl Cache {
         if self.store.was_invalidated_since(exchange.hash, exchange.asked) {
             return None;
         }
-        let mut stored = self.decode_tier_hit(tier_hit?, exchange.key.to_bytes(), exchange.hash, now)?;
+        let stored = self.decode_tier_hit(tier_hit?, exchange.key.to_bytes(), exchange.hash, now)?;
         // With slices of another size, as they were configured before a restart, none would be
         // found.
         if stored.sliced().is_some_and(|sliced| sliced.slice_bytes != self.slice_bytes) {
             return None;
         }
-        stored.hit_headers(now.time);
         Some(stored)
     }
 
@@ -115,7 +114,7 @@ impl Cache {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         self.promote(stored.clone(), now);
         let headers = stored.validated_headers(now.time, CacheStatus::TierHit { ttl_seconds });
-        let answer = stored.ready(&headers).reply(request.method, request.headers).with_body_of(&stored);
+        let answer = stored.ready(headers).reply(request.method, request.headers).with_body_of(&stored);
         self.counters.hits += 1;
         self.counters.tier_hits += 1;
         self.counters.hit_bytes += answer.length();
@@ -145,7 +144,7 @@ impl Cache {
         }
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         let headers = stored.validated_headers(now.time, CacheStatus::TierHit { ttl_seconds });
-        let response = stored.ready(&headers).reply(request.method, request.headers);
+        let response = stored.ready(headers).reply(request.method, request.headers);
         let mut fields = request.headers.clone();
         fields::strip_hop_by_hop(&mut fields);
         let (key, version, passed) = (exchange.key.clone(), request.version, fields::cdn_loop_count(request.headers));

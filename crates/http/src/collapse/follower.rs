@@ -118,13 +118,13 @@ impl Follower {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
                 let cache_status = CacheStatus::Stale { reason: self.reason, status: *status, ttl_seconds };
                 let headers = stored.validated_headers(self.now.time, cache_status);
-                let answer = stored.ready(&headers).reply(&Method::GET, request).with_body_of(stored);
+                let answer = stored.ready(headers).reply(&Method::GET, request).with_body_of(stored);
                 Poll::Ready(JoinResult::Answer(answer))
             }
             Phase::Finished(Outcome::TierHit(stored)) if self.suits(stored, request) => {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
                 let headers = stored.validated_headers(self.now.time, CacheStatus::TierHit { ttl_seconds });
-                let answer = stored.ready(&headers).reply(&Method::GET, request).with_body_of(stored);
+                let answer = stored.ready(headers).reply(&Method::GET, request).with_body_of(stored);
                 Poll::Ready(JoinResult::Answer(answer))
             }
             Phase::Finished(Outcome::Stale { .. } | Outcome::TierHit(_)) => Poll::Ready(JoinResult::Again),
@@ -163,7 +163,7 @@ impl Follower {
         // RFC 9111 §5.1. A follower that waited for the head gets it with the age that it came
         // with.
         headers.insert(AGE, HeaderValue::from(head.freshness.age(self.now.time).as_secs()));
-        let ready = Ready { status: head.status, headers: &headers, length: head.length, boundary: None };
+        let ready = Ready { status: head.status, headers, length: head.length, boundary: None };
         let reply = ready.reply(&Method::GET, request);
         if !reply.has_body {
             return JoinResult::Answer(reply.without_body());

@@ -4,7 +4,6 @@
 use crate::limits;
 use crate::now::Now;
 use crate::rfc::date;
-use bytes::{Bytes, BytesMut};
 use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, HOST, TRANSFER_ENCODING, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use siphasher::sip::SipHasher13;
@@ -72,9 +71,12 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
 /// The members of a comma-separated list over all lines of a field, without surrounding space;
 /// empty ones are skipped (RFC 9110 §5.6.1). For lists of tokens: quoted strings are not seen.
 pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
-    let lines = headers.get_all(name).into_iter();
-    let members = lines.flat_map(|line| line.as_bytes().split(|b| *b == b','));
-    members.map(|member| member.trim_ascii()).filter(|member| !member.is_empty())
+    headers.get_all(name).into_iter().flat_map(|line| members(line.as_bytes()))
+}
+
+/// The members of one line of such a list.
+pub(crate) fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
 /// Returns true if a list of tokens contains `token`, in any letter case.
@@ -166,27 +168,6 @@ pub(crate) fn bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
-/// A copy whose values share one exact buffer of their own. Received values are slices of the
-/// connection's read buffer and would keep all of it, perhaps with the body, for as long as they
-/// are stored.
-pub(crate) fn compact(headers: &HeaderMap) -> HeaderMap {
-    let mut buffer = BytesMut::with_capacity(headers.values().map(HeaderValue::len).sum());
-    for value in headers.values() {
-        buffer.extend_from_slice(value.as_bytes());
-    }
-    let mut rest: Bytes = buffer.freeze();
-    // Copied whole: no name is hashed again. Room for Age and Cache-Status, so that neither a
-    // look-up nor a copy grows the map.
-    let mut copy = headers.clone();
-    copy.reserve(2);
-    for value in copy.values_mut() {
-        let mut own = HeaderValue::from_maybe_shared(rest.split_to(value.len())).expect("was a header value");
-        own.set_sensitive(value.is_sensitive());
-        *value = own;
-    }
-    copy
-}
-
 /// A non-negative decimal integer, at most 2^31; `None` for anything else.
 pub(crate) fn delta_seconds(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
@@ -242,15 +223,6 @@ mod tests {
         }
         assert_eq!(age(&headers(&[("age", "3"), ("age", "900")])), 3);
         assert_eq!(age(&headers(&[])), 0);
-    }
-
-    #[test]
-    fn a_compact_copy_is_equal_and_owns_its_bytes() {
-        let original = headers(&[("etag", "\"a\""), ("set-cookie", "a=1"), ("set-cookie", "b=2"), ("x", "")]);
-        let copy = compact(&original);
-        assert_eq!(copy, original);
-        let (a, b) = (original["etag"].as_bytes().as_ptr(), copy["etag"].as_bytes().as_ptr());
-        assert_ne!(a, b);
     }
 
     /// Failure: a request goes round in a loop undetected, or a cache behind another of the same

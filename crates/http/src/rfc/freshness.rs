@@ -10,14 +10,34 @@ use http::{HeaderMap, StatusCode};
 use larder_units::Time;
 use std::time::Duration;
 
+/// A duration of up to 584 years in nanoseconds: half the size of a [`Duration`], and every stored
+/// response has two.
+#[derive(Clone, Copy, Debug)]
+struct Span(u64);
+
+impl Span {
+    fn of(duration: Duration) -> Span {
+        Span(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn get(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+}
+
+/// delta-seconds of a directive, which are at most 2^31 (RFC 9111 §1.2.2).
+fn seconds(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 /// The freshness of one stored response. All its durations are measured on the monotonic clock from
 /// the moment of receipt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Freshness {
     /// freshness_lifetime.
-    lifetime: Duration,
+    lifetime: Span,
     /// corrected_initial_age: how old it was when it was received.
-    initial_age: Duration,
+    initial_age: Span,
     /// request_time.
     requested: Time,
     /// response_time.
@@ -29,10 +49,10 @@ pub(crate) struct Freshness {
     never_stale: bool,
     /// RFC 5861 §3: served so many seconds after its lifetime, while it is validated in the
     /// background.
-    while_revalidating_seconds: u64,
-    /// RFC 5861 §4: served so long after its lifetime where the origin fails; `None` where the
-    /// response does not say.
-    if_error: Option<Duration>,
+    while_revalidating_seconds: u32,
+    /// RFC 5861 §4: served so many seconds after its lifetime where the origin fails; `None` where
+    /// the response does not say.
+    if_error_seconds: Option<u32>,
     /// RFC 8246.
     immutable: bool,
 }
@@ -52,14 +72,14 @@ impl Freshness {
         let apparent_age = Duration::from_secs(now.unix_seconds.saturating_sub(date).min(limits::LIFETIME_SECONDS));
         let corrected_age = Duration::from_secs(fields::age(headers)).saturating_add(now.time.since(asked));
         Freshness {
-            lifetime: lifetime(status, headers, says, date),
-            initial_age: apparent_age.max(corrected_age),
+            lifetime: Span::of(lifetime(status, headers, says, date)),
+            initial_age: Span::of(apparent_age.max(corrected_age)),
             requested: asked,
             received: now.time,
             always_validate: says.no_cache,
             never_stale: says.must_revalidate || says.proxy_revalidate || says.s_maxage.is_some(),
-            while_revalidating_seconds: says.stale_while_revalidate.unwrap_or(0),
-            if_error: says.stale_if_error.map(Duration::from_secs),
+            while_revalidating_seconds: says.stale_while_revalidate.map_or(0, seconds),
+            if_error_seconds: says.stale_if_error.map(seconds),
             immutable: says.immutable,
         }
     }
@@ -81,18 +101,18 @@ impl Freshness {
 
     /// current_age (§4.2.3).
     pub(crate) fn age(&self, now: Time) -> Duration {
-        self.initial_age.saturating_add(now.since(self.received))
+        self.initial_age.get().saturating_add(now.since(self.received))
     }
 
     /// Returns the remaining whole seconds; negative if it is stale.
     pub(crate) fn ttl_seconds(&self, now: Time) -> i64 {
-        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
-        seconds(self.lifetime) - seconds(self.age(now))
+        let whole = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        whole(self.lifetime.get()) - whole(self.age(now))
     }
 
     /// §4.2: response_is_fresh = (freshness_lifetime > current_age).
     pub(crate) fn is_fresh(&self, now: Time) -> bool {
-        self.lifetime > self.age(now)
+        self.lifetime.get() > self.age(now)
     }
 
     /// Returns true if the origin allows its reuse now without validation. The client's directives
@@ -110,19 +130,19 @@ impl Freshness {
         let age = self.age(now);
         // RFC 8246 §2: a reload gains nothing where the response cannot have changed.
         let reload = directives.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds));
-        if reload && !(self.immutable && self.lifetime > age) {
+        if reload && !(self.immutable && self.lifetime.get() > age) {
             return false;
         }
         // §5.2.1.3: no less than min-fresh left, and that overrules max-stale.
         let needed = |seconds| age.saturating_add(Duration::from_secs(seconds));
-        if directives.min_fresh.is_some_and(|seconds| self.lifetime < needed(seconds)) {
+        if directives.min_fresh.is_some_and(|seconds| self.lifetime.get() < needed(seconds)) {
             return false;
         }
-        if self.lifetime > age {
+        if self.lifetime.get() > age {
             return true;
         }
         // §5.2.1.2: stale by no more than max-stale.
-        let staleness = age.saturating_sub(self.lifetime);
+        let staleness = age.saturating_sub(self.lifetime.get());
         !self.never_stale && directives.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
     }
 
@@ -140,7 +160,7 @@ impl Freshness {
         !directives
             && !self.always_validate
             && !self.never_stale
-            && self.staleness(now) < Duration::from_secs(self.while_revalidating_seconds)
+            && self.staleness(now) < Duration::from_secs(u64::from(self.while_revalidating_seconds))
     }
 
     /// Returns true if it may be served after a failure of the origin: for the time that the
@@ -148,24 +168,27 @@ impl Freshness {
     /// [`limits::STALE_WHILE_DISCONNECTED`] (RFC 9111 §4.2.4).
     pub(crate) fn may_be_stale_on_failure(&self, disconnected: bool, now: Time) -> bool {
         let default = if disconnected { limits::STALE_WHILE_DISCONNECTED } else { Duration::ZERO };
-        !self.always_validate && !self.never_stale && self.staleness(now) < self.if_error.unwrap_or(default)
+        !self.always_validate
+            && !self.never_stale
+            && self.staleness(now)
+                < self.if_error_seconds.map_or(default, |seconds| Duration::from_secs(u64::from(seconds)))
     }
 
     /// Makes it stale now (a soft purge); it can still be validated, and served where the origin
     /// fails.
     pub(crate) fn expire(&mut self, now: Time) {
-        self.lifetime = self.lifetime.min(self.age(now));
+        self.lifetime = Span::of(self.lifetime.get().min(self.age(now)));
         self.immutable = false;
     }
 
     /// For another process: the moment of receipt by the wall clock.
     pub(crate) fn encode(&self, now: Now, record: &mut Writer) {
-        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        record.u64(nanos(self.lifetime));
-        record.u64(nanos(self.initial_age));
+        let nanos = |seconds: u32| Duration::from_secs(u64::from(seconds)).as_nanos() as u64;
+        record.u64(self.lifetime.0);
+        record.u64(self.initial_age.0);
         record.u64(now.unix_seconds.saturating_sub(now.time.since(self.received).as_secs()));
-        record.u64(nanos(Duration::from_secs(self.while_revalidating_seconds)));
-        record.u64(self.if_error.map_or(u64::MAX, nanos));
+        record.u64(nanos(self.while_revalidating_seconds));
+        record.u64(self.if_error_seconds.map_or(u64::MAX, nanos));
         let flags = [self.always_validate, self.never_stale, self.immutable];
         record.byte(flags.iter().enumerate().map(|(bit, flag)| u8::from(*flag) << bit).sum());
     }
@@ -180,15 +203,15 @@ impl Freshness {
         let since = now.unix_seconds.checked_sub(received);
         let span = Duration::from_nanos;
         let mut freshness = Freshness {
-            lifetime: span(lifetime),
-            initial_age: span(initial_age).saturating_add(Duration::from_secs(since.unwrap_or(0))),
+            lifetime: Span(lifetime),
+            initial_age: Span::of(span(initial_age).saturating_add(Duration::from_secs(since.unwrap_or(0)))),
             // Unknown, and before every request of this process.
             requested: Time::ZERO,
             received: now.time,
             always_validate: flags & 1 != 0,
             never_stale: flags & 2 != 0,
-            while_revalidating_seconds: span(while_revalidating).as_secs(),
-            if_error: (if_error != u64::MAX).then(|| span(if_error)),
+            while_revalidating_seconds: seconds(span(while_revalidating).as_secs()),
+            if_error_seconds: (if_error != u64::MAX).then(|| seconds(span(if_error).as_secs())),
             immutable: flags & 4 != 0,
         };
         if since.is_none() {
@@ -204,7 +227,7 @@ impl Freshness {
 
     /// Returns the time since it became stale; zero if it is fresh.
     fn staleness(&self, now: Time) -> Duration {
-        self.age(now).saturating_sub(self.lifetime)
+        self.age(now).saturating_sub(self.lifetime.get())
     }
 
     pub(crate) fn forbids_stale(&self) -> bool {
@@ -212,7 +235,7 @@ impl Freshness {
     }
 
     pub(crate) fn has_lifetime(&self) -> bool {
-        !self.always_validate && !self.lifetime.is_zero()
+        !self.always_validate && !self.lifetime.get().is_zero()
     }
 }
 

@@ -12,9 +12,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::ops::Range;
 
 /// A stored response, or one that is being received, ready to be sent.
-pub(crate) struct Ready<'a> {
+pub(crate) struct Ready {
     pub status: StatusCode,
-    pub headers: &'a HeaderMap,
+    pub headers: HeaderMap,
     /// The length of its body, if it is known already.
     pub length: Option<u64>,
     /// The hash that determines the boundary of several ranges. With `None`, several ranges are
@@ -34,19 +34,19 @@ pub(crate) struct Response {
     pub parts: Option<Multipart>,
 }
 
-impl Ready<'_> {
+impl Ready {
     /// The answer to `method` with the client's fields `request`: its conditions are judged first,
     /// then its range (RFC 9110 §13.2.2).
-    pub(crate) fn reply(&self, method: &Method, request: &HeaderMap) -> Response {
+    pub(crate) fn reply(self, method: &Method, request: &HeaderMap) -> Response {
         // RFC 9110 §13.2.1: conditions count only where the answer without them would be a success.
         if self.status == StatusCode::OK && conditional::asks_for_less(request) {
-            if conditional::is_not_modified(request, self.headers) {
+            if conditional::is_not_modified(request, &self.headers) {
                 return self.not_modified();
             }
             // RFC 9110 §14.2: Range is defined for GET alone.
             if let Some(length) = self.length
                 && method == Method::GET
-                && conditional::if_range_holds(request, self.headers)
+                && conditional::if_range_holds(request, &self.headers)
             {
                 match range::select(request, length) {
                     Selection::Whole => {}
@@ -61,7 +61,7 @@ impl Ready<'_> {
             }
         }
         let has_body = method != Method::HEAD;
-        Response { status: self.status, headers: self.headers.clone(), has_body, first: 0, end: None, parts: None }
+        Response { status: self.status, headers: self.headers, has_body, first: 0, end: None, parts: None }
     }
 
     /// RFC 9110 §15.4.5: the fields that a 200 would have had and that a cache needs; no other
@@ -78,8 +78,8 @@ impl Ready<'_> {
         Response { status: StatusCode::NOT_MODIFIED, headers, has_body: false, first: 0, end: None, parts: None }
     }
 
-    fn part(&self, part: Range<u64>, length: u64) -> Response {
-        let mut headers = self.headers.clone();
+    fn part(self, part: Range<u64>, length: u64) -> Response {
+        let mut headers = self.headers;
         let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
         headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).expect("digits and a token"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(part.end - part.start));
@@ -88,8 +88,8 @@ impl Ready<'_> {
     }
 
     /// RFC 9110 §15.3.7.2: no Content-Range in the head, which would make it look like one part.
-    fn parts(&self, parts: Vec<Range<u64>>, length: u64, boundary: u64) -> Response {
-        let mut headers = self.headers.clone();
+    fn parts(self, parts: Vec<Range<u64>>, length: u64, boundary: u64) -> Response {
+        let mut headers = self.headers;
         let parts = Multipart::new(parts, length, headers.get(CONTENT_TYPE), boundary);
         headers.insert(CONTENT_TYPE, parts.content_type());
         headers.insert(CONTENT_LENGTH, HeaderValue::from(parts.length()));

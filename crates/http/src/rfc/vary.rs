@@ -78,7 +78,7 @@ impl Selector {
     pub(crate) fn encode(&self, record: &mut Writer) {
         record.u16(self.fields.len() as u16);
         for (name, value) in &self.fields {
-            record.name(name.as_str());
+            record.name(name.as_str().as_bytes());
             record.byte(u8::from(value.is_some()));
             record.value(value.as_deref().unwrap_or_default());
         }

@@ -3,6 +3,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod bans;
+pub(crate) mod header_block;
 pub(crate) mod index;
 pub(crate) mod purge;
 pub(crate) mod record;

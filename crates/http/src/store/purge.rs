@@ -12,6 +12,9 @@ use http::HeaderName;
 use std::fmt;
 use std::str::FromStr;
 
+const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
+const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
+
 /// The responses to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -104,10 +107,10 @@ impl Test {
         match self {
             Test::Prefix(prefix) => stored.key.starts_with(prefix),
             Test::Tag(tag) => {
-                let keys = stored.headers().get_all(HeaderName::from_static("surrogate-key")).into_iter();
-                let mut words = keys.flat_map(|line| line.as_bytes().split(u8::is_ascii_whitespace));
-                words.any(|word| word == &**tag)
-                    || fields::list(stored.headers(), &HeaderName::from_static("cache-tag")).any(|word| word == &**tag)
+                let block = stored.header_block();
+                let is_tag = |word: &[u8]| word == &**tag;
+                block.values(&SURROGATE_KEY).flat_map(|line| line.split(u8::is_ascii_whitespace)).any(is_tag)
+                    || block.values(&CACHE_TAG).flat_map(fields::members).any(is_tag)
             }
             Test::Any => true,
         }

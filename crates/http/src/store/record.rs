@@ -19,7 +19,7 @@ use crate::rfc::vary::Selector;
 use crate::store::sliced::{Pin, Sliced};
 use crate::store::stored::{Elsewhere, Stored};
 use bytes::Bytes;
-use http::header::AGE;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 /// Records of other versions are not read.
@@ -32,18 +32,21 @@ pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
     record.u16(stored.status.as_u16());
     stored.freshness.encode(now, &mut record);
     stored.selector.encode(&mut record);
-    let own = [AGE, CACHE_STATUS];
-    let fields = || stored.headers().iter().filter(|(name, _)| !own.contains(name));
-    let earlier = stored.earlier();
-    record.u16(fields().count() as u16 + u16::from(!earlier.is_empty()));
-    for (name, value) in fields() {
-        record.byte(u8::from(value.is_sensitive()));
-        record.name(name.as_str());
-        record.value(value.as_bytes());
+    let (block, length, earlier) = (stored.header_block(), stored.content_length(), stored.earlier());
+    record.u16(block.len() as u16 + u16::from(length.is_some()) + u16::from(!earlier.is_empty()));
+    for line in block.lines() {
+        record.byte(u8::from(line.is_sensitive));
+        record.name(line.name);
+        record.value(line.value);
+    }
+    if let Some(length) = length {
+        record.byte(0);
+        record.name(CONTENT_LENGTH.as_str().as_bytes());
+        record.value(length.to_string().as_bytes());
     }
     if !earlier.is_empty() {
         record.byte(0);
-        record.name(CACHE_STATUS.as_str());
+        record.name(CACHE_STATUS.as_str().as_bytes());
         record.value(earlier.as_bytes());
     }
     record.byte(u8::from(stored.sliced().is_some()));
@@ -52,7 +55,7 @@ pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
         record.u64(sliced.generation);
         record.u64(sliced.length);
         record.u64(sliced.slice_bytes);
-        record.name(name.as_str());
+        record.name(name.as_str().as_bytes());
         record.value(value.as_bytes());
     }
     let mut bytes = record.into_bytes();
@@ -164,8 +167,8 @@ mod tests {
     fn all_of_it_comes_back() {
         // Another process, 10 seconds later.
         let later = Now { time: Time::from_secs(2), unix_seconds: RECEIVED.unix_seconds + 10 };
-        let mut back = decode(&record(), b"key"[..].into(), 7, later).unwrap();
-        let mut same = stored();
+        let back = decode(&record(), b"key"[..].into(), 7, later).unwrap();
+        let same = stored();
         assert_eq!(back.freshness.age(later.time), Duration::from_secs(13));
         assert_eq!(back.freshness.ttl_seconds(later.time), 47);
         assert!(back.selector == same.selector && back.status == same.status && back.body == same.body);
@@ -203,7 +206,7 @@ mod tests {
             let at = at.min(bytes.len() - with.len());
             bytes[at..at + with.len()].copy_from_slice(&with);
             let bytes = Bytes::from(bytes);
-            if let Some(mut stored) = decode(&bytes, b"key"[..].into(), 7, RECEIVED) {
+            if let Some(stored) = decode(&bytes, b"key"[..].into(), 7, RECEIVED) {
                 stored.hit_headers(Time::from_secs(200));
                 let _ = encode(&stored, RECEIVED);
             }

@@ -1,4 +1,4 @@
-//! One stored response: a header block ready to be sent, and the body.
+//! One stored response: its header fields, and the body.
 
 use crate::body::streamed::InTier;
 use crate::limits;
@@ -8,15 +8,17 @@ use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::Ready;
 use crate::rfc::vary::Selector;
-use crate::rfc::{cache_status, fields, targeted};
+use crate::rfc::{cache_status, targeted};
+use crate::store::header_block::HeaderBlock;
 use crate::store::sliced::Sliced;
 use bytes::Bytes;
 use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
+use std::io::Write as _;
 
-/// Seconds that no age reaches.
-const NEVER: u64 = u64::MAX;
+/// Fields that each answer gets anew.
+const WRITTEN_ANEW: [HeaderName; 3] = [AGE, CACHE_STATUS, CONTENT_LENGTH];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
@@ -28,13 +30,11 @@ pub(crate) struct Stored {
     pub body: Bytes,
     /// The place of the body, if it is not in `body`.
     pub elsewhere: Option<Box<Elsewhere>>,
-    /// Complete except for `Age` and `Cache-Status`, which have the values of the second
-    /// [`Stored::rendered`]. So a hit within that second copies the block and formats nothing.
-    headers: HeaderMap,
+    /// All fields but `Age`, `Cache-Status` and `Content-Length`, which are written anew for each
+    /// answer.
+    headers: HeaderBlock,
     /// The `Cache-Status` of caches nearer to the origin.
     earlier: Box<str>,
-    /// The age in seconds that `headers` tells.
-    rendered: u64,
 }
 
 /// The place of the body of a [`Stored`].
@@ -58,29 +58,27 @@ impl Stored {
         freshness: Freshness,
     ) -> Stored {
         let earlier = cache_status::earlier(headers).into_boxed_str();
-        let headers = fields::compact(headers);
-        let mut stored = Stored {
-            key,
-            hash,
-            selector,
-            status,
-            freshness,
-            body: Bytes::new(),
-            elsewhere: None,
-            headers,
-            earlier,
-            rendered: 0,
-        };
-        // Only to hold their places: no response is as old as this, so the first hit renders.
-        stored.headers.insert(AGE, HeaderValue::from_static("18446744073709551615"));
-        stored.headers.insert(CACHE_STATUS, CacheStatus::Hit { ttl_seconds: 0 }.after(&stored.earlier));
-        stored.rendered = NEVER;
-        stored
+        let headers = HeaderBlock::new(headers, &WRITTEN_ANEW);
+        Stored { key, hash, selector, status, freshness, body: Bytes::new(), elsewhere: None, headers, earlier }
     }
 
-    /// The headers, `Age` and `Cache-Status` of another moment among them.
-    pub(crate) fn headers(&self) -> &HeaderMap {
+    /// Returns all fields but `Age` and `Cache-Status`.
+    pub(crate) fn headers(&self) -> HeaderMap {
+        let mut headers = self.headers.to_map(WRITTEN_ANEW.len());
+        if let Some(length) = self.content_length() {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        headers
+    }
+
+    /// Returns the fields that do not depend on the time or the length of the body.
+    pub(crate) fn header_block(&self) -> &HeaderBlock {
         &self.headers
+    }
+
+    /// The value of Content-Length. RFC 9110 §8.6: a 204 has none.
+    pub(crate) fn content_length(&self) -> Option<u64> {
+        (self.status != StatusCode::NO_CONTENT).then(|| self.length())
     }
 
     /// Returns the `Cache-Status` of other caches.
@@ -95,7 +93,7 @@ impl Stored {
     }
 
     /// Ready to be sent with these headers, which are its own at some moment.
-    pub(crate) fn ready<'a>(&self, headers: &'a HeaderMap) -> Ready<'a> {
+    pub(crate) fn ready(&self, headers: HeaderMap) -> Ready {
         Ready { status: self.status, headers, length: Some(self.length()), boundary: Some(self.hash) }
     }
 
@@ -125,24 +123,36 @@ impl Stored {
     }
 
     pub(crate) fn has_validator(&self) -> bool {
-        self.headers.contains_key(ETAG) || self.headers.contains_key(LAST_MODIFIED)
+        let validators = [ETAG, LAST_MODIFIED];
+        self.headers.lines().any(|line| validators.iter().any(|name| line.name == name.as_str().as_bytes()))
     }
 
     /// The headers of a hit at `now`.
-    pub(crate) fn hit_headers(&mut self, now: Time) -> &HeaderMap {
-        let age = self.freshness.age(now).as_secs();
-        if age != self.rendered {
-            self.render(age, self.freshness.ttl_seconds(now));
-        }
-        &self.headers
+    pub(crate) fn hit_headers(&self, now: Time) -> HeaderMap {
+        self.validated_headers(now, CacheStatus::Hit { ttl_seconds: self.freshness.ttl_seconds(now) })
     }
 
-    /// The headers of an answer after validation at `now`.
+    /// The headers of an answer at `now` with this `Cache-Status`.
     pub(crate) fn validated_headers(&self, now: Time, status: CacheStatus) -> HeaderMap {
-        let mut headers = self.headers.clone();
+        let mut headers = self.headers();
         headers.insert(AGE, HeaderValue::from(self.freshness.age(now).as_secs()));
         headers.insert(CACHE_STATUS, status.after(&self.earlier));
         headers
+    }
+
+    /// Appends the header lines of a hit at `now`, as HTTP/1.1 sends them, with the empty line at
+    /// their end.
+    pub(crate) fn write_hit(&self, now: Time, head: &mut Vec<u8>) {
+        head.extend_from_slice(self.headers.as_bytes());
+        if let Some(length) = self.content_length() {
+            write_line(head, b"content-length: ", length);
+        }
+        write_line(head, b"age: ", self.freshness.age(now).as_secs());
+        head.extend_from_slice(b"cache-status: ");
+        head.extend_from_slice(
+            CacheStatus::Hit { ttl_seconds: self.freshness.ttl_seconds(now) }.after(&self.earlier).as_bytes(),
+        );
+        head.extend_from_slice(b"\r\n\r\n");
     }
 
     /// Returns the headers with another `Cache-Status`.
@@ -151,21 +161,12 @@ impl Stored {
     }
 
     pub(crate) fn set_body(&mut self, body: Bytes) {
-        self.set_length(body.len() as u64);
         self.body = body;
     }
 
     /// The body stays in the second tier.
     pub(crate) fn leave_in_tier(&mut self, body: InTier) {
-        self.set_length(body.length);
         self.elsewhere = Some(Box::new(Elsewhere::Tier(body)));
-    }
-
-    fn set_length(&mut self, length: u64) {
-        // RFC 9110 §8.6: no Content-Length in a 204.
-        if self.status != StatusCode::NO_CONTENT {
-            self.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-        }
     }
 
     /// A 304 renews the header fields and the freshness (RFC 9111 §4.3.4). §3.2: every field that
@@ -178,9 +179,7 @@ impl Stored {
         asked: Time,
         now: Now,
     ) -> ResponseDirectives {
-        let mut headers = self.headers.clone();
-        headers.remove(AGE);
-        headers.remove(CACHE_STATUS);
+        let mut headers = self.headers();
         const OF_THE_BODY: [HeaderName; 6] = [
             CONTENT_ENCODING,
             CONTENT_LENGTH,
@@ -199,27 +198,24 @@ impl Stored {
         let says = targeted::directives(&headers, targets);
         self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
         self.earlier = cache_status::earlier(&headers).into_boxed_str();
-        self.headers = fields::compact(&headers);
-        self.render(self.freshness.age(now.time).as_secs(), self.freshness.ttl_seconds(now.time));
+        self.headers = HeaderBlock::new(&headers, &WRITTEN_ANEW);
         says
     }
 
     /// Returns its cost with a body of `body` bytes: body, header block, key, selecting values and
     /// the structures around them.
     pub(crate) fn size(&self, body: u64) -> u64 {
-        let fields = (self.headers.len() + self.selector.len() + 1) as u64;
-        let bytes = fields::bytes(&self.headers) + self.key.len() + self.selector.bytes() + self.earlier.len();
+        let bytes = self.headers.as_bytes().len() + self.key.len() + self.selector.bytes() + self.earlier.len();
         body.saturating_add(bytes as u64)
-            .saturating_add(fields * limits::FIELD_OVERHEAD_BYTES)
+            .saturating_add(self.selector.len() as u64 * limits::FIELD_OVERHEAD_BYTES)
             .saturating_add(limits::OBJECT_OVERHEAD_BYTES)
     }
+}
 
-    /// Replacing a value of a map moves nothing.
-    fn render(&mut self, age: u64, ttl_seconds: i64) {
-        self.headers.insert(AGE, HeaderValue::from(age));
-        self.headers.insert(CACHE_STATUS, CacheStatus::Hit { ttl_seconds }.after(&self.earlier));
-        self.rendered = age;
-    }
+fn write_line(head: &mut Vec<u8>, name: &[u8], number: u64) {
+    head.extend_from_slice(name);
+    // Writing into a vector cannot fail.
+    let _ = write!(head, "{number}\r\n");
 }
 
 #[cfg(test)]
@@ -228,14 +224,13 @@ mod tests {
 
     #[test]
     fn the_overheads_cover_the_structures() {
-        // A bucket of HeaderMap: name, value, hash, links; plus an index entry of four bytes at
-        // most half used, twice for growth.
-        let bucket = size_of::<http::HeaderName>() + size_of::<HeaderValue>() + 24 + 2 * 4;
-        assert!(limits::FIELD_OVERHEAD_BYTES as usize >= bucket, "{bucket}");
+        // A selecting field: its name, the value's pointer and length, and two allocations' headers.
+        let selecting = size_of::<(HeaderName, Option<Box<[u8]>>)>() + 2 * 16;
+        assert!(limits::FIELD_OVERHEAD_BYTES as usize >= selecting, "{selecting}");
         // The record in the slots (with its link), the index entry, the engine's object and list
-        // nodes, the body's owner with its count, four allocations' headers.
-        let object =
-            size_of::<Stored>() + 8 + 2 * 8 + 64 + size_of::<crate::body::budget::BorrowedBytes>() + 16 + 4 * 16;
+        // nodes, the body's owner and its count of references, five allocations' headers.
+        let body = size_of::<crate::body::budget::BorrowedBytes>() + 16 + 32;
+        let object = size_of::<Stored>() + 8 + 2 * 8 + 64 + body + 5 * 16;
         assert!(limits::OBJECT_OVERHEAD_BYTES as usize >= object, "{object}");
     }
 }
