@@ -154,3 +154,31 @@ pub(crate) fn earlier(headers: &HeaderMap) -> String {
     let lines: Vec<&str> = headers.get_all(CACHE_STATUS).into_iter().filter_map(|line| line.to_str().ok()).collect();
     lines.join(", ")
 }
+
+/// Appends the value of a hit, as [`CacheStatus::after`] returns it for [`CacheStatus::Hit`].
+pub(crate) fn append_hit(ttl_seconds: i64, earlier: &str, line: &mut Vec<u8>) {
+    if !earlier.is_empty() {
+        line.extend_from_slice(earlier.as_bytes());
+        line.extend_from_slice(b", ");
+    }
+    line.extend_from_slice(NAME.as_bytes());
+    line.extend_from_slice(b"; hit; ttl=");
+    line.extend_from_slice(itoa::Buffer::new().format(ttl_seconds).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a plain hit states another `Cache-Status` than any other hit.
+    #[test]
+    fn a_hit_is_written_in_two_ways() {
+        for earlier in ["", "edge; hit", "a; fwd=miss, b; hit"] {
+            for ttl_seconds in [i64::MIN, -1, 0, 7, 86_400, i64::MAX] {
+                let mut line = Vec::new();
+                append_hit(ttl_seconds, earlier, &mut line);
+                assert_eq!(line, CacheStatus::Hit { ttl_seconds }.after(earlier).as_bytes());
+            }
+        }
+    }
+}

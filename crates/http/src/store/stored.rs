@@ -15,7 +15,6 @@ use bytes::Bytes;
 use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
-use std::io::Write as _;
 
 /// Fields that each answer gets anew.
 const WRITTEN_ANEW: [HeaderName; 3] = [AGE, CACHE_STATUS, CONTENT_LENGTH];
@@ -144,14 +143,16 @@ impl Stored {
     /// their end.
     pub(crate) fn write_hit(&self, now: Time, head: &mut Vec<u8>) {
         head.extend_from_slice(self.headers.as_bytes());
+        let mut digits = itoa::Buffer::new();
         if let Some(length) = self.content_length() {
-            write_line(head, b"content-length: ", length);
+            head.extend_from_slice(b"content-length: ");
+            head.extend_from_slice(digits.format(length).as_bytes());
+            head.extend_from_slice(b"\r\n");
         }
-        write_line(head, b"age: ", self.freshness.age(now).as_secs());
-        head.extend_from_slice(b"cache-status: ");
-        head.extend_from_slice(
-            CacheStatus::Hit { ttl_seconds: self.freshness.ttl_seconds(now) }.after(&self.earlier).as_bytes(),
-        );
+        head.extend_from_slice(b"age: ");
+        head.extend_from_slice(digits.format(self.freshness.age(now).as_secs()).as_bytes());
+        head.extend_from_slice(b"\r\ncache-status: ");
+        cache_status::append_hit(self.freshness.ttl_seconds(now), &self.earlier, head);
         head.extend_from_slice(b"\r\n\r\n");
     }
 
@@ -210,12 +211,6 @@ impl Stored {
             .saturating_add(self.selector.len() as u64 * limits::FIELD_OVERHEAD_BYTES)
             .saturating_add(limits::OBJECT_OVERHEAD_BYTES)
     }
-}
-
-fn write_line(head: &mut Vec<u8>, name: &[u8], number: u64) {
-    head.extend_from_slice(name);
-    // Writing into a vector cannot fail.
-    let _ = write!(head, "{number}\r\n");
 }
 
 #[cfg(test)]
