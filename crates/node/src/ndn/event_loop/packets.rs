@@ -133,13 +133,15 @@ impl EventLoop {
     fn forward<'a>(&mut self, now: Time, from_outside: bool, mut frames: impl Iterator<Item = (FaceId, &'a mut [u8])>) {
         loop {
             let mut count = 0;
-            let mut batch: [Received<'_>; limits::FRAMES_AT_ONCE] = std::array::from_fn(|_| {
-                let mut here = |frame: &(FaceId, &mut [u8])| self.shard_channel.is_for_here(frame.0, frame.1);
+            let mut batch: [Received<'_>; limits::FRAMES_AT_ONCE] =
+                std::array::from_fn(|_| Received { face: NOBODY, frame: &mut [] });
+            let mut here = |frame: &(FaceId, &mut [u8])| self.shard_channel.is_for_here(frame.0, frame.1);
+            while count < batch.len() {
                 let next = if from_outside { frames.find(&mut here) } else { frames.next() };
-                count += usize::from(next.is_some());
-                let (face, frame) = next.unwrap_or((NOBODY, &mut []));
-                Received { face, frame }
-            });
+                let Some((face, frame)) = next else { break };
+                batch[count] = Received { face, frame };
+                count += 1;
+            }
             if count == 0 {
                 return;
             }
