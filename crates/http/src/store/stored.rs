@@ -219,7 +219,8 @@ mod tests {
 
     #[test]
     fn the_overheads_cover_the_structures() {
-        // A selecting field: its name, the value's pointer and length, and two allocations' headers.
+        // A selecting field: its name, the value's pointer and length, and two allocations'
+        // headers.
         let selecting = size_of::<(HeaderName, Option<Box<[u8]>>)>() + 2 * 16;
         assert!(limits::FIELD_OVERHEAD_BYTES as usize >= selecting, "{selecting}");
         // The record in the slots (with its link), the index entry, the engine's object and list
