@@ -25,7 +25,8 @@ pub struct OriginArgs {
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: OriginArgs) -> Result<(), Failure> {
     larder_node::raise_descriptor_limit();
-    let server = OriginServer::start(args.listen, usize::from(args.threads)).map_err(Failure::runtime)?;
+    let server = OriginServer::start(args.listen, usize::from(args.threads))
+        .map_err(|error| Failure::runtime(error.to_string()))?;
     line!("ORIGIN http://{}/; Ctrl-C ends it", server.local_addr());
     server.run();
     Ok(())

@@ -37,10 +37,10 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         return check(&config);
     }
     larder_node::log::init(&config.log);
-    let node = Node::start(&config).map_err(|error| cannot_start(&config, error))?;
+    let node = Node::start(&config).map_err(|error| cannot_start(&config, error.to_string()))?;
     // A closed standard output does not stop the node.
     let _ = std::io::stdout().write_all(node.greeting().as_bytes());
-    node.run(args.config.as_deref()).map_err(Failure::runtime)
+    node.run(args.config.as_deref()).map_err(|error| Failure::runtime(error.to_string()))
 }
 
 /// Checks whether a node could start with this configuration.

@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 mod config;
+mod error;
 pub mod limits;
 pub mod log;
 mod ndn;
@@ -29,9 +30,11 @@ mod preflight;
 mod reload;
 
 pub use config::{
-    AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, DiskTable, GatewayTable, HttpTable, LogConfig,
-    LogFormat, NdnConfig, Origin, OriginTable, RouteConfig, RouteTarget, Scope, StrategyConfig, TlsTable, UnixSetting,
-    UpstreamTable, VerifyConfig,
+    AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, DEFAULT, DiskTable, GatewayTable, HttpTable,
+    LogConfig, LogFormat, NdnConfig, Origin, OriginTable, RouteConfig, RouteTarget, RouteTargetError, Scope,
+    StrategyConfig, TlsTable, UnixSetting, UpstreamTable, VerifyConfig,
 };
+pub use error::NodeError;
+pub use ndn::{NdnError, SocketError};
 pub use node::{Node, raise_descriptor_limit};
 pub use preflight::{problems, running_node};

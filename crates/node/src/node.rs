@@ -1,6 +1,7 @@
 //! Starts and stops the whole node.
 
 use crate::config::{Config, Origin};
+use crate::error::NodeError;
 use crate::ndn::{Ndn, Reload};
 use crate::parts;
 use crate::reload::{Changes, ConfigFile};
@@ -39,7 +40,7 @@ impl Node {
     /// # Errors
     /// One line that names the setting, the problem and the remedy. Nothing keeps running, and no
     /// socket file is left behind.
-    pub fn start(config: &Config) -> Result<Node, String> {
+    pub fn start(config: &Config) -> Result<Node, NodeError> {
         let (end, ends) = mpsc::channel();
         watch_signals(end.clone())?;
         raise_descriptor_limit();
@@ -69,23 +70,25 @@ impl Node {
     }
 
     /// Starts the ends of HTTP over NDN that the configuration names.
-    fn start_pair(&mut self, config: &Config, end: &mpsc::Sender<End>) -> Result<(), String> {
+    fn start_pair(&mut self, config: &Config, end: &mpsc::Sender<End>) -> Result<(), NodeError> {
         let Some(ndn) = &self.ndn else { return Ok(()) };
         let forwarder = || ndn.unix.clone().unwrap_or_default();
         if let Some(table) = &config.ndn.gateway {
             let config = parts::egress(config, table, forwarder());
             let end = end.clone();
-            self.egress = Some(Egress::start(&config, move || drop(end.send(End::Thread("gateway"))))?);
+            let egress = Egress::start(&config, move || drop(end.send(End::Thread("gateway"))));
+            self.egress = Some(egress.map_err(NodeError::Gateway)?);
         }
         if let Some(table) = config.http.upstream.as_ref().filter(|_| parts::http(&config.http, None).is_some()) {
             let config = parts::ingress(table, forwarder());
             let end = end.clone();
-            self.ingress = Some(Ingress::start(&config, move || drop(end.send(End::Thread("edge"))))?);
+            let ingress = Ingress::start(&config, move || drop(end.send(End::Thread("edge"))));
+            self.ingress = Some(ingress.map_err(NodeError::Gateway)?);
         }
         Ok(())
     }
 
-    fn start_http(&mut self, config: &Config, end: mpsc::Sender<End>) -> Result<(), String> {
+    fn start_http(&mut self, config: &Config, end: mpsc::Sender<End>) -> Result<(), NodeError> {
         if let Some(http) = parts::http(&config.http, self.ingress.as_ref()) {
             self.http = Some(Http::start(&http, move || drop(end.send(End::Thread("http"))))?);
         }
@@ -150,7 +153,7 @@ impl Node {
     ///
     /// # Errors
     /// A thread of the node has ended by itself.
-    pub fn run(self, file: Option<&Path>) -> Result<(), String> {
+    pub fn run(self, file: Option<&Path>) -> Result<(), NodeError> {
         let mut file = file.map(ConfigFile::new);
         let result = loop {
             match self.ends.recv() {
@@ -163,8 +166,8 @@ impl Node {
                     tracing::info!(signal = signal_hook::low_level::signal_name(signal), "stopping");
                     break Ok(());
                 }
-                Ok(End::Thread(name)) => break Err(format!("the {name} thread ended; the log says why")),
-                Err(mpsc::RecvError) => break Err("every thread ended; the log says why".to_owned()),
+                Ok(End::Thread(name)) => break Err(NodeError::Ended(name)),
+                Err(mpsc::RecvError) => break Err(NodeError::AllEnded),
             }
         };
         self.stop();
@@ -177,7 +180,7 @@ impl Node {
             return tracing::warn!("not reloaded: the node runs without a configuration file");
         };
         let applied = file.reread(|config| {
-            let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, String>((ndn, Reload::new(&config.ndn)?))).transpose()?;
+            let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, NodeError>((ndn, Reload::new(&config.ndn)?))).transpose()?;
             // Both are read before either is applied.
             let http = match (&self.http, parts::http(&config.http, self.ingress.as_ref())) {
                 (Some(http), Some(config)) => Some((http, http.reload(&config)?)),
@@ -246,12 +249,12 @@ pub fn raise_descriptor_limit() {
 
 /// Handles the signals of other programs: log rotation sends SIGUSR1, some upgrades SIGUSR2.
 /// Without a handler, both would end the process.
-fn watch_signals(end: mpsc::Sender<End>) -> Result<(), String> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2])
-        .map_err(|error| format!("cannot listen for signals: {error}"))?;
+fn watch_signals(end: mpsc::Sender<End>) -> Result<(), NodeError> {
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2]).map_err(NodeError::Signals)?;
     let watch = move || signals.forever().for_each(|signal| drop(end.send(End::Signal(signal))));
     let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(watch);
-    thread.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+    thread.map(drop).map_err(NodeError::Thread)
 }
 
 /// The process and its configuration file, so that a client can tell which node answers.

@@ -2,7 +2,7 @@
 //! them that can change at once.
 
 use crate::config::Config;
-use larder_units::system_message;
+use crate::error::{NodeError, ReloadError};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -52,13 +52,16 @@ impl ConfigFile {
     ///
     /// # Errors
     /// One line. If the file has an error, nothing is applied.
-    pub(crate) fn reread(&mut self, apply: impl FnOnce(&Config) -> Result<(), String>) -> Result<Changes, String> {
-        let source = self.path.display().to_string();
+    pub(crate) fn reread(
+        &mut self,
+        apply: impl FnOnce(&Config) -> Result<(), NodeError>,
+    ) -> Result<Changes, ReloadError> {
         let text = std::fs::read_to_string(&self.path)
-            .map_err(|error| format!("cannot read {source}: {}", system_message(&error)))?;
-        let config = Config::parse(&text, &source).map_err(|error| error.to_string())?;
-        let said: Table = text.parse().map_err(|_| format!("{source}: no TOML"))?;
-        apply(&config)?;
+            .map_err(|error| ReloadError::Read { path: self.path.clone(), error })?;
+        let config = Config::parse(&text, &self.path.display().to_string()).map_err(ReloadError::Config)?;
+        // The configuration has been read from the same text.
+        let said: Table = text.parse().unwrap_or_default();
+        apply(&config).map_err(ReloadError::Part)?;
         let mut changes = Changes::default();
         for key in changed(&self.running, &said, "") {
             let applies = AT_ONCE.contains(&key.as_str());
@@ -130,7 +133,10 @@ mod tests {
         let mut file = ConfigFile::new(&path);
         let mut reread = |text: &str| {
             write(text);
-            file.reread(|_| Ok(())).map(|changes| (changes.applied.join(" "), changes.waiting.join(" ")))
+            let reread = file.reread(|_| Ok(()));
+            reread
+                .map(|changes| (changes.applied.join(" "), changes.waiting.join(" ")))
+                .map_err(|error| error.to_string())
         };
         let changed = "[http]\norigin = \"http://b:1\"\ncache = \"2MiB\"\n[admin]\ntoken = \"0123456789abcdef\"\n[log]\nlevel = \"warn\"";
         let both = |applied: &str, waiting: &str| Ok((applied.to_owned(), waiting.to_owned()));

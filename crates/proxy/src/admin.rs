@@ -3,9 +3,10 @@
 //! token, and is disabled without one. The server listens on loopback by default.
 
 use super::outgoing::Outgoing;
-use super::purge::{self, Purging};
+use super::purge::{PurgeError, Purging};
 use super::timeouts::Timeouts;
 use super::{limits, listen};
+use crate::error::{Error, Problem};
 use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
@@ -131,9 +132,10 @@ impl Admin {
         listen: SocketAddr,
         sources: Vec<Arc<dyn StatusSource>>,
         purging: Option<Arc<Purging>>,
-    ) -> Result<Admin, String> {
+    ) -> Result<Admin, Error> {
         let listener = listen::bind("[admin] listen", listen)?;
-        let local = listener.local_addr().map_err(|error| format!("[admin] listen: {error}"))?;
+        let local =
+            listener.local_addr().map_err(|error| Error::setting("[admin] listen", Problem::Listener(error)))?;
         let sources = Arc::new(Sources { sources, started: Instant::now() });
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Arc::clone(&sources)));
@@ -158,7 +160,7 @@ impl Admin {
                     })
                 });
             })
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+            .map_err(Error::Thread)?;
         Ok(Admin { local, stop, thread })
     }
 
@@ -225,14 +227,14 @@ impl Pages {
             return not_allowed("POST", "larder: POST only\n");
         }
         let Some(purging) = &self.purging else {
-            return page(StatusCode::FORBIDDEN, TEXT, format!("larder: {}\n", purge::NOBODY));
+            return page(StatusCode::FORBIDDEN, TEXT, format!("larder: {}\n", PurgeError::Disabled));
         };
         let (parts, body) = request.into_parts();
         match purging.respond(&parts.headers, body).await {
             Ok(objects) => page(StatusCode::OK, "application/json", format!("{}\n", json!({ "purged": objects }))),
-            Err((status, line)) => {
-                let mut response = page(status, TEXT, format!("larder: {line}\n"));
-                if status == StatusCode::UNAUTHORIZED {
+            Err(error) => {
+                let mut response = page(error.status(), TEXT, format!("larder: {error}\n"));
+                if let PurgeError::Unauthorized = error {
                     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                 }
                 response

@@ -1,6 +1,7 @@
 //! The HTTP cache's second tier: responses in a log on disk.
 
 use crate::disk::{Disk, DiskConfig, Found};
+use crate::error::Error;
 use bytes::Bytes;
 use larder_disk::BanVerdict;
 use larder_http::limits::TIER_FIRST_BYTES;
@@ -36,7 +37,7 @@ impl larder_disk::Bans for TierBans {
     }
 }
 
-pub(super) fn start(config: &DiskConfig, streams: &Streams) -> Result<HttpDisk, String> {
+pub(super) fn start(config: &DiskConfig, streams: &Streams) -> Result<HttpDisk, Error> {
     Disk::start("[http.disk]", config, TierBans::default(), streams)
 }
 

@@ -44,6 +44,7 @@ mod connections;
 pub mod disk;
 mod disk_tier;
 mod entropy;
+mod error;
 mod exchanges;
 mod framing;
 mod generated_origin;
@@ -89,6 +90,7 @@ pub use tls::TlsConfig;
 pub use body::BodyError;
 pub use config::{ClientNoCache, HttpConfig, OriginGroup, Upstream};
 pub use connections::{ConnectionVerdict, Failed, ReceivedBody, Server};
+pub use error::{Error, Problem};
 pub use host_pattern::HostPattern;
 pub use origin::{Origin, OriginFuture, OriginRequest};
 pub use origin_body::OriginBody;
@@ -96,7 +98,6 @@ pub use preflight::Preflight;
 pub use trust::Trust;
 pub use upload::Upload;
 
-use larder_policy::SpecError;
 use larder_units::{ByteSize, Streams};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -127,15 +128,15 @@ pub struct HttpReload {
 
 /// Returns the origins of a cache that listens at `local`. Takes over from `before` what has not
 /// changed.
-fn origins(config: &HttpConfig, local: Option<SocketAddr>, before: Option<&Origins>) -> Result<Origins, String> {
+fn origins(config: &HttpConfig, local: Option<SocketAddr>, before: Option<&Origins>) -> Result<Origins, Error> {
     match own_origins(config, local).into_iter().next() {
         Some(problem) => Err(problem),
         None => Origins::new(config, before),
     }
 }
 
-/// Returns one line for each origin that is a listener of this cache itself.
-fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<String> {
+/// Returns an error for each origin that is a listener of this cache itself.
+fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<Error> {
     let fallback = match &config.upstream {
         Upstream::Generated | Upstream::Custom(_) => None,
         Upstream::Http(origin) => Some(("[http] origin", origin)),
@@ -146,7 +147,7 @@ fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<String> {
     let listeners: Vec<_> = local.map(|local| ("[http]", local)).into_iter().chain(tls).collect();
     let own = |(setting, origin): (&str, &::http::Uri)| {
         let (listener, _) = listeners.iter().find(|(_, listener)| loop_detection::leads_to(origin, *listener))?;
-        Some(format!("{setting}: {origin} is {listener} listen itself; set it to the server behind this cache"))
+        Some(Error::setting(setting, Problem::OwnListener { origin: origin.clone(), listener }))
     };
     servers.chain(fallback).filter_map(own).collect()
 }
@@ -171,7 +172,7 @@ impl Http {
     ///
     /// # Errors
     /// One line that names the setting and its problem.
-    pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, String> {
+    pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, Error> {
         let listener = config.listen.map(|address| bind_at("[http] listen", address)).transpose()?;
         let origins = origins(config, listener.as_ref().map(|(_, local)| *local), None)?;
         let [seed] = crate::entropy::words();
@@ -191,7 +192,7 @@ impl Http {
         disk: Option<disk_tier::HttpDisk>,
         streams: &Streams,
         on_end: impl FnOnce() + Send + 'static,
-    ) -> Result<Http, String> {
+    ) -> Result<Http, Error> {
         let cache = new_cache(config, disk.as_ref(), streams)?;
         let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk, config.timeouts));
         let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme, config.header_limits));
@@ -215,7 +216,7 @@ impl Http {
         let (mut stops, mut running) = (Vec::new(), Vec::new());
         for number in 0..request_threads(config.threads) {
             let listeners = listeners.iter().map(listen::Listener::again).collect::<Result<_, _>>();
-            let listeners = listeners.map_err(|error| format!("[http] listen: {error}"))?;
+            let listeners = listeners.map_err(|error| Error::setting("[http] listen", Problem::Listener(error)))?;
             let (stop, stopped) = oneshot::channel();
             stops.push(stop);
             let (serving, bounds, on_end) = (Arc::clone(&proxy), bounds.clone(), Arc::clone(&on_end));
@@ -229,7 +230,7 @@ impl Http {
                 first.into_iter().for_each(|on_end| on_end());
             };
             let thread = std::thread::Builder::new().name(format!("http{number}")).spawn(serve);
-            running.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
+            running.push(thread.map_err(Error::Thread)?);
         }
         let (timeouts, header_limits) = (config.timeouts, config.header_limits);
         Ok(Http { local, local_tls, stops, threads: running, source, proxy, tls_identity, timeouts, header_limits })
@@ -261,7 +262,7 @@ impl Http {
     ///
     /// # Errors
     /// One line that names the setting and its problem.
-    pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, String> {
+    pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, Error> {
         // These need a restart.
         let (timeouts, header_limits) = (self.timeouts, self.header_limits);
         let config = &HttpConfig { timeouts, header_limits, ..config.clone() };
@@ -302,7 +303,7 @@ fn new_cache(
     config: &HttpConfig,
     disk: Option<&disk_tier::HttpDisk>,
     streams: &Streams,
-) -> Result<larder_http::Cache, String> {
+) -> Result<larder_http::Cache, Error> {
     let [key_a, key_b] = crate::entropy::words();
     let mut hash_key = [0; 16];
     hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
@@ -318,8 +319,8 @@ fn new_cache(
         // The disk's variants are hashed with this key.
         hash_key: disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
     };
-    let mut cache =
-        larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
+    let mut cache = larder_http::Cache::new(&cache, streams)
+        .map_err(|error| Error::setting("[http] policy", Problem::Policy(error)))?;
     if let Some(disk) = disk {
         let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
         cache.set_tier(Box::new(disk_tier::Tier(disk.clone())), queue);
@@ -328,9 +329,9 @@ fn new_cache(
 }
 
 /// Listens on `address`. Returns the actual address.
-fn bind_at(setting: &str, address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), String> {
+fn bind_at(setting: &str, address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), Error> {
     let listener = listen::bind(setting, address)?;
-    let local = listener.local_addr().map_err(|error| format!("{setting}: {error}"))?;
+    let local = listener.local_addr().map_err(|error| Error::setting(setting, Problem::Listener(error)))?;
     Ok((listener, local))
 }
 

@@ -10,12 +10,12 @@ use super::plain::PlainHits;
 use super::slow_client::{MemoryPressure, WriteTimeout};
 use super::timeouts::Timeouts;
 use super::tls::{self, Identity};
+use crate::error::Error;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use larder_units::system_message;
 use rustls::ServerConfig;
 use std::future::Future;
 use std::io;
@@ -28,8 +28,8 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 
 /// Listens on `address`. `setting` names it in the error.
-pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpListener, String> {
-    try_bind(address).map_err(|error| cannot_bind(setting, address, &error))
+pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpListener, Error> {
+    try_bind(address).map_err(|error| Error::listen(setting, address, error))
 }
 
 /// Listens on `address`.
@@ -42,16 +42,6 @@ pub(crate) fn try_bind(address: SocketAddr) -> io::Result<std::net::TcpListener>
     socket.listen(4096)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
-}
-
-/// Returns the error for an address that cannot be bound.
-pub(crate) fn cannot_bind(setting: &str, address: SocketAddr, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            format!("{setting}: {address} is in use; stop the other program or set another port")
-        }
-        _ => format!("{setting}: cannot listen on {address}: {}", system_message(error)),
-    }
 }
 
 /// A listener for clients.

@@ -4,6 +4,7 @@ use super::body::BodyError;
 use super::origin_body::OriginBody;
 use super::timeouts::Timeouts;
 use super::{generated_origin, limits, listen};
+use crate::error::{Error, Problem};
 use ::http::uri::PathAndQuery;
 use ::http::{Request, Response};
 use hyper::body::Incoming;
@@ -25,11 +26,12 @@ impl OriginServer {
     ///
     /// # Errors
     /// One line about the address.
-    pub fn start(listen: SocketAddr, threads: usize) -> Result<OriginServer, String> {
+    pub fn start(listen: SocketAddr, threads: usize) -> Result<OriginServer, Error> {
         let listener = listen::bind("--listen", listen)?;
-        let local = listener.local_addr().map_err(|error| format!("--listen: {error}"))?;
+        let of_listener = |error| Error::setting("--listen", Problem::Listener(error));
+        let local = listener.local_addr().map_err(of_listener)?;
         let thread = |_| {
-            let listener = listener.try_clone().map_err(|error| format!("--listen: {error}"))?;
+            let listener = listener.try_clone().map_err(of_listener)?;
             let (stop, stopped) = oneshot::channel();
             let bounds = listen::Bounds::new(limits::CONNECTIONS, Timeouts::default());
             let thread = std::thread::Builder::new()
@@ -40,8 +42,8 @@ impl OriginServer {
                         service_fn(|request| Box::pin(respond(request)))
                     });
                 })
-                .map_err(|error| format!("cannot start a thread: {error}"))?;
-            Ok::<_, String>((stop, thread))
+                .map_err(Error::Thread)?;
+            Ok::<_, Error>((stop, thread))
         };
         let threads = (0..threads.max(1)).map(thread).collect::<Result<_, _>>()?;
         Ok(OriginServer { local, threads })

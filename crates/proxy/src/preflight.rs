@@ -2,6 +2,7 @@
 //! its files, and collects every problem.
 
 use crate::disk::{self, DiskConfig};
+use crate::error::Error;
 use crate::listen;
 use std::any::Any;
 use std::io;
@@ -28,16 +29,16 @@ impl Preflight {
     }
 
     /// Adds a problem.
-    pub fn add(&mut self, problem: Option<String>) {
-        self.problems.extend(problem);
+    pub fn add(&mut self, problem: Option<impl ToString>) {
+        self.problems.extend(problem.map(|problem| problem.to_string()));
     }
 
     /// Keeps what was opened until the end, or adds the problem.
-    pub fn hold<T: Any>(&mut self, opened: io::Result<T>, problem: impl FnOnce(&io::Error) -> String) {
+    pub fn hold<T: Any, P: ToString>(&mut self, opened: io::Result<T>, problem: impl FnOnce(io::Error) -> P) {
         match opened {
             Ok(opened) => self.held.push(Box::new(opened)),
             Err(error) if self.is_running && is_in_use(&error) => {}
-            Err(error) => self.problems.push(problem(&error)),
+            Err(error) => self.add(Some(problem(error))),
         }
     }
 
@@ -48,14 +49,14 @@ impl Preflight {
 
     /// Binds a listener for HTTP.
     pub fn listen(&mut self, setting: &str, address: SocketAddr) {
-        self.hold(listen::try_bind(address), |error| listen::cannot_bind(setting, address, error));
+        self.hold(listen::try_bind(address), |error| Error::listen(setting, address, error));
     }
 
     /// Opens the file of a disk tier, if there is one.
     pub fn disk(&mut self, setting: &str, config: Option<&DiskConfig>) {
         let Some(config) = config else { return };
-        if let Err(problem) = disk::check(setting, config, self.is_running) {
-            self.problems.push(problem);
+        if let Err(error) = disk::check(setting, config, self.is_running) {
+            self.add(Some(error));
         }
     }
 }

@@ -13,6 +13,7 @@ use super::timeouts::Timeouts;
 use super::upload::Upload;
 use super::upstream::Origins;
 use super::upstream_request::{UpstreamTarget, set_forwarded_headers};
+use crate::error::Error;
 use ::http::{HeaderMap, Method, Response};
 use bytes::Bytes;
 use larder_http::{
@@ -130,7 +131,7 @@ impl Proxy {
     ///
     /// # Errors
     /// One line if the disk fails.
-    pub(super) async fn settle(&self) -> Result<(), String> {
+    pub(super) async fn settle(&self) -> Result<(), Error> {
         match &self.disk {
             Some(disk) => disk.settle().await,
             None => Ok(()),

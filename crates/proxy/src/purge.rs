@@ -13,14 +13,16 @@
 //! purged responses in memory. After the answer, none of them is served any more, none on disk
 //! either, also not after a restart.
 
+use super::error::Error;
 use super::limits;
 use super::proxy::Proxy;
 use ::http::header::AUTHORIZATION;
 use ::http::{HeaderMap, StatusCode};
 use hyper::body::{Body, Incoming};
-use larder_http::{Purge, Scope};
+use larder_http::{Purge, Scope, Url, UrlError};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,8 +35,59 @@ pub struct Purging {
     token: Mutex<Option<String>>,
 }
 
-/// The refusal without a token.
-pub(super) const NOBODY: &str = "nobody may purge: set [admin] token, and serve HTTP";
+/// The reason why a purge request is refused: one line.
+#[derive(Debug)]
+pub(super) enum PurgeError {
+    /// There is no token, or no cache.
+    Disabled,
+    /// The request has another token, or none.
+    Unauthorized,
+    /// The body did not arrive in time.
+    TimedOut,
+    /// The body broke off.
+    Body(hyper::Error),
+    /// The body has more than [`limits::PURGE_BYTES`].
+    TooLong,
+    /// The body is not the expected JSON.
+    Json(serde_json::Error),
+    /// The body names no URL.
+    Url(UrlError),
+    /// The body names no responses, or in several ways.
+    Scope,
+    /// The responses were purged, but a crash may bring them back.
+    NotSettled(Error),
+}
+
+impl PurgeError {
+    /// Returns the status of the answer.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            PurgeError::Disabled => StatusCode::FORBIDDEN,
+            PurgeError::Unauthorized => StatusCode::UNAUTHORIZED,
+            PurgeError::TimedOut => StatusCode::REQUEST_TIMEOUT,
+            PurgeError::NotSettled(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl fmt::Display for PurgeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PurgeError::Disabled => f.write_str("nobody may purge: set [admin] token, and serve HTTP"),
+            PurgeError::Unauthorized => f.write_str("send Authorization: Bearer and the [admin] token"),
+            PurgeError::TimedOut => f.write_str("the order did not come in time"),
+            PurgeError::Body(error) => error.fmt(f),
+            PurgeError::TooLong => write!(f, "the order is longer than {} bytes", limits::PURGE_BYTES),
+            PurgeError::Json(error) => error.fmt(f),
+            PurgeError::Url(error) => error.fmt(f),
+            PurgeError::Scope => {
+                f.write_str("name one of url, prefix, tag or everything: {\"url\": \"http://host/path\"}")
+            }
+            PurgeError::NotSettled(error) => error.fmt(f),
+        }
+    }
+}
 
 /// The body of a purge request.
 #[derive(Default, Deserialize)]
@@ -64,19 +117,18 @@ impl Purging {
     /// Executes a purge request. Returns the number of purged responses.
     ///
     /// # Errors
-    /// The status of the refusal, and one line with the reason.
-    pub(super) async fn respond(&self, headers: &HeaderMap, body: Incoming) -> Result<u64, (StatusCode, String)> {
+    /// The reason of the refusal.
+    pub(super) async fn respond(&self, headers: &HeaderMap, body: Incoming) -> Result<u64, PurgeError> {
         if self.token().is_none() {
-            return Err((StatusCode::FORBIDDEN, NOBODY.to_owned()));
+            return Err(PurgeError::Disabled);
         }
         if !self.is_authorized(headers) {
-            return Err((StatusCode::UNAUTHORIZED, "send Authorization: Bearer and the [admin] token".to_owned()));
+            return Err(PurgeError::Unauthorized);
         }
         let read = tokio::time::timeout(ORDER_TIME, read(body)).await;
-        let text = read.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the order did not come in time".to_owned()))?;
-        let purge = text.and_then(|text| parse(&text)).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+        let purge = parse(&read.map_err(|_| PurgeError::TimedOut)??)?;
         let objects = self.proxy.purge(&purge);
-        self.proxy.settle().await.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error))?;
+        self.proxy.settle().await.map_err(PurgeError::NotSettled)?;
         tracing::info!(?purge, objects, "purged");
         Ok(objects)
     }
@@ -95,27 +147,27 @@ impl Purging {
 /// The time for the whole body.
 const ORDER_TIME: Duration = limits::ADMIN_HEADER_READ;
 
-async fn read(mut body: Incoming) -> Result<Vec<u8>, String> {
+async fn read(mut body: Incoming) -> Result<Vec<u8>, PurgeError> {
     let mut text = Vec::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let frame = frame.map_err(|error| error.to_string())?;
+        let frame = frame.map_err(PurgeError::Body)?;
         text.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         if text.len() > limits::PURGE_BYTES {
-            return Err(format!("the order is longer than {} bytes", limits::PURGE_BYTES));
+            return Err(PurgeError::TooLong);
         }
     }
     Ok(text)
 }
 
-fn parse(text: &[u8]) -> Result<Purge, String> {
-    let request: PurgeRequest = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let url = |text: String| text.parse::<larder_http::Url>().map_err(|error| error.to_string());
+fn parse(text: &[u8]) -> Result<Purge, PurgeError> {
+    let request: PurgeRequest = serde_json::from_slice(text).map_err(PurgeError::Json)?;
+    let url = |text: String| text.parse::<Url>().map_err(PurgeError::Url);
     let scope = match (request.url, request.prefix, request.tag, request.everything) {
         (Some(text), None, None, false) => Scope::Exact(url(text)?),
         (None, Some(text), None, false) => Scope::Prefix(url(text)?),
         (None, None, Some(tag), false) if !tag.is_empty() => Scope::Tag(tag),
         (None, None, None, true) => Scope::Everything,
-        _ => return Err("name one of url, prefix, tag or everything: {\"url\": \"http://host/path\"}".to_owned()),
+        _ => return Err(PurgeError::Scope),
     };
     Ok(Purge { scope, soft: request.soft })
 }

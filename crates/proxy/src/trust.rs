@@ -1,5 +1,6 @@
 //! Verification of `https://` origins, by the system's certificates or by those of a file.
 
+use crate::error::{Error, Problem};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
@@ -7,9 +8,12 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::path::Path;
 use std::sync::Arc;
+
+/// The setting of the file.
+const ORIGIN_CA: &str = "[http] origin_ca";
 
 /// The certificates that verify an origin's, and the TLS configuration with them.
 pub struct Trust {
@@ -22,15 +26,15 @@ impl Trust {
     /// Uses the certificates in the PEM file `ca`, or the system's without one.
     ///
     /// # Errors
-    /// One line: what could not be read, and the remedy.
-    pub fn read(ca: Option<&Path>) -> Result<Trust, String> {
+    /// A certificate cannot be read or used.
+    pub fn read(ca: Option<&Path>) -> Result<Trust, Error> {
         let roots = match ca {
             Some(path) => {
-                let wrong = |error: &dyn std::fmt::Display| format!("[http] origin_ca: {}: {error}", path.display());
-                let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))?;
-                let roots = read.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error))?;
+                let of_file = |error| Error::setting(ORIGIN_CA, Problem::Pem { path: path.to_owned(), error });
+                let read = CertificateDer::pem_file_iter(path).map_err(of_file)?;
+                let roots = read.collect::<Result<Vec<_>, _>>().map_err(of_file)?;
                 if roots.is_empty() {
-                    return Err(wrong(&"no certificate in it; expected PEM"));
+                    return Err(Error::setting(ORIGIN_CA, Problem::NoCertificate(path.to_owned())));
                 }
                 roots
             }
@@ -41,18 +45,16 @@ impl Trust {
         // The system may have certificates that rustls cannot read. A file was named for its
         // certificates.
         if let Some(path) = ca.filter(|_| ignored > 0) {
-            let (path, all) = (path.display(), roots.len());
-            return Err(format!(
-                "[http] origin_ca: {path}: {ignored} of its {all} certificates cannot be used; take them out, or renew them"
-            ));
+            let (path, all) = (path.to_owned(), roots.len());
+            return Err(Error::setting(ORIGIN_CA, Problem::UnusableCertificates { path, unusable: ignored, all }));
         }
         if added == 0 {
-            let text = "[http] origin_ca: no usable certificate, so that no https:// origin could be believed";
-            return Err(format!("{text}; install the system's (ca-certificates), or name a PEM file"));
+            return Err(Error::setting(ORIGIN_CA, Problem::NoTrustAnchor));
         }
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder =
-            builder.with_safe_default_protocol_versions().map_err(|error| format!("[http] origin_ca: {error}"))?;
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error::setting(ORIGIN_CA, Problem::Tls(error)))?;
         let mut config = match ca {
             None => builder.with_root_certificates(store).with_no_client_auth(),
             Some(_) => {
@@ -80,10 +82,13 @@ struct Listed {
 }
 
 impl Listed {
-    fn new(certificates: Vec<CertificateDer<'static>>, roots: RootCertStore) -> Result<Listed, String> {
+    fn new(certificates: Vec<CertificateDer<'static>>, roots: RootCertStore) -> Result<Listed, Error> {
         let provider = Arc::new(ring::default_provider());
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        Ok(Listed { certificates, chains: chains.map_err(|error| format!("[http] origin_ca: {error}"))? })
+        Ok(Listed {
+            certificates,
+            chains: chains.map_err(|error| Error::setting(ORIGIN_CA, Problem::Verifier(error)))?,
+        })
     }
 }
 
@@ -95,10 +100,10 @@ impl ServerCertVerifier for Listed {
         name: &ServerName<'_>,
         ocsp: &[u8],
         now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+    ) -> Result<ServerCertVerified, rustls::Error> {
         match self.chains.verify_server_cert(server, between, name, ocsp, now) {
             // webpki checks the period first: a certificate with one of these errors is valid now.
-            Err(Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
+            Err(rustls::Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
                 if self.certificates.contains(server) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(server)?, name)?;
@@ -113,7 +118,7 @@ impl ServerCertVerifier for Listed {
         message: &[u8],
         server: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
         self.chains.verify_tls12_signature(message, server, signature)
     }
 
@@ -122,7 +127,7 @@ impl ServerCertVerifier for Listed {
         message: &[u8],
         server: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
         self.chains.verify_tls13_signature(message, server, signature)
     }
 

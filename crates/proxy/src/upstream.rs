@@ -13,6 +13,7 @@ use super::trust::Trust;
 use super::upload::Upload;
 use super::upstream_request::UpstreamTarget;
 use super::{generated_origin, limits};
+use crate::error::{Error, Problem};
 use ::http::header::{EXPECT, HOST};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -64,9 +65,9 @@ impl Origins {
     /// # Errors
     /// One line if a server is not `http://HOST[:PORT]` or `https://HOST[:PORT]`, or the
     /// certificates cannot be read.
-    pub(super) fn new(config: &HttpConfig, before: Option<&Origins>) -> Result<Origins, String> {
+    pub(super) fn new(config: &HttpConfig, before: Option<&Origins>) -> Result<Origins, Error> {
         if config.origins.iter().any(|origin| origin.servers.is_empty()) {
-            return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
+            return Err(Error::setting("[[http.origins]] servers", Problem::ServerCount));
         }
         let rest = match &config.upstream {
             Upstream::Generated | Upstream::Custom(_) => Vec::new(),
@@ -174,19 +175,18 @@ impl Origins {
 }
 
 impl Group {
-    fn read(group: &OriginGroup, setting: &str, trust: Option<&Trust>, config: &HttpConfig) -> Result<Group, String> {
+    fn read(group: &OriginGroup, setting: &str, trust: Option<&Trust>, config: &HttpConfig) -> Result<Group, Error> {
         if group.servers.len() > limits::SERVERS {
-            return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
+            return Err(Error::setting("[[http.origins]] servers", Problem::ServerCount));
         }
         let known = |uri: &Uri| {
             let server = Server::new(uri, trust.map(|trust| &trust.config), config.timeouts, config.header_limits);
-            let server = server
-                .ok_or_else(|| format!("{setting}: expected http://HOST:PORT or https://HOST:PORT, not {uri}"))?;
-            Ok::<_, String>(Known { server: Arc::new(server), failures: AtomicU64::new(0) })
+            let server = server.ok_or_else(|| Error::setting(setting, Problem::NotAServer(uri.clone())))?;
+            Ok::<_, Error>(Known { server: Arc::new(server), failures: AtomicU64::new(0) })
         };
         let servers = group.servers.iter().map(known).collect::<Result<_, _>>()?;
         let host = group.host.as_deref().map_or(Some(HostPattern::Any), HostPattern::parse);
-        let host = host.ok_or_else(|| "[[http.origins]] host: a * stands only before a domain".to_owned())?;
+        let host = host.ok_or_else(|| Error::setting("[[http.origins]] host", Problem::Wildcard))?;
         Ok(Group::new(group, host, servers))
     }
 

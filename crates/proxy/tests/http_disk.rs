@@ -294,7 +294,7 @@ fn bad_settings_are_one_line_that_names_them() {
         (with(&|_| ()), ["[http.disk] path", "another process"]),
         (with(&|disk| disk.capacity = ByteSize::from_mib(1)), ["[http.disk] capacity", "8MiB"]),
     ] {
-        let error = Http::start(&config, || ()).err().expect("a refusal");
+        let error = Http::start(&config, || ()).err().expect("a refusal").to_string();
         assert!(parts.iter().all(|part| error.contains(part)) && !error.contains('\n'), "{error}");
     }
     assert_eq!(std::fs::read_to_string(path("foreign")).unwrap(), "a letter to my mother");

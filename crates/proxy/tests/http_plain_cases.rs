@@ -181,7 +181,7 @@ fn bad_settings_are_one_line_that_names_them() {
         (config(free, "http://a/path"), ["[http] origin", "/path"]),
         (config(vacant, &format!("http://localhost:{}", vacant.port())), ["[http] origin", "is [http] listen itself"]),
     ] {
-        let error = Http::start(&config, || ()).err().expect("a refusal");
+        let error = Http::start(&config, || ()).err().expect("a refusal").to_string();
         assert!(parts.iter().all(|part| error.contains(part)) && !error.contains('\n'), "{error}");
     }
 }

@@ -143,7 +143,7 @@ fn a_certificate_or_key_that_cannot_be_read_is_one_line_with_the_file() {
         let mut config = with_tls(Upstream::Generated);
         let tls = TlsConfig { certificate: data(certificate), key: data(key), ..config.tls.take().unwrap() };
         config.tls = Some(tls);
-        let said = larder_proxy::Http::start(&config, || ()).err().expect("a refusal");
+        let said = larder_proxy::Http::start(&config, || ()).err().expect("a refusal").to_string();
         assert!(said.starts_with(word) && !said.contains('\n'), "{said}");
     }
 }

@@ -66,7 +66,7 @@ fn a_certificate_of_nobody_or_for_another_name_is_a_502_and_a_reload_brings_trus
 fn a_file_of_certificates_that_cannot_be_read_is_one_line_with_the_file() {
     let origin = origin();
     for file in ["missing.pem", "README.md"] {
-        let said = Http::start(&edge(&origin, "localhost", Some(file)), || ()).err().expect("a refusal");
+        let said = Http::start(&edge(&origin, "localhost", Some(file)), || ()).err().expect("a refusal").to_string();
         assert!(said.starts_with("[http] origin_ca") && said.contains(file) && !said.contains('\n'), "{said}");
     }
 }

@@ -53,7 +53,7 @@ struct Asker {
 /// As [`Trust::read`].
 pub(super) fn trust_of(origin: &Uri, ca: Option<&Path>) -> Result<Option<Trust>, String> {
     let is_secret = origin.scheme() == Some(&Scheme::HTTPS);
-    is_secret.then(|| Trust::read(ca)).transpose()
+    is_secret.then(|| Trust::read(ca)).transpose().map_err(|error| error.to_string())
 }
 
 impl Requests {

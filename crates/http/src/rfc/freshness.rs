@@ -333,6 +333,44 @@ mod tests {
         assert!(!found.is_fresh(end));
     }
 
+    /// Failure: a response comes back from the second tier with other permissions.
+    #[test]
+    fn every_permission_comes_back() {
+        let immutable = ("cache-control", "immutable, max-age=10");
+        for (fields, validated, stale, kept_at_reload) in [
+            (&[("cache-control", "max-age=10")][..], false, true, false),
+            (&[("cache-control", "max-age=10, no-cache")], true, false, false),
+            (&[("cache-control", "max-age=10, must-revalidate")], false, false, false),
+            (&[immutable], false, true, true),
+            (&[immutable, ("cache-control", "no-cache")], true, false, false),
+            (&[immutable, ("cache-control", "must-revalidate")], false, false, true),
+            (&[("cache-control", "max-age=10, no-cache, must-revalidate")], true, false, false),
+        ] {
+            let mut record = Writer::after(Vec::new());
+            freshness(200, fields).encode(RECEIVED, &mut record);
+            let record = record.into_bytes();
+            let back = Freshness::decode(&mut Reader::new(&record), RECEIVED).expect("a record");
+            let reload = RequestDirectives { max_age: Some(0), ..RequestDirectives::default() };
+            let lenient = RequestDirectives { max_stale: Some(60), ..RequestDirectives::default() };
+            let at = |seconds| RECEIVED.time + Duration::from_secs(seconds);
+            for found in [freshness(200, fields), back] {
+                assert_eq!(found.is_reusable(at(1)), !validated, "{fields:?}");
+                assert_eq!(found.satisfies(&lenient, at(20)), stale, "{fields:?}");
+                assert_eq!(found.satisfies(&reload, at(1)), kept_at_reload, "{fields:?}");
+            }
+        }
+    }
+
+    /// RFC 8246: only while it is fresh.
+    #[test]
+    fn a_reload_takes_an_immutable_response_whose_lifetime_is_over() {
+        let found = freshness(200, &[("cache-control", "immutable, max-age=10")]);
+        let reload = RequestDirectives { max_age: Some(0), max_stale: Some(60), ..RequestDirectives::default() };
+        let end = RECEIVED.time + Duration::from_secs(10);
+        assert!(found.satisfies(&reload, Time::from_nanos(end.nanos() - 1)));
+        assert!(!found.satisfies(&reload, end));
+    }
+
     #[test]
     fn wishes_of_clients() {
         let lenient = freshness(200, &[("cache-control", "max-age=10")]);

@@ -4,6 +4,7 @@
 //! Each table has one file. The defaults stand in code beside it, and the embedded file states them
 //! again key by key; a test compares them.
 
+mod certificates;
 mod document;
 mod gateway;
 mod http;
@@ -11,9 +12,13 @@ mod ndn;
 mod origin;
 mod values;
 
+pub use certificates::CertificateError;
 pub use gateway::{GatewayTable, UpstreamTable};
 pub use http::{DiskTable, HttpTable, OriginTable, TlsTable};
-pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting, VerifyConfig};
+pub use ndn::{
+    AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting,
+    VerifyConfig,
+};
 pub use origin::Origin;
 
 use larder_policy::Engine;
@@ -126,7 +131,9 @@ impl Config {
     /// Returns settings that exclude each other, or have no effect together.
     fn contradictions(&self) -> Vec<String> {
         let mut problems = gateway::contradictions(self);
-        problems.extend(ndn::check_routes(&self.ndn.routes).err());
+        problems.extend(ndn::needlessly_reliable(&self.ndn.routes).map(|route| {
+            format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to)
+        }));
         if !self.ndn.enabled && !self.http.enabled {
             problems.push("[ndn] enabled and [http] enabled are both false: keep one of them".to_owned());
         }

@@ -1,6 +1,7 @@
 //! `[ndn]` of the configuration: listeners, the Content Store, routes, strategies, and
 //! authorization.
 
+use super::certificates::{self, CertificateError};
 use super::gateway::GatewayTable;
 use super::http::DiskTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
@@ -9,17 +10,16 @@ use crate::ndn::websocket::{Origins, check_listed};
 use larder_forwarder::limits::SHARDS;
 use larder_forwarder::strategy::strategy_by_name;
 use larder_forwarder::{Authorized, Rule, VerifyRule};
+use larder_packet::Name;
 use larder_packet::limits::LARGEST_PACKET_BYTES;
-use larder_packet::{Certificate, Name};
 use larder_policy::Spec;
-use larder_units::system_message;
 use larder_units::{ByteSize, parse_duration};
 use serde::{Deserialize, Deserializer};
-use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+use std::{fmt, io};
 
 /// `[ndn]`
 #[derive(Deserialize)]
@@ -159,14 +159,14 @@ impl NdnConfig {
     ///
     /// # Errors
     /// One line: the file and its problem.
-    pub fn rules(&self) -> Result<Vec<Rule>, String> {
+    pub fn rules(&self) -> Result<Vec<Rule>, CertificateError> {
         let mut rules = Vec::new();
         for table in &self.authorize {
             let signers = match table.certificate.as_str() {
                 "any" => vec![Authorized::Anybody],
                 path => {
                     let trusted =
-                        certificates("ndn.authorize", "certificate", Path::new(path), table.chain.as_deref())?;
+                        certificates::read("ndn.authorize", "certificate", Path::new(path), table.chain.as_deref())?;
                     trusted.into_iter().map(|certificate| Authorized::Certificate(Box::new(certificate))).collect()
                 }
             };
@@ -192,33 +192,12 @@ impl NdnConfig {
     ///
     /// # Errors
     /// One line: the file and its problem.
-    pub fn verification(&self) -> Result<Vec<VerifyRule>, String> {
+    pub fn verification(&self) -> Result<Vec<VerifyRule>, CertificateError> {
         let rule = |table: &VerifyConfig| {
-            let certificates = certificates("ndn.verify", "anchor", &table.anchor, table.chain.as_deref())?;
+            let certificates = certificates::read("ndn.verify", "anchor", &table.anchor, table.chain.as_deref())?;
             Ok(VerifyRule { prefix: table.prefix.clone(), certificates })
         };
         self.verify.iter().map(rule).collect()
-    }
-}
-
-/// Returns the certificate of one file, and those of another that lead to it.
-fn certificates(table: &str, key: &str, anchor: &Path, chain: Option<&Path>) -> Result<Vec<Certificate>, String> {
-    let wrong = |key: &str, path: &Path, error: &dyn fmt::Display| format!("[[{table}]] {key} = {path:?}: {error}");
-    let read = |key: &str, path: &Path| {
-        std::fs::read_to_string(path).map_err(|error| wrong(key, path, &system_message(&error)))
-    };
-    let anchored = Certificate::from_base64(&read(key, anchor)?).map_err(|error| wrong(key, anchor, &error))?;
-    let Some(chain) = chain else { return Ok(vec![anchored]) };
-    let bundle = Certificate::bundle_from_base64(&read("chain", chain)?);
-    let trusted = bundle.and_then(|bundle| Ok((bundle.len(), anchored.with_chained(&bundle)?)));
-    let (there, trusted) = trusted.map_err(|error| wrong("chain", chain, &error))?;
-    match trusted.len() - 1 == there {
-        true => Ok(trusted),
-        false => Err(wrong(
-            "chain",
-            chain,
-            &format!("{} of {there} certificates do not lead to {anchor:?}", there + 1 - trusted.len()),
-        )),
     }
 }
 
@@ -268,36 +247,61 @@ pub enum RouteTarget {
     Unix(PathBuf),
 }
 
-/// Checks routes: a stream loses nothing, so `reliable` is for UDP only.
-pub(super) fn check_routes(routes: &[RouteConfig]) -> Result<(), String> {
-    match routes.iter().find(|route| route.reliable && !matches!(route.to, RouteTarget::Udp(_))) {
-        Some(route) => {
-            Err(format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to))
+/// Returns the first route that is `reliable` without UDP: a stream loses nothing.
+pub(super) fn needlessly_reliable(routes: &[RouteConfig]) -> Option<&RouteConfig> {
+    routes.iter().find(|route| route.reliable && !matches!(route.to, RouteTarget::Udp(_)))
+}
+
+/// The error of a text that is no [`RouteTarget`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RouteTargetError {
+    /// It has another form.
+    Form,
+    /// The host is not found.
+    Resolve {
+        /// Host and port.
+        host: String,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The host has no address.
+    NoAddress(String),
+}
+
+impl fmt::Display for RouteTargetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RouteTargetError::Form => f.write_str("expected udp://HOST:PORT, tcp://HOST:PORT or unix:///PATH"),
+            RouteTargetError::Resolve { host, error } => write!(f, "{host}: {error}"),
+            RouteTargetError::NoAddress(host) => write!(f, "{host} has no address"),
         }
-        None => Ok(()),
     }
 }
 
-impl FromStr for RouteTarget {
-    type Err = String;
+impl std::error::Error for RouteTargetError {}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = "expected udp://HOST:PORT, tcp://HOST:PORT or unix:///PATH";
-        let (scheme, rest) = text.split_once("://").ok_or(expected)?;
+impl FromStr for RouteTarget {
+    type Err = RouteTargetError;
+
+    fn from_str(text: &str) -> Result<Self, RouteTargetError> {
+        let (scheme, rest) = text.split_once("://").ok_or(RouteTargetError::Form)?;
         let address = || {
             let with_port = if rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
                 rest.to_owned()
             } else {
                 format!("{rest}:6363")
             };
-            let mut found = with_port.to_socket_addrs().map_err(|error| format!("{rest}: {error}"))?;
-            found.next().ok_or_else(|| format!("{rest} has no address"))
+            let host = || rest.to_owned();
+            let found = with_port.to_socket_addrs();
+            let mut found = found.map_err(|error| RouteTargetError::Resolve { host: host(), error })?;
+            found.next().ok_or_else(|| RouteTargetError::NoAddress(host()))
         };
         match scheme {
             "udp" | "udp4" | "udp6" => address().map(RouteTarget::Udp),
             "tcp" | "tcp4" | "tcp6" => address().map(RouteTarget::Tcp),
             "unix" if rest.starts_with('/') => Ok(RouteTarget::Unix(rest.into())),
-            _ => Err(expected.to_owned()),
+            _ => Err(RouteTargetError::Form),
         }
     }
 }

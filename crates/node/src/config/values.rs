@@ -8,15 +8,16 @@ use std::str::FromStr;
 
 /// A string that parses.
 pub(super) fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
-    from_text(deserializer, |text| text.parse().map_err(|error: T::Err| error.to_string()))
+    from_text(deserializer, str::parse)
 }
 
-pub(super) fn from_text<'de, D: Deserializer<'de>, T>(
+/// A string that `read` accepts. The error names the string if the problem does not.
+pub(super) fn from_text<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     deserializer: D,
-    read: impl FnOnce(&str) -> Result<T, String>,
+    read: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
-    read(&text).map_err(|error| match error.contains(&text) {
+    read(&text).map_err(|error| error.to_string()).map_err(|error| match error.contains(&text) {
         true => serde::de::Error::custom(error),
         false => serde::de::Error::custom(format!("{text:?}: {error}")),
     })

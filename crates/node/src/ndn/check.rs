@@ -2,7 +2,8 @@
 
 use super::address::with_ipv4_fallback;
 use super::datagram::UdpListener;
-use super::listen::{occupied, try_tcp, unix};
+use super::error::NdnError;
+use super::listen::{try_tcp, unix};
 use super::{ethernet, multicast, reload};
 use crate::config::NdnConfig;
 use larder_proxy::Preflight;
@@ -13,10 +14,11 @@ pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
     preflight.add(config.verification().err());
     for (key, address) in [("tcp", config.tcp), ("websocket", config.websocket)] {
         let Some(address) = address else { continue };
-        preflight.hold(try_tcp(address), |error| occupied(key, address, error));
+        preflight.hold(try_tcp(address), |error| NdnError::Listen { key, address, error });
     }
     if let Some(address) = config.udp {
-        preflight.hold(with_ipv4_fallback(address, UdpListener::bind), |error| occupied("udp", address, error));
+        let listen = |error| NdnError::Listen { key: "udp", address, error };
+        preflight.hold(with_ipv4_fallback(address, UdpListener::bind), listen);
     }
     preflight.add(multicast::check(config).err());
     preflight.add(ethernet::check(config).err());

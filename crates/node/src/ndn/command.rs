@@ -1,6 +1,7 @@
 //! Messages to the threads of the event loops, and what they report.
 
 use super::batch::{Batch, Outgoing};
+use super::error::NdnError;
 use super::reload::Reload;
 use super::stream::Socket;
 use super::stream_places::Activity;
@@ -45,7 +46,7 @@ impl Snapshot {
 pub(super) enum Command {
     Snapshot(mpsc::Sender<Snapshot>),
     JobDone(JobDone),
-    Reload(Box<Reload>, mpsc::Sender<Result<(), String>>),
+    Reload(Box<Reload>, mpsc::Sender<Result<(), NdnError>>),
     Stop,
     /// Frames of other threads' faces.
     Frames(Batch<FaceId>),

@@ -1,6 +1,7 @@
 //! The Content Store's second tier: Data in a log on disk, one for all shards.
 
 use super::command::Command;
+use super::error::NdnError;
 use super::shard_channel::{Port, ShardChannel};
 use bytes::Bytes;
 use larder_disk::BanVerdict;
@@ -34,9 +35,9 @@ impl larder_disk::Bans for TierBans {
     }
 }
 
-pub(super) fn start(config: &DiskConfig) -> Result<NdnDisk, String> {
+pub(super) fn start(config: &DiskConfig) -> Result<NdnDisk, NdnError> {
     let [seed, _, _] = larder_client::entropy::words();
-    Disk::start("[ndn.disk]", config, TierBans::default(), &Streams::new(seed))
+    Disk::start("[ndn.disk]", config, TierBans::default(), &Streams::new(seed)).map_err(NdnError::Disk)
 }
 
 /// One shard's handle of the tier.

@@ -7,6 +7,7 @@
 //! `ether://[02:00:00:00:00:01]` from `dev://eth0`. A frame holds one link packet, and zeros behind
 //! it if the medium needs a longer one. Each frame costs one system call.
 
+use super::error::NdnError;
 use super::frames::Frames;
 use super::interfaces;
 use super::packet_socket::{Mac, PacketSocket};
@@ -71,7 +72,7 @@ impl EthernetPeer {
 }
 
 /// Opens the interfaces of the configuration.
-pub(super) fn open_all(config: &NdnConfig) -> Result<Vec<(String, PacketSocket)>, String> {
+pub(super) fn open_all(config: &NdnConfig) -> Result<Vec<(String, PacketSocket)>, NdnError> {
     let open = |interface: &str| PacketSocket::open(interface, ETHER_TYPE, GROUP);
     interfaces::for_each("ethernet", &config.ethernet, open)
 }
@@ -80,7 +81,7 @@ pub(super) fn open_all(config: &NdnConfig) -> Result<Vec<(String, PacketSocket)>
 ///
 /// # Errors
 /// One line that names the interface.
-pub(super) fn check(config: &NdnConfig) -> Result<(), String> {
+pub(super) fn check(config: &NdnConfig) -> Result<(), NdnError> {
     open_all(config).map(drop)
 }
 

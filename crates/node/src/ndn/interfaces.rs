@@ -1,12 +1,14 @@
 //! Finds the network interfaces of a setting: names, or `*` for each capable one.
 
+use super::error::NdnError;
+
 /// Calls `open` for every interface that the setting `key` names. A named interface has to work;
 /// with `*`, interfaces that fail are skipped.
 pub(super) fn for_each<T>(
-    key: &str,
+    key: &'static str,
     names: &[String],
     mut open: impl FnMut(&str) -> std::io::Result<T>,
-) -> Result<Vec<(String, T)>, String> {
+) -> Result<Vec<(String, T)>, NdnError> {
     let mut opened: Vec<(String, T)> = Vec::new();
     for name in names {
         let all = name == "*";
@@ -18,7 +20,7 @@ pub(super) fn for_each<T>(
             match open(&name) {
                 Ok(made) => opened.push((name, made)),
                 Err(error) if all => tracing::debug!(interface = name, %error, setting = key, "passed over"),
-                Err(error) => return Err(wrong(key, &name, &error)),
+                Err(error) => return Err(NdnError::Interface { key, name, error }),
             }
         }
     }
@@ -33,15 +35,6 @@ fn present() -> Vec<String> {
     names.filter(|name| name != "lo").collect()
 }
 
-fn wrong(key: &str, name: &str, error: &std::io::Error) -> String {
-    use larder_units::system_message;
-    let way_out = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => "this needs root, or the capability CAP_NET_RAW",
-        _ => "name an interface that `ip link` shows as up, or none",
-    };
-    format!("[ndn] {key}: cannot use the interface {name:?}: {}; {way_out}", system_message(error))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,10 +43,10 @@ mod tests {
     #[test]
     fn a_named_interface_must_work_and_one_of_all_need_not() {
         let fails = |_: &str| Err::<(), _>(io::Error::from(io::ErrorKind::NotFound));
-        let error = for_each("ethernet", &["eth7".to_owned()], fails).unwrap_err();
+        let error = for_each("ethernet", &["eth7".to_owned()], fails).unwrap_err().to_string();
         assert!(error.contains("[ndn] ethernet") && error.contains("\"eth7\"") && error.contains("ip link"), "{error}");
-        assert_eq!(for_each("ethernet", &["*".to_owned()], fails), Ok(Vec::new()));
+        assert_eq!(for_each("ethernet", &["*".to_owned()], fails).unwrap(), Vec::new());
         let twice = ["a".to_owned(), "a".to_owned()];
-        assert_eq!(for_each("ethernet", &twice, |_| Ok(())), Ok(vec![("a".to_owned(), ())]));
+        assert_eq!(for_each("ethernet", &twice, |_| Ok(())).unwrap(), vec![("a".to_owned(), ())]);
     }
 }

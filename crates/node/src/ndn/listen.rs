@@ -1,8 +1,8 @@
 //! Binds the sockets of the NDN side, with errors that name the setting.
 
 use super::address::{canonical, with_ipv4_fallback};
+use super::error::{NdnError, SocketError};
 use larder_client::{default_socket_paths, is_safe};
-use larder_units::system_message;
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use std::io;
 use std::net::SocketAddr;
@@ -11,67 +11,67 @@ use std::path::{Path, PathBuf};
 
 /// Binds the socket for local applications: at the configured path, else at the first default path
 /// that works.
-pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf), String> {
+pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf), NdnError> {
     if let Some(path) = configured {
-        let bound = bind_unix(path).map_err(|why| format!("[ndn] unix: cannot listen on {}: {why}", path.display()))?;
+        let bound = bind_unix(path).map_err(|error| NdnError::Unix(path.to_owned(), error))?;
         return Ok((bound, path.to_owned()));
     }
     let mut errors = Vec::new();
     for path in default_socket_paths() {
         match own_directory(&path).and_then(|()| bind_unix(&path)) {
             Ok(listener) => return Ok((listener, path)),
-            Err(why) => errors.push(format!("{}: {why}", path.display())),
+            Err(error) => errors.push((path, error)),
         }
     }
-    Err(format!("[ndn] unix: no default path can be used ({}); set [ndn] unix to a path of yours", errors.join("; ")))
+    Err(NdnError::NoDefaultPath(errors))
 }
 
 /// A directory under /tmp must belong to this user alone. Its owner could replace our socket.
-pub(super) fn own_directory(path: &Path) -> Result<(), String> {
+pub(super) fn own_directory(path: &Path) -> Result<(), SocketError> {
     let Some(directory) = path.parent().filter(|directory| directory.starts_with("/tmp")) else { return Ok(()) };
     // A new directory belongs to this user; an existing one is examined.
     let _ = std::fs::DirBuilder::new().mode(0o755).create(directory);
     match is_safe(path) {
         true => Ok(()),
-        false => Err("its directory belongs to somebody else".to_owned()),
+        false => Err(SocketError::ForeignDirectory),
     }
 }
 
-pub(super) fn bind_unix(path: &Path) -> Result<UnixListener, String> {
+pub(super) fn bind_unix(path: &Path) -> Result<UnixListener, SocketError> {
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)
-            .map_err(|error| format!("cannot create its directory: {}", system_message(&error)))?;
+        std::fs::create_dir_all(directory).map_err(SocketError::Directory)?;
     }
     remove_stale(path)?;
-    let listener = UnixListener::bind(path).map_err(|error| system_message(&error))?;
+    let listener = UnixListener::bind(path).map_err(SocketError::System)?;
     // Applications of every local user may connect, as with NFD.
     let open = std::fs::Permissions::from_mode(0o666);
-    std::fs::set_permissions(path, open).map_err(|error| system_message(&error))?;
+    std::fs::set_permissions(path, open).map_err(SocketError::System)?;
     Ok(listener)
 }
 
 /// Removes the socket file of a killed forwarder. Any other file stays and is an error.
-pub(super) fn remove_stale(path: &Path) -> Result<(), String> {
+pub(super) fn remove_stale(path: &Path) -> Result<(), SocketError> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(system_message(&error)),
+        Err(error) => return Err(SocketError::System(error)),
         Ok(found) if !found.file_type().is_socket() => {
-            return Err("something that is not a socket is there; remove it, or set another path".to_owned());
+            return Err(SocketError::NoSocket);
         }
         Ok(_) => {}
     }
     match UnixStream::connect(path) {
         // No process listens.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)
-            .map_err(|error| format!("cannot remove the stale socket: {}", system_message(&error))),
-        Err(error) => Err(system_message(&error)),
-        Ok(_) => Err("another forwarder answers there; stop it, or set another path".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(SocketError::Stale)
+        }
+        Err(error) => Err(SocketError::System(error)),
+        Ok(_) => Err(SocketError::InUse),
     }
 }
 
 /// Binds a TCP listener for the setting `[ndn] <key>`. An IPv6 wildcard accepts IPv4 too.
-pub(super) fn tcp(key: &str, address: SocketAddr) -> Result<TcpListener, String> {
-    try_tcp(address).map_err(|error| occupied(key, address, &error))
+pub(super) fn tcp(key: &'static str, address: SocketAddr) -> Result<TcpListener, NdnError> {
+    try_tcp(address).map_err(|error| NdnError::Listen { key, address, error })
 }
 
 pub(super) fn try_tcp(address: SocketAddr) -> io::Result<TcpListener> {
@@ -94,16 +94,6 @@ pub(super) fn try_tcp(address: SocketAddr) -> io::Result<TcpListener> {
 pub(super) fn face_uri(scheme: &str, address: SocketAddr) -> String {
     let address = canonical(address);
     format!("{scheme}{}://{address}", if address.is_ipv4() { 4 } else { 6 })
-}
-
-/// Returns the error for an address that cannot be bound.
-pub(super) fn occupied(key: &str, address: SocketAddr, error: &io::Error) -> String {
-    let way_out = match error.kind() {
-        io::ErrorKind::AddrInUse => "another program has it: stop that, or set another address, or \"\" for none",
-        io::ErrorKind::PermissionDenied => "ports below 1024 need privileges: set a higher one",
-        _ => "set an address of this machine, or \"\" for none",
-    };
-    format!("[ndn] {key}: cannot listen on {address}: {}; {way_out}", system_message(error))
 }
 
 #[cfg(test)]

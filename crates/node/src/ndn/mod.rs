@@ -25,6 +25,7 @@ mod codel;
 mod command;
 mod datagram;
 mod disk;
+mod error;
 mod ethernet;
 mod event_loop;
 mod face_requests;
@@ -63,6 +64,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use check::check;
 pub use command::Snapshot;
+pub use error::{NdnError, SocketError};
 pub use reload::Reload;
 
 use command::Command;
@@ -101,10 +103,10 @@ impl Handle {
     ///
     /// # Errors
     /// One line. Nothing has changed then.
-    pub fn reload(&self, reload: Reload) -> Result<(), String> {
+    pub fn reload(&self, reload: Reload) -> Result<(), NdnError> {
         let (sender, receiver) = mpsc::channel();
         self.ports[0].send(Command::Reload(Box::new(reload), sender));
-        let gone = |_| Err("[ndn]: the NDN thread does not answer".to_owned());
+        let gone = |_| Err(NdnError::NoAnswer);
         receiver.recv_timeout(crate::limits::RELOAD_PATIENCE).unwrap_or_else(gone)
     }
 
@@ -154,10 +156,10 @@ impl Ndn {
         config: &NdnConfig,
         source: Option<&Path>,
         ended: impl FnOnce() + Send + 'static,
-    ) -> Result<Ndn, String> {
+    ) -> Result<Ndn, NdnError> {
         let (ports, shard_contexts) =
             shard_channel::shard_contexts(config.shards(), config.partial_input.bytes() as usize)
-                .map_err(|error| format!("[ndn]: {error}"))?;
+                .map_err(NdnError::Events)?;
         let disk = config.disk.as_ref().map(|table| disk::start(&table.behind(config.content_store))).transpose()?;
         let handle = Handle { ports, disk };
         Ndn::start_loops(config, source, handle.clone(), shard_contexts, ended).inspect_err(|_| handle.stop_disk())
@@ -169,11 +171,8 @@ impl Ndn {
         handle: Handle,
         shard_contexts: Vec<ShardContext>,
         ended: impl FnOnce() + Send + 'static,
-    ) -> Result<Ndn, String> {
-        let event_loop = |shard_context: ShardContext| {
-            let event_loop = EventLoop::new(config, shard_context, handle.disk.clone());
-            event_loop.map_err(|error| format!("[ndn]: {error}"))
-        };
+    ) -> Result<Ndn, NdnError> {
+        let event_loop = |shard_context: ShardContext| EventLoop::new(config, shard_context, handle.disk.clone());
         let mut event_loops = shard_contexts.into_iter().map(event_loop).collect::<Result<Vec<_>, _>>()?;
         if let Some(source) = source {
             event_loops[0].forwarder.set_configuration(source.display().to_string());
@@ -204,7 +203,7 @@ impl Ndn {
             };
             let name = if number == 0 { "ndn".to_owned() } else { format!("ndn{number}") };
             let thread = std::thread::Builder::new().name(name).spawn(run);
-            threads.push(thread.map_err(|error| clean_up(format!("cannot start the NDN thread: {error}")))?);
+            threads.push(thread.map_err(|error| clean_up(NdnError::Thread(error)))?);
         }
         let of_others = |address: &SocketAddr| !address.ip().is_loopback();
         let is_open = [config.tcp, config.udp, config.websocket].iter().flatten().any(of_others);

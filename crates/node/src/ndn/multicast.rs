@@ -5,6 +5,7 @@
 //! group on this network. The machine does not receive its own frames. Each frame costs one system
 //! call: discovery and sync groups use these faces, bulk data uses unicast.
 
+use super::error::NdnError;
 use super::frames::Frames;
 use super::interfaces;
 use super::path_mtu::path_to;
@@ -66,7 +67,7 @@ impl Multicast {
 }
 
 /// Joins the groups on the interfaces of the configuration.
-pub(super) fn join_all(config: &NdnConfig) -> Result<Vec<(String, Vec<Multicast>)>, String> {
+pub(super) fn join_all(config: &NdnConfig) -> Result<Vec<(String, Vec<Multicast>)>, NdnError> {
     let open = |interface: &str| {
         let join = |group: &SocketAddr| Multicast::join(interface, *group, config);
         let results: Vec<_> = config.udp_multicast_groups.iter().map(join).collect();
@@ -83,7 +84,7 @@ pub(super) fn join_all(config: &NdnConfig) -> Result<Vec<(String, Vec<Multicast>
 ///
 /// # Errors
 /// One line that names the interface.
-pub(super) fn check(config: &NdnConfig) -> Result<(), String> {
+pub(super) fn check(config: &NdnConfig) -> Result<(), NdnError> {
     join_all(config).map(drop)
 }
 

@@ -1,6 +1,7 @@
 //! SIGHUP on the NDN side: replaces the settings of the old configuration by those of the new one.
 //! Settings that management has changed stay if the file has not changed them.
 
+use super::error::NdnError;
 use super::upstream::Upstream;
 use crate::config::{NdnConfig, RouteTarget};
 use larder_forwarder::{Rule, VerifyRule};
@@ -41,18 +42,18 @@ impl Reload {
     ///
     /// # Errors
     /// One line: the file and its problem.
-    pub fn new(config: &NdnConfig) -> Result<Self, String> {
+    pub fn new(config: &NdnConfig) -> Result<Self, NdnError> {
         Ok(Reload {
             settings: Settings::of(config),
-            rules: config.rules()?,
-            verification: config.verification()?,
+            rules: config.rules().map_err(NdnError::Certificate)?,
+            verification: config.verification().map_err(NdnError::Certificate)?,
             upstreams: Upstream::of(config),
         })
     }
 }
 
 /// Returns the error for a route over UDP in a node without UDP.
-pub(super) fn udp_is_off(target: &RouteTarget) -> Option<String> {
+pub(super) fn udp_is_off(target: &RouteTarget) -> Option<NdnError> {
     let is_udp = matches!(target, RouteTarget::Udp(_));
-    is_udp.then(|| format!("[[ndn.route]] to = \"{target}\": [ndn] udp is off: set an address to send from"))
+    is_udp.then(|| NdnError::UdpIsOff(target.clone()))
 }

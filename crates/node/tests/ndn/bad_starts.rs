@@ -16,7 +16,7 @@ fn an_occupied_port_is_one_line_and_leaves_nothing_behind() {
             "[ndn] websocket" => config.ndn.websocket = address,
             _ => config.admin.listen = stage.node.admin_address(),
         }
-        let error = Node::start(&config).err().expect("a refusal");
+        let error = Node::start(&config).err().expect("a refusal").to_string();
         assert!(error.starts_with(key) && error.contains("in use"), "{error}");
         assert!(!error.contains('\n'), "{error}");
         assert!(!socket.exists(), "{key}: the socket file was left behind");
@@ -30,7 +30,7 @@ fn an_occupied_port_is_one_line_and_leaves_nothing_behind() {
 #[test]
 fn the_socket_of_a_running_forwarder_is_not_taken() {
     let stage = Stage::new();
-    let error = Node::start(&config(&stage.socket(), "")).err().expect("a refusal");
+    let error = Node::start(&config(&stage.socket(), "")).err().expect("a refusal").to_string();
     assert!(error.starts_with("[ndn] unix") && error.contains("another forwarder"), "{error}");
     assert!(stage.unix().is_answered(1), "the first one serves on");
 }
@@ -55,7 +55,7 @@ fn what_is_no_socket_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("precious.txt");
     std::fs::write(&path, "precious").unwrap();
-    let error = Node::start(&config(&path, "")).err().expect("a refusal");
+    let error = Node::start(&config(&path, "")).err().expect("a refusal").to_string();
     assert!(error.contains("precious.txt"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
 }
@@ -66,7 +66,7 @@ fn a_route_over_udp_without_udp_names_itself_and_leaves_nothing_behind() {
     let socket = directory.path().join("nfd.sock");
     let mut config = config(&socket, "[[ndn.route]]\nprefix = \"/\"\nto = \"udp://127.0.0.1:9\"\n");
     config.ndn.udp = None;
-    let error = Node::start(&config).err().expect("a refusal");
+    let error = Node::start(&config).err().expect("a refusal").to_string();
     assert!(error.contains("udp://127.0.0.1:9") && error.contains("[[ndn.route]]"), "{error}");
     assert!(!socket.exists());
 }

@@ -16,6 +16,7 @@ mod readers;
 mod reads;
 mod status;
 
+use crate::error::{Error, Problem};
 use crate::limits;
 use file::DiskFile;
 use larder_disk::{Bans, Config, Geometry, Identity, Log, OpenError, Opened};
@@ -51,14 +52,21 @@ pub struct DiskConfig {
 /// # Errors
 /// One line about the path or the capacity. A file that another process has locked is no error if
 /// `may_be_in_use`.
-pub fn check(setting: &str, config: &DiskConfig, may_be_in_use: bool) -> Result<(), String> {
-    let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
+pub fn check(setting: &str, config: &DiskConfig, may_be_in_use: bool) -> Result<(), Error> {
+    let geometry = geometry(setting, config)?;
     match file::check(&config.path, geometry.file_bytes()) {
         Err(error) if may_be_in_use && error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
-        checked => {
-            checked.map_err(|error| format!("{setting} path: {}: {}", config.path.display(), system_message(&error)))
-        }
+        checked => checked.map_err(|error| of_path(setting, Problem::File { path: config.path.clone(), error })),
     }
+}
+
+fn geometry(setting: &str, config: &DiskConfig) -> Result<Geometry, Error> {
+    Geometry::of(config.capacity)
+        .map_err(|error| Error::setting(format!("{setting} capacity"), Problem::Capacity(error)))
+}
+
+fn of_path(setting: &str, problem: Problem) -> Error {
+    Error::setting(format!("{setting} path"), problem)
 }
 
 /// A log in a file, with its threads. Clones share it.
@@ -127,11 +135,12 @@ impl<M: Bans + Send + 'static> Disk<M> {
     /// # Errors
     /// One line about the path or the capacity. A disk that fails is no error: the tier is empty
     /// then.
-    pub fn start(setting: &str, config: &DiskConfig, bans: M, streams: &Streams) -> Result<Disk<M>, String> {
+    pub fn start(setting: &str, config: &DiskConfig, bans: M, streams: &Streams) -> Result<Disk<M>, Error> {
         let begun = Instant::now();
-        let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
-        let of_path = |error: &dyn std::fmt::Display| format!("{setting} path: {}: {error}", config.path.display());
-        let file = DiskFile::open(&config.path).map_err(|error| of_path(&system_message(&error)))?;
+        let geometry = geometry(setting, config)?;
+        let path = || config.path.clone();
+        let opened = DiskFile::open(&config.path);
+        let file = opened.map_err(|error| of_path(setting, Problem::File { path: path(), error }))?;
         let log_config = Config {
             geometry,
             policy: config.policy.clone(),
@@ -139,8 +148,8 @@ impl<M: Bans + Send + 'static> Disk<M> {
         };
         let opened = Log::open(&file, &log_config, fresh_identity(), bans, streams, Time::ZERO);
         let (mut log, opened) = opened.map_err(|error| match error {
-            OpenError::Foreign => of_path(&"it holds something else; name a new file, or remove this one"),
-            OpenError::Policy(error) => format!("{setting} policy: {error}"),
+            OpenError::Foreign => of_path(setting, Problem::Foreign(path())),
+            OpenError::Policy(error) => Error::setting(format!("{setting} policy"), Problem::Policy(error)),
         })?;
         if let Err(error) = file.reserve(geometry.file_bytes()) {
             log.fail(error);
@@ -166,8 +175,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         let (state, opens) = (Mutex::new(state), Semaphore::new(limits::DISK_OPENS));
         let shared = Shared { state, wake, opens, reclaimed, file, path, started: begun };
         let disk = Disk(Arc::new(shared));
-        let threads =
-            disk.spawn([waiting, waiting_parts]).map_err(|error| format!("cannot start a thread: {error}"))?;
+        let threads = disk.spawn([waiting, waiting_parts]).map_err(Error::Thread)?;
         disk.lock().threads = threads;
         Ok(disk)
     }
@@ -220,7 +228,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
     ///
     /// # Errors
     /// One line if that is impossible. The file may still hold removed records then.
-    pub async fn settle(&self) -> Result<(), String> {
+    pub async fn settle(&self) -> Result<(), Error> {
         let (done, waiting) = oneshot::channel();
         let ticket = {
             let mut state = self.lock();
@@ -236,14 +244,11 @@ impl<M: Bans + Send + 'static> Disk<M> {
         };
         // The result is read below.
         let _ = timeout(limits::DISK_PATIENCE, waiting).await;
-        let (state, path) = (self.lock(), self.0.path.display());
+        let (state, path) = (self.lock(), || self.0.path.clone());
         match state.log.is_settled(ticket) || state.retired == Some(true) {
             true => Ok(()),
-            false if state.retired.is_none() => {
-                let patience = limits::DISK_PATIENCE;
-                Err(format!("{path} has not synced within {patience:?}: a crash now may bring back what was removed"))
-            }
-            false => Err(format!("{path} has failed and cannot be emptied: remove it before the next start")),
+            false if state.retired.is_none() => Err(Error::NotSynced(path())),
+            false => Err(Error::NotEmptied(path())),
         }
     }
 
@@ -405,7 +410,7 @@ mod tests {
         drop(nobody);
         assert_eq!(Arc::strong_count(&room), 1);
         disk.with(|log, now| log.remove(b"key", now));
-        let error = disk.settle().await.unwrap_err();
+        let error = disk.settle().await.unwrap_err().to_string();
         assert!(error.contains("tier") && error.contains("not synced"), "{error}");
         assert_eq!(disk.figures().reads_refused, 1);
     }

@@ -191,7 +191,7 @@ impl Proxy {
             };
             // A client that gets the answer to its change must not see the old page after a crash.
             if unsettled && let Err(error) = self.settle().await {
-                tracing::warn!(error, "an unsafe request's invalidation may be undone by a restart");
+                tracing::warn!(%error, "an unsafe request's invalidation may be undone by a restart");
             }
             match reply {
                 Reply::Answer(answer) => return (self.sent(answer), None),

@@ -14,7 +14,7 @@ impl EventLoop {
         let settle = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             let settled = match runtime {
-                Ok(runtime) => runtime.block_on(disk.settle()),
+                Ok(runtime) => runtime.block_on(disk.settle()).map_err(|error| error.to_string()),
                 Err(error) => Err(format!("cannot wait for the disk: {error}")),
             };
             ports[shard].send(Command::Said(ticket, Report::Settled(settled)));

@@ -3,6 +3,7 @@
 use super::EventLoop;
 use crate::config::NdnConfig;
 use crate::limits;
+use crate::ndn::error::NdnError;
 use crate::ndn::ethernet::{EthernetPeer, FIRST_TOKEN, GROUP, HEADER_BYTES, MOST_PORTS, Port, open_all, uri};
 use crate::ndn::frames::Frames;
 use crate::ndn::link::{Connection, Link};
@@ -20,17 +21,17 @@ use std::sync::Arc;
 
 impl EventLoop {
     /// Opens the interfaces of the configuration and returns their FaceUris.
-    pub(super) fn open_ethernet(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
+    pub(super) fn open_ethernet(&mut self, config: &NdnConfig) -> Result<Vec<String>, NdnError> {
         let mut opened = Vec::new();
         for (interface, socket) in open_all(config)? {
             let port = self.listeners.ethernet.len();
             if port >= MOST_PORTS {
-                return Err(format!("[ndn] ethernet: more than {MOST_PORTS} interfaces: name fewer"));
+                return Err(NdnError::TooManyInterfaces(MOST_PORTS));
             }
             let both = Interest::READABLE | Interest::WRITABLE;
             (self.poll.registry())
                 .register(&mut SourceFd(&socket.as_raw_fd()), Token(FIRST_TOKEN + port), both)
-                .map_err(|error| format!("[ndn] ethernet: {error}"))?;
+                .map_err(NdnError::EthernetEvents)?;
             let device = format!("dev://{interface}");
             self.listeners.ethernet.push(Port {
                 socket: Arc::new(socket),
@@ -44,7 +45,7 @@ impl EventLoop {
                 persistency: Persistency::Permanent,
                 ..face
             });
-            self.listeners.ethernet[port].group = Some(face.ok_or("[ndn] ethernet: too many faces")?);
+            self.listeners.ethernet[port].group = Some(face.ok_or(NdnError::TooManyFaces { key: "ethernet" })?);
             opened.push(device);
         }
         Ok(opened)

@@ -1,9 +1,9 @@
 //! Faces that management creates, updates and destroys.
 
 use super::EventLoop;
-use super::faces::TOO_MANY_FACES;
 use crate::limits;
 use crate::ndn::command::Command;
+use crate::ndn::error::FaceError;
 use crate::ndn::face_requests::{Connecting, Remote, peer};
 use crate::ndn::link::{Connection, Link};
 use crate::ndn::listen;
@@ -45,6 +45,7 @@ impl EventLoop {
     /// created.
     fn create_face(&mut self, now: Time, request: FaceRequest) -> Result<Option<FaceAnswer>, FaceAnswer> {
         let refused = |code, text: &str| FaceAnswer::Refused(code, text.to_owned());
+        let failed = |code, error: FaceError| FaceAnswer::Refused(code, error.to_string());
         let remote = peer(&request.uri)?;
         if request.local_uri.is_some() && !matches!(remote, Remote::Ethernet(_)) {
             return Err(refused(406, "the local end of a unicast face cannot be chosen"));
@@ -75,15 +76,15 @@ impl EventLoop {
         match remote {
             Remote::Udp(address) => {
                 if self.listeners.udp.is_none() {
-                    return Err(refused(406, "[ndn] udp is off in the configuration"));
+                    return Err(failed(406, FaceError::UdpIsOff));
                 }
                 if let Some(face) = self.places.udp_places.get(address) {
                     return Err(FaceAnswer::Exists(face));
                 }
                 let unreachable = |why: String| FaceAnswer::Refused(504, format!("{address} cannot be reached: {why}"));
-                let end = self.udp_end_towards(address).map_err(unreachable)?;
+                let end = self.udp_end_towards(address).map_err(|error| unreachable(error.to_string()))?;
                 end.map_err(|error| unreachable(system_message(&error)))?;
-                let made = self.add_udp(address, adapt).map_err(|why| FaceAnswer::Refused(507, why))?;
+                let made = self.add_udp(address, adapt).map_err(|error| failed(507, error))?;
                 self.update_face(made);
                 Ok(Some(FaceAnswer::Created(made)))
             }
@@ -96,9 +97,9 @@ impl EventLoop {
                 if let Some(face) = self.tcp_face_to(address) {
                     return Err(FaceAnswer::Exists(face));
                 }
-                let failed = |error: std::io::Error| FaceAnswer::Refused(504, format!("cannot connect: {error}"));
-                let socket = TcpStream::connect(address).map_err(failed)?;
-                let face = self.add_tcp(socket, address, 0, adapt).ok_or(refused(507, TOO_MANY_FACES))?;
+                let unconnected = |error: std::io::Error| FaceAnswer::Refused(504, format!("cannot connect: {error}"));
+                let socket = TcpStream::connect(address).map_err(unconnected)?;
+                let face = self.add_tcp(socket, address, 0, adapt).ok_or(failed(507, FaceError::TooManyFaces))?;
                 self.outgoing.connecting.insert(face, Connecting { ticket: request.ticket, since: now });
                 if persistency == Persistency::Permanent {
                     self.make_permanent(face, address);
@@ -120,7 +121,7 @@ impl EventLoop {
         if let Some(face) = self.listeners.ethernet[port].peers.get(&address) {
             return Err(FaceAnswer::Exists(*face));
         }
-        let full = || FaceAnswer::Refused(507, TOO_MANY_FACES.to_owned());
+        let full = || FaceAnswer::Refused(507, FaceError::TooManyFaces.to_string());
         let made = self.add_ethernet(now, port, address, adapt).ok_or_else(full)?;
         self.listeners.ethernet[port].peers.insert(address, made);
         self.update_face(made);

@@ -5,6 +5,7 @@ use crate::limits;
 use crate::ndn::address::canonical;
 use crate::ndn::command::Command;
 use crate::ndn::datagram::{self, Peer};
+use crate::ndn::error::FaceError;
 use crate::ndn::frames::Frames;
 use crate::ndn::link::{Connection, Link};
 use crate::ndn::listen;
@@ -20,8 +21,6 @@ use mio::{Interest, Token};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
-
-pub(super) const TOO_MANY_FACES: &str = "too many faces";
 
 impl EventLoop {
     pub(super) fn accept(&mut self, now: Time, listener: Token) {
@@ -182,17 +181,17 @@ impl EventLoop {
         &mut self,
         address: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
-    ) -> Result<FaceId, String> {
+    ) -> Result<FaceId, FaceError> {
         // A network that is down may come up. Until then the local address is unknown.
         let local = self.udp_end_towards(address)?.unwrap_or_else(|_| match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.listeners.udp_address.port()).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.listeners.udp_address.port()).into(),
         });
         if !self.make_room(true) {
-            return Err(TOO_MANY_FACES.to_owned());
+            return Err(FaceError::TooManyFaces);
         }
         let now = self.now();
-        let face = self.add_peer(now, address, local, adapt).ok_or(TOO_MANY_FACES)?;
+        let face = self.add_peer(now, address, local, adapt).ok_or(FaceError::TooManyFaces)?;
         let on_demand = self.forwarder.face(face).is_some_and(|made| made.persistency == Persistency::OnDemand);
         self.places.udp_places.insert(now, address, face, Standing::of_made(!on_demand));
         self.make_room_for_udp();
@@ -201,11 +200,11 @@ impl EventLoop {
 
     /// Returns the local address and port for packets to a UDP peer, or the reason why there is no
     /// route. Creates the socket that the peer needs. `Err` if that fails.
-    pub(super) fn udp_end_towards(&mut self, peer: SocketAddr) -> Result<io::Result<SocketAddr>, String> {
-        let Some(udp) = &mut self.listeners.udp else { return Err("[ndn] udp is off in the configuration".to_owned()) };
+    pub(super) fn udp_end_towards(&mut self, peer: SocketAddr) -> Result<io::Result<SocketAddr>, FaceError> {
+        let Some(udp) = &mut self.listeners.udp else { return Err(FaceError::UdpIsOff) };
         let both = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
-        udp.reach(peer, |socket| registry.register(socket, UDP_OUTGOING, both)).map_err(|error| error.to_string())?;
+        udp.reach(peer, |socket| registry.register(socket, UDP_OUTGOING, both)).map_err(FaceError::System)?;
         Ok(udp.end_towards(peer))
     }
 

@@ -23,6 +23,7 @@ use crate::limits;
 use crate::ndn::command::{Command, Snapshot};
 use crate::ndn::datagram::{UdpListener, Via};
 use crate::ndn::disk::{NdnDisk, tier};
+use crate::ndn::error::NdnError;
 use crate::ndn::ethernet::{Port, port_of};
 use crate::ndn::face_requests::Connecting;
 use crate::ndn::link::{Connection, Link};
@@ -179,10 +180,10 @@ fn new_forwarder(
     start: Instant,
     streams: Streams,
     hash_key: [u64; 2],
-) -> Result<Forwarder, String> {
+) -> Result<Forwarder, NdnError> {
     let shard = shard_channel.shard;
-    let engine = Engine::new(&config.policy, shard.part_of(config.content_store), &streams)
-        .map_err(|error| format!("policy: {error}"))?;
+    let engine =
+        Engine::new(&config.policy, shard.part_of(config.content_store), &streams).map_err(NdnError::Policy)?;
     let mut forwarder_config = Config::new(hash_key, streams);
     forwarder_config.shard = shard;
     forwarder_config.max_packet_bytes = config.largest_packet;
@@ -196,19 +197,23 @@ fn new_forwarder(
     }
     if shard.number() == 0 {
         forwarder.set_capacity(Time::ZERO, config.content_store);
-        forwarder.set_rules(config.rules()?);
-        forwarder.set_verification(config.verification()?);
+        forwarder.set_rules(config.rules().map_err(NdnError::Certificate)?);
+        forwarder.set_verification(config.verification().map_err(NdnError::Certificate)?);
         forwarder.set_figures_by_prefix(config.count_by);
         for choice in &config.strategies {
             (forwarder.set_strategy(&choice.prefix, &choice.strategy))
-                .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
+                .map_err(|error| NdnError::Strategy { prefix: choice.prefix.clone(), error })?;
         }
     }
     Ok(forwarder)
 }
 
 impl EventLoop {
-    pub(super) fn new(config: &NdnConfig, shard_context: ShardContext, disk: Option<NdnDisk>) -> Result<Self, String> {
+    pub(super) fn new(
+        config: &NdnConfig,
+        shard_context: ShardContext,
+        disk: Option<NdnDisk>,
+    ) -> Result<Self, NdnError> {
         let ShardContext { poll, commands, shard_channel, start, partial } = shard_context;
         let [seed, key0, key1, key2, key3] = larder_client::entropy::words();
         let forwarder = new_forwarder(config, &shard_channel, disk.as_ref(), start, Streams::new(seed), [key0, key1])?;

@@ -3,6 +3,7 @@
 use super::EventLoop;
 use crate::config::NdnConfig;
 use crate::limits;
+use crate::ndn::error::NdnError;
 use crate::ndn::link::{Connection, Link};
 use crate::ndn::listen;
 use crate::ndn::multicast::{Multicast, join_all, link_type};
@@ -14,7 +15,7 @@ use std::io;
 
 impl EventLoop {
     /// Creates the multicast faces of the configuration, and returns their names for messages.
-    pub(super) fn join_groups(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
+    pub(super) fn join_groups(&mut self, config: &NdnConfig) -> Result<Vec<String>, NdnError> {
         let mut joined = Vec::new();
         for (interface, groups) in join_all(config)? {
             for multicast in groups {
@@ -26,7 +27,7 @@ impl EventLoop {
                 .with_persistency(Persistency::Permanent)
                 .with_mtu(multicast.frames.mtu());
                 joined.push(format!("{} on {interface}", face.uri));
-                self.add_multicast(face, multicast).ok_or("[ndn] udp_multicast: too many faces")?;
+                self.add_multicast(face, multicast).ok_or(NdnError::TooManyFaces { key: "udp_multicast" })?;
             }
         }
         Ok(joined)

@@ -1,13 +1,14 @@
 //! Applies the settings of a reload.
 
 use super::EventLoop;
+use crate::ndn::error::NdnError;
 use crate::ndn::reload::{Reload, udp_is_off};
 use crate::ndn::upstream::Upstream;
 use larder_units::Time;
 
 impl EventLoop {
     /// Applies the new settings.
-    pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), String> {
+    pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), NdnError> {
         let Reload { settings, rules, verification, upstreams } = reload;
         self.check_upstreams(&upstreams)?;
         let before = &self.applied;
@@ -18,7 +19,7 @@ impl EventLoop {
                 true => self
                     .forwarder
                     .set_policy(now, &settings.policy, Some(settings.content_store))
-                    .map_err(|error| format!("[ndn] policy: {error}"))?,
+                    .map_err(NdnError::Policy)?,
                 false => self.forwarder.set_capacity(now, settings.content_store),
             }
         }
@@ -45,7 +46,7 @@ impl EventLoop {
     }
 
     /// Checks that these upstreams can be connected to.
-    pub(super) fn check_upstreams(&self, upstreams: &[Upstream]) -> Result<(), String> {
+    pub(super) fn check_upstreams(&self, upstreams: &[Upstream]) -> Result<(), NdnError> {
         let problem = upstreams.iter().find_map(|upstream| udp_is_off(&upstream.target));
         problem.filter(|_| self.listeners.udp.is_none()).map_or(Ok(()), Err)
     }
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!(node.forwarder.policy().to_string(), "sieve");
         assert_eq!((node.forwarder.stats().rib_routes, face_of(&node, 7001)), (0, None));
         let missing = config("[[ndn.authorize]]\ncertificate = \"/no/such/file\"");
-        assert!(Reload::new(&missing).err().unwrap().contains("/no/such/file"));
+        assert!(Reload::new(&missing).err().unwrap().to_string().contains("/no/such/file"));
     }
 
     /// Failure: a reload reaches only the first of several threads.

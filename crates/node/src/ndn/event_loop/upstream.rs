@@ -1,8 +1,8 @@
 //! Connects the routes of the configuration.
 
 use super::EventLoop;
-use super::faces::TOO_MANY_FACES;
 use crate::config::{NdnConfig, RouteTarget};
+use crate::ndn::error::{FaceError, NdnError};
 use crate::ndn::stream::Socket;
 use crate::ndn::upstream::{ORIGIN_STATIC, Upstream};
 use larder_forwarder::{FaceConfig, FaceId, Persistency, Route};
@@ -12,7 +12,7 @@ use mio::net::{TcpStream, UnixStream};
 impl EventLoop {
     /// Adds the configured routes and connects their upstreams. Those that fail, or fail later, are
     /// tried again.
-    pub(in crate::ndn) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
+    pub(in crate::ndn) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), NdnError> {
         let upstreams = Upstream::of(config);
         self.check_upstreams(&upstreams)?;
         self.outgoing.upstreams = upstreams;
@@ -69,7 +69,7 @@ impl EventLoop {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(to = %upstream.target, error, "[[ndn.route]] cannot be connected; it is tried again");
+                    tracing::warn!(to = %upstream.target, %error, "[[ndn.route]] cannot be connected; it is tried again");
                     upstream.lost(now);
                 }
             }
@@ -77,21 +77,20 @@ impl EventLoop {
         self.outgoing.upstreams = upstreams;
     }
 
-    fn connect(&mut self, target: &RouteTarget) -> Result<FaceId, String> {
+    fn connect(&mut self, target: &RouteTarget) -> Result<FaceId, FaceError> {
         match target {
             RouteTarget::Udp(address) => {
                 self.add_udp(*address, |config| config.with_persistency(Persistency::Permanent))
             }
             RouteTarget::Tcp(address) => {
                 // The connection is being made. A failure shows when it is read.
-                let socket = TcpStream::connect(*address).map_err(|error| error.to_string())?;
-                self.add_tcp(socket, *address, 0, |config| config).ok_or_else(|| TOO_MANY_FACES.to_owned())
+                let socket = TcpStream::connect(*address).map_err(FaceError::System)?;
+                self.add_tcp(socket, *address, 0, |config| config).ok_or(FaceError::TooManyFaces)
             }
             RouteTarget::Unix(path) => {
-                let socket = UnixStream::connect(path).map_err(|error| error.to_string())?;
+                let socket = UnixStream::connect(path).map_err(FaceError::System)?;
                 let uri = format!("unix://{}", path.display());
-                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket), 0)
-                    .ok_or_else(|| TOO_MANY_FACES.to_owned())
+                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket), 0).ok_or(FaceError::TooManyFaces)
             }
         }
     }

@@ -9,6 +9,7 @@
 //! the machine's host name. A handshake without Origin comes from a program, which could also use
 //! TCP.
 
+use std::fmt;
 use std::net::IpAddr;
 use tungstenite::handshake::machine::TryParse;
 use tungstenite::handshake::server::{Request, create_response, write_response};
@@ -59,14 +60,24 @@ fn host(origin: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
+/// The error of a text that is not the origin of a web page.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OriginError(String);
+
+impl fmt::Display for OriginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no origin, such as \"https://app.example\" or \"null\", and not \"*\"", self.0)
+    }
+}
+
 /// Checks one entry of `[ndn] websocket_origins`.
-pub(crate) fn check_listed(origin: &str) -> Result<(), String> {
+pub(crate) fn check_listed(origin: &str) -> Result<(), OriginError> {
     let is_origin = origin.split_once("://").is_some_and(|(scheme, authority)| {
         !scheme.is_empty() && !authority.is_empty() && !authority.contains(['/', '*', ' '])
     });
     match is_origin || origin == "null" || origin == "*" {
         true => Ok(()),
-        false => Err(format!("{origin:?} is no origin, such as \"https://app.example\" or \"null\", and not \"*\"")),
+        false => Err(OriginError(origin.to_owned())),
     }
 }
 

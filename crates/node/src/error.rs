@@ -1,0 +1,85 @@
+//! The errors of a start, a reload and a run of the node.
+
+use crate::config::ConfigError;
+use crate::ndn::NdnError;
+use larder_units::system_message;
+use std::path::PathBuf;
+use std::{error, fmt, io};
+
+/// The reason why a node cannot start, or ends by itself: one line.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The system refuses to report signals.
+    Signals(io::Error),
+    /// The system starts no thread.
+    Thread(io::Error),
+    /// The NDN side cannot start.
+    Ndn(NdnError),
+    /// The HTTP side or the admin server cannot start.
+    Http(larder_proxy::Error),
+    /// An end of HTTP over NDN cannot start.
+    Gateway(String),
+    /// The thread with this name has ended by itself.
+    Ended(&'static str),
+    /// All threads have ended by themselves.
+    AllEnded,
+}
+
+/// The reason why a configuration file is not applied to the running node: one line.
+#[derive(Debug)]
+pub(crate) enum ReloadError {
+    /// The file cannot be read.
+    Read { path: PathBuf, error: io::Error },
+    /// The file has an error.
+    Config(ConfigError),
+    /// A part of the node refuses it.
+    Part(NodeError),
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeError::Signals(error) => write!(f, "cannot listen for signals: {error}"),
+            NodeError::Thread(error) => write!(f, "cannot start a thread: {error}"),
+            NodeError::Ndn(error) => error.fmt(f),
+            NodeError::Http(error) => error.fmt(f),
+            NodeError::Gateway(line) => f.write_str(line),
+            NodeError::Ended(name) => write!(f, "the {name} thread ended; the log says why"),
+            NodeError::AllEnded => f.write_str("every thread ended; the log says why"),
+        }
+    }
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReloadError::Read { path, error } => write!(f, "cannot read {}: {}", path.display(), system_message(error)),
+            ReloadError::Config(error) => error.fmt(f),
+            ReloadError::Part(error) => error.fmt(f),
+        }
+    }
+}
+
+impl error::Error for NodeError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            NodeError::Signals(error) | NodeError::Thread(error) => Some(error),
+            NodeError::Ndn(error) => Some(error),
+            NodeError::Http(error) => Some(error),
+            NodeError::Gateway(_) | NodeError::Ended(_) | NodeError::AllEnded => None,
+        }
+    }
+}
+
+impl From<NdnError> for NodeError {
+    fn from(error: NdnError) -> NodeError {
+        NodeError::Ndn(error)
+    }
+}
+
+impl From<larder_proxy::Error> for NodeError {
+    fn from(error: larder_proxy::Error) -> NodeError {
+        NodeError::Http(error)
+    }
+}
