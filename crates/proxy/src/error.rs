@@ -19,7 +19,7 @@ pub enum Error {
         /// The table and the key, such as `[http] listen`.
         setting: String,
         /// The problem.
-        problem: Problem,
+        problem: Box<Problem>,
     },
     /// The system starts no thread.
     Thread(io::Error),
@@ -108,7 +108,7 @@ pub enum Problem {
 impl Error {
     /// Returns the error of a setting.
     pub(crate) fn setting(setting: impl Into<String>, problem: Problem) -> Error {
-        Error::Setting { setting: setting.into(), problem }
+        Error::Setting { setting: setting.into(), problem: Box::new(problem) }
     }
 
     /// Returns the error of an address that cannot be bound.
