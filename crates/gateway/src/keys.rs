@@ -1,12 +1,11 @@
 //! The keys of both ends, from the files that the configuration names.
 
+use super::error::{Error, KeyFileError};
 use super::limits;
 use larder_packet::{
     Certificate, DigestSigner, HmacSigner, HmacVerifier, Name, Signer, SystemRandom, Verifier, VerifyError,
     signer_from_pem, verifier_from_pem,
 };
-use larder_units::system_message;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -27,15 +26,15 @@ impl KeyFiles {
     ///
     /// # Errors
     /// One line that names the setting under `table` and the problem of its file.
-    pub(super) fn signer(&self, table: &str, prefix: &Name) -> Result<Box<dyn Signer>, String> {
+    pub(super) fn signer(&self, table: &'static str, prefix: &Name) -> Result<Box<dyn Signer>, Error> {
         let mut name = prefix.clone();
         name.push_generic(b"KEY").push_generic(b"far");
         match (&self.key, &self.secret) {
-            (Some(_), Some(_)) => Err(both(table, "key")),
+            (Some(_), Some(_)) => Err(Error::KeyAndSecret { table, key: "key" }),
             (Some(path), None) => {
                 let text = read(table, "key", path)?;
                 signer_from_pem(&String::from_utf8_lossy(&text), name, &SystemRandom::new())
-                    .map_err(|error| wrong(table, "key", path, &error))
+                    .map_err(|error| wrong(table, "key", path, KeyFileError::Key(error)))
             }
             (None, Some(path)) => Ok(Box::new(HmacSigner::new(&secret(table, path)?, name))),
             (None, None) => Ok(Box::new(DigestSigner)),
@@ -47,7 +46,7 @@ impl KeyFiles {
     ///
     /// # Errors
     /// As [`KeyFiles::signer`].
-    pub(super) fn request_signer(&self, table: &str) -> Result<Option<Arc<dyn Signer>>, String> {
+    pub(super) fn request_signer(&self, table: &'static str) -> Result<Option<Arc<dyn Signer>>, Error> {
         let mut name = Name::root();
         name.push_generic(b"KEY").push_generic(b"edge");
         self.shared(table, |secret| Arc::new(HmacSigner::new(secret, name)) as _)
@@ -57,11 +56,11 @@ impl KeyFiles {
     ///
     /// # Errors
     /// As [`KeyFiles::signer`].
-    pub(super) fn request_verifier(&self, table: &str) -> Result<Option<Trust>, String> {
+    pub(super) fn request_verifier(&self, table: &'static str) -> Result<Option<Trust>, Error> {
         self.shared(table, |secret| Trust::new(HmacVerifier::new(secret)))
     }
 
-    fn shared<T>(&self, table: &str, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, String> {
+    fn shared<T>(&self, table: &'static str, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, Error> {
         self.secret.as_deref().map(|path| secret(table, path).map(|secret| with(&secret))).transpose()
     }
 
@@ -69,21 +68,24 @@ impl KeyFiles {
     ///
     /// # Errors
     /// As [`KeyFiles::signer`]. A certificate that is not valid now is refused.
-    pub(super) fn verifier(&self, table: &str) -> Result<Option<Trust>, String> {
+    pub(super) fn verifier(&self, table: &'static str) -> Result<Option<Trust>, Error> {
         let trust: Arc<dyn Verifier> = match (&self.key, &self.secret) {
-            (Some(_), Some(_)) => return Err(both(table, "trust")),
+            (Some(_), Some(_)) => return Err(Error::KeyAndSecret { table, key: "trust" }),
             (None, None) => return Ok(None),
             (None, Some(path)) => Arc::new(HmacVerifier::new(&secret(table, path)?)),
             (Some(path), None) => {
                 let text = String::from_utf8_lossy(&read(table, "trust", path)?).into_owned();
                 if text.contains("-----BEGIN") {
-                    Arc::new(verifier_from_pem(&text).map_err(|error| wrong(table, "trust", path, &error))?)
+                    Arc::new(
+                        verifier_from_pem(&text)
+                            .map_err(|error| wrong(table, "trust", path, KeyFileError::Key(error)))?,
+                    )
                 } else {
-                    let certificate =
-                        Certificate::from_base64(&text).map_err(|error| wrong(table, "trust", path, &error))?;
+                    let certificate = Certificate::from_base64(&text)
+                        .map_err(|error| wrong(table, "trust", path, KeyFileError::Certificate(error)))?;
                     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
                     if !certificate.holds_at(now) {
-                        return Err(wrong(table, "trust", path, &"the certificate does not hold now"));
+                        return Err(wrong(table, "trust", path, KeyFileError::NotValidNow));
                     }
                     Arc::new(certificate)
                 }
@@ -110,28 +112,18 @@ impl Verifier for Trust {
     }
 }
 
-fn secret(table: &str, path: &Path) -> Result<Vec<u8>, String> {
+fn secret(table: &'static str, path: &Path) -> Result<Vec<u8>, Error> {
     let bytes = read(table, "secret", path)?.trim_ascii().to_vec();
     if bytes.len() < limits::SECRET_BYTES {
-        let least = limits::SECRET_BYTES;
-        return Err(wrong(
-            table,
-            "secret",
-            path,
-            &format!("fewer than {least} bytes; `openssl rand -hex 32` makes one"),
-        ));
+        return Err(wrong(table, "secret", path, KeyFileError::ShortSecret));
     }
     Ok(bytes)
 }
 
-fn read(table: &str, key: &str, path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| wrong(table, key, path, &system_message(&error)))
+fn read(table: &'static str, key: &'static str, path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|error| wrong(table, key, path, KeyFileError::Read(error)))
 }
 
-fn both(table: &str, key: &str) -> String {
-    format!("{table}: {key} and secret exclude each other: keep one")
-}
-
-fn wrong(table: &str, key: &str, path: &Path, problem: &dyn fmt::Display) -> String {
-    format!("{table} {key} = \"{}\": {problem}", path.display())
+fn wrong(table: &'static str, key: &'static str, path: &Path, problem: KeyFileError) -> Error {
+    Error::KeyFile { table, key, path: path.to_owned(), problem }
 }

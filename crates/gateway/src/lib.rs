@@ -49,6 +49,7 @@
 #![deny(unsafe_code)]
 
 pub mod egress;
+mod error;
 pub mod form;
 pub mod ingress;
 mod keys;
@@ -58,5 +59,6 @@ pub mod naming;
 mod origin;
 mod thread;
 
+pub use error::{Error, KeyFileError};
 pub use keys::{KeyFiles, Trust};
 pub use origin::NdnOrigin;

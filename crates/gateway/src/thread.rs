@@ -1,6 +1,7 @@
 //! The thread of either end, with a connection to this node's forwarder as any application has, and
 //! the figures that it publishes.
 
+use super::error::Error;
 use larder_client::{Client, ClientError, Transport};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,8 +32,8 @@ pub(super) struct Running {
 ///
 /// # Errors
 /// One line that names the table of the configuration.
-pub(super) fn connect(table: &str, forwarder: &Path) -> Result<(Client, Arc<mio::Waker>), String> {
-    let failed = |error: ClientError| format!("{table}: {error}");
+pub(super) fn connect(table: &'static str, forwarder: &Path) -> Result<(Client, Arc<mio::Waker>), Error> {
+    let failed = |error| Error::Forwarder { table, error };
     let mut client = Client::connect_to(Transport::unix(forwarder.to_owned())).map_err(failed)?;
     let waker = client.waker().map_err(failed)?;
     Ok((client, Arc::new(waker)))
@@ -49,7 +50,7 @@ impl Running {
         waker: Arc<mio::Waker>,
         mut work: impl Work,
         on_end: impl FnOnce() + Send + 'static,
-    ) -> Result<Running, String> {
+    ) -> Result<Running, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);
         let run = move || {
@@ -65,7 +66,7 @@ impl Running {
             on_end();
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-        let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
+        let thread = thread.map_err(Error::Thread)?;
         Ok(Running { stop, waker, thread })
     }
 

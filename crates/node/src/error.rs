@@ -19,7 +19,7 @@ pub enum NodeError {
     /// The HTTP side or the admin server cannot start.
     Http(larder_proxy::Error),
     /// An end of HTTP over NDN cannot start.
-    Gateway(String),
+    Gateway(larder_gateway::Error),
     /// The thread with this name has ended by itself.
     Ended(&'static str),
     /// All threads have ended by themselves.
@@ -44,7 +44,7 @@ impl fmt::Display for NodeError {
             NodeError::Thread(error) => write!(f, "cannot start a thread: {error}"),
             NodeError::Ndn(error) => error.fmt(f),
             NodeError::Http(error) => error.fmt(f),
-            NodeError::Gateway(line) => f.write_str(line),
+            NodeError::Gateway(error) => error.fmt(f),
             NodeError::Ended(name) => write!(f, "the {name} thread ended; the log says why"),
             NodeError::AllEnded => f.write_str("every thread ended; the log says why"),
         }
@@ -67,7 +67,8 @@ impl error::Error for NodeError {
             NodeError::Signals(error) | NodeError::Thread(error) => Some(error),
             NodeError::Ndn(error) => Some(error),
             NodeError::Http(error) => Some(error),
-            NodeError::Gateway(_) | NodeError::Ended(_) | NodeError::AllEnded => None,
+            NodeError::Gateway(error) => Some(error),
+            NodeError::Ended(_) | NodeError::AllEnded => None,
         }
     }
 }

@@ -42,6 +42,24 @@ pub(super) struct Body {
     last_asked: Time,
 }
 
+/// A body that the origin is about to send.
+pub(super) struct Receipt {
+    /// The id of the request to the origin.
+    pub(super) id: u64,
+    /// The name of the segments, with their version.
+    pub(super) name: Name,
+    /// Bytes of each segment but the last.
+    pub(super) segment_bytes: usize,
+    /// Content-Length.
+    pub(super) length: Option<u64>,
+    /// True if all of it is kept, not only a window.
+    pub(super) whole: bool,
+    /// The bytes of memory that are reserved for it.
+    pub(super) reserved: usize,
+    /// The time for which other consumers may share it; `None` if they may not.
+    pub(super) fresh_for: Option<Duration>,
+}
+
 /// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -53,18 +71,9 @@ pub(super) enum Found {
 }
 
 impl Body {
-    #[allow(clippy::too_many_arguments, reason = "the one place where bodies are made")]
-    pub(super) fn new(
-        id: u64,
-        name: Name,
-        question: &[u8],
-        segment_bytes: usize,
-        length: Option<u64>,
-        whole: bool,
-        reserved: usize,
-        fresh_for: Option<Duration>,
-        now: Time,
-    ) -> Body {
+    /// Returns a body of which nothing has arrived. `question` is the name of the Interest for it.
+    pub(super) fn new(receipt: Receipt, question: &[u8], now: Time) -> Body {
+        let Receipt { id, name, segment_bytes, length, whole, reserved, fresh_for } = receipt;
         Body {
             id,
             name,

@@ -9,7 +9,7 @@
 //! segment that was requested. A body of unknown length is kept whole up to that eighth. When room
 //! is short, entries leave in the order of [`super::reply_cache`]; without room, the answer is 503.
 
-use super::body::{Body, Found};
+use super::body::{Body, Found, Receipt};
 use super::data::{DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNREACHABLE, inline_room, segment_bytes};
 use super::exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};
 use super::replay_filter::ReplayFilter;
@@ -55,6 +55,15 @@ pub struct EgressCore {
     version_key: [u64; 2],
     housekeeping: Time,
     figures: Figures,
+}
+
+/// A consumer that waits for a Data.
+#[derive(Clone, Copy)]
+struct Waiter {
+    /// Its PIT token (NDNLPv2).
+    token: Option<PitToken>,
+    /// The end of its Interest's lifetime.
+    until: Time,
 }
 
 impl EgressCore {
@@ -104,27 +113,26 @@ impl EgressCore {
             self.figures.not_ours += 1;
             return;
         };
-        let until = now + interest.lifetime_or_default();
+        let waiter = Waiter { token, until: now + interest.lifetime_or_default() };
         match subject {
-            Subject::Segment { version, segment } => self.on_segment(now, &object, version, segment, token, until, out),
+            Subject::Segment { version, segment } => self.on_segment(now, &object, version, segment, waiter, out),
             Subject::Response | Subject::Metadata => {
                 self.figures.questions += 1;
-                self.on_question(now, object, subject, interest, token, until, out);
+                self.on_question(now, object, subject, interest, waiter, out);
             }
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "an Interest, taken apart")]
     fn on_question(
         &mut self,
         now: Time,
         object: Object,
         subject: Subject,
         interest: &Interest<'_>,
-        token: Option<PitToken>,
-        until: Time,
+        waiter: Waiter,
         out: &mut Outcome,
     ) {
+        let Waiter { token, until } = waiter;
         let key = interest.name.as_bytes();
         if let Some(question) = self.reply_cache.questions.get_mut(key) {
             match &mut question.state {
@@ -134,7 +142,7 @@ impl EgressCore {
                 }
                 State::Answered { .. } => {
                     self.reply_cache.forget_question(&key.to_vec());
-                    return self.on_question(now, object, subject, interest, token, until, out);
+                    return self.on_question(now, object, subject, interest, waiter, out);
                 }
             }
             return;
@@ -338,7 +346,11 @@ impl EgressCore {
         let version = self.next_version(fresh_for.is_some());
         let name = object.versioned(version);
         let segment_bytes = segment_bytes(&name);
-        let mut body = Body::new(id, name, key, segment_bytes, length, is_whole, needed, fresh_for, now);
+        let mut body = Body::new(
+            Receipt { id, name, segment_bytes, length, whole: is_whole, reserved: needed, fresh_for },
+            key,
+            now,
+        );
         let versioned = body.name().as_bytes().to_vec();
         if let Some(bytes) = &head.body {
             body.push(now, bytes);
@@ -441,17 +453,16 @@ impl EgressCore {
 
     // ---- Segments ----
 
-    #[allow(clippy::too_many_arguments, reason = "an Interest, taken apart")]
     fn on_segment(
         &mut self,
         now: Time,
         object: &Object,
         version: u64,
         segment: u64,
-        token: Option<PitToken>,
-        until: Time,
+        waiter: Waiter,
         out: &mut Outcome,
     ) {
+        let Waiter { token, until } = waiter;
         let name = object.versioned(version);
         let Some(body) = self.reply_cache.bodies.get_mut(name.as_bytes()) else {
             self.figures.gone += 1;

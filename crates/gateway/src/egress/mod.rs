@@ -16,6 +16,7 @@ pub use exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};
 
 use super::keys::KeyFiles;
 use super::thread::{Running, Shown, Work, connect};
+use crate::error::Error;
 use ::http::Uri;
 use larder_client::{Client, ClientError, Output, Received};
 use larder_packet::{LpHeader, Name};
@@ -63,7 +64,7 @@ impl EgressConfig {
     ///
     /// # Errors
     /// One line that names the setting and the problem.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Error> {
         self.key.signer(TABLE, &self.prefix)?;
         self.key.request_verifier(TABLE)?;
         origin::trust_of(&self.origin, self.origin_ca.as_deref()).map(drop)
@@ -75,16 +76,14 @@ impl Egress {
     ///
     /// # Errors
     /// One line that names the setting and the problem.
-    pub fn start(config: &EgressConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Egress, String> {
+    pub fn start(config: &EgressConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Egress, Error> {
         let prefix = &config.prefix;
         let signer = config.key.signer(TABLE, prefix)?;
         if config.key == KeyFiles::default() {
             tracing::warn!(%prefix, "[ndn.gateway] has neither key nor secret: whoever is on the way can answer in this node's name");
         }
         let (mut client, waker) = connect(TABLE, &config.forwarder)?;
-        client.register(prefix).map_err(|error| {
-            format!("{TABLE} prefix: {error}; where [[ndn.authorize]] says who may register, it must let this node's own applications")
-        })?;
+        client.register(prefix).map_err(Error::Prefix)?;
         let options = EgressOptions {
             memory: usize::try_from(config.memory.bytes()).unwrap_or(usize::MAX),
             shared_for: config.shared_for,

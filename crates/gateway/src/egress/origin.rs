@@ -2,6 +2,7 @@
 //! as far as it has granted them.
 
 use super::{OriginHead, OriginRequest, Outcome};
+use crate::error::Error;
 use crate::limits;
 use ::http::header::{HOST, TRANSFER_ENCODING};
 use ::http::uri::{Authority, PathAndQuery, Scheme};
@@ -51,9 +52,9 @@ struct Asker {
 ///
 /// # Errors
 /// As [`Trust::read`].
-pub(super) fn trust_of(origin: &Uri, ca: Option<&Path>) -> Result<Option<Trust>, String> {
+pub(super) fn trust_of(origin: &Uri, ca: Option<&Path>) -> Result<Option<Trust>, Error> {
     let is_secret = origin.scheme() == Some(&Scheme::HTTPS);
-    is_secret.then(|| Trust::read(ca)).transpose().map_err(|error| error.to_string())
+    is_secret.then(|| Trust::read(ca)).transpose().map_err(Error::Trust)
 }
 
 impl Requests {
@@ -68,7 +69,7 @@ impl Requests {
         ca: Option<&Path>,
         events: Sender<(u64, FromOrigin)>,
         waker: Arc<mio::Waker>,
-    ) -> Result<Requests, String> {
+    ) -> Result<Requests, Error> {
         let trust = trust_of(origin, ca)?;
         let server = Server::new(
             origin,
@@ -76,13 +77,8 @@ impl Requests {
             Timeouts::default(),
             HeaderLimits::default(),
         );
-        let server = Arc::new(server.ok_or_else(|| {
-            format!("[ndn.gateway] origin: expected http://HOST:PORT or https://HOST:PORT, not {origin}")
-        })?);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| format!("cannot start a runtime: {error}"))?;
+        let server = Arc::new(server.ok_or_else(|| Error::Origin(origin.clone()))?);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let swept = Arc::clone(&server);
@@ -98,7 +94,7 @@ impl Requests {
                 runtime.block_on(async { stopped.await.unwrap_or_default() });
                 runtime.shutdown_background();
             })
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+            .map_err(Error::Thread)?;
         let places = Semaphore::new(limits::ORIGIN_REQUESTS);
         let asker = Arc::new(Asker { server, origin: origin.clone(), events, waker, places });
         Ok(Requests { runtime: handle, stop, thread, asker, under_way: HashMap::new() })

@@ -12,6 +12,7 @@ use super::message::{Content, Head, MessageError, Request};
 use super::naming::Object;
 use super::thread::{Running, Shown, Work, connect};
 use super::{form, limits};
+use crate::error::Error;
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
 use larder_client::entropy;
@@ -96,7 +97,7 @@ impl IngressConfig {
     ///
     /// # Errors
     /// One line that names the setting and the problem.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Error> {
         self.trust.verifier(TABLE)?;
         self.trust.request_signer(TABLE).map(drop)
     }
@@ -107,7 +108,7 @@ impl Ingress {
     ///
     /// # Errors
     /// One line that names the setting and the problem.
-    pub fn start(config: &IngressConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Ingress, String> {
+    pub fn start(config: &IngressConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Ingress, Error> {
         let trust = config.trust.verifier(TABLE)?;
         if trust.is_none() {
             let prefix = &config.prefix;
