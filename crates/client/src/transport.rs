@@ -39,7 +39,35 @@ pub enum Endpoint {
 pub struct TransportError {
     uri: String,
     source: Option<String>,
-    problem: String,
+    problem: Problem,
+}
+
+/// The problem of a text that is no transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Problem {
+    /// It has another form.
+    Form,
+    /// The host has no address of the scheme's family.
+    Family,
+    /// The text after the colon is no port.
+    Port(String),
+    NoHost,
+    /// The host is not found.
+    NoAddress(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Form => {
+                f.write_str("it reads unix:///path, tcp://host:port or udp://host:port (also tcp4, tcp6, udp4, udp6)")
+            }
+            Problem::Family => f.write_str("the host has no address of this family"),
+            Problem::Port(port) => write!(f, "{port:?} is no port number"),
+            Problem::NoHost => f.write_str("the host is missing"),
+            Problem::NoAddress(host) => write!(f, "the host {host:?} has no address"),
+        }
+    }
 }
 
 impl fmt::Display for Transport {
@@ -78,43 +106,42 @@ impl Transport {
     }
 }
 
-fn endpoint(uri: &str) -> Result<Endpoint, String> {
-    const EXPECTED: &str = "it reads unix:///path, tcp://host:port or udp://host:port (also tcp4, tcp6, udp4, udp6)";
-    let (scheme, rest) = uri.split_once("://").ok_or(EXPECTED)?;
+fn endpoint(uri: &str) -> Result<Endpoint, Problem> {
+    let (scheme, rest) = uri.split_once("://").ok_or(Problem::Form)?;
     if scheme == "unix" {
         // ndn-cxx accepts unix:/path and unix:///path; the path must be absolute.
-        return if rest.starts_with('/') { Ok(Endpoint::Unix(rest.into())) } else { Err(EXPECTED.to_owned()) };
+        return if rest.starts_with('/') { Ok(Endpoint::Unix(rest.into())) } else { Err(Problem::Form) };
     }
-    let (kind, family) = scheme.split_at_checked(3).ok_or(EXPECTED)?;
+    let (kind, family) = scheme.split_at_checked(3).ok_or(Problem::Form)?;
     let family: fn(&SocketAddr) -> bool = match family {
         "" => |_| true,
         "4" => SocketAddr::is_ipv4,
         "6" => SocketAddr::is_ipv6,
-        _ => return Err(EXPECTED.to_owned()),
+        _ => return Err(Problem::Form),
     };
     let make = match kind {
         "tcp" => Endpoint::Tcp,
         "udp" => Endpoint::Udp,
-        _ => return Err(EXPECTED.to_owned()),
+        _ => return Err(Problem::Form),
     };
     let addresses = resolve(rest.trim_end_matches('/'))?;
     let addresses: Vec<_> = addresses.into_iter().filter(family).collect();
-    if addresses.is_empty() { Err("the host has no address of this family".to_owned()) } else { Ok(make(addresses)) }
+    if addresses.is_empty() { Err(Problem::Family) } else { Ok(make(addresses)) }
 }
 
-fn resolve(authority: &str) -> Result<Vec<SocketAddr>, String> {
+fn resolve(authority: &str) -> Result<Vec<SocketAddr>, Problem> {
     let (host, port) = match authority.rsplit_once(':') {
         // The colons of a bare IPv6 address separate no port.
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
-            (host, port.parse().map_err(|_| format!("{port:?} is no port number"))?)
+            (host, port.parse().map_err(|_| Problem::Port(port.to_owned()))?)
         }
         _ => (authority, PORT),
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if host.is_empty() {
-        return Err("the host is missing".to_owned());
+        return Err(Problem::NoHost);
     }
-    let addresses = (host, port).to_socket_addrs().map_err(|_| format!("the host {host:?} has no address"))?;
+    let addresses = (host, port).to_socket_addrs().map_err(|_| Problem::NoAddress(host.to_owned()))?;
     Ok(addresses.collect())
 }
 

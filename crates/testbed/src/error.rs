@@ -29,6 +29,8 @@ pub enum Error {
     Mtu(usize),
     /// The specification has more hosts than this limit.
     TooManyHosts(usize),
+    /// The specification has more hosts and routers than this limit.
+    TooManyNodes(usize),
     /// A link leads from this node to itself.
     LinkToItself(String),
     /// There is no host.
@@ -134,6 +136,7 @@ impl fmt::Display for Error {
             }
             Error::Mtu(bytes) => write!(f, "mtu = {bytes}: expected 576 to 65535 bytes"),
             Error::TooManyHosts(most) => write!(f, "more than {most} hosts"),
+            Error::TooManyNodes(most) => write!(f, "more than {most} hosts and routers"),
             Error::LinkToItself(node) => write!(f, "a link leads from {node} to {node}"),
             Error::NoHost => f.write_str("there is no host"),
             Error::Disconnected { from, to } => write!(f, "no links lead from {from} to {to}"),

@@ -86,6 +86,10 @@ fn cubic() -> String {
 /// two bytes.
 const HOSTS: usize = 4096;
 
+/// The most hosts and routers: the addresses of 10.77.0.0/16 without the first one and the
+/// broadcast address.
+const NODES: usize = 65_534;
+
 impl Spec {
     /// Creates a specification without nodes.
     pub fn new(name: &str) -> Self {
@@ -151,6 +155,9 @@ impl Spec {
         }
         if self.hosts().count() > HOSTS {
             return Err(Error::TooManyHosts(HOSTS));
+        }
+        if self.nodes.len() > NODES {
+            return Err(Error::TooManyNodes(NODES));
         }
         if let Some(link) = self.links.iter().find(|link| link.ends[0] == link.ends[1]) {
             return Err(Error::LinkToItself(self.nodes[link.ends[0]].name.clone()));
@@ -263,6 +270,25 @@ loss = "10%"
 [[link]]
 between = ["edge", "client2"]
 "#;
+
+    /// Failure: two nodes have the same address.
+    #[test]
+    fn routers_run_out_of_addresses() {
+        let spec = |nodes: usize| {
+            let mut spec = Spec::new("t");
+            let config = LinkConfig::new(BitRate::from_bits_per_second(1_000_000), Duration::ZERO);
+            let node = |number: usize| Node { name: format!("n{number}"), is_host: number < 2 };
+            spec.nodes = (0..nodes).map(node).collect();
+            spec.links = (1..nodes).map(|node| Link { ends: [node - 1, node], config }).collect();
+            spec
+        };
+        let last = NODES - 1;
+        let largest = spec(NODES);
+        assert!(largest.check().is_ok());
+        assert_eq!(largest.at(largest.address(last).octets()), Some(last));
+        assert!(!largest.address(last).is_broadcast() && largest.address(last).octets() != [10, 77, 255, 255]);
+        assert!(matches!(spec(NODES + 1).check(), Err(Error::TooManyNodes(NODES))));
+    }
 
     #[test]
     fn ways_lead_over_the_fewest_links() {

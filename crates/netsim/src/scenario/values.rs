@@ -22,8 +22,8 @@ pub(super) struct QueueDepth(pub(super) Depth);
 impl<'de> Deserialize<'de> for StoreTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let capacity = match packets(&text) {
-            Some(count) => Capacity::Packets(count.map_err(D::Error::custom)?),
+        let capacity = match packets::<D::Error>(&text) {
+            Some(count) => Capacity::Packets(count?),
             None => Capacity::Bytes(text.parse().map_err(D::Error::custom)?),
         };
         Ok(StoreTable(capacity))
@@ -33,8 +33,8 @@ impl<'de> Deserialize<'de> for StoreTable {
 impl<'de> Deserialize<'de> for QueueDepth {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let depth = match packets(&text) {
-            Some(count) => Depth::Packets(count.map_err(D::Error::custom)? as usize),
+        let depth = match packets::<D::Error>(&text) {
+            Some(count) => Depth::Packets(count? as usize),
             None => Depth::Bytes(text.parse::<ByteSize>().map_err(D::Error::custom)?.bytes()),
         };
         Ok(QueueDepth(depth))
@@ -48,9 +48,10 @@ impl Default for QueueDepth {
 }
 
 /// Parses `"1000 packets"`; `None` if the text is not of this form.
-fn packets(text: &str) -> Option<Result<u64, String>> {
+fn packets<E: serde::de::Error>(text: &str) -> Option<Result<u64, E>> {
     let number = text.trim().strip_suffix("packets").or_else(|| text.trim().strip_suffix("packet"))?;
-    Some(number.trim().parse().map_err(|_| format!("{text:?} is not a number of packets such as \"1000 packets\"")))
+    let wrong = |_| E::custom(format!("{text:?} is not a number of packets such as \"1000 packets\""));
+    Some(number.trim().parse().map_err(wrong))
 }
 
 pub(super) fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {

@@ -5,7 +5,8 @@ use super::error::TopologyError;
 use crate::link::{Depth, LinkConfig, Queueing};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use larder_units::{BitRate, parse_duration};
+use larder_units::{BitRate, UnitError, parse_duration};
+use std::fmt;
 use std::time::Duration;
 
 /// Nodes and links by name, while a file is read.
@@ -75,8 +76,9 @@ pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, Topol
                 topology.positions[place] = x.zip(y).filter(|(x, y)| x.is_finite() && y.is_finite());
             }
             "link" => {
-                let [a, b] = ends(&words, &places).map_err(fault)?;
-                let config = annotated_link(&words, link).map_err(fault)?;
+                let of_line = |error: LineError| fault(error.to_string());
+                let [a, b] = ends(&words, &places).map_err(of_line)?;
+                let config = annotated_link(&words, link).map_err(of_line)?;
                 topology.link(a, b, &config);
             }
             _ => return Err(fault(format!("{line:?} is before the first section: expected `router`"))),
@@ -85,29 +87,55 @@ pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, Topol
     Ok(topology)
 }
 
-fn ends(words: &[&str], places: &Places) -> Result<[usize; 2], String> {
-    let end = |at: usize| {
-        let name = words.get(at).ok_or("a link has two nodes".to_owned())?;
-        places.known(name).ok_or_else(|| format!("no router {name}"))
-    };
-    let (a, b) = (end(0)?, end(1)?);
-    if a == b { Err(format!("a link from {} to itself", words[0])) } else { Ok([a, b]) }
+/// The problem of a link's line.
+enum LineError {
+    /// It has fewer than two nodes.
+    Ends,
+    UnknownRouter(String),
+    /// Both ends are this router.
+    Loop(String),
+    Rate(String),
+    Metric(String),
+    Delay(UnitError),
+    Queue(String),
 }
 
-fn annotated_link(words: &[&str], link: &LinkConfig) -> Result<LinkConfig, String> {
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineError::Ends => f.write_str("a link has two nodes"),
+            LineError::UnknownRouter(name) => write!(f, "no router {name}"),
+            LineError::Loop(name) => write!(f, "a link from {name} to itself"),
+            LineError::Rate(rate) => write!(f, "{rate:?} is not a rate such as 10Mbps"),
+            LineError::Metric(metric) => write!(f, "{metric:?} is not a metric: expected a whole number"),
+            LineError::Delay(error) => error.fmt(f),
+            LineError::Queue(queue) => write!(f, "{queue:?} is not a number of packets"),
+        }
+    }
+}
+
+fn ends(words: &[&str], places: &Places) -> Result<[usize; 2], LineError> {
+    let end = |at: usize| {
+        let name = words.get(at).ok_or(LineError::Ends)?;
+        places.known(name).ok_or_else(|| LineError::UnknownRouter((*name).to_owned()))
+    };
+    let (a, b) = (end(0)?, end(1)?);
+    if a == b { Err(LineError::Loop(words[0].to_owned())) } else { Ok([a, b]) }
+}
+
+fn annotated_link(words: &[&str], link: &LinkConfig) -> Result<LinkConfig, LineError> {
     let mut config = *link;
     if let Some(rate) = words.get(2) {
-        let rate: BitRate = ns3_rate(rate).ok_or_else(|| format!("{rate:?} is not a rate such as 10Mbps"))?;
-        config.rate = Some(rate);
+        config.rate = Some(ns3_rate(rate).ok_or_else(|| LineError::Rate((*rate).to_owned()))?);
     }
     if let Some(metric) = words.get(3) {
-        config.metric = metric.parse().map_err(|_| format!("{metric:?} is not a metric: expected a whole number"))?;
+        config.metric = metric.parse().map_err(|_| LineError::Metric((*metric).to_owned()))?;
     }
     if let Some(delay) = words.get(4) {
-        config.delay = parse_duration(delay).map_err(|error| error.to_string())?;
+        config.delay = parse_duration(delay).map_err(LineError::Delay)?;
     }
     if let Some(queue) = words.get(5) {
-        let packets: usize = queue.parse().map_err(|_| format!("{queue:?} is not a number of packets"))?;
+        let packets: usize = queue.parse().map_err(|_| LineError::Queue((*queue).to_owned()))?;
         config.queue = Queueing::DropTail(Depth::Packets(packets));
     }
     Ok(config)
