@@ -3,6 +3,7 @@
 use super::world::{Packet, World, data, faces, interest};
 use larder_forwarder::FaceId;
 use larder_packet::{ControlParameters, LpHeader, encode_lp};
+use std::time::Duration;
 
 pub fn with_local_fields(world: &mut World) -> FaceId {
     let face = world.local();
@@ -54,4 +55,21 @@ fn scope_holds_for_a_chosen_next_hop() {
     let (chooser, remote) = (with_local_fields(&mut world), world.remote());
     let sent = world.sent(chooser, to_chosen("/localhost/secret", 1, remote));
     assert_eq!(faces(&sent), [chooser], "a Nack");
+}
+
+/// Failure: the producer is told that an Interest came from the first consumer, though the second
+/// one sent it again.
+#[test]
+fn the_wrong_consumer_is_named() {
+    let mut world = World::new();
+    let (first, second) = (world.local(), world.local());
+    let producer = with_local_fields(&mut world);
+    world.route("/a", producer, 0);
+    assert_eq!(world.interest(first, "/a/1", 1)[0].incoming_face, Some(first.0));
+    world.pass(Duration::from_millis(500));
+    let sent = world.interest(second, "/a/1", 2);
+    assert_eq!((sent[0].face, sent[0].incoming_face), (producer, Some(second.0)));
+    world.pass(Duration::from_millis(500));
+    let sent = world.interest(first, "/a/1", 3);
+    assert_eq!((sent[0].face, sent[0].incoming_face), (producer, Some(first.0)));
 }

@@ -77,3 +77,14 @@ fn who_was_not_told_to_tells_nothing() {
     let data = DataBuilder::new(&name).build(&DigestSigner).unwrap();
     assert_eq!(told(&mut world, producer, consumer, &data, record), None);
 }
+
+/// Failure: a policy that needs its place on the path never learns it, because the host has set no
+/// centrality.
+#[test]
+fn a_policy_that_needs_the_path_gets_none() {
+    let Place { mut world, consumer, producer } = place(None);
+    world.forwarder.set_policy(world.now, &"lcd+lru".parse().unwrap(), None).unwrap();
+    let name = "/a/1".parse::<Name>().unwrap();
+    let up = told(&mut world, consumer, producer, &interest(&name), None).expect("a record");
+    assert_eq!((up.caches, up.centrality), (1, 0));
+}

@@ -655,3 +655,19 @@ fn what_nobody_may_keep_is_kept() {
 }
 
 // ---- By seed ----
+
+/// Failure: the tier is read for an Interest that may not come from it: one with a chosen next hop,
+/// or one of this machine's own names.
+#[test]
+fn the_tier_is_read_for_what_it_may_not_answer() {
+    let mut place = Place::new();
+    place.fetch("/a/b", b"kept", None);
+    place.fill_memory();
+    let (chooser, chosen) = (with_local_fields(&mut place.world), place.world.remote());
+    assert_eq!(faces(&place.world.sent(chooser, to_chosen("/a/b", nonce(), chosen))), [chosen]);
+    assert!(!place.is_reading());
+    let before = place.counters();
+    place.world.route("/localhost/a", place.producer, 1);
+    assert_eq!(faces(&place.world.interest(place.consumer, "/localhost/a/b", nonce())), [place.producer]);
+    assert_eq!(place.counters(), before, "no lookup");
+}
