@@ -57,7 +57,7 @@ fn scope_holds_for_a_chosen_next_hop() {
     assert_eq!(faces(&sent), [chooser], "a Nack");
 }
 
-/// Failure: the producer is told that an Interest came from the first consumer, though the second
+/// Failure: the producer reads that an Interest came from the first consumer, though the second
 /// one sent it again.
 #[test]
 fn the_wrong_consumer_is_named() {
