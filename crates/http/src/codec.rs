@@ -21,6 +21,10 @@ impl Writer {
         self.0.push(byte);
     }
 
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
     pub(crate) fn u16(&mut self, number: u16) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }

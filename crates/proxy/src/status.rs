@@ -56,6 +56,7 @@ impl StatusSource for CacheSource {
                 "used_bytes": engine.used().bytes(),
                 "objects": engine.len(),
                 "filling_bytes": cache.filling().bytes(),
+                "shared_header_bytes": cache.shared_lines().bytes(),
                 "policy_state_bytes": engine.state_bytes(),
                 "requests": counters.requests,
                 "hits": counters.hits,
@@ -83,10 +84,10 @@ impl StatusSource for CacheSource {
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         // Read under the lock, written after it.
-        let (counters, used, capacity, objects, filling, gauges) = self.proxy.read(|cache| {
+        let (counters, used, capacity, objects, filling, shared_lines, gauges) = self.proxy.read(|cache| {
             let engine = cache.engine();
             let sizes = (engine.used().bytes(), engine.capacity().bytes(), engine.len(), cache.filling().bytes());
-            (cache.counters(), sizes.0, sizes.1, sizes.2, sizes.3, engine.gauges())
+            (cache.counters(), sizes.0, sizes.1, sizes.2, sizes.3, cache.shared_lines().bytes(), engine.gauges())
         });
         metrics.counter("larder_http_requests", "Requests of clients", counters.requests);
         metrics.counter("larder_http_hits", "Requests answered from the store", counters.hits);
@@ -123,6 +124,11 @@ impl StatusSource for CacheSource {
             "larder_http_filling_bytes",
             "Bodies under way: received for the store, recalled from the disk tier, or still read though not stored",
             filling as f64,
+        );
+        metrics.gauge(
+            "larder_http_shared_header_bytes",
+            "Header lines that several stored responses have; each is in memory once",
+            shared_lines as f64,
         );
         if let Some(disk) = self.proxy.disk() {
             disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());

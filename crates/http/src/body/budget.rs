@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 #[derive(Clone, Debug)]
 pub struct Budget {
     room: Arc<Room>,
-    limit: u64,
 }
 
 #[derive(Debug, Default)]
@@ -25,12 +24,13 @@ struct Room {
     /// Below zero where two variants in the store share one body: the engine counts it twice, and
     /// its one reservation is taken off twice.
     used: AtomicI64,
+    limit: AtomicU64,
     refusals: AtomicU64,
 }
 
 impl Budget {
     pub(crate) fn new(limit: u64) -> Budget {
-        Budget { room: Arc::default(), limit }
+        Budget { room: Arc::new(Room { limit: AtomicU64::new(limit), ..Room::default() }) }
     }
 
     /// Returns the number of refused reservations so far. The host uses it to recognise slow
@@ -41,7 +41,7 @@ impl Budget {
 
     /// Returns true if more than half of it is spent.
     pub fn is_short(&self) -> bool {
-        self.used() > self.limit / 2
+        self.used() > self.limit() / 2
     }
 
     /// Panics if more bytes were returned than reserved. `stored` are the bytes of all bodies in
@@ -60,17 +60,17 @@ impl Budget {
     }
 
     pub(crate) fn limit(&self) -> u64 {
-        self.limit
+        self.room.limit.load(Ordering::Relaxed)
     }
 
     /// Returns the limit for bodies that are not small. The rest is kept for small ones, so that a
     /// few clients that read large bodies slowly do not prevent the storing of every small one.
     pub(crate) fn limit_for_large(&self) -> u64 {
-        self.limit - self.limit / limits::SMALL_FILLS_SHARE
+        self.limit() - self.limit() / limits::SMALL_FILLS_SHARE
     }
 
     fn limit_for(&self, bytes: u64) -> u64 {
-        if bytes <= self.limit / limits::SMALL_FILL { self.limit } else { self.limit_for_large() }
+        if bytes <= self.limit() / limits::SMALL_FILL { self.limit() } else { self.limit_for_large() }
     }
 
     /// A body with so many bytes is stored.
@@ -84,8 +84,8 @@ impl Budget {
     }
 
     /// Gives up so much of it for another purpose, but never more than half.
-    pub(crate) fn cede(&mut self, bytes: u64) {
-        self.limit -= bytes.min(self.limit / 2);
+    pub(crate) fn cede(&self, bytes: u64) {
+        self.room.limit.fetch_sub(bytes.min(self.limit() / 2), Ordering::Relaxed);
     }
 
     /// Reserves a part of it; `None` if it is spent.
@@ -98,9 +98,9 @@ impl Budget {
     /// response has to be streamed. Responses that are not small leave half of it for received
     /// bodies, unless nearly all of it is free.
     pub fn reserve_for_tier_hit(&self, bytes: u64) -> Option<Reservation> {
-        let is_small = bytes <= self.limit / limits::SMALL_FILL;
-        let is_idle = self.used() <= self.limit / limits::SMALL_FILLS_SHARE;
-        let limit = if is_small || is_idle { self.limit_for_large() } else { self.limit / 2 };
+        let is_small = bytes <= self.limit() / limits::SMALL_FILL;
+        let is_idle = self.used() <= self.limit() / limits::SMALL_FILLS_SHARE;
+        let limit = if is_small || is_idle { self.limit_for_large() } else { self.limit() / 2 };
         let mut reservation = self.reservation();
         reservation.grow_within(bytes, limit).ok()?;
         Some(reservation)
@@ -133,7 +133,7 @@ impl Reservation {
     pub(crate) fn become_window(&mut self) {
         self.shrink_to(0);
         // Else there is no window.
-        let _ = self.grow_within(limits::WINDOW_BYTES as u64, self.budget.limit / 2);
+        let _ = self.grow_within(limits::WINDOW_BYTES as u64, self.budget.limit() / 2);
     }
 
     fn grow_within(&mut self, bytes: u64, limit: u64) -> Result<(), Refusal> {

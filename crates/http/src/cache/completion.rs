@@ -107,7 +107,7 @@ impl Cache {
             self.remove_variant_from_tier(old);
         }
         if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, &exchange.headers) {
-            let old = self.store.get_mut(slot).clone();
+            let old = self.store.stored(slot);
             self.discard(&old);
         }
     }
@@ -221,7 +221,7 @@ impl Cache {
             }
             return Completion::Refused(Refusal::NotAdmitted);
         }
-        if self.store.put(stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
+        if self.store.put(&stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
     }
 
     /// Gives `stored`, a copy of the confirmed response, the fields of the confirmation, and
@@ -255,7 +255,7 @@ impl Cache {
         if had_lifetime || stored.freshness.has_lifetime() {
             self.renew_in_tier(stored, now);
         }
-        self.store.renew(stored.clone(), now.time);
+        self.store.renew(stored, now.time);
         Ok(())
     }
 

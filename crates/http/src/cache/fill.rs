@@ -9,6 +9,7 @@ use crate::limits;
 use crate::rfc::storability::Refusal;
 use crate::store::stored::Stored;
 use bytes::Bytes;
+use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use larder_units::Time;
 use std::task::{Context, Poll};
@@ -177,7 +178,7 @@ impl Fill {
     /// of events (server-sent events).
     pub fn may_be_silent(&self) -> bool {
         let is_of_events = || {
-            let kind = self.stored.header_block().values(&CONTENT_TYPE).next();
+            let kind = self.stored.fields().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
             kind.and_then(|kind| kind.get(..EVENTS.len())).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
         };
         self.declared.is_none() && (self.lead.is_none() || is_of_events())

@@ -97,7 +97,7 @@ impl Cache {
         let slice = config.slice.bytes();
         let slice_bytes = if slice == 0 { 0 } else { slice.max(limits::SLICE_BYTES_LEAST).min(max_object) };
         Ok(Cache {
-            store: Store::new(engine, budget.clone()),
+            store: Store::new(engine, budget.clone(), &config.hash_key),
             in_flight_table: InFlightTable::new(),
             hash_key: config.hash_key,
             cdn_loop: CdnLoop::of(&config.hash_key),
@@ -151,6 +151,11 @@ impl Cache {
     /// and that clients still read; beside [`Engine::used`].
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
+    }
+
+    /// Returns the bytes of header lines that stored responses share; beside [`Engine::used`].
+    pub fn shared_lines(&self) -> ByteSize {
+        ByteSize::from_bytes(self.store.shared_line_bytes())
     }
 
     /// Returns the member that it adds to `CDN-Loop`. The host refuses a request that brings it

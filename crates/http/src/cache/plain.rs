@@ -41,40 +41,50 @@ pub struct PlainRequest<'a> {
 }
 
 impl Cache {
-    /// Answers from the store as [`Cache::on_request`] would: appends the head, for HTTP/1.1, to
-    /// `head`, and returns the body. Returns `None` if that function has to be called instead; then
-    /// nothing is counted. `fields` builds all fields of the request; it is called if a stored
-    /// `Vary` has to be evaluated.
+    /// Answers from the store as [`Cache::on_request`] would: appends the head, for HTTP/1.1, and a
+    /// small body to `start`, and returns the rest of the body. Returns `None` if that function has
+    /// to be called instead; then nothing is counted. `fields` builds all fields of the request; it
+    /// is called if a stored `Vary` has to be evaluated.
     pub fn plain_hit(
         &mut self,
         request: PlainRequest<'_>,
         fields: impl FnOnce() -> HeaderMap,
         now: Now,
-        head: &mut Vec<u8>,
+        start: &mut Vec<u8>,
     ) -> Option<Bytes> {
         let key = Key::new(request.scheme, request.authority, request.target);
         let hash = key.hash(&self.hash_key);
         let newest = self.store.newest_variant(&key, hash)?;
-        let slot = match self.store.get_mut(newest).selector.len() {
-            0 => newest,
-            _ => match self.store.find(&key, hash, &fields()) {
+        let slot = match self.store.entry(newest).selector().is_empty() {
+            true => newest,
+            false => match self.store.find(&key, hash, &fields()) {
                 Found::Match(slot) => slot,
                 Found::OtherVariants | Found::Nothing => return None,
             },
         };
-        let stored = self.store.get_mut(slot);
-        let is_whole = stored.status == StatusCode::OK && stored.sliced().is_none();
-        if !is_whole || !stored.freshness.satisfies(&RequestDirectives::default(), now.time) {
+        let view = self.store.view(slot);
+        let entry = self.store.entry(slot);
+        let is_whole = entry.status == StatusCode::OK && entry.sliced().is_none();
+        if !is_whole || !entry.freshness.satisfies(&RequestDirectives::default(), now.time) {
             return None;
         }
         // RFC 9112 §4, §5.
-        head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
-        stored.write_hit(now.time, head);
-        let body = stored.body.clone();
+        start.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        view.write_hit(now.time, start);
+        let (length, rest) = match entry.inline_body() {
+            Some(body) => {
+                start.extend_from_slice(body);
+                (body.len(), Bytes::new())
+            }
+            None => {
+                let body = entry.body();
+                (body.len(), body)
+            }
+        };
         self.store.engine.hit(slot, hash, now.time);
         self.counters.requests += 1;
         self.counters.hits += 1;
-        self.counters.hit_bytes += body.len() as u64;
-        Some(body)
+        self.counters.hit_bytes += length as u64;
+        Some(rest)
     }
 }

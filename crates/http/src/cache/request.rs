@@ -12,6 +12,7 @@ use crate::now::Now;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::key::Key;
+use crate::rfc::selection::Ready;
 use crate::rfc::{conditional, fields};
 use crate::store::answer::Answer;
 use crate::store::index::Found;
@@ -63,7 +64,7 @@ impl Cache {
             return self.unsatisfied(request, now);
         }
         let may_store = request.method == Method::GET && !directives.no_store && !directives.only_if_cached;
-        let held = held.map(|slot| self.store.get_mut(slot).clone());
+        let held = held.map(|slot| self.store.stored(slot));
         let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
         let mut lead = None;
         // A request of this cache that comes back in a loop gets an error from the host: no request
@@ -114,7 +115,7 @@ impl Cache {
             Found::OtherVariants => return Err((ForwardReason::VaryMiss, None)),
             Found::Nothing => return Err((ForwardReason::UriMiss, None)),
         };
-        let stored = self.store.get_mut(slot);
+        let stored = self.store.entry(slot);
         let freshness = stored.freshness;
         let is_reloaded = joined.is_some_and(|joined| joined.is_reloaded_by(&freshness));
         let directives = if is_reloaded { directives.without_reload() } else { *directives };
@@ -138,7 +139,7 @@ impl Cache {
     /// RFC 5861 §3: one request per key validates in the background; others get the stale response
     /// meanwhile.
     fn hit_and_refresh(&mut self, slot: Slot, key: Key<'_>, hash: u64, request: &RequestHead<'_>, now: Now) -> Step {
-        let stored = self.store.get_mut(slot).clone();
+        let stored = self.store.stored(slot);
         let answer = self.hit(slot, hash, request, now);
         self.counters.stale += 1;
         if self.in_flight_table.is_under_way(&key, hash) {
@@ -157,9 +158,10 @@ impl Cache {
 
     fn hit(&mut self, slot: Slot, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
         self.store.engine.hit(slot, hash, now.time);
-        let stored = self.store.get_mut(slot);
-        let answer =
-            stored.ready(stored.hit_headers(now.time)).reply(request.method, request.headers).with_body_of(stored);
+        let entry = self.store.entry(slot);
+        let headers = self.store.view(slot).hit_headers(now.time);
+        let ready = Ready { status: entry.status, headers, length: Some(entry.length()), boundary: Some(hash) };
+        let answer = ready.reply(request.method, request.headers).with_body(|| entry.body());
         self.counters.hits += 1;
         self.counters.hit_bytes += answer.length();
         answer

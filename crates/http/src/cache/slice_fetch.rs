@@ -99,7 +99,7 @@ impl Cache {
         };
         if !self.store.is_outdated(&stored, exchange.asked) {
             self.put_in_tier(&stored, now);
-            self.store.put(stored.clone(), now.time);
+            self.store.put(&stored, now.time);
         }
         if let Some(lead) = exchange.lead.take() {
             self.in_flight_table.end(exchange.hash, &lead.0);
@@ -147,7 +147,7 @@ impl Cache {
             && !self.store.is_outdated(&stored, exchange.asked)
         {
             self.put_in_tier(&stored, now);
-            self.store.put(stored, now.time);
+            self.store.put(&stored, now.time);
         }
     }
 
@@ -252,7 +252,7 @@ impl Cache {
         }
         let room = self.budget.reserve_for_tier_hit(self.slice_bytes)?;
         self.put_in_tier(&head, now);
-        self.store.put(head.clone(), now.time);
+        self.store.put(&head, now.time);
         let mut fill = Fill::passing(head.clone(), exchange.asked, &self.budget);
         fill.part = (0, Some(length));
         fill.slicer = Some(Box::new(Slicer::new(exchange.key.clone(), head, room)));

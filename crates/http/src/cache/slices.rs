@@ -95,7 +95,7 @@ impl Cache {
     /// A fresh sliced response is stored.
     pub(crate) fn hit_slices(&mut self, slot: Slot, hash: u64, requester: Requester<'_>, now: Now) -> Step {
         self.store.engine.hit(slot, hash, now.time);
-        let stored = self.store.get_mut(slot).clone();
+        let stored = self.store.stored(slot);
         let Requester { key, head, only_if_cached } = requester;
         let response = stored.ready(stored.hit_headers(now.time)).reply(head.method, head.headers);
         let mut request = head.headers.clone();
@@ -222,7 +222,7 @@ impl Cache {
         let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
         let Found::Match(slot) = self.store.find(&key, hash, &HeaderMap::new()) else { return None };
         self.store.engine.hit(slot, hash, now.time);
-        let bytes = self.store.get_mut(slot).body.slice(part.start as usize..part.end as usize);
+        let bytes = self.store.entry(slot).body().slice(part.start as usize..part.end as usize);
         assembly.took(bytes.len());
         self.counters.hit_bytes += bytes.len() as u64;
         Some(bytes)

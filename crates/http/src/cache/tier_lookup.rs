@@ -67,7 +67,7 @@ impl Cache {
         now: Now,
     ) -> Option<Stored> {
         if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, request.headers) {
-            return Some(self.store.get_mut(slot).clone());
+            return Some(self.store.stored(slot));
         }
         if self.store.was_invalidated_since(exchange.hash, exchange.asked) {
             return None;
@@ -136,7 +136,7 @@ impl Cache {
         now: Now,
     ) -> Result<TierStep, Box<Exchange>> {
         if self.store.position(&stored).is_none() {
-            self.store.put(stored.clone(), now.time);
+            self.store.put(&stored, now.time);
         }
         if let Some(lead) = exchange.lead.take() {
             self.in_flight_table.end(exchange.hash, &lead.0);
@@ -176,7 +176,7 @@ impl Cache {
         }
         let is_wanted = self.store.position(&stored).is_none() && self.store.engine.admit_or_fill(hash, size, now.time);
         if is_wanted {
-            self.store.put(stored, now.time);
+            self.store.put(&stored, now.time);
         }
     }
 }

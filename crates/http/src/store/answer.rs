@@ -39,9 +39,17 @@ impl Response {
             let streamed = Streamed::new(in_tier.clone(), &mut self);
             return Answer { streamed: Some(Box::new(streamed)), ..self.without_body() };
         }
-        let body = &stored.body;
+        self.with_body(|| stored.body.clone())
+    }
+
+    /// Returns the answer with the part of a body in memory that it needs.
+    pub(crate) fn with_body(self, body: impl FnOnce() -> Bytes) -> Answer {
+        if !self.has_body {
+            return self.without_body();
+        }
+        let body = body();
         if let Some(parts) = self.parts {
-            let more = parts.over(body);
+            let more = parts.over(&body);
             return Answer { more, ..Answer::of(self.status, self.headers, Bytes::new()) };
         }
         let end = self.end.map_or(body.len(), |end| end as usize);

@@ -4,6 +4,9 @@
 use crate::body::budget::Budget;
 use crate::limits;
 use crate::rfc::key::Key;
+use crate::rfc::vary;
+use crate::store::entry::{Entry, View};
+use crate::store::line_table::LineTable;
 use crate::store::purge::Purged;
 use crate::store::stored::Stored;
 use hashbrown::{HashMap, HashTable};
@@ -21,6 +24,8 @@ pub(crate) struct Store {
     table: HashTable<Slot>,
     /// By slot; the engine says which are in use.
     shelves: Vec<Option<Shelf>>,
+    /// The header lines that entries share.
+    lines: LineTable,
     victims: Vec<Slot>,
     invalidations: Invalidations,
     /// The time of the last invalidation of more than single keys.
@@ -33,7 +38,9 @@ pub(crate) struct Store {
 }
 
 struct Shelf {
-    stored: Stored,
+    entry: Entry,
+    /// The hash of its key.
+    hash: u64,
     /// The next older variant of the same key.
     older: Option<Slot>,
 }
@@ -45,8 +52,10 @@ pub(crate) enum Found {
 }
 
 impl Store {
-    pub(crate) fn new(engine: Engine, budget: Budget) -> Store {
+    /// Returns an empty store. `secret` is the secret of the keys' hash.
+    pub(crate) fn new(engine: Engine, budget: Budget, secret: &[u8; 16]) -> Store {
         Store {
+            lines: LineTable::new(limits::shared_lines(engine.capacity().bytes()), secret),
             engine,
             budget,
             table: HashTable::new(),
@@ -65,7 +74,7 @@ impl Store {
         let Some(mut slot) = self.newest_variant(key, hash) else { return Found::Nothing };
         loop {
             let shelf = self.shelf(slot);
-            if shelf.stored.selector.matches(request) {
+            if vary::matches(shelf.entry.selector(), request) {
                 return Found::Match(slot);
             }
             let Some(older) = shelf.older else { return Found::OtherVariants };
@@ -75,19 +84,34 @@ impl Store {
 
     /// Whatever selects it.
     pub(crate) fn newest_variant(&self, key: &Key<'_>, hash: u64) -> Option<Slot> {
-        self.newest(hash, |stored| key.is(&stored.key))
+        self.newest(hash, |entry| key.is(entry.key()))
     }
 
-    pub(crate) fn get_mut(&mut self, slot: Slot) -> &mut Stored {
-        &mut self.shelves[slot.index()].as_mut().expect("a slot in use").stored
+    pub(crate) fn entry(&self, slot: Slot) -> &Entry {
+        &self.shelf(slot).entry
+    }
+
+    /// Returns the entry with all its header lines.
+    pub(crate) fn view(&self, slot: Slot) -> View<'_> {
+        View::new(self.entry(slot), &self.lines)
+    }
+
+    /// Returns a copy of the stored response, with its fields as a map.
+    pub(crate) fn stored(&self, slot: Slot) -> Stored {
+        self.view(slot).to_stored(self.shelf(slot).hash)
+    }
+
+    /// Returns the bytes of header lines that stored responses share, beside [`Engine::used`].
+    pub(crate) fn shared_line_bytes(&self) -> u64 {
+        self.lines.bytes()
     }
 
     /// The slot of the variant with the same key and selecting values.
     pub(crate) fn position(&self, stored: &Stored) -> Option<Slot> {
-        let mut slot = self.newest(stored.hash, |other| other.key == stored.key)?;
+        let mut slot = self.newest(stored.hash, |entry| *entry.key() == *stored.key)?;
         loop {
             let shelf = self.shelf(slot);
-            if shelf.stored.selector == stored.selector {
+            if shelf.entry.selector() == stored.selector.as_bytes() {
                 return Some(slot);
             }
             slot = shelf.older?;
@@ -95,51 +119,57 @@ impl Store {
     }
 
     /// Stores a response, and replaces the same variant. Returns false if it can never fit.
-    pub(crate) fn put(&mut self, stored: Stored, now: Time) -> bool {
-        if let Some(same) = self.position(&stored) {
+    pub(crate) fn put(&mut self, stored: &Stored, now: Time) -> bool {
+        if let Some(same) = self.position(stored) {
             self.remove(same);
         }
-        self.bound_variants(&stored);
-        let size = stored.size(stored.body.len() as u64);
-        let slot = self.engine.insert(stored.hash, size, now, &mut self.victims);
+        self.bound_variants(stored);
+        let entry = Entry::new(stored, &mut self.lines);
+        let slot = self.engine.insert(stored.hash, entry.size(), now, &mut self.victims);
         while let Some(victim) = self.victims.pop() {
             self.evicted += 1;
             self.unlink(victim);
         }
-        let Some(slot) = slot else { return false };
+        let Some(slot) = slot else {
+            entry.release(&mut self.lines);
+            return false;
+        };
         if self.shelves.len() <= slot.index() {
             self.shelves.resize_with(slot.index() + 1, || None);
         }
-        let shelves = &self.shelves;
-        let entry = self.table.find_mut(stored.hash, |head| is_same_key(shelves, *head, &stored));
-        let hash = stored.hash;
-        self.budget.on_stored(stored.body.len());
-        let older = match entry {
+        self.budget.on_stored(entry.shared_body_bytes());
+        let Store { shelves, table, .. } = self;
+        let older = match table.find_mut(stored.hash, |head| is_key(shelves, *head, &stored.key)) {
             Some(head) => Some(std::mem::replace(head, slot)),
             None => {
-                self.table
-                    .insert_unique(hash, slot, |head| shelves[head.index()].as_ref().map_or(0, |s| s.stored.hash));
+                table.insert_unique(stored.hash, slot, |head| {
+                    shelves[head.index()].as_ref().map_or(0, |shelf| shelf.hash)
+                });
                 None
             }
         };
-        self.shelves[slot.index()] = Some(Shelf { stored, older });
+        shelves[slot.index()] = Some(Shelf { entry, hash: stored.hash, older });
         true
     }
 
-    /// Writes a renewed response back. Where its size changed, the engine takes it for a new
-    /// object.
-    pub(crate) fn renew(&mut self, stored: Stored, now: Time) {
-        let size = stored.size(stored.body.len() as u64);
-        let position = self.position(&stored);
-        match position.filter(|slot| self.engine.object(*slot).is_some_and(|(_, old)| old.bytes() == size)) {
-            Some(slot) => {
-                self.budget.on_stored(stored.body.len());
-                let old = std::mem::replace(self.get_mut(slot), stored);
-                self.budget.on_departed(old.body.len());
-            }
-            None => {
-                self.put(stored, now);
-            }
+    /// Writes a renewed response back. If it has grown, the engine takes it for a new object.
+    pub(crate) fn renew(&mut self, stored: &Stored, now: Time) {
+        let Some(slot) = self.position(stored) else {
+            self.put(stored, now);
+            return;
+        };
+        let entry = Entry::new(stored, &mut self.lines);
+        let fits = self.engine.object(slot).is_some_and(|(_, size)| entry.size() <= size.bytes());
+        if !fits {
+            entry.release(&mut self.lines);
+            self.put(stored, now);
+            return;
+        }
+        self.budget.on_stored(entry.shared_body_bytes());
+        if let Some(shelf) = &mut self.shelves[slot.index()] {
+            let old = std::mem::replace(&mut shelf.entry, entry);
+            self.budget.on_departed(old.shared_body_bytes());
+            old.release(&mut self.lines);
         }
     }
 
@@ -166,8 +196,7 @@ impl Store {
         let mut expired = 0;
         let mut next = self.newest_variant(key, hash);
         while let Some(slot) = next {
-            self.get_mut(slot).freshness.expire(now);
-            next = self.shelf(slot).older;
+            next = self.expire_slot(slot, now);
             expired += 1;
         }
         expired
@@ -186,20 +215,18 @@ impl Store {
 
     /// Removes, or makes stale, what `takes` says of the slots from `from` on,
     /// [`limits::PURGE_STEP`] of them. Returns how many it took, and where to go on.
-    pub(crate) fn purge(&mut self, from: usize, soft: bool, now: Time, takes: impl Fn(&Stored) -> bool) -> Purged {
+    pub(crate) fn purge(&mut self, from: usize, soft: bool, now: Time, takes: impl Fn(View<'_>) -> bool) -> Purged {
         let end = self.shelves.len().min(from.saturating_add(limits::PURGE_STEP));
-        let taken: Vec<Slot> = self
-            .shelves
-            .get(from..end)
-            .unwrap_or_default()
-            .iter()
-            .flatten()
-            .filter(|shelf| takes(&shelf.stored))
-            .filter_map(|shelf| self.position(&shelf.stored))
-            .collect();
+        // A slot whose entry was taken out of the engine has no entry either.
+        let slots = (from..end).filter_map(|index| u32::try_from(index).ok().map(Slot::new));
+        let is_taken = |slot: &Slot| {
+            let shelf = self.shelves[slot.index()].as_ref();
+            shelf.is_some_and(|shelf| takes(View::new(&shelf.entry, &self.lines)))
+        };
+        let taken: Vec<Slot> = slots.filter(is_taken).collect();
         for slot in &taken {
             if soft {
-                self.get_mut(*slot).freshness.expire(now);
+                self.expire_slot(*slot, now);
             } else {
                 self.remove(*slot);
             }
@@ -217,7 +244,7 @@ impl Store {
     /// Returns true if a response that was requested at `asked` must not be stored as `stored`:
     /// [`Store::was_invalidated_since`], or the same variant is stored and was requested later.
     pub(crate) fn is_outdated(&self, stored: &Stored, asked: Time) -> bool {
-        let is_later = |slot| self.shelf(slot).stored.freshness.is_requested_after(asked);
+        let is_later = |slot| self.entry(slot).freshness.is_requested_after(asked);
         self.was_invalidated_since(stored.hash, asked) || self.position(stored).is_some_and(is_later)
     }
 
@@ -225,13 +252,20 @@ impl Store {
         self.shelves[slot.index()].as_ref().expect("a slot in use")
     }
 
-    fn newest(&self, hash: u64, is_key: impl Fn(&Stored) -> bool) -> Option<Slot> {
-        self.table.find(hash, |head| is_key(&self.shelf(*head).stored)).copied()
+    /// Makes the entry stale. Returns the next older variant.
+    fn expire_slot(&mut self, slot: Slot, now: Time) -> Option<Slot> {
+        let shelf = self.shelves[slot.index()].as_mut()?;
+        shelf.entry.freshness.expire(now);
+        shelf.older
+    }
+
+    fn newest(&self, hash: u64, is_key: impl Fn(&Entry) -> bool) -> Option<Slot> {
+        self.table.find(hash, |head| is_key(self.entry(*head))).copied()
     }
 
     /// Makes room for one more variant of the key: the oldest goes.
     fn bound_variants(&mut self, stored: &Stored) {
-        let mut next = self.newest(stored.hash, |other| other.key == stored.key);
+        let mut next = self.newest(stored.hash, |entry| *entry.key() == *stored.key);
         let mut count = 0;
         let mut oldest = None;
         while let Some(slot) = next {
@@ -247,23 +281,24 @@ impl Store {
     /// Takes a slot that the engine has given up out of the index and drops its response; the body
     /// stays for as long as clients read it.
     fn unlink(&mut self, slot: Slot) {
-        let Some(Shelf { stored, older }) = self.shelves[slot.index()].take() else { return };
-        self.budget.on_departed(stored.body.len());
+        let Some(Shelf { entry, hash, older }) = self.shelves[slot.index()].take() else { return };
+        self.budget.on_departed(entry.shared_body_bytes());
+        entry.release(&mut self.lines);
         let shelves = &mut self.shelves;
         // The chain's head is either this slot, which has just been emptied, or another variant of
         // the key.
-        let found = self.table.find_entry(stored.hash, |head| *head == slot || is_same_key(shelves, *head, &stored));
-        let Ok(mut entry) = found else { return };
-        if *entry.get() == slot {
+        let found = self.table.find_entry(hash, |head| *head == slot || is_key(shelves, *head, entry.key()));
+        let Ok(mut head) = found else { return };
+        if *head.get() == slot {
             match older {
-                Some(older) => *entry.get_mut() = older,
+                Some(older) => *head.get_mut() = older,
                 None => {
-                    entry.remove();
+                    head.remove();
                 }
             }
             return;
         }
-        let mut at = *entry.get();
+        let mut at = *head.get();
         while let Some(shelf) = shelves[at.index()].as_mut() {
             if shelf.older == Some(slot) {
                 shelf.older = older;
@@ -278,24 +313,23 @@ impl Store {
     pub(crate) fn check_invariants(&self) {
         let (mut seen, mut bodies) = (0, 0);
         for head in &self.table {
-            let key = &self.shelf(*head).stored.key;
+            let key = self.entry(*head).key();
             let mut next = Some(*head);
             while let Some(slot) = next {
-                let shelf = self.shelf(slot);
-                let stored = &shelf.stored;
-                assert_eq!(&stored.key, key);
+                let Shelf { entry, hash, older } = self.shelf(slot);
+                assert_eq!(entry.key(), key);
                 let (id, size) = self.engine.object(slot).expect("the engine knows the slot");
-                assert_eq!(id, stored.hash);
-                let body = stored.body.len() as u64;
-                assert_eq!(size.bytes(), stored.size(body), "the engine has another size");
-                (seen, bodies) = (seen + 1, bodies + body);
-                next = shelf.older;
+                assert_eq!(id, *hash);
+                assert!(size.bytes() >= entry.size(), "the engine has {size} for {} bytes", entry.size());
+                (seen, bodies) = (seen + 1, bodies + entry.shared_body_bytes() as u64);
+                next = *older;
             }
         }
         assert_eq!(seen, self.engine.len(), "the index has the engine's objects");
         self.engine.check_invariants();
         self.budget.check_invariants(bodies);
         assert_eq!(seen, self.shelves.iter().flatten().count());
+        self.lines.check_invariants(self.shelves.iter().flatten().flat_map(|shelf| shelf.entry.shared_lines()));
     }
 }
 
@@ -334,10 +368,8 @@ impl Invalidations {
     }
 }
 
-fn is_same_key(shelves: &[Option<Shelf>], head: Slot, stored: &Stored) -> bool {
-    shelves[head.index()]
-        .as_ref()
-        .is_some_and(|shelf| shelf.stored.hash == stored.hash && shelf.stored.key == stored.key)
+fn is_key(shelves: &[Option<Shelf>], head: Slot, key: &[u8]) -> bool {
+    shelves[head.index()].as_ref().is_some_and(|shelf| shelf.entry.key() == key)
 }
 
 #[cfg(test)]

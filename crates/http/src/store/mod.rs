@@ -1,10 +1,12 @@
-//! Stored responses: the entry, its index over the policy engine, its record on a second tier, and
-//! purges.
+//! Stored responses: the compact entry, its index over the policy engine, its record on a second
+//! tier, and purges.
 
+pub(crate) mod allocation;
 pub(crate) mod answer;
 pub(crate) mod bans;
-pub(crate) mod header_block;
+pub(crate) mod entry;
 pub(crate) mod index;
+pub(crate) mod line_table;
 pub(crate) mod purge;
 pub(crate) mod record;
 pub(crate) mod second_tier;

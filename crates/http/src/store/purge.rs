@@ -7,7 +7,7 @@
 
 use crate::rfc::fields;
 use crate::rfc::key::Key;
-use crate::store::stored::Stored;
+use crate::store::entry::View;
 use http::HeaderName;
 use std::fmt;
 use std::str::FromStr;
@@ -103,14 +103,13 @@ pub(crate) enum Test {
 }
 
 impl Test {
-    pub(crate) fn takes(&self, stored: &Stored) -> bool {
+    pub(crate) fn takes(&self, stored: View<'_>) -> bool {
         match self {
-            Test::Prefix(prefix) => stored.key.starts_with(prefix),
+            Test::Prefix(prefix) => stored.key().starts_with(prefix),
             Test::Tag(tag) => {
-                let block = stored.header_block();
                 let is_tag = |word: &[u8]| word == &**tag;
-                block.values(&SURROGATE_KEY).flat_map(|line| line.split(u8::is_ascii_whitespace)).any(is_tag)
-                    || block.values(&CACHE_TAG).flat_map(fields::members).any(is_tag)
+                stored.values(&SURROGATE_KEY).flat_map(|line| line.split(u8::is_ascii_whitespace)).any(is_tag)
+                    || stored.values(&CACHE_TAG).flat_map(fields::members).any(is_tag)
             }
             Test::Any => true,
         }

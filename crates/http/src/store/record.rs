@@ -32,12 +32,12 @@ pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
     record.u16(stored.status.as_u16());
     stored.freshness.encode(now, &mut record);
     stored.selector.encode(&mut record);
-    let (block, length, earlier) = (stored.header_block(), stored.content_length(), stored.earlier());
-    record.u16(block.len() as u16 + u16::from(length.is_some()) + u16::from(!earlier.is_empty()));
-    for line in block.lines() {
-        record.byte(u8::from(line.is_sensitive));
-        record.name(line.name);
-        record.value(line.value);
+    let (fields, length, earlier) = (stored.fields(), stored.content_length(), stored.earlier());
+    record.u16(fields.len() as u16 + u16::from(length.is_some()) + u16::from(!earlier.is_empty()));
+    for (name, value) in fields {
+        record.byte(u8::from(value.is_sensitive()));
+        record.name(name.as_str().as_bytes());
+        record.value(value.as_bytes());
     }
     if let Some(length) = length {
         record.byte(0);

@@ -1,4 +1,5 @@
-//! One stored response: its header fields, and the body.
+//! A response outside of the store: on its way into it, or taken out of it to be validated, sliced
+//! or shared. In the store it is an `Entry`.
 
 use crate::body::streamed::InTier;
 use crate::limits;
@@ -9,12 +10,13 @@ use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::Ready;
 use crate::rfc::vary::Selector;
 use crate::rfc::{cache_status, targeted};
-use crate::store::header_block::HeaderBlock;
+use crate::store::allocation::allocated;
 use crate::store::sliced::Sliced;
 use bytes::Bytes;
 use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
+use std::time::Duration;
 
 /// Fields that each answer gets anew.
 const WRITTEN_ANEW: [HeaderName; 3] = [AGE, CACHE_STATUS, CONTENT_LENGTH];
@@ -31,7 +33,7 @@ pub(crate) struct Stored {
     pub elsewhere: Option<Box<Elsewhere>>,
     /// All fields but `Age`, `Cache-Status` and `Content-Length`, which are written anew for each
     /// answer.
-    headers: HeaderBlock,
+    headers: HeaderMap,
     /// The `Cache-Status` of caches nearer to the origin.
     earlier: Box<str>,
 }
@@ -46,8 +48,8 @@ pub(crate) enum Elsewhere {
 }
 
 impl Stored {
-    /// Returns the stored form of response headers that are already without hop-by-hop fields, with
-    /// `Date` and `Via`. The body is set later.
+    /// Returns a response with headers that are already without hop-by-hop fields, with `Date` and
+    /// `Via`. The body is set later.
     pub(crate) fn new(
         key: Box<[u8]>,
         hash: u64,
@@ -57,13 +59,13 @@ impl Stored {
         freshness: Freshness,
     ) -> Stored {
         let earlier = cache_status::earlier(headers).into_boxed_str();
-        let headers = HeaderBlock::new(headers, &WRITTEN_ANEW);
+        let headers = without_written_anew(headers.clone());
         Stored { key, hash, selector, status, freshness, body: Bytes::new(), elsewhere: None, headers, earlier }
     }
 
     /// Returns all fields but `Age` and `Cache-Status`.
     pub(crate) fn headers(&self) -> HeaderMap {
-        let mut headers = self.headers.to_map(WRITTEN_ANEW.len());
+        let mut headers = self.headers.clone();
         if let Some(length) = self.content_length() {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
@@ -71,18 +73,22 @@ impl Stored {
     }
 
     /// Returns the fields that do not depend on the time or the length of the body.
-    pub(crate) fn header_block(&self) -> &HeaderBlock {
+    pub(crate) fn fields(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// The value of Content-Length. RFC 9110 §8.6: a 204 has none.
+    /// The value of Content-Length.
     pub(crate) fn content_length(&self) -> Option<u64> {
-        (self.status != StatusCode::NO_CONTENT).then(|| self.length())
+        content_length(self.status, self.length())
     }
 
     /// Returns the `Cache-Status` of other caches.
     pub(crate) fn earlier(&self) -> &str {
         &self.earlier
+    }
+
+    pub(crate) fn set_earlier(&mut self, earlier: &str) {
+        self.earlier = earlier.into();
     }
 
     /// Returns true if it is a part of a larger object ([`Elsewhere::Slices`]): no other stored
@@ -122,38 +128,20 @@ impl Stored {
     }
 
     pub(crate) fn has_validator(&self) -> bool {
-        let validators = [ETAG, LAST_MODIFIED];
-        self.headers.lines().any(|line| validators.iter().any(|name| line.name == name.as_str().as_bytes()))
+        [ETAG, LAST_MODIFIED].iter().any(|name| self.headers.contains_key(name))
     }
 
-    /// The headers of a hit at `now`.
+    /// Returns the headers of a hit at `now`.
     pub(crate) fn hit_headers(&self, now: Time) -> HeaderMap {
         self.validated_headers(now, CacheStatus::Hit { ttl_seconds: self.freshness.ttl_seconds(now) })
     }
 
-    /// The headers of an answer at `now` with this `Cache-Status`.
+    /// Returns the headers of an answer at `now` with this `Cache-Status`.
     pub(crate) fn validated_headers(&self, now: Time, status: CacheStatus) -> HeaderMap {
-        let mut headers = self.headers();
-        headers.insert(AGE, HeaderValue::from(self.freshness.age(now).as_secs()));
-        headers.insert(CACHE_STATUS, status.after(&self.earlier));
+        let mut headers = self.headers.clone();
+        let age = self.freshness.age(now);
+        insert_written_anew(&mut headers, self.content_length(), age, status.after(&self.earlier));
         headers
-    }
-
-    /// Appends the header lines of a hit at `now`, as HTTP/1.1 sends them, with the empty line at
-    /// their end.
-    pub(crate) fn write_hit(&self, now: Time, head: &mut Vec<u8>) {
-        head.extend_from_slice(self.headers.as_bytes());
-        let mut digits = itoa::Buffer::new();
-        if let Some(length) = self.content_length() {
-            head.extend_from_slice(b"content-length: ");
-            head.extend_from_slice(digits.format(length).as_bytes());
-            head.extend_from_slice(b"\r\n");
-        }
-        head.extend_from_slice(b"age: ");
-        head.extend_from_slice(digits.format(self.freshness.age(now).as_secs()).as_bytes());
-        head.extend_from_slice(b"\r\ncache-status: ");
-        cache_status::append_hit(self.freshness.ttl_seconds(now), &self.earlier, head);
-        head.extend_from_slice(b"\r\n\r\n");
     }
 
     /// Returns the headers with another `Cache-Status`.
@@ -199,34 +187,46 @@ impl Stored {
         let says = targeted::directives(&headers, targets);
         self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
         self.earlier = cache_status::earlier(&headers).into_boxed_str();
-        self.headers = HeaderBlock::new(&headers, &WRITTEN_ANEW);
+        self.headers = without_written_anew(headers);
         says
     }
 
-    /// Returns its cost with a body of `body` bytes: body, header block, key, selecting values and
-    /// the structures around them.
+    /// Returns the size that it has in the store with a body of `body` bytes, if it shares no
+    /// header line with others: see `Entry::size`.
     pub(crate) fn size(&self, body: u64) -> u64 {
-        let bytes = self.headers.as_bytes().len() + self.key.len() + self.selector.bytes() + self.earlier.len();
-        body.saturating_add(bytes as u64)
-            .saturating_add(self.selector.len() as u64 * limits::FIELD_OVERHEAD_BYTES)
-            .saturating_add(limits::OBJECT_OVERHEAD_BYTES)
+        let lines: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        let bytes = lines + self.key.len() + self.selector.as_bytes().len() + self.earlier.len();
+        let body = usize::try_from(body).unwrap_or(usize::MAX);
+        if body <= limits::INLINE_BODY_BYTES {
+            return limits::OBJECT_OVERHEAD_BYTES + allocated(bytes + body) as u64;
+        }
+        let overhead = limits::OBJECT_OVERHEAD_BYTES + limits::LARGE_BODY_OVERHEAD_BYTES + allocated(bytes) as u64;
+        overhead.saturating_add(allocated(body.min(1 << 62)) as u64)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The value of Content-Length. RFC 9110 §8.6: a 204 has none.
+pub(crate) fn content_length(status: StatusCode, length: u64) -> Option<u64> {
+    (status != StatusCode::NO_CONTENT).then_some(length)
+}
 
-    #[test]
-    fn the_overheads_cover_the_structures() {
-        // A selecting field: its name, the value's pointer and length, and two allocations'
-        // headers.
-        let selecting = size_of::<(HeaderName, Option<Box<[u8]>>)>() + 2 * 16;
-        assert!(limits::FIELD_OVERHEAD_BYTES as usize >= selecting, "{selecting}");
-        // The record in the slots (with its link), the index entry, the engine's object and list
-        // nodes, the body's owner and its count of references, five allocations' headers.
-        let body = size_of::<crate::body::budget::BorrowedBytes>() + 16 + 32;
-        let object = size_of::<Stored>() + 8 + 2 * 8 + 64 + body + 5 * 16;
-        assert!(limits::OBJECT_OVERHEAD_BYTES as usize >= object, "{object}");
+/// Inserts the fields that each answer gets anew.
+pub(crate) fn insert_written_anew(
+    headers: &mut HeaderMap,
+    content_length: Option<u64>,
+    age: Duration,
+    cache_status: HeaderValue,
+) {
+    if let Some(length) = content_length {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
+    headers.insert(AGE, HeaderValue::from(age.as_secs()));
+    headers.insert(CACHE_STATUS, cache_status);
+}
+
+fn without_written_anew(mut headers: HeaderMap) -> HeaderMap {
+    for name in WRITTEN_ANEW {
+        headers.remove(name);
+    }
+    headers
 }

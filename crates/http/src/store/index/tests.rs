@@ -16,7 +16,7 @@ const SECRET: [u8; 16] = [3; 16];
 
 fn store(capacity: u64, policy: &str) -> Store {
     let engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap();
-    Store::new(engine, Budget::new(u64::MAX))
+    Store::new(engine, Budget::new(u64::MAX), &SECRET)
 }
 
 /// As a fill leaves it.
@@ -51,7 +51,7 @@ fn variants_of_one_key_are_bounded() {
     let hash = key.hash(&SECRET);
     for variant in 0..100 {
         let stored = stored_in(&store, &key, hash, variant, 10);
-        assert!(store.put(stored, Time::ZERO));
+        assert!(store.put(&stored, Time::ZERO));
         store.check_invariants();
     }
     assert_eq!(store.engine.len(), limits::VARIANTS_PER_KEY);
@@ -66,14 +66,14 @@ fn keys_with_one_hash_are_told_apart() {
     let keys = ["/a", "/b", "/c"].map(|target| Key::new("http", "h", target));
     for (number, key) in keys.iter().enumerate() {
         let stored = stored_in(&store, key, 42, number as u8, 10);
-        assert!(store.put(stored, Time::ZERO));
+        assert!(store.put(&stored, Time::ZERO));
         let stored = stored_in(&store, key, 42, 9, 10);
-        assert!(store.put(stored, Time::ZERO));
+        assert!(store.put(&stored, Time::ZERO));
         store.check_invariants();
     }
     for (number, key) in keys.iter().enumerate() {
         let Found::Match(slot) = store.find(key, 42, &request(number as u8)) else { panic!("{key:?}") };
-        assert_eq!(store.get_mut(slot).body[0], number as u8);
+        assert_eq!(store.entry(slot).body()[0], number as u8);
     }
     assert_eq!(store.invalidate(&keys[1], 42, Time::ZERO), 2);
     store.check_invariants();
@@ -85,9 +85,9 @@ proptest! {
     #[test]
     fn the_index_and_the_engine_agree(
         policy in prop::sample::select(vec!["lru", "fifo", "random"]),
-        steps in prop::collection::vec((0u8..4, 0u8..5, 0u8..4, 0usize..3000), 1..200),
+        steps in prop::collection::vec((0u8..4, 0u8..5, 0u8..4, 0usize..12_000), 1..200),
     ) {
-        let mut store = store(20_000, policy);
+        let mut store = store(60_000, policy);
         // Clients that never come to the end of what they read.
         let mut readers: Vec<Bytes> = Vec::new();
         for (at, (what, target, variant, length)) in steps.into_iter().enumerate() {
@@ -102,12 +102,12 @@ proptest! {
                     if what == 1 {
                         readers.push(stored.body.clone());
                     }
-                    prop_assert!(store.put(stored, now));
+                    prop_assert!(store.put(&stored, now));
                     let found = matches!(store.find(&key, hash, &request(variant)), Found::Match(_));
                     prop_assert!(found, "what was just stored is there");
                 }
                 2 => if let Found::Match(slot) = store.find(&key, hash, &request(variant)) {
-                    prop_assert_eq!(store.get_mut(slot).selector.matches(&request(variant)), true);
+                    prop_assert!(vary::matches(store.entry(slot).selector(), &request(variant)));
                     store.remove(slot);
                 },
                 _ => {
@@ -117,8 +117,9 @@ proptest! {
                 }
             }
             store.check_invariants();
-            prop_assert!(store.engine.used().bytes() <= 20_000);
-            let stored: Vec<_> = store.shelves.iter().flatten().map(|shelf| shelf.stored.body.as_ptr()).collect();
+            prop_assert!(store.engine.used().bytes() <= 60_000);
+            let entries = store.shelves.iter().flatten().map(|shelf| &shelf.entry);
+            let stored: Vec<_> = entries.map(|entry| entry.body().as_ptr()).collect();
             let departed = readers.iter().filter(|body| !body.is_empty() && !stored.contains(&body.as_ptr()));
             prop_assert_eq!(store.budget.used(), departed.map(|body| body.len() as u64).sum::<u64>());
         }

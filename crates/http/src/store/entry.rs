@@ -1,0 +1,324 @@
+//! A stored response as the store keeps it: all its bytes in one piece of memory. Header lines that
+//! several responses have are in the [`LineTable`].
+
+use crate::limits;
+use crate::rfc::cache_status::{self, CacheStatus};
+use crate::rfc::freshness::Freshness;
+use crate::rfc::vary::Selector;
+use crate::store::allocation::allocated;
+use crate::store::line_table::{LineId, LineTable};
+use crate::store::sliced::Sliced;
+use crate::store::stored::{Elsewhere, Stored, content_length, insert_written_anew};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use larder_units::Time;
+use memchr::memchr;
+use std::iter;
+
+/// A stored response. It has references to lines of the [`LineTable`], which [`Entry::release`]
+/// gives back.
+pub(crate) struct Entry {
+    /// One behind the other: the key, the [`Selector`], the numbers of shared lines, the lines of
+    /// its own, the `Cache-Status` of other caches, and a small body.
+    bytes: Box<[u8]>,
+    pub freshness: Freshness,
+    /// The body, if it is not in `bytes`.
+    rest: Option<Box<Rest>>,
+    key_bytes: u16,
+    pub status: StatusCode,
+    /// The number of shared lines.
+    shared: u16,
+    /// The number of lines of its own.
+    own: u16,
+    // Where each part of `bytes` ends. A line has four bytes beside name and value, and all header
+    // bytes are at most `limits::STORED_HEADER_BYTES`.
+    selector_end: u32,
+    /// The position of the first line of a sensitive field: HPACK must not index them (RFC 7541
+    /// §7.1.3).
+    sensitive_from: u32,
+    own_end: u32,
+    earlier_end: u32,
+}
+
+enum Rest {
+    /// In a piece of its own, which readers share.
+    Body(Bytes),
+    /// In slices, each of which is stored by itself.
+    Slices(Box<Sliced>),
+}
+
+/// An [`Entry`] with the table of its shared lines.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    entry: &'a Entry,
+    table: &'a LineTable,
+}
+
+impl Entry {
+    /// Returns the compact form of a response whose body is not left in the second tier. Nothing of
+    /// the response is kept but a body that is not small: a received value is a slice of a
+    /// connection's read buffer, and would keep all of it.
+    pub(crate) fn new(stored: &Stored, table: &mut LineTable) -> Entry {
+        let rest = match stored.elsewhere.as_deref() {
+            Some(Elsewhere::Slices(sliced)) => Some(Box::new(Rest::Slices(Box::new(sliced.clone())))),
+            Some(Elsewhere::Tier(_)) => unreachable!("a body that is left in the second tier is in no store"),
+            None if stored.body.len() <= limits::INLINE_BODY_BYTES => None,
+            None => Some(Box::new(Rest::Body(stored.body.clone()))),
+        };
+        let inline: &[u8] = if rest.is_none() { &stored.body } else { &[] };
+        let (selector, earlier) = (stored.selector.as_bytes(), stored.earlier());
+        let (mut ids, mut lines, mut sensitive) = (Vec::new(), Vec::new(), Vec::new());
+        let mut own = 0;
+        let fields: Vec<(&HeaderName, &HeaderValue)> = stored.fields().iter().collect();
+        for (at, (name, value)) in fields.iter().enumerate() {
+            // The lines of one field stay together, so that they keep their order.
+            let is_other = |at: usize| fields.get(at).is_none_or(|(other, _)| !std::ptr::eq(*name, *other));
+            let is_alone = is_other(at.wrapping_sub(1)) && is_other(at + 1);
+            if let Some(id) = is_alone.then(|| table.acquire(name, value)).flatten() {
+                ids.extend_from_slice(&id.0.to_le_bytes());
+                continue;
+            }
+            let is_sensitive = match is_alone {
+                true => value.is_sensitive(),
+                false => stored.fields().get_all(*name).iter().any(HeaderValue::is_sensitive),
+            };
+            let lines = if is_sensitive { &mut sensitive } else { &mut lines };
+            for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                lines.extend_from_slice(part);
+            }
+            own += 1;
+        }
+        let mut bytes = Vec::with_capacity(
+            stored.key.len()
+                + selector.len()
+                + ids.len()
+                + lines.len()
+                + sensitive.len()
+                + earlier.len()
+                + inline.len(),
+        );
+        let mut append = |part: &[u8]| {
+            bytes.extend_from_slice(part);
+            bytes.len() as u32
+        };
+        append(&stored.key);
+        let selector_end = append(selector);
+        append(&ids);
+        let sensitive_from = append(&lines);
+        let own_end = append(&sensitive);
+        let earlier_end = append(earlier.as_bytes());
+        append(inline);
+        Entry {
+            bytes: bytes.into(),
+            freshness: stored.freshness,
+            rest,
+            key_bytes: stored.key.len() as u16,
+            status: stored.status,
+            shared: (ids.len() / 2) as u16,
+            own,
+            selector_end,
+            sensitive_from,
+            own_end,
+            earlier_end,
+        }
+    }
+
+    /// Gives back its shared lines. It must not be used afterwards.
+    pub(crate) fn release(&self, table: &mut LineTable) {
+        for id in self.shared_lines() {
+            table.release(id);
+        }
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.key_bytes)]
+    }
+
+    /// Returns the bytes of its [`Selector`].
+    pub(crate) fn selector(&self) -> &[u8] {
+        &self.bytes[usize::from(self.key_bytes)..self.selector_end as usize]
+    }
+
+    pub(crate) fn shared_lines(&self) -> impl Iterator<Item = LineId> {
+        let start = self.selector_end as usize;
+        let (ids, _) = self.bytes[start..self.own_start()].as_chunks();
+        ids.iter().map(|id| LineId(u16::from_le_bytes(*id)))
+    }
+
+    /// Returns the description of its slices, if its body is stored in slices.
+    pub(crate) fn sliced(&self) -> Option<&Sliced> {
+        match self.rest.as_deref() {
+            Some(Rest::Slices(sliced)) => Some(sliced),
+            _ => None,
+        }
+    }
+
+    /// Returns the body, if it is small: then it is in one piece of memory with the entry.
+    pub(crate) fn inline_body(&self) -> Option<&[u8]> {
+        self.rest.is_none().then(|| &self.bytes[self.earlier_end as usize..])
+    }
+
+    /// Returns the body, which is a copy if it is small, and empty if it is in slices.
+    pub(crate) fn body(&self) -> Bytes {
+        match self.rest.as_deref() {
+            Some(Rest::Body(body)) => body.clone(),
+            Some(Rest::Slices(_)) => Bytes::new(),
+            None => Bytes::copy_from_slice(&self.bytes[self.earlier_end as usize..]),
+        }
+    }
+
+    /// Returns the bytes of a body that readers share: it may be in memory for longer than the
+    /// entry.
+    pub(crate) fn shared_body_bytes(&self) -> usize {
+        match self.rest.as_deref() {
+            Some(Rest::Body(body)) => body.len(),
+            _ => 0,
+        }
+    }
+
+    /// Returns the memory that it takes, with its places in the index and in the policy.
+    pub(crate) fn size(&self) -> u64 {
+        let large = match self.rest.as_deref() {
+            Some(Rest::Body(body)) => limits::LARGE_BODY_OVERHEAD_BYTES + allocated(body.len()) as u64,
+            Some(Rest::Slices(sliced)) => {
+                let (name, value) = sliced.pin.parts();
+                (allocated(size_of::<Rest>()) + allocated(size_of::<Sliced>()) + name.as_str().len() + value.len())
+                    as u64
+            }
+            None => 0,
+        };
+        limits::OBJECT_OVERHEAD_BYTES + allocated(self.bytes.len()) as u64 + large
+    }
+
+    /// Returns the bytes of the whole body, wherever it is.
+    pub(crate) fn length(&self) -> u64 {
+        match self.rest.as_deref() {
+            Some(Rest::Body(body)) => body.len() as u64,
+            Some(Rest::Slices(sliced)) => sliced.length,
+            None => (self.bytes.len() - self.earlier_end as usize) as u64,
+        }
+    }
+
+    fn own_start(&self) -> usize {
+        self.selector_end as usize + 2 * usize::from(self.shared)
+    }
+
+    fn own_lines(&self) -> &[u8] {
+        &self.bytes[self.own_start()..self.own_end as usize]
+    }
+
+    fn earlier(&self) -> &str {
+        std::str::from_utf8(&self.bytes[self.own_end as usize..self.earlier_end as usize]).expect("it was a text")
+    }
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(entry: &'a Entry, table: &'a LineTable) -> View<'a> {
+        View { entry, table }
+    }
+
+    pub(crate) fn key(&self) -> &'a [u8] {
+        self.entry.key()
+    }
+
+    /// Returns the values of the field `name`, line by line.
+    pub(crate) fn values(&self, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+        let View { entry, table } = *self;
+        let is_named = move |other: &[u8]| other == name.as_str().as_bytes();
+        let shared = entry.shared_lines().filter(move |id| table.name(*id) == *name);
+        let own = lines(entry.own_lines()).filter(move |line| is_named(line.name)).map(|line| line.value);
+        shared.map(|id| table.value(id).as_bytes()).chain(own)
+    }
+
+    /// Returns the response with a copy of its fields.
+    pub(crate) fn to_stored(self, hash: u64) -> Stored {
+        let entry = self.entry;
+        let mut stored = Stored::new(
+            entry.key().into(),
+            hash,
+            Selector::from_bytes(entry.selector().into()),
+            entry.status,
+            &self.fields(0),
+            entry.freshness,
+        );
+        stored.set_earlier(entry.earlier());
+        stored.set_body(entry.body());
+        stored.elsewhere = entry.sliced().map(|sliced| Box::new(Elsewhere::Slices(sliced.clone())));
+        stored
+    }
+
+    /// Returns the headers of a hit at `now`.
+    pub(crate) fn hit_headers(self, now: Time) -> HeaderMap {
+        let Entry { freshness, status, .. } = self.entry;
+        let mut headers = self.fields(3);
+        let cache_status = CacheStatus::Hit { ttl_seconds: freshness.ttl_seconds(now) };
+        let length = content_length(*status, self.entry.length());
+        insert_written_anew(&mut headers, length, freshness.age(now), cache_status.after(self.entry.earlier()));
+        headers
+    }
+
+    /// Appends the header lines of a hit at `now`, as HTTP/1.1 sends them, with the empty line at
+    /// their end.
+    pub(crate) fn write_hit(self, now: Time, head: &mut Vec<u8>) {
+        let View { entry, table } = self;
+        for id in entry.shared_lines() {
+            head.extend_from_slice(table.text(id));
+        }
+        head.extend_from_slice(entry.own_lines());
+        let mut digits = itoa::Buffer::new();
+        if let Some(length) = content_length(entry.status, entry.length()) {
+            head.extend_from_slice(b"content-length: ");
+            head.extend_from_slice(digits.format(length).as_bytes());
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(b"age: ");
+        head.extend_from_slice(digits.format(entry.freshness.age(now).as_secs()).as_bytes());
+        head.extend_from_slice(b"\r\ncache-status: ");
+        cache_status::append_hit(entry.freshness.ttl_seconds(now), entry.earlier(), head);
+        head.extend_from_slice(b"\r\n\r\n");
+    }
+
+    /// Returns all fields but those that each answer gets anew, with room for `more`.
+    fn fields(self, more: usize) -> HeaderMap {
+        let View { entry, table } = self;
+        let mut map = HeaderMap::with_capacity(usize::from(entry.shared) + usize::from(entry.own) + more);
+        for id in entry.shared_lines() {
+            map.append(table.name(id).clone(), table.value(id).clone());
+        }
+        // The values share one copy of the lines.
+        let own = Bytes::copy_from_slice(entry.own_lines());
+        for line in lines(&own) {
+            let name = HeaderName::from_bytes(line.name).expect("was a field's name");
+            let value = own.slice(line.start..line.start + line.value.len());
+            let mut value = HeaderValue::from_maybe_shared(value).expect("was a field's value");
+            value.set_sensitive(entry.own_start() + line.start >= entry.sensitive_from as usize);
+            map.append(name, value);
+        }
+        map
+    }
+}
+
+/// A header line, `name: value\r\n`. The name is in lower case. The value has no line break,
+/// because it was a [`HeaderValue`].
+struct Line<'a> {
+    name: &'a [u8],
+    value: &'a [u8],
+    /// The position of the value.
+    start: usize,
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let mut at = 0;
+    iter::from_fn(move || {
+        let rest = &bytes[at..];
+        let colon = memchr(b':', rest)?;
+        let value = rest.get(colon + 2..)?;
+        let length = memchr(b'\r', value)?;
+        let line = Line { name: &rest[..colon], value: &value[..length], start: at + colon + 2 };
+        at = line.start + length + 2;
+        Some(line)
+    })
+}
+
+#[cfg(test)]
+mod tests;
