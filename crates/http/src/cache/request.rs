@@ -16,6 +16,7 @@ use crate::rfc::selection::Ready;
 use crate::rfc::{conditional, fields};
 use crate::store::answer::Answer;
 use crate::store::index::Found;
+use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use larder_policy::Slot;
 
@@ -158,13 +159,25 @@ impl Cache {
 
     fn hit(&mut self, slot: Slot, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
         self.store.engine.hit(slot, hash, now.time);
-        let entry = self.store.entry(slot);
-        let headers = self.store.view(slot).hit_headers(now.time);
-        let ready = Ready { status: entry.status, headers, length: Some(entry.length()), boundary: Some(hash) };
-        let answer = ready.reply(request.method, request.headers).with_body(|| entry.body());
+        let answer = self.answer(slot, hash, request, now);
         self.counters.hits += 1;
         self.counters.hit_bytes += answer.length();
         answer
+    }
+
+    /// Returns what the stored response in `slot` answers to the request.
+    fn answer(&self, slot: Slot, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
+        let (entry, view) = (self.store.entry(slot), self.store.view(slot));
+        if entry.status == StatusCode::OK && conditional::has_condition(request.headers) {
+            // Most conditions are met. Such an answer has few of the fields.
+            let headers = view.not_modified_headers(now.time);
+            if conditional::is_not_modified(request.headers, &headers) {
+                return Answer::of(StatusCode::NOT_MODIFIED, headers, Bytes::new());
+            }
+        }
+        let headers = view.hit_headers(now.time);
+        let ready = Ready { status: entry.status, headers, length: Some(entry.length()), boundary: Some(hash) };
+        ready.reply(request.method, request.headers).with_body(|| entry.body())
     }
 
     /// RFC 9111 §5.2.1.7.

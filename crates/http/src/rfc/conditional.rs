@@ -97,6 +97,11 @@ pub(crate) fn asks_for_less(request: &HeaderMap) -> bool {
     request.keys().any(|name| [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))
 }
 
+/// Returns true if the request has a condition that a 304 may answer.
+pub(crate) fn has_condition(request: &HeaderMap) -> bool {
+    request.keys().any(|name| [IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))
+}
+
 /// Replaces the client's conditions by the stored response's validators (RFC 9111 §4.3.1). Removes
 /// the range too, because the answer must be able to replace the stored response. Returns false if
 /// there is no validator.

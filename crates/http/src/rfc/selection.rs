@@ -11,6 +11,11 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::ops::Range;
 
+/// The fields of a 304. RFC 9110 §15.4.5: those that a 200 would have had and that a cache needs;
+/// no other representation metadata.
+pub(crate) const NOT_MODIFIED_FIELDS: [HeaderName; 10] =
+    [AGE, CACHE_CONTROL, CACHE_STATUS, CONTENT_LOCATION, DATE, ETAG, EXPIRES, LAST_MODIFIED, VARY, VIA];
+
 /// A stored response, or one that is being received, ready to be sent.
 pub(crate) struct Ready {
     pub status: StatusCode,
@@ -64,13 +69,9 @@ impl Ready {
         Response { status: self.status, headers: self.headers, has_body, first: 0, end: None, parts: None }
     }
 
-    /// RFC 9110 §15.4.5: the fields that a 200 would have had and that a cache needs; no other
-    /// representation metadata.
     fn not_modified(&self) -> Response {
-        const KEPT: [HeaderName; 10] =
-            [AGE, CACHE_CONTROL, CACHE_STATUS, CONTENT_LOCATION, DATE, ETAG, EXPIRES, LAST_MODIFIED, VARY, VIA];
-        let mut headers = HeaderMap::with_capacity(KEPT.len());
-        for name in KEPT {
+        let mut headers = HeaderMap::with_capacity(NOT_MODIFIED_FIELDS.len());
+        for name in NOT_MODIFIED_FIELDS {
             for value in self.headers.get_all(&name) {
                 headers.append(&name, value.clone());
             }

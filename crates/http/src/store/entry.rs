@@ -4,6 +4,7 @@
 use crate::limits;
 use crate::rfc::cache_status::{self, CacheStatus};
 use crate::rfc::freshness::Freshness;
+use crate::rfc::selection::NOT_MODIFIED_FIELDS;
 use crate::rfc::vary::Selector;
 use crate::store::allocation::allocated;
 use crate::store::line_table::{LineId, LineTable};
@@ -238,7 +239,7 @@ impl<'a> View<'a> {
             hash,
             Selector::from_bytes(entry.selector().into()),
             entry.status,
-            &self.fields(0),
+            &self.fields(|_| true),
             entry.freshness,
         );
         stored.set_earlier(entry.earlier());
@@ -249,11 +250,21 @@ impl<'a> View<'a> {
 
     /// Returns the headers of a hit at `now`.
     pub(crate) fn hit_headers(self, now: Time) -> HeaderMap {
-        let Entry { freshness, status, .. } = self.entry;
-        let mut headers = self.fields(3);
+        let length = content_length(self.entry.status, self.entry.length());
+        self.headers(|_| true, length, now)
+    }
+
+    /// Returns the headers that a 304 has in the place of a hit at `now`.
+    pub(crate) fn not_modified_headers(self, now: Time) -> HeaderMap {
+        let is_kept = |name: &[u8]| NOT_MODIFIED_FIELDS.iter().any(|kept| kept.as_str().as_bytes() == name);
+        self.headers(is_kept, None, now)
+    }
+
+    fn headers(self, is_kept: impl Fn(&[u8]) -> bool, content_length: Option<u64>, now: Time) -> HeaderMap {
+        let freshness = &self.entry.freshness;
+        let mut headers = self.fields(is_kept);
         let cache_status = CacheStatus::Hit { ttl_seconds: freshness.ttl_seconds(now) };
-        let length = content_length(*status, self.entry.length());
-        insert_written_anew(&mut headers, length, freshness.age(now), cache_status.after(self.entry.earlier()));
+        insert_written_anew(&mut headers, content_length, freshness.age(now), cache_status.after(self.entry.earlier()));
         headers
     }
 
@@ -278,16 +289,16 @@ impl<'a> View<'a> {
         head.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// Returns all fields but those that each answer gets anew, with room for `more`.
-    fn fields(self, more: usize) -> HeaderMap {
+    /// Returns the fields whose names are kept, with room for those that each answer gets anew.
+    fn fields(self, is_kept: impl Fn(&[u8]) -> bool) -> HeaderMap {
         let View { entry, table } = self;
-        let mut map = HeaderMap::with_capacity(usize::from(entry.shared) + usize::from(entry.own) + more);
-        for id in entry.shared_lines() {
+        let mut map = HeaderMap::with_capacity(usize::from(entry.shared) + usize::from(entry.own) + 3);
+        for id in entry.shared_lines().filter(|id| is_kept(table.name(*id).as_str().as_bytes())) {
             map.append(table.name(id).clone(), table.value(id).clone());
         }
         // The values share one copy of the lines.
         let own = Bytes::copy_from_slice(entry.own_lines());
-        for line in lines(&own) {
+        for line in lines(&own).filter(|line| is_kept(line.name)) {
             let name = HeaderName::from_bytes(line.name).expect("was a field's name");
             let value = own.slice(line.start..line.start + line.value.len());
             let mut value = HeaderValue::from_maybe_shared(value).expect("was a field's value");

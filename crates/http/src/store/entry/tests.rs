@@ -4,7 +4,9 @@ use super::*;
 use crate::now::Now;
 use crate::rfc::cache_status::CACHE_STATUS;
 use crate::rfc::directives::ResponseDirectives;
-use http::header::{AGE, CONTENT_LENGTH, ETAG, SET_COOKIE, VARY};
+use crate::rfc::selection::Ready;
+use http::Method;
+use http::header::{AGE, CONTENT_LENGTH, ETAG, IF_NONE_MATCH, SET_COOKIE, VARY};
 use proptest::prelude::*;
 
 const NOW: Now = Now { time: Time::ZERO, unix_seconds: 0 };
@@ -81,13 +83,14 @@ proptest! {
 fn a_hit_has_its_lines() {
     let mut map = HeaderMap::new();
     map.append("server", HeaderValue::from_static("origin"));
+    map.append(VARY, HeaderValue::from_static("accept"));
     map.append(SET_COOKIE, HeaderValue::from_static("a=1"));
     map.append(ETAG, HeaderValue::from_static("\"x\""));
     map.append(SET_COOKIE, HeaderValue::from_static(""));
     let mut table = table();
     let stored = stored(&map, &HeaderMap::new(), b"body".to_vec());
     let entries: Vec<_> = (0..3).map(|_| Entry::new(&stored, &mut table)).collect();
-    assert_eq!(entries.iter().map(|entry| entry.shared_lines().count()).collect::<Vec<_>>(), [0, 1, 1]);
+    assert_eq!(entries.iter().map(|entry| entry.shared_lines().count()).collect::<Vec<_>>(), [0, 2, 2]);
     for entry in &entries {
         let mut head = Vec::new();
         let view = View::new(entry, &table);
@@ -100,6 +103,11 @@ fn a_hit_has_its_lines() {
         for name in [AGE, CACHE_STATUS, CONTENT_LENGTH, ETAG] {
             assert!(headers.contains_key(&name), "{name}");
         }
+        // Failure: a 304 that is built at once has other fields than one that is cut from a 200.
+        let mut request = HeaderMap::new();
+        request.insert(IF_NONE_MATCH, HeaderValue::from_static("*"));
+        let ready = Ready { status: entry.status, headers, length: Some(4), boundary: None };
+        assert_eq!(ready.reply(&Method::GET, &request).headers, view.not_modified_headers(Time::ZERO));
     }
 }
 
