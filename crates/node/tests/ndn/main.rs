@@ -265,12 +265,13 @@ impl<S: Read + Write> App<S> {
             .collect()
     }
 
-    /// Answers one Interest with `bytes` bytes of content.
-    pub(crate) fn produce(&mut self, bytes: usize) {
+    /// Answers one Interest with `bytes` bytes of content. Returns its name.
+    pub(crate) fn produce(&mut self, bytes: usize) -> Name {
         let frame = self.receive().unwrap();
         let interest = LpPacket::decode(&frame).unwrap().fragment.unwrap().to_vec();
         let name = Interest::decode(&interest).unwrap().name.to_name();
         self.send(&data(&name, bytes));
+        name
     }
 }
 
