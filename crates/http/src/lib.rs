@@ -134,22 +134,27 @@ mod codec;
 mod collapse;
 pub mod limits;
 mod now;
+mod outbox;
 mod rfc;
 mod store;
 
 pub use body::budget::{Budget, Reservation};
-pub use body::shared_body::{BrokenOff, Reader};
+pub use body::shared_body::{
+    BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Read, ReaderId, Room, SharedBody,
+};
 pub use body::streamed::{RecordHandle, Streamed, StreamedPiece};
 pub use cache::assembly::{Assembled, Assembly, TierSlice};
 pub use cache::completion::Completion;
 pub use cache::counters::Counters;
 pub use cache::exchange::{Exchange, RequestHead, ResponseHead, UpstreamFailure};
-pub use cache::fill::Fill;
+pub use cache::fill::{Fill, Pushed};
 pub use cache::plain::{PlainRequest, prevents_plain_hit};
 pub use cache::steps::{Piece, Reply, Step, TierStep};
 pub use cache::{Cache, Config};
-pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower};
+pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
+pub use collapse::in_flight::FollowerId;
 pub use now::Now;
+pub use outbox::Outbox;
 pub use rfc::cache_status::ForwardReason;
 pub use rfc::fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
 pub use rfc::key::keyed_authority;

@@ -93,10 +93,6 @@ pub const ALONE: Duration = Duration::from_secs(120);
 /// forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
 
-/// Abandoned fetches are removed from the table when it has grown to this size, or to twice the
-/// number in use.
-pub const IN_FLIGHT_SWEPT: usize = 1024;
-
 /// A body in progress that is no longer collected waits for its slowest reader when so many bytes
 /// are ahead of it: a socket buffer. It takes them from the room for bodies in progress if half of
 /// that is free, because a body that is not stored must not displace one that may be. Otherwise one

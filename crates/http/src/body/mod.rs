@@ -1,7 +1,7 @@
-//! Bodies: while they arrive, in pieces, and the memory of those that are not in the store.
+//! Bodies: in progress, in the second tier, and the budget of the memory of those that are not in
+//! the store.
 
 pub(crate) mod budget;
 pub(crate) mod segments;
 pub(crate) mod shared_body;
 pub(crate) mod streamed;
-pub(crate) mod writing;

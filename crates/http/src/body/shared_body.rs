@@ -4,173 +4,266 @@
 //! While it is collected, all of it is kept, and a reader may start anywhere. If it outgrows its
 //! limits, it becomes a window: the part that every reader has passed is freed, the writer waits
 //! for the slowest reader, and no reader may join any more. The window is as wide as memory allows;
-//! without memory, the next piece is taken when all have read the one before. A waiting reader
-//! leaves a waker; the host decides where it polls.
+//! without memory, the next piece is taken when all have read the one before.
+//!
+//! It belongs to the host, which keeps one for each [`Fill`](crate::Fill), behind a lock if its
+//! threads share it. A call returns at once: a reader or a writer that has to wait is named in
+//! [`BodyWakes`] when it may go on.
 
 use crate::body::budget::Reservation;
 use crate::limits;
 use bytes::Bytes;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
 
-/// The shared body.
-#[derive(Debug, Default)]
-pub(crate) struct SharedBody {
-    state: Mutex<State>,
+/// The number of a body in progress, unique within one [`Cache`](crate::Cache).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BodyId(pub(crate) u64);
+
+/// A part of a body in progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BodyPart {
+    /// The body.
+    pub body: BodyId,
+    /// The first byte.
+    pub first: u64,
+    /// The byte after the last one; `None` up to the end of the body.
+    pub end: Option<u64>,
+    /// Bytes in it, if their number is known.
+    pub left: Option<u64>,
 }
 
+impl BodyPart {
+    /// Returns the part with these bytes.
+    pub(crate) fn range(body: BodyId, first: u64, end: Option<u64>) -> BodyPart {
+        BodyPart { body, first, end, left: end.map(|end| end - first) }
+    }
+}
+
+/// A body in progress. See the module's description.
 #[derive(Debug, Default)]
-struct State {
+pub struct SharedBody {
     bytes: Vec<u8>,
     /// The number of freed bytes before these.
     base: u64,
     /// In a window, the bytes that may be ahead of the slowest reader.
     window: Option<usize>,
-    end: Option<End>,
+    end: Option<BodyEnd>,
     readers: Vec<Place>,
-    /// The reservation of the unread part of a window, or of a body that broke off, while it has
-    /// readers.
-    room: Option<Reservation>,
-    /// Waits for room in the window.
-    writer: Option<Waker>,
+    /// True while the writer waits for room in the window.
+    writer_waits: bool,
 }
 
+/// The readers and the writer of a body that may go on. A host empties it after each call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct BodyWakes {
+    /// Readers that [`SharedBody::read`] let wait.
+    pub readers: Vec<ReaderId>,
+    /// True if [`SharedBody::room`] let the writer wait.
+    pub writer: bool,
+}
+
+/// The number of a reader among those of its body; free numbers are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderId(usize);
+
+impl ReaderId {
+    /// Returns the number.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// The end of a body: what [`Cache::on_complete`](crate::Cache::on_complete) and
+/// [`Cache::on_abort`](crate::Cache::on_abort) return for [`SharedBody::finish`].
 #[derive(Debug)]
-enum End {
+pub struct BodyEnd(pub(crate) End);
+
+#[derive(Debug)]
+pub(crate) enum End {
     /// All of it, in one piece.
     Whole(Bytes),
-    /// The window has seen its last byte.
-    Passed,
-    /// It broke off.
+    /// The window has seen its last byte. Its unread part holds the reservation.
+    Passed(Reservation),
+    /// It broke off. Its unread part holds the reservation.
+    Broken(Reservation),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Free,
+    Taken { at: u64, waits: bool },
+}
+
+/// A reader of a body in progress. Give it back with [`SharedBody::leave`].
+#[derive(Debug)]
+pub struct BodyReader {
+    id: ReaderId,
+    /// The end of this reader's part, if it is not the end of the body.
+    end: Option<u64>,
+    /// Bytes still to come, if their number is known.
+    left: Option<u64>,
+}
+
+impl BodyReader {
+    /// Returns its number, by which [`BodyWakes`] names it.
+    pub fn id(&self) -> ReaderId {
+        self.id
+    }
+
+    /// Returns the number of bytes still to come, if it is known.
+    pub fn left(&self) -> Option<u64> {
+        self.left
+    }
+}
+
+/// The result of [`SharedBody::read`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    /// The next piece, at most [`limits::PIECE_BYTES`] of a body that is in progress.
+    Bytes(Bytes),
+    /// Nothing yet: read again when [`BodyWakes`] names the reader.
+    Wait,
+    /// The part is complete.
+    End,
+    /// The body broke off before the end of the part.
     Broken,
 }
 
-#[derive(Debug)]
-enum Place {
-    Free,
-    Taken { at: u64, waker: Option<Waker> },
+/// The result of [`SharedBody::room`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// The next piece may be pushed.
+    Ready,
+    /// The slowest reader has to read first: ask again when [`BodyWakes`] names the writer.
+    Wait,
+    /// No reader is left, and the rest is not stored: nobody needs it.
+    NoReader,
 }
 
 impl SharedBody {
     /// Appends within the capacity that [`SharedBody::reserve`] has made, or to the window.
-    pub(crate) fn push(&self, piece: &[u8]) {
-        let mut state = self.lock();
-        state.bytes.extend_from_slice(piece);
-        state.trim();
-        state.wake_readers();
+    pub(crate) fn push(&mut self, piece: &[u8], wakes: &mut BodyWakes) {
+        self.bytes.extend_from_slice(piece);
+        self.trim(wakes);
+        self.wake_readers(wakes);
     }
 
     /// Makes room for exactly so many bytes in all.
-    pub(crate) fn reserve(&self, capacity: usize) {
-        let mut state = self.lock();
-        let more = capacity.saturating_sub(state.bytes.len());
-        state.bytes.reserve_exact(more);
+    pub(crate) fn reserve(&mut self, capacity: usize) {
+        let more = capacity.saturating_sub(self.bytes.len());
+        self.bytes.reserve_exact(more);
     }
 
-    /// Bytes held, and room for them.
+    /// Returns the held bytes, and the room for them.
     pub(crate) fn held(&self) -> (usize, usize) {
-        let state = self.lock();
-        (state.bytes.len(), state.bytes.capacity())
-    }
-
-    /// All bytes that have come.
-    pub(crate) fn len(&self) -> u64 {
-        let state = self.lock();
-        match &state.end {
-            Some(End::Whole(bytes)) => bytes.len() as u64,
-            _ => state.base + state.bytes.len() as u64,
-        }
+        (self.bytes.len(), self.bytes.capacity())
     }
 
     /// Makes it a window: the part that every reader has passed is freed, and at most so many
     /// bytes, or one piece, are ahead of the slowest reader.
-    pub(crate) fn become_window(&self, bytes: usize) {
-        let mut state = self.lock();
-        state.window = Some(bytes);
-        state.trim();
+    pub(crate) fn become_window(&mut self, bytes: usize, wakes: &mut BodyWakes) {
+        self.window = Some(bytes);
+        self.trim(wakes);
     }
 
-    /// Waits for room in the window. Returns false if it has no reader left, so that the rest is
-    /// not needed.
-    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
-        let mut state = self.lock();
-        let Some(window) = state.window else { return Poll::Ready(true) };
-        if state.readers.iter().all(|place| matches!(place, Place::Free)) {
-            return Poll::Ready(false);
+    /// Returns whether the next piece may be pushed: always while the body is collected.
+    pub fn room(&mut self) -> Room {
+        let Some(window) = self.window else { return Room::Ready };
+        if !self.has_readers() {
+            return Room::NoReader;
         }
-        if state.has_room(window) {
-            return Poll::Ready(true);
+        if self.has_room(window) {
+            return Room::Ready;
         }
-        state.writer = Some(cx.waker().clone());
-        Poll::Pending
+        self.writer_waits = true;
+        Room::Wait
     }
 
-    /// Nothing more comes: room for it is given back.
-    pub(crate) fn fit(&self) {
-        self.lock().bytes.shrink_to_fit();
+    /// Takes the collected bytes of a body that has ended, for
+    /// [`Cache::on_complete`](crate::Cache::on_complete); `None` if it only passes. Readers wait
+    /// until [`SharedBody::finish`]. The caller may shrink them, which may copy them.
+    pub fn take_collected(&mut self) -> Option<Vec<u8>> {
+        self.window.is_none().then(|| std::mem::take(&mut self.bytes))
     }
 
-    /// Ends a whole body. Returns the collected bytes, and the same bytes as its readers share
-    /// them, which hold `room`; nothing of a window. Bytes that wait to be written to a second tier
-    /// have a reservation of their own, so they are the first ones.
-    pub(crate) fn finish(&self, mut room: Reservation) -> (Bytes, Bytes) {
-        let mut state = self.lock();
-        let (mut bytes, mut lent) = (Bytes::new(), Bytes::new());
-        if state.window.is_some() {
-            state.end = Some(End::Passed);
-            state.room = Some(room);
-            state.let_go();
-        } else {
-            let mut collected = std::mem::take(&mut state.bytes);
-            // Nothing is left to do where the host has called `fit`.
-            collected.shrink_to_fit();
-            room.shrink_to(collected.len() as u64);
-            bytes = Bytes::from(collected);
-            lent = room.lend(bytes.clone());
-            state.end = Some(End::Whole(lent.clone()));
-        }
-        state.wake_readers();
-        (bytes, lent)
+    /// Ends the body. Its readers get the rest, then the end or the error.
+    pub fn finish(&mut self, end: BodyEnd, wakes: &mut BodyWakes) {
+        self.end = Some(end);
+        self.release();
+        self.wake_readers(wakes);
     }
 
-    /// The body broke off. The received part holds `room` until its readers have finished.
-    pub(crate) fn break_off(&self, room: Reservation) {
-        let mut state = self.lock();
-        state.end = Some(End::Broken);
-        state.room = Some(room);
-        state.let_go();
-        state.wake_readers();
-    }
-
-    /// A reader of the bytes `first..end`, or from `first` to the end of all. `None` where `first`
-    /// has gone by.
-    pub(crate) fn reader(self: &Arc<Self>, first: u64, end: Option<u64>) -> Option<Reader> {
-        let mut state = self.lock();
-        if state.window.is_some() {
+    /// Returns a reader of a part. `None` if the start of the part has been freed, or may be soon.
+    pub fn reader(&mut self, part: &BodyPart) -> Option<BodyReader> {
+        if self.window.is_some() {
             return None;
         }
-        let place = Place::Taken { at: first, waker: None };
-        let free = state.readers.iter().position(|place| matches!(place, Place::Free));
-        let slot = free.unwrap_or(state.readers.len());
+        let place = Place::Taken { at: part.first, waits: false };
+        let free = self.readers.iter().position(|place| matches!(place, Place::Free));
+        let index = free.unwrap_or(self.readers.len());
         match free {
-            Some(slot) => state.readers[slot] = place,
-            None => state.readers.push(place),
+            Some(index) => self.readers[index] = place,
+            None => self.readers.push(place),
         }
-        drop(state);
-        Some(Reader { shared_body: Arc::clone(self), slot, end, left: end.map(|end| end - first) })
+        Some(BodyReader { id: ReaderId(index), end: part.end, left: part.left })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the next piece for a reader.
+    pub fn read(&mut self, reader: &mut BodyReader, wakes: &mut BodyWakes) -> Read {
+        let Place::Taken { at, .. } = self.readers[reader.id.0] else { return Read::End };
+        if reader.end == Some(at) {
+            return Read::End;
+        }
+        let piece = self.piece(at, reader.end.unwrap_or(u64::MAX));
+        if piece.is_empty() {
+            return match self.end.as_ref().map(|end| &end.0) {
+                Some(End::Broken(_)) => Read::Broken,
+                // The part to read does not exist.
+                Some(_) if reader.end.is_some() => Read::Broken,
+                Some(_) => Read::End,
+                None => {
+                    self.readers[reader.id.0] = Place::Taken { at, waits: true };
+                    Read::Wait
+                }
+            };
+        }
+        let read = piece.len() as u64;
+        self.readers[reader.id.0] = Place::Taken { at: at + read, waits: false };
+        self.trim(wakes);
+        reader.left = reader.left.map(|left| left.saturating_sub(read));
+        Read::Bytes(piece)
     }
-}
 
-impl State {
+    /// Removes a reader.
+    pub fn leave(&mut self, reader: BodyReader, wakes: &mut BodyWakes) {
+        self.readers[reader.id.0] = Place::Free;
+        self.trim(wakes);
+        self.release();
+        // It may have been the last one, so the writer is woken.
+        wakes.writer |= std::mem::take(&mut self.writer_waits);
+    }
+
+    /// Returns the next bytes from `at` on, before `limit`.
+    fn piece(&self, at: u64, limit: u64) -> Bytes {
+        if let Some(BodyEnd(End::Whole(bytes))) = &self.end {
+            let end = limit.min(bytes.len() as u64);
+            return bytes.slice(at.min(end) as usize..end as usize);
+        }
+        let held_to = (self.base + self.bytes.len() as u64).min(limit);
+        let end = held_to.min(at + limits::PIECE_BYTES as u64).max(self.base);
+        // A reader further ahead than the writer waits.
+        let from = at.clamp(self.base, end);
+        Bytes::copy_from_slice(&self.bytes[(from - self.base) as usize..(end - self.base) as usize])
+    }
+
+    fn has_readers(&self) -> bool {
+        self.readers.iter().any(|place| matches!(place, Place::Taken { .. }))
+    }
+
     fn has_room(&self, window: usize) -> bool {
         self.bytes.is_empty() || self.bytes.len() < window
     }
 
-    fn trim(&mut self) {
+    fn trim(&mut self, wakes: &mut BodyWakes) {
         let Some(window) = self.window.filter(|_| self.end.is_none()) else { return };
         let held_to = self.base + self.bytes.len() as u64;
         let slowest = self.readers.iter().filter_map(|place| match place {
@@ -183,109 +276,29 @@ impl State {
         if self.has_room(window) {
             // The part that was collected before may have been much larger.
             self.bytes.shrink_to(window);
-            if let Some(writer) = self.writer.take() {
-                writer.wake();
-            }
+            wakes.writer |= std::mem::take(&mut self.writer_waits);
         }
     }
 
     /// Frees a body that has ended and has no readers. A reader that joins a body that broke off
     /// gets only the error.
-    fn let_go(&mut self) {
-        if self.end.is_some() && self.readers.iter().all(|place| matches!(place, Place::Free)) {
-            (self.bytes, self.room) = (Vec::new(), None);
+    fn release(&mut self) {
+        if self.has_readers() {
+            return;
+        }
+        if let Some(BodyEnd(End::Passed(room) | End::Broken(room))) = &mut self.end {
+            room.shrink_to(0);
+            self.bytes = Vec::new();
         }
     }
 
-    fn wake_readers(&mut self) {
-        for place in &mut self.readers {
-            if let Place::Taken { waker, .. } = place
-                && let Some(waker) = waker.take()
+    fn wake_readers(&mut self, wakes: &mut BodyWakes) {
+        for (index, place) in self.readers.iter_mut().enumerate() {
+            if let Place::Taken { waits, .. } = place
+                && std::mem::take(waits)
             {
-                waker.wake();
+                wakes.readers.push(ReaderId(index));
             }
-        }
-    }
-}
-
-/// A reader of a body in progress.
-#[derive(Debug)]
-pub struct Reader {
-    shared_body: Arc<SharedBody>,
-    slot: usize,
-    /// The end of this reader's part, if it is not the end of the body.
-    end: Option<u64>,
-    /// Bytes still to come, where that is known.
-    left: Option<u64>,
-}
-
-/// The body ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BrokenOff;
-
-impl Reader {
-    /// The body's length is known.
-    pub(crate) fn expect(&mut self, length: Option<u64>) {
-        self.left = length;
-    }
-
-    /// Bytes still to come, where that is known.
-    pub fn left(&self) -> Option<u64> {
-        self.left
-    }
-
-    /// The next piece, at most [`limits::PIECE_BYTES`] of a body that is still under way; `None` at
-    /// its end.
-    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
-        let mut state = self.shared_body.lock();
-        let Place::Taken { at, .. } = state.readers[self.slot] else { return Poll::Ready(None) };
-        if self.end == Some(at) {
-            return Poll::Ready(None);
-        }
-        let piece = match &state.end {
-            Some(End::Whole(bytes)) => {
-                let end = self.end.unwrap_or(u64::MAX).min(bytes.len() as u64);
-                bytes.slice(at.min(end) as usize..end as usize)
-            }
-            _ => {
-                let held_to = (state.base + state.bytes.len() as u64).min(self.end.unwrap_or(u64::MAX));
-                let end = held_to.min(at + limits::PIECE_BYTES as u64);
-                // A reader further ahead than the writer waits.
-                let from = at.min(end);
-                Bytes::copy_from_slice(
-                    &state.bytes[(from.max(state.base) - state.base) as usize..(end - state.base) as usize],
-                )
-            }
-        };
-        if piece.is_empty() {
-            return match &state.end {
-                Some(End::Broken) => Poll::Ready(Some(Err(BrokenOff))),
-                // The part to read does not exist.
-                Some(_) if self.end.is_some() => Poll::Ready(Some(Err(BrokenOff))),
-                Some(_) => Poll::Ready(None),
-                None => {
-                    state.readers[self.slot] = Place::Taken { at, waker: Some(cx.waker().clone()) };
-                    Poll::Pending
-                }
-            };
-        }
-        let read = piece.len() as u64;
-        state.readers[self.slot] = Place::Taken { at: at + read, waker: None };
-        state.trim();
-        self.left = self.left.map(|left| left.saturating_sub(read));
-        Poll::Ready(Some(Ok(piece)))
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        let mut state = self.shared_body.lock();
-        state.readers[self.slot] = Place::Free;
-        state.trim();
-        state.let_go();
-        // Perhaps the last one: the writer has to be woken.
-        if let Some(writer) = state.writer.take() {
-            writer.wake();
         }
     }
 }
@@ -295,68 +308,83 @@ mod tests {
     use super::*;
     use crate::body::budget::Budget;
 
-    fn read(reader: &mut Reader) -> Poll<Option<Result<Bytes, BrokenOff>>> {
-        reader.poll_piece(&mut Context::from_waker(Waker::noop()))
+    fn part(first: u64, end: Option<u64>) -> BodyPart {
+        BodyPart::range(BodyId(0), first, end)
     }
 
-    fn piece(text: &'static str) -> Poll<Option<Result<Bytes, BrokenOff>>> {
-        Poll::Ready(Some(Ok(Bytes::from_static(text.as_bytes()))))
+    fn read(body: &mut SharedBody, reader: &mut BodyReader) -> Read {
+        body.read(reader, &mut BodyWakes::default())
+    }
+
+    fn piece(text: &'static str) -> Read {
+        Read::Bytes(Bytes::from_static(text.as_bytes()))
     }
 
     /// Failure: a follower gets a byte twice, or not at all, or waits for the end of the body.
     #[test]
     fn readers_get_each_byte_once_as_it_comes() {
-        let shared_body = Arc::new(SharedBody::default());
-        let mut early = shared_body.reader(0, None).unwrap();
-        assert_eq!(read(&mut early), Poll::Pending);
-        shared_body.push(b"hello ");
-        assert_eq!(read(&mut early), piece("hello "));
-        let mut late = shared_body.reader(0, None).unwrap();
-        let mut part = shared_body.reader(4, Some(8)).unwrap();
-        assert_eq!((read(&mut part), part.left()), (piece("o "), Some(2)));
-        shared_body.push(b"world");
-        assert_eq!((read(&mut late), read(&mut early)), (piece("hello world"), piece("world")));
-        assert_eq!((read(&mut part), read(&mut part)), (piece("wo"), Poll::Ready(None)));
-        let mut ahead = shared_body.reader(20, None).unwrap();
-        assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Pending, Poll::Pending));
-        let room = Budget::new(1000).reserve(11).unwrap();
-        let (bytes, lent) = shared_body.finish(room);
-        assert_eq!((&bytes[..], &lent[..]), (&b"hello world"[..], &b"hello world"[..]));
-        assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Ready(None), Poll::Ready(None)));
+        let (mut body, mut wakes) = (SharedBody::default(), BodyWakes::default());
+        let mut early = body.reader(&part(0, None)).unwrap();
+        assert_eq!(read(&mut body, &mut early), Read::Wait);
+        body.push(b"hello ", &mut wakes);
+        assert_eq!((std::mem::take(&mut wakes.readers), wakes.writer), (vec![early.id()], false));
+        assert_eq!(read(&mut body, &mut early), piece("hello "));
+        let mut late = body.reader(&part(0, None)).unwrap();
+        let mut middle = body.reader(&part(4, Some(8))).unwrap();
+        assert_eq!((read(&mut body, &mut middle), middle.left()), (piece("o "), Some(2)));
+        body.push(b"world", &mut wakes);
+        assert_eq!(wakes, BodyWakes::default(), "nobody waited");
+        assert_eq!((read(&mut body, &mut late), read(&mut body, &mut early)), (piece("hello world"), piece("world")));
+        assert_eq!((read(&mut body, &mut middle), read(&mut body, &mut middle)), (piece("wo"), Read::End));
+        let mut ahead = body.reader(&part(20, None)).unwrap();
+        assert_eq!((read(&mut body, &mut early), read(&mut body, &mut ahead)), (Read::Wait, Read::Wait));
+        let collected = body.take_collected().unwrap();
+        assert_eq!(collected, b"hello world");
+        let mut last = body.reader(&part(0, None)).unwrap();
+        assert_eq!((read(&mut body, &mut early), read(&mut body, &mut last)), (Read::Wait, Read::Wait));
+        body.finish(BodyEnd(End::Whole(collected.into())), &mut wakes);
+        assert_eq!(wakes.readers.len(), 3);
+        assert_eq!((read(&mut body, &mut early), read(&mut body, &mut ahead)), (Read::End, Read::End));
+        assert_eq!(read(&mut body, &mut last), piece("hello world"));
     }
 
     /// Failure: a cut body looks complete to its followers.
     #[test]
     fn what_breaks_off_breaks_off_for_all() {
-        let shared_body = Arc::new(SharedBody::default());
-        let mut reader = shared_body.reader(0, None).unwrap();
-        shared_body.push(b"half");
-        shared_body.break_off(Budget::new(1000).reserve(4).unwrap());
-        assert_eq!((read(&mut reader), read(&mut reader)), (piece("half"), Poll::Ready(Some(Err(BrokenOff)))));
+        let (mut body, mut wakes) = (SharedBody::default(), BodyWakes::default());
+        let budget = Budget::new(1000);
+        let mut reader = body.reader(&part(0, None)).unwrap();
+        body.push(b"half", &mut wakes);
+        body.finish(BodyEnd(End::Broken(budget.reserve(4).unwrap())), &mut wakes);
+        assert_eq!((read(&mut body, &mut reader), read(&mut body, &mut reader)), (piece("half"), Read::Broken));
+        assert_eq!(budget.used(), 4);
+        body.leave(reader, &mut wakes);
+        assert_eq!(budget.used(), 0);
     }
 
     /// Failure: a body without end fills the memory, or its writer waits without end for a reader
     /// that has gone.
     #[test]
     fn a_window_holds_no_more_than_its_slowest_reader_needs() {
-        let shared_body = Arc::new(SharedBody::default());
-        let (mut fast, slow) = (shared_body.reader(0, None).unwrap(), shared_body.reader(0, None).unwrap());
+        let (mut body, mut wakes) = (SharedBody::default(), BodyWakes::default());
+        let (mut fast, slow) = (body.reader(&part(0, None)).unwrap(), body.reader(&part(0, None)).unwrap());
         let chunk = [7; limits::PIECE_BYTES];
-        shared_body.push(&chunk);
-        shared_body.become_window(0);
-        assert!(shared_body.reader(0, None).is_none(), "nobody joins a window");
-        let mut cx = Context::from_waker(Waker::noop());
-        assert_eq!(shared_body.poll_room(&mut cx), Poll::Pending, "a piece is ahead already");
-        shared_body.become_window(limits::WINDOW_BYTES);
-        while shared_body.poll_room(&mut cx) == Poll::Ready(true) {
-            shared_body.push(&chunk);
+        body.push(&chunk, &mut wakes);
+        body.become_window(0, &mut wakes);
+        assert!(body.reader(&part(0, None)).is_none(), "nobody joins a window");
+        assert_eq!(body.room(), Room::Wait, "a piece is ahead already");
+        body.become_window(limits::WINDOW_BYTES, &mut wakes);
+        assert!(std::mem::take(&mut wakes.writer), "there is room now");
+        while body.room() == Room::Ready {
+            body.push(&chunk, &mut wakes);
         }
-        assert_eq!(shared_body.held().0, limits::WINDOW_BYTES);
-        while read(&mut fast).is_ready() {}
-        assert_eq!(shared_body.poll_room(&mut cx), Poll::Pending, "the slow one holds it");
-        drop(slow);
-        assert_eq!((shared_body.poll_room(&mut cx), shared_body.held().0), (Poll::Ready(true), 0));
-        drop(fast);
-        assert_eq!(shared_body.poll_room(&mut cx), Poll::Ready(false));
+        assert_eq!(body.held().0, limits::WINDOW_BYTES);
+        while matches!(read(&mut body, &mut fast), Read::Bytes(_)) {}
+        assert_eq!(body.room(), Room::Wait, "the slow one holds it");
+        body.leave(slow, &mut wakes);
+        assert!(wakes.writer);
+        assert_eq!((body.room(), body.held().0), (Room::Ready, 0));
+        body.leave(fast, &mut wakes);
+        assert_eq!(body.room(), Room::NoReader);
     }
 }

@@ -1,7 +1,7 @@
 //! A body that is assembled from slices: its segments, and how far it has come.
 
 use crate::body::segments::Segments;
-use crate::body::shared_body::Reader;
+use crate::body::shared_body::BodyPart;
 use crate::body::streamed::Streamed;
 use crate::cache::source::Source;
 use crate::rfc::selection::Response;
@@ -27,8 +27,8 @@ pub struct Assembled {
 pub struct Assembly {
     pub(crate) source: Arc<Source>,
     pub(crate) segments: Segments,
-    /// The reader of the first segment, if there is one already.
-    pub(crate) reader: Option<Reader>,
+    /// The body in progress that has the first segment, if there is one already.
+    pub(crate) in_progress: Option<BodyPart>,
     /// The start of the slice that was last requested from the second tier.
     pub(crate) looked_up: Option<u64>,
 }
@@ -47,7 +47,7 @@ impl Assembly {
     /// Returns the assembly of the body that `response` announces.
     pub(crate) fn new(source: Arc<Source>, response: &mut Response) -> Assembly {
         let segments = Segments::new(response, source.sliced().length);
-        Assembly { source, segments, reader: None, looked_up: None }
+        Assembly { source, segments, in_progress: None, looked_up: None }
     }
 
     /// Bytes still to come.

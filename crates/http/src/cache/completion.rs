@@ -1,11 +1,13 @@
 //! Storing: whether the body of a response is collected, what becomes of it at its end, and what
 //! leaves the store for it.
 
+use crate::body::shared_body::BodyEnd;
 use crate::cache::Cache;
 use crate::cache::exchange::{Ask, Exchange};
 use crate::cache::fill::Fill;
 use crate::collapse::in_flight::Outcome;
 use crate::now::Now;
+use crate::outbox::Outbox;
 use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::framing::content_length;
 use crate::rfc::freshness::Freshness;
@@ -14,6 +16,7 @@ use crate::rfc::vary::Selector;
 use crate::rfc::{freshness, storability, targeted};
 use crate::store::index::Found;
 use crate::store::stored::Stored;
+use bytes::Bytes;
 use http::header::CONTENT_LOCATION;
 use http::{HeaderMap, Method, StatusCode};
 use larder_policy::Engine;
@@ -142,75 +145,94 @@ impl Cache {
         // cut out.
         let is_slice =
             || matches!(exchange.ask, Ask::Slice(_)) && declared.is_some_and(|length| length <= self.slice_bytes);
-        let awaited = || exchange.lead.as_ref().is_some_and(|lead| lead.0.waiting() > 0) || is_slice();
+        let awaited =
+            || exchange.lead.as_ref().is_some_and(|lead| self.in_flight_table.waiting(lead) > 0) || is_slice();
         // What the store does not want, the second tier may.
         if !admitted && !awaited() && self.tier.is_none() {
             return Err(Refusal::NotAdmitted);
         }
-        let mut fill = Fill::new(stored, asked, declared, self.max_object, &self.budget)?;
+        let body = self.next_body();
+        let mut fill = Fill::new(stored, asked, declared, self.max_object, body, &self.budget)?;
         fill.unwanted = !admitted;
         Ok(fill)
     }
 
-    /// A collected body has ended, without an error of the connection. Stores it, if it is whole
-    /// and still wanted.
-    pub fn on_complete(&mut self, mut fill: Box<Fill>, now: Now) -> Completion {
-        let (hash, lead) = (fill.stored.hash, fill.lead.take());
-        let completion = self.complete_fill(*fill, now);
+    /// The body is no longer collected ([`Pushed::Passing`](crate::Pushed::Passing)): no request
+    /// follows any more, because the start of the body may be gone.
+    pub fn on_passing(&mut self, fill: &Fill) {
+        if let Some(lead) = &fill.lead {
+            self.in_flight_table.close(lead);
+        }
+    }
+
+    /// A body has ended, without an error of the connection. Stores it, if it is whole and still
+    /// wanted. `collected` are the bytes of [`SharedBody::take_collected`]. The end goes to
+    /// [`SharedBody::finish`].
+    ///
+    /// [`SharedBody::take_collected`]: crate::SharedBody::take_collected
+    /// [`SharedBody::finish`]: crate::SharedBody::finish
+    pub fn on_complete(
+        &mut self,
+        mut fill: Box<Fill>,
+        collected: Option<Bytes>,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> (Completion, BodyEnd) {
+        let lead = fill.lead.take();
+        let (completion, end) = self.complete_fill(*fill, collected, now);
         if let Some(lead) = lead {
-            self.in_flight_table.end(hash, &lead.0);
             // A request that has not joined by then finds the stored response or starts its own
             // fetch.
-            lead.0.finish(Outcome::Again);
+            self.in_flight_table.finish(lead, Outcome::Again, outbox);
         }
         match completion {
             Completion::Stored => self.counters.stored += 1,
             Completion::Truncated => self.counters.truncated += 1,
             Completion::Refused(refusal) => self.counters.refuse(refusal),
         }
-        completion
+        (completion, end)
     }
 
-    /// A collected body has ended with an error: RFC 9111 §3.3 forbids to store it as complete, and
-    /// partial ones are not stored.
-    pub fn on_abort(&mut self, mut fill: Box<Fill>) {
+    /// A body has ended with an error, or the host gives it up: RFC 9111 §3.3 forbids to store it
+    /// as complete, and partial ones are not stored. The end goes to
+    /// [`SharedBody::finish`](crate::SharedBody::finish).
+    pub fn on_abort(&mut self, mut fill: Box<Fill>, outbox: &mut Outbox) -> BodyEnd {
         if let Some(lead) = fill.lead.take() {
-            self.in_flight_table.end(fill.stored.hash, &lead.0);
-            lead.0.finish(Outcome::Again);
+            self.in_flight_table.finish(lead, Outcome::Again, outbox);
         }
-        drop(fill);
         self.counters.truncated += 1;
+        fill.broken()
     }
 
-    fn complete_fill(&mut self, fill: Fill, now: Now) -> Completion {
+    fn complete_fill(&mut self, mut fill: Fill, collected: Option<Bytes>, now: Now) -> (Completion, BodyEnd) {
         let asked = fill.asked;
         if fill.slicer.is_some() {
-            let mut fill = fill;
             self.on_slices_cut(&mut fill, now);
-            return match fill.slicer {
+            let completion = match &fill.slicer {
                 Some(slicer) if slicer.is_done() => Completion::Stored,
                 Some(slicer) if slicer.is_stopped() => Completion::Refused(Refusal::Busy),
-                _ => Completion::Truncated,
+                _ => return (Completion::Truncated, fill.broken()),
             };
+            return (completion, fill.into_stored(None).2);
         }
         if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
-            return Completion::Truncated;
+            return (Completion::Truncated, fill.broken());
         }
         if let Some(refusal) = fill.abandoned {
             // The new one came whole, if not into the store: the old one goes.
-            self.discard(&fill.into_stored().0);
-            return Completion::Refused(refusal);
+            let (stored, _, end) = fill.into_stored(collected);
+            self.discard(&stored);
+            return (Completion::Refused(refusal), end);
         }
         let (unwanted, hash) = (fill.unwanted, fill.stored.hash);
         if self.store.is_outdated(&fill.stored, asked) {
-            fill.into_stored();
-            return Completion::Refused(Refusal::Invalidated);
+            return (Completion::Refused(Refusal::Invalidated), fill.into_stored(collected).2);
         }
         // Of what had no length, the policy is asked now.
         let is_wanted = |engine: &mut Engine| engine.admit_or_fill(hash, fill.stored.size(fill.len()), now.time);
         let is_admitted = !unwanted && (fill.declared.is_some() || is_wanted(&mut self.store.engine));
         let is_storable = fill.is_storable;
-        let (mut stored, body) = fill.into_stored();
+        let (mut stored, body, end) = fill.into_stored(collected);
         if is_storable {
             self.put_in_tier(&stored, now);
         }
@@ -219,9 +241,12 @@ impl Cache {
             if !unwanted {
                 self.discard_from_store(&stored);
             }
-            return Completion::Refused(Refusal::NotAdmitted);
+            return (Completion::Refused(Refusal::NotAdmitted), end);
         }
-        if self.store.put(&stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
+        match self.store.put(&stored, now.time) {
+            true => (Completion::Stored, end),
+            false => (Completion::Refused(Refusal::TooLarge), end),
+        }
     }
 
     /// Gives `stored`, a copy of the confirmed response, the fields of the confirmation, and

@@ -7,6 +7,7 @@ use crate::cache::slices::Served;
 use crate::cache::source::Source;
 use crate::collapse::in_flight::Outcome;
 use crate::now::Now;
+use crate::outbox::Outbox;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::store::answer::Answer;
 use http::StatusCode;
@@ -14,7 +15,13 @@ use http::StatusCode;
 impl Cache {
     /// Returns the stale answer that may replace a failure (RFC 5861 §4; RFC 9111 §4.2.4), if there
     /// is one. `status` is the status of the origin's answer; `None` if there was no answer.
-    pub(crate) fn stale_answer(&mut self, exchange: &Exchange, status: Option<StatusCode>, now: Now) -> Option<Answer> {
+    pub(crate) fn stale_answer(
+        &mut self,
+        exchange: &mut Exchange,
+        status: Option<StatusCode>,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Option<Answer> {
         // A client that insists on validation gets the error, whether the stored response is fresh
         // or stale.
         let insists = exchange.insists || exchange.reason != ForwardReason::Stale;
@@ -44,15 +51,34 @@ impl Cache {
         let answer = response.with_body_of(stored);
         self.counters.stale += 1;
         self.counters.hit_bytes += answer.length();
-        if let Some(lead) = &exchange.lead {
-            self.in_flight_table.end(exchange.hash, &lead.0);
-            lead.0.finish(Outcome::Stale { stored: Box::new(stored.clone()), status });
+        if let Some(lead) = exchange.lead.take() {
+            let stored = Box::new(stored.clone());
+            self.in_flight_table.finish(lead, Outcome::Stale { stored, status }, outbox);
         }
         Some(answer)
     }
 
+    /// The host gives an exchange up, because its client has left or there is no place for it.
+    /// Followers ask again.
+    pub fn on_abandoned(&mut self, mut exchange: Box<Exchange>, outbox: &mut Outbox) {
+        self.release_followers(&mut exchange, outbox);
+    }
+
+    /// Lets the followers of an exchange ask the cache again.
+    pub(crate) fn release_followers(&mut self, exchange: &mut Exchange, outbox: &mut Outbox) {
+        if let Some(lead) = exchange.lead.take() {
+            self.in_flight_table.finish(lead, Outcome::Again, outbox);
+        }
+    }
+
     /// The origin did not answer.
-    pub fn on_failure(&mut self, exchange: &Exchange, failure: UpstreamFailure, now: Now) -> Answer {
+    pub fn on_failure(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        failure: UpstreamFailure,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Answer {
         match failure {
             UpstreamFailure::Upload | UpstreamFailure::UploadTimedOut => {}
             UpstreamFailure::HeadTooLarge => self.counters.heads_too_large += 1,
@@ -65,7 +91,9 @@ impl Cache {
                 | UpstreamFailure::Malformed
                 | UpstreamFailure::HeadTooLarge
         );
-        if disconnected && let Some(answer) = self.stale_answer(exchange, None, now) {
+        if disconnected && let Some(answer) = self.stale_answer(&mut exchange, None, now, outbox) {
+            // Those that the stale answer does not suit.
+            self.release_followers(&mut exchange, outbox);
             return answer;
         }
         // RFC 9111 §5.2.2.2: with must-revalidate, a cache that cannot reach the origin MUST answer
@@ -93,9 +121,8 @@ impl Cache {
             collapsed: false,
             refusal: None,
         };
-        if let Some(lead) = &exchange.lead {
-            self.in_flight_table.end(exchange.hash, &lead.0);
-            lead.0.finish(Outcome::Failed { status, retry_after: None });
+        if let Some(lead) = exchange.lead.take() {
+            self.in_flight_table.finish(lead, Outcome::Failed { status, retry_after: None }, outbox);
         }
         Answer::error(status, &exchange.method, line, forwarded, now)
     }

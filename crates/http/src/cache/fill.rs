@@ -1,8 +1,7 @@
 //! A body on its way into the store, beside its way to the clients.
 
-use crate::body::budget::Budget;
-use crate::body::shared_body::Reader;
-use crate::body::writing::Writing;
+use crate::body::budget::{Budget, Reservation};
+use crate::body::shared_body::{BodyEnd, BodyId, BodyPart, BodyWakes, End, SharedBody};
 use crate::cache::slicer::Slicer;
 use crate::collapse::in_flight::Lead;
 use crate::limits;
@@ -12,14 +11,13 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use larder_units::Time;
-use std::task::{Context, Poll};
 
 const EVENTS: &[u8] = b"text/event-stream";
 
 /// Collects the body of one response for the store, and passes it to its readers as it arrives. The
-/// host passes every piece to [`Fill::push`]. When the body has ended without an error, it passes
-/// the fill to [`crate::Cache::on_complete`]; otherwise it drops the fill. A dropped fill is never
-/// stored, and its readers get an error.
+/// host has a [`SharedBody`] for it, and passes every piece to [`Fill::push`]. When the body has
+/// ended without an error, it passes the fill to [`crate::Cache::on_complete`], otherwise to
+/// [`crate::Cache::on_abort`].
 #[derive(Debug)]
 pub struct Fill {
     pub(crate) stored: Stored,
@@ -33,7 +31,11 @@ pub struct Fill {
     pub(crate) is_storable: bool,
     /// The flight that it ends.
     pub(crate) lead: Option<Lead>,
-    pub(crate) shared_body: Writing,
+    body: BodyId,
+    /// Its part of the budget.
+    room: Reservation,
+    /// Bytes that have come.
+    received: u64,
     /// Cuts the body, which is too large to be stored whole.
     pub(crate) slicer: Option<Box<Slicer>>,
     /// The part of the body for its first reader, the client.
@@ -58,74 +60,64 @@ impl Fill {
         asked: Time,
         declared: Option<u64>,
         limit: u64,
+        body: BodyId,
         budget: &Budget,
     ) -> Result<Fill, Refusal> {
-        let mut shared_body = Writing::new(budget);
-        if let Some(length) = declared {
-            shared_body.room().grow(length)?;
-            shared_body.body.reserve(usize::try_from(length).map_err(|_| Refusal::TooLarge)?);
-        }
-        let limit = declared.unwrap_or(limit);
-        let (unwanted, lead, is_passing, abandoned) = (false, None, false, None);
-        let part = (0, None);
-        let is_storable = true;
-        Ok(Fill {
-            stored,
-            asked,
-            declared,
-            unwanted,
-            is_storable,
-            lead,
-            shared_body,
-            slicer: None,
-            part,
-            limit,
-            is_passing,
-            abandoned,
-        })
+        let mut fill = Fill::passing(stored, asked, body, budget);
+        fill.room.grow(declared.unwrap_or(0))?;
+        (fill.declared, fill.limit) = (declared, declared.unwrap_or(limit));
+        (fill.unwanted, fill.is_storable) = (false, true);
+        Ok(fill)
     }
 
     /// Returns a fill that only passes the body to readers that read it from the start.
-    pub(crate) fn passing(stored: Stored, asked: Time, budget: &Budget) -> Fill {
-        let (declared, lead, part, limit, abandoned) = (None, None, (0, None), 0, None);
-        let (unwanted, is_storable, is_passing) = (true, false, false);
-        let shared_body = Writing::new(budget);
+    pub(crate) fn passing(stored: Stored, asked: Time, body: BodyId, budget: &Budget) -> Fill {
         Fill {
             stored,
             asked,
-            declared,
-            unwanted,
-            is_storable,
-            lead,
-            shared_body,
+            declared: None,
+            unwanted: true,
+            is_storable: false,
+            lead: None,
+            body,
+            room: budget.reservation(),
+            received: 0,
             slicer: None,
-            part,
-            limit,
-            is_passing,
-            abandoned,
+            part: (0, None),
+            limit: 0,
+            is_passing: false,
+            abandoned: None,
         }
+    }
+
+    /// Returns the number of its body.
+    pub fn body(&self) -> BodyId {
+        self.body
     }
 
     /// Adds a piece of the body. Beyond the limit, the body is no longer collected, and the parts
     /// that its readers have passed are freed.
-    pub fn push(&mut self, piece: &[u8]) {
+    pub fn push(&mut self, piece: &[u8], body: &mut SharedBody, wakes: &mut BodyWakes) -> Pushed {
         if let Some(slicer) = &mut self.slicer {
             slicer.push(piece);
         }
+        let mut pushed = Pushed::Kept;
         if self.abandoned.is_none()
-            && let Err(refusal) = self.make_room(piece.len())
+            && let Err(refusal) = self.make_room(piece.len(), body)
         {
             self.abandoned = Some(refusal);
-            self.shared_body.body.become_window(0);
+            body.become_window(0, wakes);
+            pushed = Pushed::Passing;
         }
-        if self.abandoned.is_some() && !self.is_passing && self.shared_body.body.held().1 == 0 {
+        if self.abandoned.is_some() && !self.is_passing && body.held().1 == 0 {
             // An endless body must not hold the room of its collected part for ever.
             self.is_passing = true;
-            self.shared_body.room().become_window();
-            let bytes = self.shared_body.room().bytes;
-            self.shared_body.body.become_window(bytes as usize);
+            self.room.become_window();
+            body.become_window(self.room.bytes as usize, wakes);
         }
-        self.shared_body.body.push(piece);
+        self.received += piece.len() as u64;
+        body.push(piece, wakes);
+        pushed
     }
 
     /// Returns true if [`crate::Cache::on_slices_cut`] has to be called.
@@ -140,37 +132,31 @@ impl Fill {
         }
     }
 
-    /// The last piece has come: gives back what room was made for more. Where the end comes as a
-    /// surprise, that copies the body, which is better done before [`crate::Cache::on_complete`]
-    /// than under the lock that this needs.
-    pub fn fit(&mut self) {
-        self.shared_body.body.fit();
-    }
-
-    /// Waits for room for the next piece. Returns false if no reader needs the rest. There is
-    /// always room while the body is collected.
-    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        self.shared_body.body.poll_room(cx)
-    }
-
-    /// Returns a reader of the client's part of the body. `None` if it is too late for that.
-    pub fn reader(&self) -> Option<Reader> {
+    /// Returns the client's part of the body.
+    pub fn part(&self) -> BodyPart {
         let (first, end) = self.part;
-        let mut reader = self.shared_body.body.reader(first, end)?;
-        if end.is_none() {
-            reader.expect(self.declared.map(|length| length - first));
-        }
-        Some(reader)
+        let left = end.or(self.declared).map(|end| end.saturating_sub(first));
+        BodyPart { body: self.body, first, end, left }
     }
 
-    /// The body is whole: its readers see its end. The response with it, and the body as the store
-    /// and its readers hold it: with its room, which is given back when the last of them has let
-    /// go; a slow one may take hours.
-    pub(crate) fn into_stored(self) -> (Stored, Bytes) {
-        let Fill { mut stored, shared_body, .. } = self;
-        let (body, lent) = shared_body.finish();
+    /// Returns the response with its body, and the end for the readers. The store and the readers
+    /// hold the body with its room, which is given back when the last of them drops it; a slow
+    /// reader may take hours.
+    pub(crate) fn into_stored(self, collected: Option<Bytes>) -> (Stored, Bytes, BodyEnd) {
+        let Fill { mut stored, mut room, .. } = self;
+        let Some(body) = collected.filter(|_| self.abandoned.is_none()) else {
+            return (stored, Bytes::new(), BodyEnd(End::Passed(room)));
+        };
+        room.shrink_to(body.len() as u64);
+        let lent = room.lend(body.clone());
+        // Bytes that wait to be written to a second tier have a reservation of their own.
         stored.set_body(body);
-        (stored, lent)
+        (stored, lent.clone(), BodyEnd(End::Whole(lent)))
+    }
+
+    /// Returns the end of a body that broke off.
+    pub(crate) fn broken(self) -> BodyEnd {
+        BodyEnd(End::Broken(self.room))
     }
 
     /// Returns true if silence within the body disturbs no other request: its length is unknown, so
@@ -184,8 +170,9 @@ impl Fill {
         self.declared.is_none() && (self.lead.is_none() || is_of_events())
     }
 
+    /// Returns the bytes that have come.
     pub(crate) fn len(&self) -> u64 {
-        self.shared_body.body.len()
+        self.received
     }
 
     /// Returns true if the body has its declared length, or if none was declared.
@@ -193,19 +180,32 @@ impl Fill {
         self.declared.is_none_or(|declared| declared == self.len())
     }
 
-    fn make_room(&mut self, more: usize) -> Result<(), Refusal> {
-        let (held, capacity) = self.shared_body.body.held();
-        let needed = held.saturating_add(more);
-        if needed as u64 > self.limit {
+    fn make_room(&mut self, more: usize, body: &mut SharedBody) -> Result<(), Refusal> {
+        let (held, capacity) = body.held();
+        let needed = (held as u64).saturating_add(more as u64);
+        if needed > self.limit {
             // One that only passes does so for want of room.
             return Err(if self.limit == 0 { Refusal::Busy } else { Refusal::TooLarge });
         }
-        if needed > capacity {
-            let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
-            let wanted = needed.max(capacity * 2).max(limits::FILL_START_BYTES).min(limit);
-            self.shared_body.room().grow((wanted - capacity) as u64)?;
-            self.shared_body.body.reserve(wanted);
+        let reserved = self.room.bytes;
+        if needed > reserved {
+            let wanted = needed.max(reserved * 2).max(limits::FILL_START_BYTES as u64).min(self.limit);
+            self.room.grow(wanted - reserved)?;
+        }
+        let reserved = usize::try_from(self.room.bytes).map_err(|_| Refusal::TooLarge)?;
+        if capacity < reserved {
+            body.reserve(reserved);
         }
         Ok(())
     }
+}
+
+/// The effect of [`Fill::push`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// Go on.
+    Kept,
+    /// From now on, the body is not collected any more: call
+    /// [`Cache::on_passing`](crate::Cache::on_passing).
+    Passing,
 }

@@ -19,6 +19,7 @@ pub(crate) mod tier;
 pub(crate) mod tier_lookup;
 
 use crate::body::budget::Budget;
+use crate::body::shared_body::BodyId;
 use crate::cache::counters::Counters;
 use crate::collapse::table::InFlightTable;
 use crate::limits;
@@ -73,6 +74,8 @@ pub struct Cache {
     /// Numbers sliced responses from a random start: slices of one, also of an earlier process, are
     /// never taken for those of another.
     pub(crate) generations: u64,
+    /// The number of bodies so far.
+    bodies: u64,
     pub(crate) share_cookies: bool,
     pub(crate) ignores_reloads: bool,
     pub(crate) targets: Box<[HeaderName]>,
@@ -98,12 +101,13 @@ impl Cache {
         let slice_bytes = if slice == 0 { 0 } else { slice.max(limits::SLICE_BYTES_LEAST).min(max_object) };
         Ok(Cache {
             store: Store::new(engine, budget.clone(), &config.hash_key),
-            in_flight_table: InFlightTable::new(),
+            in_flight_table: InFlightTable::new(limits::ALONE_PLACES),
             hash_key: config.hash_key,
             cdn_loop: CdnLoop::of(&config.hash_key),
             max_object,
             slice_bytes,
             generations: streams.stream("slices").bits(),
+            bodies: 0,
             share_cookies: config.share_cookies,
             ignores_reloads: config.ignore_reloads,
             targets: config.targets.clone().into_boxed_slice(),
@@ -135,6 +139,12 @@ impl Cache {
     pub fn check_invariants(&self) {
         self.store.check_invariants();
         self.in_flight_table.check_invariants();
+    }
+
+    /// Returns the number of the next body in progress.
+    pub(crate) fn next_body(&mut self) -> BodyId {
+        self.bodies += 1;
+        BodyId(self.bodies)
     }
 
     /// Returns the counters.

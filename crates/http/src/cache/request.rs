@@ -4,7 +4,7 @@ use crate::cache::Cache;
 use crate::cache::exchange::{Ask, Exchange, RequestHead, TierLookup};
 use crate::cache::slices::Requester;
 use crate::cache::steps::Step;
-use crate::collapse::follower::Joined;
+use crate::collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
 use crate::collapse::in_flight::JoinRequest;
 use crate::collapse::table::Join;
 use crate::limits;
@@ -28,11 +28,31 @@ impl Cache {
     }
 
     /// Continues with a client that waited for the response to another request and got no answer
-    /// ([`crate::JoinResult::Again`]). `joined` is [`crate::Follower::joined`]; a reload accepts a
-    /// stored response that came since then and was not requested before the response that it
-    /// waited for.
+    /// ([`crate::JoinResult::Again`]). A reload accepts a stored response that came since it
+    /// `joined` and was not requested before the response that it waited for.
     pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Joined, now: Now) -> Step {
         self.step(request, Some(joined), now)
+    }
+
+    /// Returns the result for a request that waits for another one's response, or lets it wait.
+    /// `request` are its fields.
+    pub fn join(&mut self, follower: Follower, request: &HeaderMap) -> JoinResult {
+        self.in_flight_table.resolve(follower, request)
+    }
+
+    /// Returns the result for a body that waits for a slice, or lets it wait.
+    pub fn join_slice(&mut self, follower: SliceFollower) -> SliceJoin {
+        self.in_flight_table.resolve_slice(follower)
+    }
+
+    /// The client of a waiting request has left.
+    pub fn on_follower_left(&mut self, follower: Follower) {
+        self.in_flight_table.leave(follower);
+    }
+
+    /// The client of a body that waits for a slice has left.
+    pub fn on_slice_follower_left(&mut self, follower: SliceFollower) {
+        self.in_flight_table.leave(follower.follower);
     }
 
     /// Returns the directives of a client, as far as they are obeyed.
@@ -48,7 +68,7 @@ impl Cache {
         let directives = self.directives(request.headers);
         match passes_by(request, &key) {
             // Nothing stored answers it, and the origin must not be asked.
-            Some(ForwardReason::Bypass) if directives.only_if_cached => return self.unsatisfied(request, now),
+            Some(ForwardReason::Bypass) if directives.only_if_cached => return Step::Answer(self.unsatisfied(request, now)),
             Some(reason) => {
                 let mut exchange = self.forward(request, key, hash, reason, now);
                 exchange.forbids_storing = directives.no_store;
@@ -62,7 +82,7 @@ impl Cache {
         };
         let in_tier = held.is_none() && self.may_be_in_tier(&key);
         if directives.only_if_cached && !in_tier {
-            return self.unsatisfied(request, now);
+            return Step::Answer(self.unsatisfied(request, now));
         }
         let may_store = request.method == Method::GET && !directives.no_store && !directives.only_if_cached;
         let held = held.map(|slot| self.store.stored(slot));
@@ -181,11 +201,11 @@ impl Cache {
     }
 
     /// RFC 9111 §5.2.1.7.
-    pub(crate) fn unsatisfied(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
+    pub(crate) fn unsatisfied(&mut self, request: &RequestHead<'_>, now: Now) -> Answer {
         self.counters.unsatisfied += 1;
         let line = "larder: nothing stored answers this request, and it said only-if-cached\n";
         let status = StatusCode::GATEWAY_TIMEOUT;
-        Step::Answer(Answer::error(status, request.method, line, CacheStatus::Unsatisfied, now))
+        Answer::error(status, request.method, line, CacheStatus::Unsatisfied, now)
     }
 
     fn forward(

@@ -10,6 +10,7 @@ use crate::cache::source::Source;
 use crate::cache::steps::Reply;
 use crate::collapse::in_flight::{Head, Lead, Outcome};
 use crate::now::Now;
+use crate::outbox::Outbox;
 use crate::rfc::cache_status::CacheStatus;
 use crate::rfc::framing::is_framed;
 use crate::rfc::selection::Ready;
@@ -18,11 +19,16 @@ use crate::rfc::{conditional, fields};
 use crate::store::stored::Stored;
 use http::header::{CONTENT_LENGTH, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
-use std::sync::Arc;
 
 impl Cache {
     /// The head of the origin's final response has come (interim ones are not for the cache).
-    pub fn on_response(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now) -> Reply {
+    pub fn on_response(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        head: ResponseHead,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Reply {
         let ResponseHead { mut status, version, mut headers } = head;
         let framed = is_framed(status, version, &headers);
         fields::strip_hop_by_hop(&mut headers);
@@ -30,16 +36,18 @@ impl Cache {
         fields::append_via(&mut headers, version);
         if status == StatusCode::NOT_MODIFIED && exchange.is_validating() {
             let stored = exchange.held.take().expect("it is being validated");
-            return self.on_not_modified(exchange, stored, &headers, now);
+            return self.on_not_modified(exchange, stored, &headers, now, outbox);
         }
         if is_error(status)
-            && let Some(answer) = self.stale_answer(&exchange, Some(status), now)
+            && let Some(answer) = self.stale_answer(&mut exchange, Some(status), now, outbox)
         {
+            // Those that the stale answer does not suit.
+            self.release_followers(&mut exchange, outbox);
             return Reply::Answer(answer);
         }
         let mut was_part = false;
         if status == StatusCode::PARTIAL_CONTENT {
-            match self.on_part(exchange, headers, now) {
+            match self.on_part(exchange, headers, now, outbox) {
                 Ok(reply) => return reply,
                 Err(Whole { exchange: same, headers: fields }) => (exchange, headers) = (same, fields),
             }
@@ -53,7 +61,7 @@ impl Cache {
         // The requested part or representation is not there; the client's may be.
         let astray = exchange.is_validating() || exchange.headers.contains_key(IF_RANGE);
         if status == StatusCode::RANGE_NOT_SATISFIABLE && matches!(exchange.ask, Ask::Slice(_)) && astray {
-            return self.ask_as_client(exchange, now);
+            return self.ask_as_client(exchange, now, outbox);
         }
         self.invalidate_by(&exchange, status, &headers, now);
         let fill = self.consider(&mut exchange, status, &headers, framed, now);
@@ -63,7 +71,7 @@ impl Cache {
         };
         if was_part && fill.is_none() {
             // It may not be kept, so the client's part cannot be cut out of it.
-            return self.ask_as_client(exchange, now);
+            return self.ask_as_client(exchange, now, outbox);
         }
         if let Some(refusal) = refusal {
             self.counters.refuse(refusal);
@@ -71,13 +79,12 @@ impl Cache {
         // Of unknown length: whether the policy admits it shows at its end.
         let is_sliced = fill.as_ref().is_some_and(|fill| fill.slicer.is_some());
         let stored = is_sliced || fill.as_ref().is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
-        if let Some(lead) = exchange.lead.take_if(|_| is_sliced) {
+        if is_sliced {
             // Its head is stored.
-            self.in_flight_table.end(exchange.hash, &lead.0);
-            lead.0.finish(Outcome::Again);
+            self.release_followers(&mut exchange, outbox);
         }
         if let Some(lead) = exchange.lead.take() {
-            self.share(lead, &exchange, &mut fill, status, &headers, now);
+            self.share(lead, &exchange, &mut fill, status, &headers, now, outbox);
         }
         CacheStatus::Forwarded { reason: exchange.reason, status: Some(status), stored, collapsed: false, refusal }
             .set(&mut headers);
@@ -97,28 +104,30 @@ impl Cache {
         status: StatusCode,
         headers: &HeaderMap,
         now: Now,
+        outbox: &mut Outbox,
     ) {
         let reusable = fill.as_mut().filter(|fill| fill.stored.freshness.is_reusable(now.time));
         if let Some(fill) = reusable {
             self.in_flight_table.set_alone(exchange.hash, false, now.time);
-            lead.0.start(Head {
+            let head = Head {
                 status,
                 headers: headers.clone(),
                 selector: fill.stored.selector.clone(),
                 freshness: fill.stored.freshness,
                 length: fill.declared,
-                shared_body: Arc::clone(&fill.shared_body.body),
-            });
+                body: fill.body(),
+                is_open: true,
+            };
+            self.in_flight_table.start(&lead, head, outbox);
             fill.lead = Some(lead);
             return;
         }
-        self.in_flight_table.end(exchange.hash, &lead.0);
         if is_trouble(status) {
             let retry_after = headers.get(RETRY_AFTER).cloned();
-            return lead.0.finish(Outcome::Failed { status, retry_after });
+            return self.in_flight_table.finish(lead, Outcome::Failed { status, retry_after }, outbox);
         }
         self.in_flight_table.set_alone(exchange.hash, true, now.time);
-        lead.0.finish(Outcome::Again);
+        self.in_flight_table.finish(lead, Outcome::Again, outbox);
     }
 
     /// RFC 9111 §4.3.4: a 304 makes the stored response usable again.
@@ -128,6 +137,7 @@ impl Cache {
         mut stored: Stored,
         headers: &HeaderMap,
         now: Now,
+        outbox: &mut Outbox,
     ) -> Reply {
         let same = stored.sliced().is_none_or(|sliced| sliced.pin.agrees(headers));
         if !same || !conditional::selects(headers, &stored.headers()) {
@@ -153,14 +163,14 @@ impl Cache {
         if let Some(lead) = exchange.lead.take() {
             // Followers find the renewed response. If it has to be validated for each request, they
             // need not wait for each other.
-            self.in_flight_table.end(exchange.hash, &lead.0);
             let is_reusable = stored.freshness.is_reusable(now.time);
             self.in_flight_table.set_alone(exchange.hash, !is_reusable, now.time);
             // Left in the second tier, it is renewed nowhere but here.
-            lead.0.finish(match stored.in_tier().is_some() && is_reusable {
+            let outcome = match stored.in_tier().is_some() && is_reusable {
                 true => Outcome::TierHit(Box::new(stored.clone())),
                 false => Outcome::Again,
-            });
+            };
+            self.in_flight_table.finish(lead, outcome, outbox);
         }
         self.counters.validated += 1;
         if stored.sliced().is_none() {

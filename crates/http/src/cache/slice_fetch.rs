@@ -2,6 +2,7 @@
 //! answer that is no slice.
 
 use crate::body::segments::Segment;
+use crate::body::shared_body::BodyPart;
 use crate::cache::Cache;
 use crate::cache::assembly::{Assembled, Assembly};
 use crate::cache::completion::says_it_changed;
@@ -14,6 +15,7 @@ use crate::cache::steps::Reply;
 use crate::collapse::in_flight::{Head, Lead, Outcome};
 use crate::limits;
 use crate::now::Now;
+use crate::outbox::Outbox;
 use crate::rfc::cache_status::CacheStatus;
 use crate::rfc::framing::content_length;
 use crate::rfc::freshness::Freshness;
@@ -40,9 +42,17 @@ pub(crate) struct Whole {
 impl Cache {
     /// Takes the origin's answer to a [`Piece::Ask`](crate::Piece::Ask). Returns `None` if that is
     /// not the slice: the body breaks off here.
-    pub fn on_slice(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now) -> Option<Box<Fill>> {
-        let lead = exchange.lead.take();
-        let Ask::Next(slice, source) = &exchange.ask else { return None };
+    pub fn on_slice(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        head: ResponseHead,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Option<Box<Fill>> {
+        let Ask::Next(slice, source) = exchange.ask.clone() else {
+            self.release_followers(&mut exchange, outbox);
+            return None;
+        };
         let ResponseHead { status, headers, .. } = head;
         let sliced = source.sliced();
         let expected = Place { part: slice.clone(), length: sliced.length };
@@ -53,7 +63,7 @@ impl Cache {
                 // If it has not changed, the origin does not send the ranges that it is asked for.
                 self.in_flight_table.set_alone(unsliced(source.stored.hash), true, now.time);
             }
-            self.finish(&exchange, lead);
+            self.fail_followers(&mut exchange, outbox);
             return None;
         }
         let says = targeted::directives(&headers, &self.targets);
@@ -62,16 +72,15 @@ impl Cache {
         if let Err(refusal) = verdict {
             self.counters.refuse(refusal);
         }
-        let mut fill = self.fill_slice(source, slice, exchange.asked, verdict.is_ok(), lead, now);
+        let mut fill = self.fill_slice(&source, &slice, exchange.asked, verdict.is_ok(), exchange.lead.take(), now, outbox);
         fill.part = exchange.part;
         Some(fill)
     }
 
     /// The origin did not answer a [`Piece::Ask`](crate::Piece::Ask): the body breaks off here.
-    pub fn on_slice_failure(&mut self, mut exchange: Box<Exchange>) {
+    pub fn on_slice_failure(&mut self, mut exchange: Box<Exchange>, outbox: &mut Outbox) {
         self.counters.upstream_failures += 1;
-        let lead = exchange.lead.take();
-        self.finish(&exchange, lead);
+        self.fail_followers(&mut exchange, outbox);
     }
 
     /// Takes an origin's answer with a part. It is the requested slice and the whole body, which is
@@ -82,29 +91,27 @@ impl Cache {
         mut exchange: Box<Exchange>,
         mut headers: HeaderMap,
         now: Now,
+        outbox: &mut Outbox,
     ) -> Result<Reply, Whole> {
         let Ask::Slice(asked) = exchange.ask.clone() else { return Err(Whole { exchange, headers }) };
         let found = range::place(&headers).filter(|found| {
             let part = asked.start..asked.end.min(found.length);
             is_part(&headers, &Place { part, length: found.length })
         });
-        let Some(Place { part, length }) = found else { return Ok(self.ask_as_client(exchange, now)) };
+        let Some(Place { part, length }) = found else { return Ok(self.ask_as_client(exchange, now, outbox)) };
         headers.remove(CONTENT_RANGE);
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         if part == (0..length) {
             return Err(Whole { exchange, headers });
         }
         let Some(stored) = self.head_of(&exchange, &headers, length, now) else {
-            return Ok(self.ask_as_client(exchange, now));
+            return Ok(self.ask_as_client(exchange, now, outbox));
         };
         if !self.store.is_outdated(&stored, exchange.asked) {
             self.put_in_tier(&stored, now);
             self.store.put(&stored, now.time);
         }
-        if let Some(lead) = exchange.lead.take() {
-            self.in_flight_table.end(exchange.hash, &lead.0);
-            lead.0.finish(Outcome::Again);
-        }
+        self.release_followers(&mut exchange, outbox);
         let (key, hash) = self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
         let request = std::mem::take(&mut exchange.headers);
         let passed = fields::cdn_loop_count(&request);
@@ -121,11 +128,11 @@ impl Cache {
         let source = Source { key: exchange.key, version: exchange.version, stored, request, passed };
         let mut response = response;
         let mut body = Assembly::new(Arc::new(source), &mut response);
-        let fill = self.fill_slice(&body.source, &part, exchange.asked, true, Some(lead), now);
+        let fill = self.fill_slice(&body.source, &part, exchange.asked, true, Some(lead), now, outbox);
         let first = body.content().next().filter(|range| part.contains(&range.start)).cloned();
         if let (Some(range), Some(Segment::Content(_))) = (first, body.segments.front()) {
-            body.reader =
-                fill.shared_body.body.reader(range.start - part.start, Some(range.end.min(part.end) - part.start));
+            let end = range.end.min(part.end) - part.start;
+            body.in_progress = Some(BodyPart::range(fill.body(), range.start - part.start, Some(end)));
         }
         let Response { status, headers, .. } = response;
         Ok(Reply::Assemble(Assembled { status, headers, body }, Some(fill)))
@@ -152,13 +159,10 @@ impl Cache {
     }
 
     /// The origin is asked again, as the client asked.
-    pub(crate) fn ask_as_client(&mut self, mut exchange: Box<Exchange>, now: Now) -> Reply {
+    pub(crate) fn ask_as_client(&mut self, mut exchange: Box<Exchange>, now: Now, outbox: &mut Outbox) -> Reply {
         self.in_flight_table.set_alone(unsliced(exchange.hash), true, now.time);
-        if let Some(lead) = exchange.lead.take() {
-            // What comes may be a part, of which others have nothing.
-            self.in_flight_table.end(exchange.hash, &lead.0);
-            lead.0.finish(Outcome::Again);
-        }
+        // What comes may be a part, of which others have nothing.
+        self.release_followers(&mut exchange, outbox);
         if let Some(held) = exchange.held.take() {
             // The answer was not a confirmation.
             self.discard(&held);
@@ -199,6 +203,7 @@ impl Cache {
         stores: bool,
         lead: Option<Lead>,
         now: Now,
+        outbox: &mut Outbox,
     ) -> Box<Fill> {
         let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
         let length = slice.end - slice.start;
@@ -210,16 +215,17 @@ impl Cache {
             self.store.engine.miss(hash, now.time);
         }
         let admitted = stores && self.store.engine.admit_or_fill(hash, size, now.time);
-        let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, &self.budget) {
+        let body = self.next_body();
+        let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, body, &self.budget) {
             Ok(fill) => fill,
-            Err(_) => Fill::passing(stored, asked, &self.budget),
+            Err(_) => Fill::passing(stored, asked, body, &self.budget),
         };
         fill.unwanted |= !admitted;
         fill.is_storable = stores;
         if let Some(lead) = lead {
             let (headers, selector) = (HeaderMap::new(), Selector::default());
-            let shared_body = Arc::clone(&fill.shared_body.body);
-            lead.0.start(Head { status, headers, selector, freshness, length: Some(length), shared_body });
+            let head = Head { status, headers, selector, freshness, length: Some(length), body, is_open: true };
+            self.in_flight_table.start(&lead, head, outbox);
             fill.lead = Some(lead);
         }
         Box::new(fill)
@@ -253,7 +259,7 @@ impl Cache {
         let room = self.budget.reserve_for_tier_hit(self.slice_bytes)?;
         self.put_in_tier(&head, now);
         self.store.put(&head, now.time);
-        let mut fill = Fill::passing(head.clone(), exchange.asked, &self.budget);
+        let mut fill = Fill::passing(head.clone(), exchange.asked, self.next_body(), &self.budget);
         fill.part = (0, Some(length));
         fill.slicer = Some(Box::new(Slicer::new(exchange.key.clone(), head, room)));
         Some(fill)
@@ -281,12 +287,12 @@ impl Cache {
         true
     }
 
-    /// Ends the fetch of this slice for its followers.
-    fn finish(&mut self, exchange: &Exchange, lead: Option<Lead>) {
-        let (Some(lead), Ask::Next(slice, source)) = (lead, &exchange.ask) else { return };
-        let (_, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
-        self.in_flight_table.end(hash, &lead.0);
-        lead.0.finish(Outcome::Failed { status: StatusCode::BAD_GATEWAY, retry_after: None });
+    /// Ends the fetch of a slice with an error for its followers.
+    fn fail_followers(&mut self, exchange: &mut Exchange, outbox: &mut Outbox) {
+        if let Some(lead) = exchange.lead.take() {
+            let outcome = Outcome::Failed { status: StatusCode::BAD_GATEWAY, retry_after: None };
+            self.in_flight_table.finish(lead, outcome, outbox);
+        }
     }
 }
 

@@ -111,7 +111,7 @@ impl Cache {
                 if self.is_stored(&assembled.body, most_looked_at(only_if_cached)) {
                     self.counters.hits += 1;
                 } else if only_if_cached {
-                    return self.unsatisfied(head, now);
+                    return Step::Answer(self.unsatisfied(head, now));
                 } else {
                     assembled.headers.insert(CACHE_STATUS, partial(&assembled.body.source.stored));
                 }
@@ -140,8 +140,8 @@ impl Cache {
 
     /// Returns the next step of a body.
     pub fn next_piece(&mut self, assembly: &mut Assembly, now: Now) -> Piece {
-        if let Some(reader) = assembly.reader.take() {
-            return Piece::Read(reader);
+        if let Some(part) = assembly.in_progress.take() {
+            return Piece::Read(part);
         }
         let range = match assembly.segments.front() {
             None => return Piece::End,

@@ -1,7 +1,7 @@
 //! The next steps for the host: for a request, a response of the origin, a piece of a body, and a
 //! lookup in the second tier.
 
-use crate::body::shared_body::Reader;
+use crate::body::shared_body::BodyPart;
 use crate::cache::assembly::Assembled;
 use crate::cache::exchange::Exchange;
 use crate::cache::fill::Fill;
@@ -20,10 +20,12 @@ pub enum Step {
     /// Send this stale response, and ask the origin as well (RFC 5861 §3): no client waits for its
     /// answer.
     Refresh(Answer, Box<Exchange>),
-    /// Another request already asks the origin for the same: wait for its response.
+    /// Another request already asks the origin for the same: call
+    /// [`Cache::join`](crate::Cache::join).
     Follow(Follower),
-    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`]. If
-    /// there is a second tier and the exchange has a [`Exchange::tier_key`], look there first.
+    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`], or
+    /// [`crate::Cache::on_abandoned`] to give it up. If there is a second tier and the exchange has
+    /// a [`Exchange::tier_key`], look there first.
     Forward(Box<Exchange>),
 }
 
@@ -38,7 +40,8 @@ pub enum Reply {
         status: StatusCode,
         /// All fields, ready to be sent.
         headers: HeaderMap,
-        /// Present if the body may be stored: pass it every piece.
+        /// Present if the body may be stored: pass it every piece, with a
+        /// [`SharedBody`](crate::SharedBody) for it.
         fill: Option<Box<Fill>>,
     },
     /// Send this. Its body is put together from slices, one of which is the origin's response:
@@ -55,9 +58,8 @@ pub enum Piece {
     /// Send this.
     Bytes(Bytes),
     /// Read this to its end; tell [`Assembly::took`](crate::Assembly::took) of each piece.
-    Read(Reader),
-    /// Another request fetches the slice: wait for its reader, and continue as with
-    /// [`Piece::Read`].
+    Read(BodyPart),
+    /// Another request fetches the slice: call [`Cache::join_slice`](crate::Cache::join_slice).
     Wait(SliceFollower),
     /// Recall this key from the second tier; then [`crate::Cache::on_tier_slice`] if something was
     /// there, and ask for the next piece if not.

@@ -5,9 +5,10 @@ use crate::cache::Cache;
 use crate::cache::exchange::{Ask, Exchange, RequestHead, TierLookup};
 use crate::cache::slices::{Served, most_looked_at, partial};
 use crate::cache::source::Source;
-use crate::cache::steps::{Step, TierStep};
+use crate::cache::steps::TierStep;
 use crate::collapse::in_flight::Outcome;
 use crate::now::Now;
+use crate::outbox::Outbox;
 use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
 use crate::rfc::fields;
 use crate::store::answer::Answer;
@@ -24,6 +25,7 @@ impl Cache {
         tier_hit: Option<TierHit>,
         request: &RequestHead<'_>,
         now: Now,
+        outbox: &mut Outbox,
     ) -> TierStep {
         let tier_lookup = std::mem::replace(&mut exchange.tier_lookup, TierLookup::No);
         let directives = self.directives(request.headers);
@@ -36,9 +38,9 @@ impl Cache {
                 }
             } else if stored.freshness.satisfies(&directives, now.time) {
                 if stored.sliced().is_none() {
-                    return TierStep::Answer(self.answer_tier_hit(exchange, stored, request, now));
+                    return TierStep::Answer(self.answer_tier_hit(exchange, stored, request, now, outbox));
                 }
-                match self.tier_hit_slices(exchange, stored, request, directives.only_if_cached, now) {
+                match self.tier_hit_slices(exchange, stored, request, directives.only_if_cached, now, outbox) {
                     Ok(tier_lookup) => return tier_lookup,
                     Err(same) => exchange = same,
                 }
@@ -51,8 +53,8 @@ impl Cache {
             }
         }
         if directives.only_if_cached {
-            let Step::Answer(answer) = self.unsatisfied(request, now) else { return TierStep::Forward(exchange) };
-            return TierStep::Answer(answer);
+            self.release_followers(&mut exchange, outbox);
+            return TierStep::Answer(self.unsatisfied(request, now));
         }
         self.counters.forward(exchange.reason);
         TierStep::Forward(exchange)
@@ -110,6 +112,7 @@ impl Cache {
         stored: Stored,
         request: &RequestHead<'_>,
         now: Now,
+        outbox: &mut Outbox,
     ) -> Answer {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         self.promote(stored.clone(), now);
@@ -119,8 +122,7 @@ impl Cache {
         self.counters.tier_hits += 1;
         self.counters.hit_bytes += answer.length();
         if let Some(lead) = exchange.lead.take() {
-            self.in_flight_table.end(exchange.hash, &lead.0);
-            lead.0.finish(Outcome::TierHit(Box::new(stored)));
+            self.in_flight_table.finish(lead, Outcome::TierHit(Box::new(stored)), outbox);
         }
         answer
     }
@@ -134,14 +136,12 @@ impl Cache {
         request: &RequestHead<'_>,
         only_if_cached: bool,
         now: Now,
+        outbox: &mut Outbox,
     ) -> Result<TierStep, Box<Exchange>> {
         if self.store.position(&stored).is_none() {
             self.store.put(&stored, now.time);
         }
-        if let Some(lead) = exchange.lead.take() {
-            self.in_flight_table.end(exchange.hash, &lead.0);
-            lead.0.finish(Outcome::Again);
-        }
+        self.release_followers(&mut exchange, outbox);
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         let headers = stored.validated_headers(now.time, CacheStatus::TierHit { ttl_seconds });
         let response = stored.ready(headers).reply(request.method, request.headers);

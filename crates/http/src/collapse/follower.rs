@@ -1,7 +1,7 @@
 //! A request that waits for the response to another one.
 
-use crate::body::shared_body::{BrokenOff, Reader};
-use crate::collapse::in_flight::{Head, InFlight, Outcome, Phase};
+use crate::body::shared_body::BodyPart;
+use crate::collapse::in_flight::{FetchId, FollowerId, Head, InFlight, Outcome, Phase};
 use crate::now::Now;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::rfc::directives::{Reload, RequestDirectives};
@@ -13,20 +13,25 @@ use http::header::{AGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use larder_units::Time;
 use std::ops::Range;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 
-/// A request that waits for the response to another one.
+/// A request that waits for the response to another one. It goes back to the cache: to
+/// [`Cache::join`](crate::Cache::join) at once and each time that
+/// [`Outbox::woken`](crate::Outbox::woken) has its number, or to
+/// [`Cache::on_follower_left`](crate::Cache::on_follower_left).
 #[derive(Debug)]
 pub struct Follower {
-    pub(super) in_flight: Arc<InFlight>,
+    pub(super) fetch: FetchId,
+    pub(super) id: FollowerId,
+    /// Its place among those that wait for the head.
+    pub(super) place: Option<usize>,
     pub(super) reason: ForwardReason,
     /// The request's directives without the reload, which the leader carries out.
     pub(super) directives: RequestDirectives,
     pub(super) reload: Reload,
     /// The time when it came.
     pub(super) now: Now,
-    pub(super) ticket: Option<usize>,
+    /// The time when the request that it follows was sent.
+    pub(super) requested: Time,
 }
 
 /// The time when a [`Follower`] began to wait, and the request that it waited for.
@@ -49,22 +54,26 @@ impl Joined {
 /// The result for a [`Follower`].
 #[derive(Debug)]
 pub enum JoinResult {
+    /// The head has not arrived: wait until [`Outbox::woken`](crate::Outbox::woken) has its number.
+    Wait(Follower),
     /// Send this.
     Answer(Answer),
-    /// Send this head, and the body while it arrives.
+    /// Send this head, and a part of a body in progress while it arrives.
     Stream {
         /// The status.
         status: StatusCode,
         /// All fields, ready to be sent.
         headers: HeaderMap,
-        /// The body.
-        body: Reader,
+        /// The part of the body.
+        part: BodyPart,
     },
-    /// Ask the cache again, with [`crate::Cache::on_released`].
-    Again,
+    /// Ask the cache again, with [`Cache::on_released`](crate::Cache::on_released).
+    Again(Joined),
 }
 
-/// A request that waits for a slice of another one.
+/// A request that waits for a slice of another one. It goes back to the cache as a [`Follower`]
+/// does, to [`Cache::join_slice`](crate::Cache::join_slice) or
+/// [`Cache::on_slice_follower_left`](crate::Cache::on_slice_follower_left).
 #[derive(Debug)]
 pub struct SliceFollower {
     pub(crate) follower: Follower,
@@ -72,62 +81,72 @@ pub struct SliceFollower {
     pub(crate) part: Range<u64>,
 }
 
+/// The result for a [`SliceFollower`].
+#[derive(Debug)]
+pub enum SliceJoin {
+    /// The head has not arrived: wait until [`Outbox::woken`](crate::Outbox::woken) has its number.
+    Wait(SliceFollower),
+    /// Read this; tell [`Assembly::took`](crate::Assembly::took) of each piece.
+    Read(BodyPart),
+    /// Call [`Cache::next_piece`](crate::Cache::next_piece) again.
+    Again,
+    /// The origin has failed: the body breaks off.
+    Broken,
+}
+
 impl SliceFollower {
-    /// Waits for the head of the slice; `None` if the cache has to be asked again.
-    ///
-    /// # Errors
-    /// [`BrokenOff`] if the origin has failed.
-    pub fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Reader>, BrokenOff>> {
-        let mut state = self.follower.in_flight.lock();
-        match &state.phase {
-            Phase::Asking => {
-                state.wait(&mut self.follower.ticket, cx);
-                Poll::Pending
+    /// Returns the number by which [`Outbox::woken`](crate::Outbox::woken) names it.
+    pub fn id(&self) -> FollowerId {
+        self.follower.id
+    }
+
+    pub(super) fn result(&self, in_flight: &InFlight) -> Option<SliceJoin> {
+        Some(match &in_flight.phase {
+            Phase::Asking => return None,
+            Phase::Streaming(head) if head.is_open => {
+                SliceJoin::Read(BodyPart::range(head.body, self.part.start, Some(self.part.end)))
             }
-            Phase::Streaming(head) => Poll::Ready(Ok(head.shared_body.reader(self.part.start, Some(self.part.end)))),
-            Phase::Finished(Outcome::Failed { .. }) => Poll::Ready(Err(BrokenOff)),
-            Phase::Finished(_) => Poll::Ready(Ok(None)),
-        }
+            Phase::Finished(Outcome::Failed { .. }) => SliceJoin::Broken,
+            Phase::Streaming(_) | Phase::Finished(_) => SliceJoin::Again,
+        })
     }
 }
 
 impl Follower {
-    /// Returns the time when it began to wait, and the request that it waited for: for
-    /// [`crate::Cache::on_released`].
-    pub fn joined(&self) -> Joined {
-        Joined { at: self.now.time, requested: self.in_flight.requested }
+    /// Returns the number by which [`Outbox::woken`](crate::Outbox::woken) names it.
+    pub fn id(&self) -> FollowerId {
+        self.id
     }
 
-    /// Waits for the head of the response. `request` are the fields of this follower's own request.
-    pub fn poll_join(&mut self, request: &HeaderMap, cx: &mut Context<'_>) -> Poll<JoinResult> {
-        let mut state = self.in_flight.lock();
-        match &state.phase {
-            Phase::Asking => {
-                state.wait(&mut self.ticket, cx);
-                Poll::Pending
-            }
+    /// Returns the time when it began to wait, and the request that it waits for.
+    pub fn joined(&self) -> Joined {
+        Joined { at: self.now.time, requested: self.requested }
+    }
+
+    /// Returns the result, once there is one. `request` are the fields of this follower's own
+    /// request.
+    pub(super) fn result(&self, in_flight: &InFlight, request: &HeaderMap) -> Option<JoinResult> {
+        let again = || JoinResult::Again(self.joined());
+        Some(match &in_flight.phase {
+            Phase::Asking => return None,
             Phase::Streaming(head) if head.suits(request, &self.directives, self.now) => {
-                Poll::Ready(self.join_streaming(head, request))
+                self.join_streaming(head, request)
             }
-            Phase::Streaming(_) | Phase::Finished(Outcome::Again) => Poll::Ready(JoinResult::Again),
+            Phase::Streaming(_) | Phase::Finished(Outcome::Again) => again(),
             // A reload does not accept a stale response; others may.
-            Phase::Finished(Outcome::Failed { .. }) if self.in_flight.reload > self.reload => {
-                Poll::Ready(JoinResult::Again)
-            }
+            Phase::Finished(Outcome::Failed { .. }) if in_flight.reload > self.reload => again(),
             Phase::Finished(Outcome::Stale { stored, status }) if stored.selector.matches(request) => {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
                 let cache_status = CacheStatus::Stale { reason: self.reason, status: *status, ttl_seconds };
                 let headers = stored.validated_headers(self.now.time, cache_status);
-                let answer = stored.ready(headers).reply(&Method::GET, request).with_body_of(stored);
-                Poll::Ready(JoinResult::Answer(answer))
+                JoinResult::Answer(stored.ready(headers).reply(&Method::GET, request).with_body_of(stored))
             }
             Phase::Finished(Outcome::TierHit(stored)) if self.suits(stored, request) => {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
                 let headers = stored.validated_headers(self.now.time, CacheStatus::TierHit { ttl_seconds });
-                let answer = stored.ready(headers).reply(&Method::GET, request).with_body_of(stored);
-                Poll::Ready(JoinResult::Answer(answer))
+                JoinResult::Answer(stored.ready(headers).reply(&Method::GET, request).with_body_of(stored))
             }
-            Phase::Finished(Outcome::Stale { .. } | Outcome::TierHit(_)) => Poll::Ready(JoinResult::Again),
+            Phase::Finished(Outcome::Stale { .. } | Outcome::TierHit(_)) => again(),
             Phase::Finished(Outcome::Failed { status, retry_after }) => {
                 let forwarded = CacheStatus::Forwarded {
                     reason: self.reason,
@@ -141,9 +160,9 @@ impl Follower {
                 if let Some(after) = retry_after {
                     answer.headers.insert(RETRY_AFTER, after.clone());
                 }
-                Poll::Ready(JoinResult::Answer(answer))
+                JoinResult::Answer(answer)
             }
-        }
+        })
     }
 
     fn suits(&self, stored: &Stored, request: &HeaderMap) -> bool {
@@ -168,21 +187,8 @@ impl Follower {
         if !reply.has_body {
             return JoinResult::Answer(reply.without_body());
         }
-        match head.shared_body.reader(reply.first, reply.end) {
-            Some(body) => JoinResult::Stream { status: reply.status, headers: reply.headers, body },
-            None => JoinResult::Again,
-        }
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        let mut state = self.in_flight.lock();
-        // After the fetch has finished, no follower waits.
-        if let Some(ticket) = self.ticket.filter(|ticket| *ticket < state.waiting.len()) {
-            state.waiting[ticket] = None;
-            state.free.push(ticket);
-        }
+        let part = BodyPart::range(head.body, reply.first, reply.end);
+        JoinResult::Stream { status: reply.status, headers: reply.headers, part }
     }
 }
 

@@ -1,7 +1,8 @@
-//! A request in flight to the origin: its phase, and the wake-ups of its followers.
+//! A request in flight to the origin: its phase, and the followers that wait for its head.
 
-use crate::body::shared_body::SharedBody;
+use crate::body::shared_body::BodyId;
 use crate::now::Now;
+use crate::outbox::Outbox;
 use crate::rfc::cache_status::ForwardReason;
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::freshness::Freshness;
@@ -9,27 +10,45 @@ use crate::rfc::vary::Selector;
 use crate::store::stored::Stored;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_units::Time;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Waker};
 
-/// A request in flight to the origin, and its followers.
+/// The number of a waiting request among those of its cache; free numbers are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowerId(pub(super) usize);
+
+impl FollowerId {
+    /// Returns the number.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// The number of a fetch in its table. Whoever has it keeps the fetch in memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FetchId(pub(super) usize);
+
+/// The leader's handle of its fetch. It goes back to
+/// [`InFlightTable::finish`](crate::collapse::table::InFlightTable::finish).
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct Lead(pub(super) FetchId);
+
+/// A request in flight to the origin.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) hash: u64,
+    pub(super) key: Box<[u8]>,
     /// Caches of our name that its request has passed ([`crate::cdn_loop_count`]).
     pub(super) passed: usize,
     /// The degree of reload of its request.
     pub(super) reload: Reload,
     /// The time when its request was sent.
     pub(super) requested: Time,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-pub(super) struct State {
     pub(super) phase: Phase,
-    pub(super) waiting: Vec<Option<Waker>>,
+    /// Followers that wait for its head, by place.
+    waiting: Vec<Option<FollowerId>>,
     /// Free places in `waiting`.
-    pub(super) free: Vec<usize>,
+    free: Vec<usize>,
+    /// Followers in all, with those that were woken and have not joined yet.
+    pub(super) followers: usize,
 }
 
 #[derive(Debug)]
@@ -50,14 +69,16 @@ pub(crate) struct Head {
     pub freshness: Freshness,
     /// Content-Length.
     pub length: Option<u64>,
-    pub shared_body: Arc<SharedBody>,
+    pub body: BodyId,
+    /// True until the body is no longer collected: a follower reads it from the start.
+    pub is_open: bool,
 }
 
 impl Head {
     /// Returns true if a request that came at `now` may be answered with it, as if it were stored
     /// already (RFC 9111 §4).
     pub(super) fn suits(&self, request: &HeaderMap, directives: &RequestDirectives, now: Now) -> bool {
-        self.selector.matches(request) && self.freshness.satisfies(directives, now.time)
+        self.is_open && self.selector.matches(request) && self.freshness.satisfies(directives, now.time)
     }
 }
 
@@ -77,44 +98,56 @@ pub(crate) enum Outcome {
 
 impl InFlight {
     /// Returns the fetch of a request that has just been sent.
-    pub(super) fn new(passed: usize, reload: Reload, requested: Time) -> InFlight {
-        let state = State { phase: Phase::Asking, waiting: Vec::new(), free: Vec::new() };
-        InFlight { passed, reload, requested, state: Mutex::new(state) }
+    pub(super) fn new(hash: u64, key: Box<[u8]>, passed: usize, reload: Reload, requested: Time) -> InFlight {
+        let (phase, waiting, free) = (Phase::Asking, Vec::new(), Vec::new());
+        InFlight { hash, key, passed, reload, requested, phase, waiting, free, followers: 0 }
     }
 
-    /// Returns how many wait for its head.
-    pub(crate) fn waiting(&self) -> usize {
-        let state = self.lock();
-        state.waiting.len() - state.free.len()
+    /// Returns how many followers wait for its head.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len() - self.free.len()
     }
 
-    pub(crate) fn start(&self, head: Head) {
-        self.change(Phase::Streaming(Box::new(head)));
+    /// Adds a follower. Returns its place among those that wait; `None` if the head is there.
+    pub(super) fn add_follower(&mut self, id: FollowerId) -> Option<usize> {
+        self.followers += 1;
+        if !matches!(self.phase, Phase::Asking) {
+            return None;
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.waiting.push(None);
+            self.waiting.len() - 1
+        });
+        self.waiting[place] = Some(id);
+        Some(place)
     }
 
-    pub(crate) fn finish(&self, outcome: Outcome) {
-        self.change(Phase::Finished(outcome));
+    /// Removes a follower, which had this place while it waited.
+    pub(super) fn remove_follower(&mut self, place: Option<usize>) {
+        self.followers -= 1;
+        if let Some(place) = place.filter(|_| matches!(self.phase, Phase::Asking)) {
+            self.waiting[place] = None;
+            self.free.push(place);
+        }
     }
 
-    fn change(&self, phase: Phase) {
-        let mut state = self.lock();
-        state.phase = phase;
-        state.free.clear();
-        state.waiting.drain(..).flatten().for_each(Waker::wake);
+    /// Moves to another phase, and wakes all that wait.
+    pub(super) fn change(&mut self, phase: Phase, outbox: &mut Outbox) {
+        self.phase = phase;
+        self.free.clear();
+        outbox.woken.extend(self.waiting.drain(..).flatten());
     }
 
     pub(super) fn is_finished(&self) -> bool {
-        matches!(self.lock().phase, Phase::Finished(_))
+        matches!(self.phase, Phase::Finished(_))
     }
 
     /// Returns true if a request may follow it.
     pub(super) fn accepts_follower(&self, asking: &JoinRequest<'_>) -> bool {
         let JoinRequest { headers, directives, passed, now, .. } = asking;
-        match &self.lock().phase {
+        match &self.phase {
             Phase::Asking => directives.reload() <= self.reload && *passed <= self.passed,
-            Phase::Streaming(head) => {
-                head.suits(headers, directives, *now) && head.shared_body.reader(0, None).is_some()
-            }
+            Phase::Streaming(head) => head.suits(headers, directives, *now),
             Phase::Finished(_) => false,
         }
     }
@@ -122,41 +155,11 @@ impl InFlight {
     /// Returns true if a request that cannot follow takes its place.
     pub(super) fn yields_to(&self, asking: &JoinRequest<'_>) -> bool {
         let reload = asking.directives.reload();
-        match self.lock().phase {
+        match self.phase {
             Phase::Asking => asking.passed > self.passed || reload > self.reload,
             Phase::Streaming(_) => reload > Reload::No,
             Phase::Finished(_) => true,
         }
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The leader's handle of its fetch. If the host gives the exchange up and drops it, the followers
-/// are released.
-#[derive(Debug)]
-pub(crate) struct Lead(pub Arc<InFlight>);
-
-impl Drop for Lead {
-    fn drop(&mut self) {
-        let asking = matches!(self.0.lock().phase, Phase::Asking);
-        if asking {
-            self.0.finish(Outcome::Again);
-        }
-    }
-}
-
-impl State {
-    pub(super) fn wait(&mut self, ticket: &mut Option<usize>, cx: &Context<'_>) {
-        let place = *ticket.get_or_insert_with(|| {
-            self.free.pop().unwrap_or_else(|| {
-                self.waiting.push(None);
-                self.waiting.len() - 1
-            })
-        });
-        self.waiting[place] = Some(cx.waker().clone());
     }
 }
 

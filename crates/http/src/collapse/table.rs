@@ -1,13 +1,14 @@
 //! The table of fetches in flight.
 
-use crate::collapse::follower::Follower;
-use crate::collapse::in_flight::{InFlight, JoinRequest, Lead};
+use crate::collapse::follower::{Follower, JoinResult, SliceFollower, SliceJoin};
+use crate::collapse::in_flight::{FetchId, FollowerId, Head, InFlight, JoinRequest, Lead, Outcome, Phase};
 use crate::limits;
+use crate::outbox::Outbox;
 use crate::rfc::directives::Reload;
 use crate::rfc::key::Key;
 use hashbrown::HashTable;
+use http::HeaderMap;
 use larder_units::Time;
-use std::sync::Arc;
 
 /// The possibilities of a request that the store does not answer.
 pub(crate) enum Join {
@@ -20,24 +21,31 @@ pub(crate) enum Join {
 
 /// The fetches in flight, and the keys whose requests do not wait for each other.
 pub(crate) struct InFlightTable {
-    table: HashTable<Entry>,
-    /// Fetches that were given up stay in the table until their key is requested again, or until
-    /// the table has grown to this size.
-    sweep_at: usize,
+    /// By number. A fetch stays until its leader has finished and all its followers have joined or
+    /// left.
+    fetches: Vec<Option<InFlight>>,
+    free: Vec<usize>,
+    /// By key: the fetch that requests may join.
+    table: HashTable<usize>,
+    /// Numbers of followers that are not in use, below `follower_numbers`.
+    free_followers: Vec<FollowerId>,
+    follower_numbers: usize,
     /// By hash: the time until which its requests do not wait for each other.
     alone: Box<[(u64, Time)]>,
 }
 
-struct Entry {
-    hash: u64,
-    key: Box<[u8]>,
-    in_flight: Arc<InFlight>,
-}
-
 impl InFlightTable {
-    pub(crate) fn new() -> InFlightTable {
-        let alone = vec![(0, Time::ZERO); limits::ALONE_PLACES].into_boxed_slice();
-        InFlightTable { table: HashTable::new(), sweep_at: limits::IN_FLIGHT_SWEPT, alone }
+    /// Returns an empty table that remembers so many keys whose requests do not wait for each
+    /// other.
+    pub(crate) fn new(alone_places: usize) -> InFlightTable {
+        InFlightTable {
+            fetches: Vec::new(),
+            free: Vec::new(),
+            table: HashTable::new(),
+            free_followers: Vec::new(),
+            follower_numbers: 0,
+            alone: vec![(0, Time::ZERO); alone_places].into_boxed_slice(),
+        }
     }
 
     /// Lets a request lead or follow. A request that must not lead (`may_lead`) follows or
@@ -47,13 +55,17 @@ impl InFlightTable {
         if self.is_alone(hash, now.time) {
             return Join::Bypass;
         }
-        if let Some(entry) = self.table.find(hash, |entry| key.is(&entry.key)) {
-            if entry.in_flight.accepts_follower(asking) {
-                let in_flight = Arc::clone(&entry.in_flight);
+        if let Some(number) = self.listed(key, hash) {
+            let in_flight = self.in_flight(number);
+            if in_flight.accepts_follower(asking) {
+                let requested = in_flight.requested;
                 let (reload, directives) = (directives.reload(), directives.without_reload());
-                return Join::Follow(Follower { in_flight, reason, directives, reload, now, ticket: None });
+                let id = self.follower_id();
+                let place = self.in_flight_mut(number).add_follower(id);
+                let fetch = FetchId(number);
+                return Join::Follow(Follower { fetch, id, place, reason, directives, reload, now, requested });
             }
-            if !entry.in_flight.yields_to(asking) {
+            if !in_flight.yields_to(asking) {
                 return Join::Bypass;
             }
         }
@@ -66,7 +78,7 @@ impl InFlightTable {
 
     /// Returns true if a fetch for the key is in flight.
     pub(crate) fn is_under_way(&self, key: &Key<'_>, hash: u64) -> bool {
-        self.table.find(hash, |entry| key.is(&entry.key)).is_some_and(|entry| !entry.in_flight.is_finished())
+        self.listed(key, hash).is_some()
     }
 
     /// Begins a fetch for a request that has passed so many caches of our name.
@@ -76,29 +88,25 @@ impl InFlightTable {
 
     fn lead_for(&mut self, key: &Key<'_>, hash: u64, passed: usize, reload: Reload, requested: Time) -> Lead {
         self.forget(key, hash);
-        if self.table.len() >= self.sweep_at {
-            self.table.retain(|entry| !entry.in_flight.is_finished());
-            self.sweep_at = limits::IN_FLIGHT_SWEPT.max(self.table.len() * 2);
-        }
-        let in_flight = Arc::new(InFlight::new(passed, reload, requested));
-        let entry = Entry { hash, key: key.to_bytes(), in_flight: Arc::clone(&in_flight) };
-        self.table.insert_unique(hash, entry, |entry| entry.hash);
-        Lead(in_flight)
+        let in_flight = InFlight::new(hash, key.to_bytes(), passed, reload, requested);
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.fetches.push(None);
+            self.fetches.len() - 1
+        });
+        self.fetches[number] = Some(in_flight);
+        let fetches = &self.fetches;
+        self.table.insert_unique(hash, number, |number| fetches[*number].as_ref().map_or(0, |other| other.hash));
+        Lead(FetchId(number))
     }
 
     /// Removes the key's fetch from the table: no request joins it any more, and its followers
     /// stay.
     pub(crate) fn forget(&mut self, key: &Key<'_>, hash: u64) {
-        if let Ok(entry) = self.table.find_entry(hash, |entry| key.is(&entry.key)) {
+        let fetches = &self.fetches;
+        let is_key = |number: &usize| fetches[*number].as_ref().is_some_and(|other| key.is(&other.key));
+        if let Ok(entry) = self.table.find_entry(hash, is_key) {
             entry.remove();
         }
-    }
-
-    /// Panics if two fetches of one key are in the table.
-    pub(crate) fn check_invariants(&self) {
-        let mut keys: Vec<&[u8]> = self.table.iter().map(|entry| &*entry.key).collect();
-        keys.sort_unstable();
-        assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "two fetches of one key accept followers");
     }
 
     /// Removes all fetches from the table.
@@ -106,16 +114,90 @@ impl InFlightTable {
         self.table.clear();
     }
 
-    /// Removes a finished fetch.
-    pub(crate) fn end(&mut self, hash: u64, in_flight: &Arc<InFlight>) {
-        if let Ok(entry) = self.table.find_entry(hash, |entry| Arc::ptr_eq(&entry.in_flight, in_flight)) {
+    /// Returns how many followers wait for the head.
+    pub(crate) fn waiting(&self, lead: &Lead) -> usize {
+        self.in_flight(lead.0.0).waiting()
+    }
+
+    /// The head has arrived: followers read the body while it arrives.
+    pub(crate) fn start(&mut self, lead: &Lead, head: Head, outbox: &mut Outbox) {
+        self.in_flight_mut(lead.0.0).change(Phase::Streaming(Box::new(head)), outbox);
+    }
+
+    /// The body is no longer collected: no request may follow any more.
+    pub(crate) fn close(&mut self, lead: &Lead) {
+        if let Phase::Streaming(head) = &mut self.in_flight_mut(lead.0.0).phase {
+            head.is_open = false;
+        }
+    }
+
+    /// Ends a fetch, and removes it from the table.
+    pub(crate) fn finish(&mut self, lead: Lead, outcome: Outcome, outbox: &mut Outbox) {
+        let number = lead.0.0;
+        let in_flight = self.in_flight_mut(number);
+        in_flight.change(Phase::Finished(outcome), outbox);
+        let hash = in_flight.hash;
+        if let Ok(entry) = self.table.find_entry(hash, |other| *other == number) {
             entry.remove();
+        }
+        self.free_if_unused(number);
+    }
+
+    /// Returns the result for a follower; it waits if there is none.
+    pub(crate) fn resolve(&mut self, follower: Follower, request: &HeaderMap) -> JoinResult {
+        match follower.result(self.in_flight(follower.fetch.0), request) {
+            Some(result) => {
+                self.leave(follower);
+                result
+            }
+            None => JoinResult::Wait(follower),
+        }
+    }
+
+    /// Returns the result for a follower of a slice; it waits if there is none.
+    pub(crate) fn resolve_slice(&mut self, waiting: SliceFollower) -> SliceJoin {
+        match waiting.result(self.in_flight(waiting.follower.fetch.0)) {
+            Some(result) => {
+                self.leave(waiting.follower);
+                result
+            }
+            None => SliceJoin::Wait(waiting),
+        }
+    }
+
+    /// A follower joins, or does not wait any more.
+    pub(crate) fn leave(&mut self, follower: Follower) {
+        let number = follower.fetch.0;
+        self.in_flight_mut(number).remove_follower(follower.place);
+        self.free_followers.push(follower.id);
+        self.free_if_unused(number);
+    }
+
+    /// Panics if two fetches of one key accept followers, or a fetch or a follower is lost.
+    pub(crate) fn check_invariants(&self) {
+        let listed = self.table.iter().map(|number| self.in_flight(*number));
+        let mut keys: Vec<&[u8]> = listed
+            .map(|in_flight| {
+                assert!(!in_flight.is_finished(), "a finished fetch accepts followers");
+                &*in_flight.key
+            })
+            .collect();
+        keys.sort_unstable();
+        assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "two fetches of one key accept followers");
+        let fetches = self.fetches.iter().flatten();
+        let followers: usize = fetches.clone().map(|in_flight| in_flight.followers).sum();
+        assert_eq!(followers + self.free_followers.len(), self.follower_numbers, "a follower is lost");
+        assert_eq!(fetches.clone().count() + self.free.len(), self.fetches.len(), "a fetch is lost");
+        for in_flight in fetches {
+            assert!(in_flight.waiting() <= in_flight.followers);
+            assert!(in_flight.followers > 0 || !in_flight.is_finished(), "a fetch that is over stays");
         }
     }
 
     /// Sets whether requests for the key wait for each other.
     pub(crate) fn set_alone(&mut self, hash: u64, alone: bool, now: Time) {
-        let place = &mut self.alone[hash as usize % limits::ALONE_PLACES];
+        let place = hash as usize % self.alone.len();
+        let place = &mut self.alone[place];
         if alone {
             *place = (hash, now + limits::ALONE);
         } else if place.0 == hash {
@@ -124,44 +206,96 @@ impl InFlightTable {
     }
 
     pub(crate) fn is_alone(&self, hash: u64, now: Time) -> bool {
-        let (of, until) = self.alone[hash as usize % limits::ALONE_PLACES];
+        let (of, until) = self.alone[hash as usize % self.alone.len()];
         of == hash && now < until
+    }
+
+    /// Returns the number of the fetch that requests for the key may join.
+    fn listed(&self, key: &Key<'_>, hash: u64) -> Option<usize> {
+        self.table.find(hash, |number| key.is(&self.in_flight(*number).key)).copied()
+    }
+
+    fn follower_id(&mut self) -> FollowerId {
+        self.free_followers.pop().unwrap_or_else(|| {
+            self.follower_numbers += 1;
+            FollowerId(self.follower_numbers - 1)
+        })
+    }
+
+    fn free_if_unused(&mut self, number: usize) {
+        let in_flight = self.in_flight(number);
+        if in_flight.followers == 0 && in_flight.is_finished() {
+            self.fetches[number] = None;
+            self.free.push(number);
+        }
+    }
+
+    fn in_flight(&self, number: usize) -> &InFlight {
+        self.fetches[number].as_ref().expect("whoever has the number keeps the fetch")
+    }
+
+    fn in_flight_mut(&mut self, number: usize) -> &mut InFlight {
+        self.fetches[number].as_mut().expect("whoever has the number keeps the fetch")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collapse::in_flight::Outcome;
     use crate::now::Now;
     use crate::rfc::cache_status::ForwardReason;
     use crate::rfc::directives::RequestDirectives;
-    use http::HeaderMap;
-    use std::task::{Context, Waker};
+
+    const HASH: u64 = 7;
+
+    fn join(table: &mut InFlightTable) -> Join {
+        let now = Now { time: Time::ZERO, unix_seconds: 0 };
+        let (directives, reason) = (RequestDirectives::default(), ForwardReason::UriMiss);
+        let asking = JoinRequest { headers: &HeaderMap::new(), directives, reason, passed: 0, now };
+        table.join(&Key::new("http", "h", "/"), HASH, &asking, true)
+    }
+
+    fn follow(table: &mut InFlightTable) -> Follower {
+        let Join::Follow(follower) = join(table) else { panic!("a fetch is in flight") };
+        let JoinResult::Wait(follower) = table.resolve(follower, &HeaderMap::new()) else { panic!("it is asking") };
+        table.check_invariants();
+        follower
+    }
 
     /// Failure: clients come and go while one request hangs, and each leaves a place behind.
     #[test]
     fn places_of_those_who_have_gone_are_taken_again() {
-        let mut in_flight_table = InFlightTable::new();
-        let (key, headers) = (Key::new("http", "h", "/"), HeaderMap::new());
-        let now = Now { time: Time::ZERO, unix_seconds: 0 };
-        let (directives, reason) = (RequestDirectives::default(), ForwardReason::UriMiss);
-        let asking = JoinRequest { headers: &headers, directives, reason, passed: 0, now };
-        let Join::Lead(lead) = in_flight_table.join(&key, 7, &asking, true) else { panic!() };
-        let follower = |in_flight_table: &mut InFlightTable| {
-            let Join::Follow(mut follower) = in_flight_table.join(&key, 7, &asking, true) else { panic!() };
-            assert!(follower.poll_join(&headers, &mut Context::from_waker(Waker::noop())).is_pending());
-            follower
-        };
-        let stays = follower(&mut in_flight_table);
+        let (mut table, mut outbox) = (InFlightTable::new(16), Outbox::default());
+        let Join::Lead(lead) = join(&mut table) else { panic!() };
+        let stays = follow(&mut table);
         for _ in 0..1000 {
-            let (one, other) = (follower(&mut in_flight_table), follower(&mut in_flight_table));
-            assert_eq!(lead.0.waiting(), 3);
-            drop((one, other));
+            let (one, other) = (follow(&mut table), follow(&mut table));
+            assert_eq!(table.waiting(&lead), 3);
+            table.leave(one);
+            table.leave(other);
         }
-        assert_eq!((lead.0.waiting(), lead.0.lock().waiting.len()), (1, 3));
-        lead.0.finish(Outcome::Again);
-        drop(stays);
-        assert_eq!(lead.0.waiting(), 0);
+        assert_eq!((table.waiting(&lead), table.follower_numbers), (1, 3));
+        table.finish(lead, Outcome::Again, &mut outbox);
+        assert_eq!(outbox.woken, [stays.id()]);
+        assert!(matches!(table.resolve(stays, &HeaderMap::new()), JoinResult::Again(_)));
+        table.check_invariants();
+        assert!(table.fetches.iter().all(Option::is_none), "the fetch is over");
+    }
+
+    /// Failure: a request joins a fetch whose leader has given up, and waits for ever; or a fetch
+    /// is freed while a follower has its number, and the follower joins another one.
+    #[test]
+    fn a_fetch_stays_for_its_followers_only() {
+        let (mut table, mut outbox) = (InFlightTable::new(16), Outbox::default());
+        let Join::Lead(first) = join(&mut table) else { panic!() };
+        let follower = follow(&mut table);
+        table.finish(first, Outcome::Again, &mut outbox);
+        let Join::Lead(second) = join(&mut table) else { panic!("nothing is in flight") };
+        assert!(matches!(table.resolve(follower, &HeaderMap::new()), JoinResult::Again(_)));
+        let other = follow(&mut table);
+        assert_eq!(table.fetches.len(), 2);
+        table.leave(other);
+        table.finish(second, Outcome::Again, &mut outbox);
+        table.check_invariants();
     }
 }
