@@ -72,8 +72,13 @@ pub const INLINE_BODY_BYTES: usize = 4096;
 /// Memory for header lines that stored responses share, beside the stored responses. A line of 60
 /// bytes takes 250 there, so 256 MiB of capacity have place for 8,000 of them. Sites have some
 /// dozen each.
-pub const fn shared_lines(capacity: u64) -> u64 {
-    capacity / 128
+///
+/// A line that all sites have is there once in each shard. So a shard of many has more than its part,
+/// and all have a sixteenth of the capacity at most.
+pub const fn shared_lines(capacity: u64, shards: u16) -> u64 {
+    let one = capacity / 128;
+    let part = capacity / 16 / shards as u64;
+    if one < part { one } else { part }
 }
 
 /// Longest line that is shared. Content-Security-Policy takes up to some KiB.
@@ -92,6 +97,18 @@ pub const ALONE: Duration = Duration::from_secs(120);
 /// Keys of which that is remembered (16 bytes each). Two of them may take one place; the older is
 /// forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
+
+/// A shard of a cache has its share of the places above and below, but at least so many: a shard
+/// with few places forgets by chance.
+pub const SHARD_PLACES_LEAST: usize = 256;
+
+/// Hits that a shard notes before it passes them to the policy engine, if that is free. With 64, the
+/// engine's lock is taken for two microseconds once in 64 hits, and its cache misses overlap.
+pub const HITS_BATCH: usize = 64;
+
+/// Hits that a shard notes while the engine is busy with those of other shards. Beyond it, hits are
+/// not counted: with so many threads that the engine is always busy, it sees a sample.
+pub const HITS_MOST: usize = 512;
 
 /// A body in progress that is no longer collected waits for its slowest reader when so many bytes
 /// are ahead of it: a socket buffer. It takes them from the room for bodies in progress if half of

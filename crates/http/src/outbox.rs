@@ -1,6 +1,8 @@
 //! What a call leaves for its host to do.
 
+use crate::cache::invalidation::Invalidation;
 use crate::collapse::in_flight::FollowerId;
+use crate::store::policy_engine::Eviction;
 
 /// The effects of a call beside its result. The host owns it, carries it out after the call, and
 /// empties it.
@@ -8,4 +10,10 @@ use crate::collapse::in_flight::FollowerId;
 pub struct Outbox {
     /// Followers that have something to join now: call [`Cache::join`](crate::Cache::join).
     pub woken: Vec<FollowerId>,
+    /// Responses of other shards that have to leave. Empty if there is one shard.
+    pub evictions: Vec<Eviction>,
+    /// Keys of other shards that an unsafe request invalidates: call
+    /// [`Cache::on_invalidation`](crate::Cache::on_invalidation) before the client gets its answer.
+    /// Empty if there is one shard.
+    pub invalidations: Vec<Invalidation>,
 }

@@ -14,9 +14,19 @@ use crate::body::budget::Reservation;
 use crate::limits;
 use bytes::Bytes;
 
-/// The number of a body in progress, unique within one [`Cache`](crate::Cache).
+/// The number of a body in progress, unique within one cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BodyId(pub(crate) u64);
+pub struct BodyId {
+    pub(crate) shard: u16,
+    pub(crate) number: u64,
+}
+
+impl BodyId {
+    /// Returns the number of the shard of its [`Fill`](crate::Fill).
+    pub fn shard(self) -> usize {
+        usize::from(self.shard)
+    }
+}
 
 /// A part of a body in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -309,7 +319,7 @@ mod tests {
     use crate::body::budget::Budget;
 
     fn part(first: u64, end: Option<u64>) -> BodyPart {
-        BodyPart::range(BodyId(0), first, end)
+        BodyPart::range(BodyId { shard: 0, number: 0 }, first, end)
     }
 
     fn read(body: &mut SharedBody, reader: &mut BodyReader) -> Read {

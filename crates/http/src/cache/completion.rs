@@ -19,7 +19,6 @@ use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::header::CONTENT_LOCATION;
 use http::{HeaderMap, Method, StatusCode};
-use larder_policy::Engine;
 use std::time::Duration;
 
 /// The result for a body that was collected for the store.
@@ -131,15 +130,15 @@ impl Cache {
         if !framed {
             return Err(Refusal::Unframed);
         }
-        self.store.engine.miss(hash, now.time);
         let declared = if status == StatusCode::NO_CONTENT { Some(0) } else { content_length(headers) };
         if let Some(length) = declared.filter(|length| *length > self.max_object) {
+            self.store.miss(hash, now.time);
             return self.start_slicing(exchange, status, headers, length, now).ok_or(Refusal::TooLarge);
         }
         let selector = Selector::of(headers, &exchange.headers);
         let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
-        let admitted =
-            declared.is_none_or(|length| self.store.engine.admit_or_fill(hash, stored.size(length), now.time));
+        let size = declared.map(|length| stored.size(length));
+        let admitted = self.store.miss_and_admit(hash, size, now.time);
         // What the policy does not want is collected where others wait for it: better than a
         // request of each of them. And of what came whole for a slice, the client's part is to be
         // cut out.
@@ -185,6 +184,7 @@ impl Cache {
             // fetch.
             self.in_flight_table.finish(lead, Outcome::Again, outbox);
         }
+        self.report(outbox);
         match completion {
             Completion::Stored => self.counters.stored += 1,
             Completion::Truncated => self.counters.truncated += 1,
@@ -229,8 +229,9 @@ impl Cache {
             return (Completion::Refused(Refusal::Invalidated), fill.into_stored(collected).2);
         }
         // Of what had no length, the policy is asked now.
-        let is_wanted = |engine: &mut Engine| engine.admit_or_fill(hash, fill.stored.size(fill.len()), now.time);
-        let is_admitted = !unwanted && (fill.declared.is_some() || is_wanted(&mut self.store.engine));
+        let size = fill.stored.size(fill.len());
+        let is_admitted =
+            !unwanted && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
         let is_storable = fill.is_storable;
         let (mut stored, body, end) = fill.into_stored(collected);
         if is_storable {

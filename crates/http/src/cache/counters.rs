@@ -33,6 +33,8 @@ pub struct Counters {
     pub truncated: u64,
     /// Stored responses that left for others to come.
     pub evicted: u64,
+    /// Hits that the policy did not count, because it was busy with those of other shards.
+    pub uncounted_hits: u64,
     /// Stored responses removed by unsafe methods or because the origin has something newer.
     pub invalidated: u64,
     /// Stored responses that an operator has purged.
@@ -44,6 +46,30 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Adds the counters of another shard.
+    pub fn add(&mut self, other: &Counters) {
+        let Counters { forwarded, refused, .. } = other;
+        let one = |to: &mut u64, from: u64| *to += from;
+        one(&mut self.requests, other.requests);
+        one(&mut self.hits, other.hits);
+        one(&mut self.tier_hits, other.tier_hits);
+        one(&mut self.validated, other.validated);
+        one(&mut self.hit_bytes, other.hit_bytes);
+        one(&mut self.stale, other.stale);
+        one(&mut self.collapsed, other.collapsed);
+        one(&mut self.unsatisfied, other.unsatisfied);
+        one(&mut self.stored, other.stored);
+        one(&mut self.truncated, other.truncated);
+        one(&mut self.evicted, other.evicted);
+        one(&mut self.uncounted_hits, other.uncounted_hits);
+        one(&mut self.invalidated, other.invalidated);
+        one(&mut self.purged, other.purged);
+        one(&mut self.upstream_failures, other.upstream_failures);
+        one(&mut self.heads_too_large, other.heads_too_large);
+        self.forwarded.iter_mut().zip(forwarded).for_each(|(to, from)| *to += from);
+        self.refused.iter_mut().zip(refused).for_each(|(to, from)| *to += from);
+    }
+
     pub(crate) fn forward(&mut self, reason: ForwardReason) {
         self.forwarded[reason as usize] += 1;
     }

@@ -67,6 +67,7 @@ pub enum UpstreamFailure {
 pub struct Exchange {
     pub(crate) key: Key<'static>,
     pub(crate) hash: u64,
+    shard: u16,
     pub(crate) method: Method,
     pub(crate) version: Version,
     pub(crate) cdn_loop: CdnLoop,
@@ -135,8 +136,8 @@ impl Ask {
 impl Exchange {
     /// Creates the exchange of a request that bypasses the store.
     pub(crate) fn new(
-        key: Key<'static>,
-        hash: u64,
+        (key, hash): (Key<'static>, u64),
+        shard: u16,
         method: Method,
         version: Version,
         cdn_loop: &CdnLoop,
@@ -146,6 +147,7 @@ impl Exchange {
         Exchange {
             key,
             hash,
+            shard,
             method,
             version,
             cdn_loop: cdn_loop.clone(),
@@ -212,6 +214,11 @@ impl Exchange {
     /// Returns the authority as it is keyed: in lower case and without the scheme's default port.
     pub fn authority(&self) -> &str {
         self.key.authority()
+    }
+
+    /// Returns the number of its shard.
+    pub fn shard(&self) -> usize {
+        usize::from(self.shard)
     }
 
     /// Returns why the request is forwarded.

@@ -3,30 +3,71 @@
 
 use crate::cache::Cache;
 use crate::cache::exchange::Exchange;
+use crate::cache::route::Route;
 use crate::now::Now;
+use crate::outbox::Outbox;
 use crate::rfc::key::Key;
 use crate::store::purge::{Purge, Purged, Scope, Test};
 use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderMap, Method, StatusCode};
 
+/// A key of another shard that an unsafe request invalidates.
+#[derive(Clone, Debug)]
+pub struct Invalidation(Route<'static>);
+
+impl Invalidation {
+    /// Returns the number of its shard.
+    pub fn shard(&self) -> usize {
+        self.0.shard()
+    }
+}
+
 impl Cache {
-    /// One step of a purge, from `from` on, which is 0 at first; to be called again with
-    /// [`Purged::next`] until there is none, each time with the time of that moment.
+    /// One step of a purge of a cache with one shard, from `from` on, which is 0 at first; to be
+    /// called again with [`Purged::next`] until there is none, each time with the time of that
+    /// moment.
+    ///
+    /// A host of several shards calls [`Cache::begin_purge`] of the shards in
+    /// [`Router::purged_shards`](crate::Router::purged_shards), then [`Cache::purge_tier`] of one of
+    /// them, then [`Cache::continue_purge`] of each, until it is done.
     pub fn purge(&mut self, purge: &Purge, from: usize, now: Now) -> Purged {
+        if from == 0 {
+            self.begin_purge(purge);
+            self.purge_tier(purge);
+        }
+        self.continue_purge(purge, from, now)
+    }
+
+    /// Begins a purge: from now on, until it is done, nothing that it might have to remove is
+    /// stored.
+    pub fn begin_purge(&mut self, purge: &Purge) {
+        if !matches!(purge.scope, Scope::Exact(_)) {
+            self.store.begin_walk();
+            self.in_flight_table.forget_all();
+        }
+    }
+
+    /// Carries out a purge in the second tier, which all shards share.
+    pub fn purge_tier(&mut self, purge: &Purge) {
+        match &purge.scope {
+            Scope::Exact(url) if !purge.soft => self.remove_from_tier(&url.key()),
+            _ => {
+                if let Some(tier) = &mut self.tier {
+                    tier.purge(purge);
+                }
+            }
+        }
+    }
+
+    /// One step of a purge of this shard: see [`Cache::purge`].
+    pub fn continue_purge(&mut self, purge: &Purge, from: usize, now: Now) -> Purged {
         let test = match &purge.scope {
             Scope::Exact(url) => {
-                let key = url.key();
-                let hash = key.hash(&self.hash_key);
+                let Route { key, hash, .. } = self.router.of_key(url.key());
                 self.in_flight_table.forget(&key, hash);
                 let objects = match purge.soft {
-                    true => {
-                        self.purge_tier(purge);
-                        self.store.expire(&key, hash, now.time)
-                    }
-                    false => {
-                        self.remove_from_tier(&key);
-                        self.store.invalidate(&key, hash, now.time)
-                    }
+                    true => self.store.expire(&key, hash, now.time),
+                    false => self.store.invalidate(&key, hash, now.time),
                 };
                 self.counters.purged += objects;
                 return Purged { objects, next: None };
@@ -35,11 +76,6 @@ impl Cache {
             Scope::Tag(tag) => Test::Tag(tag.as_bytes().into()),
             Scope::Everything => Test::Any,
         };
-        if from == 0 {
-            self.purge_tier(purge);
-            self.store.begin_walk();
-            self.in_flight_table.forget_all();
-        }
         let purged = self.store.purge(from, purge.soft, now.time, |stored| test.takes(stored));
         if purged.next.is_none() {
             self.store.end_walk(now.time);
@@ -51,7 +87,14 @@ impl Cache {
     /// RFC 9111 §4.4: a cache MUST invalidate the target of an unsafe method (or one it does not
     /// know) that was answered without an error, and MAY what Location and Content-Location name,
     /// in the same origin only.
-    pub(crate) fn invalidate_by(&mut self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap, now: Now) {
+    pub(crate) fn invalidate_by(
+        &mut self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Now,
+        outbox: &mut Outbox,
+    ) {
         let safe = [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE].contains(&exchange.method);
         if safe || !(status.is_success() || status.is_redirection()) {
             return;
@@ -60,10 +103,19 @@ impl Cache {
         for name in [LOCATION, CONTENT_LOCATION] {
             let reference = headers.get(&name).and_then(|value| value.to_str().ok());
             if let Some(key) = reference.and_then(|reference| exchange.key.same_origin_reference(reference)) {
-                let hash = key.hash(&self.hash_key);
-                self.invalidate(&key, hash, now);
+                let route = self.router.of_key(key);
+                if route.shard() == usize::from(self.shard) {
+                    self.invalidate(&route.key, route.hash, now);
+                } else {
+                    outbox.invalidations.push(Invalidation(route));
+                }
             }
         }
+    }
+
+    /// Invalidates a key because of a request to another shard ([`Outbox::invalidations`]).
+    pub fn on_invalidation(&mut self, invalidation: &Invalidation, now: Now) {
+        self.invalidate(&invalidation.0.key, invalidation.0.hash, now);
     }
 
     fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Now) {

@@ -10,6 +10,7 @@ pub(crate) mod invalidation;
 pub(crate) mod plain;
 pub(crate) mod request;
 pub(crate) mod response;
+pub(crate) mod route;
 pub(crate) mod slice_fetch;
 pub(crate) mod slicer;
 pub(crate) mod slices;
@@ -21,14 +22,18 @@ pub(crate) mod tier_lookup;
 use crate::body::budget::Budget;
 use crate::body::shared_body::BodyId;
 use crate::cache::counters::Counters;
+use crate::cache::route::Router;
 use crate::collapse::table::InFlightTable;
 use crate::limits;
 use crate::rfc::fields::CdnLoop;
+use crate::outbox::Outbox;
 use crate::store::index::Store;
+use crate::store::policy_engine::{EngineAccess, EngineFigures, EngineHandle, Eviction, PolicyEngine};
 use crate::store::second_tier::SecondTier;
 use http::HeaderName;
 use larder_policy::{Engine, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
+use std::cell::RefCell;
 
 /// The configuration of a [`Cache`].
 #[derive(Clone, Debug)]
@@ -58,12 +63,19 @@ pub struct Config {
     pub hash_key: [u8; 16],
 }
 
-/// A shared HTTP cache (RFC 9111) over the policy engine.
+/// A shared HTTP cache (RFC 9111) over the policy engine, or one shard of it.
 ///
 /// The host calls [`Cache::on_request`] and follows the [`Step`](crate::Step). For a response of
 /// the origin it calls [`Cache::on_response`] or [`Cache::on_failure`], and [`Cache::on_complete`]
-/// when a body that it has to collect has ended.
+/// when a body that it has to collect has ended. Then it carries out the [`Outbox`].
+///
+/// A host with one thread has one shard ([`Cache::new`]). A host with several has many
+/// ([`Cache::shards`]), each behind a lock of its own. A [`Router`] finds the shard of a request;
+/// what belongs to the request (an exchange, a fill, an assembly, a follower) stays with that shard.
 pub struct Cache {
+    /// The number of this shard.
+    pub(crate) shard: u16,
+    pub(crate) router: Router,
     pub(crate) store: Store,
     pub(crate) in_flight_table: InFlightTable,
     pub(crate) hash_key: [u8; 16],
@@ -89,81 +101,138 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Creates an empty cache.
+    /// Creates an empty cache with one shard.
     ///
     /// # Errors
     /// [`SpecError`] if arguments of a policy contradict each other.
     pub fn new(config: &Config, streams: &Streams) -> Result<Cache, SpecError> {
-        let engine = Engine::new(&config.policy, config.capacity, streams)?;
+        let engine = PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?);
         let budget = Budget::new(limits::filling(config.capacity.bytes()));
+        Ok(Cache::shard(config, streams, EngineHandle::new(Box::new(RefCell::new(engine))), &budget, (0, 1)))
+    }
+
+    /// Creates the shards of an empty cache, `count` of them (at least one). They share the
+    /// capacity, the policy engine, and the room for bodies in progress. `share` puts the engine
+    /// behind a lock.
+    ///
+    /// # Errors
+    /// [`SpecError`] if arguments of a policy contradict each other.
+    pub fn shards<A: EngineAccess + Clone + 'static>(
+        config: &Config,
+        streams: &Streams,
+        count: u16,
+        share: impl FnOnce(PolicyEngine) -> A,
+    ) -> Result<Vec<Cache>, SpecError> {
+        let engine = share(PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?));
+        let budget = Budget::new(limits::filling(config.capacity.bytes()));
+        let count = count.max(1);
+        let shard = |number| {
+            let engine = EngineHandle::new(Box::new(engine.clone()));
+            Cache::shard(config, streams, engine, &budget, (number, count))
+        };
+        Ok((0..count).map(shard).collect())
+    }
+
+    /// Creates one shard: its number, and the number of all.
+    fn shard(
+        config: &Config,
+        streams: &Streams,
+        engine: EngineHandle,
+        budget: &Budget,
+        (shard, shards): (u16, u16),
+    ) -> Cache {
         let max_object = config.max_object.bytes().min(budget.limit_for_large());
         let slice = config.slice.bytes();
         let slice_bytes = if slice == 0 { 0 } else { slice.max(limits::SLICE_BYTES_LEAST).min(max_object) };
-        Ok(Cache {
-            store: Store::new(engine, budget.clone(), &config.hash_key),
-            in_flight_table: InFlightTable::new(limits::ALONE_PLACES),
+        let part = |all: usize| (all / usize::from(shards)).max(limits::SHARD_PLACES_LEAST);
+        Cache {
+            shard,
+            router: Router::new(config.hash_key, shards),
+            store: Store::new(engine, budget.clone(), &config.hash_key, (shard, shards)),
+            in_flight_table: InFlightTable::new(part(limits::ALONE_PLACES)),
             hash_key: config.hash_key,
             cdn_loop: CdnLoop::of(&config.hash_key),
             max_object,
             slice_bytes,
-            generations: streams.stream("slices").bits(),
+            generations: streams.stream(&format!("slices {shard}")).bits(),
             bodies: 0,
             share_cookies: config.share_cookies,
             ignores_reloads: config.ignore_reloads,
             targets: config.targets.clone().into_boxed_slice(),
-            budget,
+            budget: budget.clone(),
             counters: Counters::default(),
             tier: None,
             tier_queue: 0,
             unsettled: false,
-        })
+        }
+    }
+
+    /// Returns what finds the shard of a request.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// Removes a response to which another shard's response was preferred
+    /// ([`Outbox::evictions`]).
+    pub fn on_eviction(&mut self, eviction: Eviction) {
+        self.store.evict(eviction);
+    }
+
+    /// Moves what concerns other shards to the outbox.
+    pub(crate) fn report(&mut self, outbox: &mut Outbox) {
+        self.store.take_evictions(&mut outbox.evictions);
     }
 
     /// Returns long work of the policy that is due. Run it on another thread, then pass its result
     /// to [`Cache::complete_job`].
     pub fn job(&mut self) -> Option<Job> {
-        self.store.engine.job()
+        self.store.engine.with(PolicyEngine::job)
     }
 
     /// Takes the result of a job.
     pub fn complete_job(&mut self, done: JobDone) {
-        self.store.engine.complete(done);
+        self.store.engine.with(|engine| engine.complete(done));
     }
 
     /// Checks the index against the policy engine (used bytes, objects, variants of a key), the
     /// budget of bodies, and the table of fetches. For tests, simulations and fuzz targets: O(n) in
-    /// the number of stored responses.
+    /// the number of stored responses. All evictions of outboxes have been carried out.
     ///
     /// # Panics
     /// If an invariant does not hold.
     pub fn check_invariants(&self) {
-        self.store.check_invariants();
+        let bodies = self.store.check_invariants();
+        if self.router.shards() == 1 {
+            self.budget.check_invariants(bodies);
+        }
         self.in_flight_table.check_invariants();
     }
 
     /// Returns the number of the next body in progress.
     pub(crate) fn next_body(&mut self) -> BodyId {
         self.bodies += 1;
-        BodyId(self.bodies)
+        BodyId { shard: self.shard, number: self.bodies }
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this shard.
     pub fn counters(&self) -> Counters {
-        Counters { evicted: self.store.evicted, ..self.counters.clone() }
+        let (evicted, uncounted_hits) = (self.store.evicted, self.store.engine.uncounted);
+        Counters { evicted, uncounted_hits, ..self.counters.clone() }
     }
 
-    /// Returns the policy engine: bytes used, objects, the policies' figures.
-    pub fn engine(&self) -> &Engine {
-        &self.store.engine
+    /// Returns the figures of the policy engine, which all shards share.
+    pub fn engine(&self) -> EngineFigures {
+        self.store.engine.read(PolicyEngine::figures)
     }
 
     /// Returns the bytes of bodies that are received for the store, or that are not in the store
-    /// and that clients still read; beside [`Engine::used`].
+    /// and that clients still read; beside [`EngineFigures::used`].
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
     }
 
-    /// Returns the bytes of header lines that stored responses share; beside [`Engine::used`].
+    /// Returns the bytes of header lines that stored responses of this shard share; beside
+    /// [`EngineFigures::used`].
     pub fn shared_lines(&self) -> ByteSize {
         ByteSize::from_bytes(self.store.shared_line_bytes())
     }

@@ -3,9 +3,9 @@
 //! request nor of the response.
 
 use crate::cache::Cache;
+use crate::cache::route::Route;
 use crate::now::Now;
 use crate::rfc::directives::RequestDirectives;
-use crate::rfc::key::Key;
 use crate::store::index::Found;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -52,12 +52,23 @@ impl Cache {
         now: Now,
         start: &mut Vec<u8>,
     ) -> Option<Bytes> {
-        let key = Key::new(request.scheme, request.authority, request.target);
-        let hash = key.hash(&self.hash_key);
-        let newest = self.store.newest_variant(&key, hash)?;
+        let route = self.router.route(request.scheme, request.authority, request.target);
+        self.plain_hit_at(&route, fields, now, start)
+    }
+
+    /// Does what [`Cache::plain_hit`] does, for a request whose route is known.
+    pub fn plain_hit_at(
+        &mut self,
+        route: &Route<'_>,
+        fields: impl FnOnce() -> HeaderMap,
+        now: Now,
+        start: &mut Vec<u8>,
+    ) -> Option<Bytes> {
+        let Route { key, hash, .. } = route;
+        let newest = self.store.newest_variant(key, *hash)?;
         let slot = match self.store.entry(newest).selector().is_empty() {
             true => newest,
-            false => match self.store.find(&key, hash, &fields()) {
+            false => match self.store.find(key, *hash, &fields()) {
                 Found::Match(slot) => slot,
                 Found::OtherVariants | Found::Nothing => return None,
             },
@@ -81,7 +92,7 @@ impl Cache {
                 (body.len(), body)
             }
         };
-        self.store.engine.hit(slot, hash, now.time);
+        self.store.hit(slot, now.time);
         self.counters.requests += 1;
         self.counters.hits += 1;
         self.counters.hit_bytes += length as u64;

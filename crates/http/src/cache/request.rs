@@ -2,6 +2,7 @@
 
 use crate::cache::Cache;
 use crate::cache::exchange::{Ask, Exchange, RequestHead, TierLookup};
+use crate::cache::route::Route;
 use crate::cache::slices::Requester;
 use crate::cache::steps::Step;
 use crate::collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
@@ -16,22 +17,27 @@ use crate::rfc::selection::Ready;
 use crate::rfc::{conditional, fields};
 use crate::store::answer::Answer;
 use crate::store::index::Found;
+use crate::store::policy_engine::EntryId;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use larder_policy::Slot;
 
 impl Cache {
     /// Processes a client's request.
     pub fn on_request(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
+        self.on_request_at(&self.router.of_request(request), request, now)
+    }
+
+    /// Does what [`Cache::on_request`] does, for a request whose route is known.
+    pub fn on_request_at(&mut self, route: &Route<'_>, request: &RequestHead<'_>, now: Now) -> Step {
         self.counters.requests += 1;
-        self.step(request, None, now)
+        self.step(route, request, None, now)
     }
 
     /// Continues with a client that waited for the response to another request and got no answer
     /// ([`crate::JoinResult::Again`]). A reload accepts a stored response that came since it
     /// `joined` and was not requested before the response that it waited for.
     pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Joined, now: Now) -> Step {
-        self.step(request, Some(joined), now)
+        self.step(&self.router.of_request(request), request, Some(joined), now)
     }
 
     /// Returns the result for a request that waits for another one's response, or lets it wait.
@@ -62,9 +68,8 @@ impl Cache {
     }
 
     /// `joined` is set if the request waited for another one's response, which did not answer it.
-    fn step(&mut self, request: &RequestHead<'_>, joined: Option<Joined>, now: Now) -> Step {
-        let key = Key::new(request.scheme, request.authority, request.target);
-        let hash = key.hash(&self.hash_key);
+    fn step(&mut self, route: &Route<'_>, request: &RequestHead<'_>, joined: Option<Joined>, now: Now) -> Step {
+        let Route { key, hash, .. } = route.clone();
         let directives = self.directives(request.headers);
         match passes_by(request, &key) {
             // Nothing stored answers it, and the origin must not be asked.
@@ -130,7 +135,7 @@ impl Cache {
         directives: &RequestDirectives,
         joined: Option<Joined>,
         now: Now,
-    ) -> Result<Step, (ForwardReason, Option<Slot>)> {
+    ) -> Result<Step, (ForwardReason, Option<EntryId>)> {
         let slot = match self.store.find(key, hash, request.headers) {
             Found::Match(slot) => slot,
             Found::OtherVariants => return Err((ForwardReason::VaryMiss, None)),
@@ -144,7 +149,7 @@ impl Cache {
             if stored.sliced().is_some() {
                 let requester =
                     Requester { key: key.clone(), head: request, only_if_cached: directives.only_if_cached };
-                return Ok(self.hit_slices(slot, hash, requester, now));
+                return Ok(self.hit_slices(slot, requester, now));
             }
             return Ok(Step::Answer(self.hit(slot, hash, request, now)));
         }
@@ -159,7 +164,7 @@ impl Cache {
 
     /// RFC 5861 §3: one request per key validates in the background; others get the stale response
     /// meanwhile.
-    fn hit_and_refresh(&mut self, slot: Slot, key: Key<'_>, hash: u64, request: &RequestHead<'_>, now: Now) -> Step {
+    fn hit_and_refresh(&mut self, slot: EntryId, key: Key<'_>, hash: u64, request: &RequestHead<'_>, now: Now) -> Step {
         let stored = self.store.stored(slot);
         let answer = self.hit(slot, hash, request, now);
         self.counters.stale += 1;
@@ -177,8 +182,8 @@ impl Cache {
         Step::Refresh(answer, exchange)
     }
 
-    fn hit(&mut self, slot: Slot, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
-        self.store.engine.hit(slot, hash, now.time);
+    fn hit(&mut self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
+        self.store.hit(slot, now.time);
         let answer = self.answer(slot, hash, request, now);
         self.counters.hits += 1;
         self.counters.hit_bytes += answer.length();
@@ -186,7 +191,7 @@ impl Cache {
     }
 
     /// Returns what the stored response in `slot` answers to the request.
-    fn answer(&self, slot: Slot, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
+    fn answer(&self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
         let (entry, view) = (self.store.entry(slot), self.store.view(slot));
         if entry.status == StatusCode::OK && conditional::has_condition(request.headers) {
             // Most conditions are met. Such an answer has few of the fields.
@@ -229,7 +234,7 @@ impl Cache {
         now: Now,
     ) -> Box<Exchange> {
         let (method, version) = (request.method.clone(), request.version);
-        Box::new(Exchange::new(key.into_owned(), hash, method, version, &self.cdn_loop, reason, now.time))
+        Box::new(Exchange::new((key.into_owned(), hash), self.shard, method, version, &self.cdn_loop, reason, now.time))
     }
 }
 

@@ -24,6 +24,18 @@ impl Cache {
     /// The head of the origin's final response has come (interim ones are not for the cache).
     pub fn on_response(
         &mut self,
+        exchange: Box<Exchange>,
+        head: ResponseHead,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Reply {
+        let reply = self.reply(exchange, head, now, outbox);
+        self.report(outbox);
+        reply
+    }
+
+    fn reply(
+        &mut self,
         mut exchange: Box<Exchange>,
         head: ResponseHead,
         now: Now,
@@ -63,7 +75,7 @@ impl Cache {
         if status == StatusCode::RANGE_NOT_SATISFIABLE && matches!(exchange.ask, Ask::Slice(_)) && astray {
             return self.ask_as_client(exchange, now, outbox);
         }
-        self.invalidate_by(&exchange, status, &headers, now);
+        self.invalidate_by(&exchange, status, &headers, now, outbox);
         let fill = self.consider(&mut exchange, status, &headers, framed, now);
         let (mut fill, refusal) = match fill {
             Ok(fill) => (Some(Box::new(fill)), None),
@@ -146,7 +158,7 @@ impl Cache {
             return Reply::Retry(exchange);
         }
         if let Some(slot) = self.store.position(&stored) {
-            self.store.engine.hit(slot, stored.hash, now.time);
+            self.store.hit(slot, now.time);
         }
         if exchange.forbids_storing {
             // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of

@@ -212,9 +212,9 @@ impl Cache {
         let stored = Stored::new(key.to_bytes(), hash, Selector::default(), status, &HeaderMap::new(), freshness);
         let size = stored.size(length);
         if stores {
-            self.store.engine.miss(hash, now.time);
+            self.store.miss(hash, now.time);
         }
-        let admitted = stores && self.store.engine.admit_or_fill(hash, size, now.time);
+        let admitted = stores && self.store.admit_or_fill(hash, size, now.time);
         let body = self.next_body();
         let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, body, &self.budget) {
             Ok(fill) => fill,

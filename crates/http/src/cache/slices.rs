@@ -32,6 +32,7 @@ use crate::collapse::in_flight::JoinRequest;
 use crate::collapse::table::Join;
 use crate::limits;
 use crate::now::Now;
+use crate::outbox::Outbox;
 use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
 use crate::rfc::directives::RequestDirectives;
 use crate::rfc::key::Key;
@@ -39,13 +40,13 @@ use crate::rfc::selection::Response;
 use crate::rfc::{fields, range};
 use crate::store::answer::Answer;
 use crate::store::index::Found;
+use crate::store::policy_engine::EntryId;
 use crate::store::second_tier::TierHit;
 use crate::store::sliced::Sliced;
 use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method};
-use larder_policy::Slot;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -93,8 +94,8 @@ impl Cache {
     }
 
     /// A fresh sliced response is stored.
-    pub(crate) fn hit_slices(&mut self, slot: Slot, hash: u64, requester: Requester<'_>, now: Now) -> Step {
-        self.store.engine.hit(slot, hash, now.time);
+    pub(crate) fn hit_slices(&mut self, slot: EntryId, requester: Requester<'_>, now: Now) -> Step {
+        self.store.hit(slot, now.time);
         let stored = self.store.stored(slot);
         let Requester { key, head, only_if_cached } = requester;
         let response = stored.ready(stored.hit_headers(now.time)).reply(head.method, head.headers);
@@ -176,8 +177,8 @@ impl Cache {
         self.counters.forward(ForwardReason::Partial);
         let source = &assembly.source;
         let mut exchange = Exchange::new(
-            source.key.clone(),
-            source.stored.hash,
+            (source.key.clone(), source.stored.hash),
+            self.shard,
             Method::GET,
             source.version,
             &self.cdn_loop,
@@ -193,7 +194,13 @@ impl Cache {
 
     /// Takes the answer of the second tier to a [`Piece::TierLookup`]. Returns `None` if that is
     /// not the slice: [`Cache::next_piece`] returns the next step.
-    pub fn on_tier_slice(&mut self, assembly: &mut Assembly, tier_hit: TierHit, now: Now) -> Option<TierSlice> {
+    pub fn on_tier_slice(
+        &mut self,
+        assembly: &mut Assembly,
+        tier_hit: TierHit,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Option<TierSlice> {
         let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
         let source = Arc::clone(&assembly.source);
         let slice = self.slice_within(range.start, &source);
@@ -210,6 +217,7 @@ impl Cache {
         }
         let bytes = stored.body.slice(part.start as usize..part.end as usize);
         self.promote(stored, now);
+        self.report(outbox);
         assembly.took(bytes.len());
         Some(TierSlice::Bytes(bytes))
     }
@@ -221,7 +229,7 @@ impl Cache {
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
         let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
         let Found::Match(slot) = self.store.find(&key, hash, &HeaderMap::new()) else { return None };
-        self.store.engine.hit(slot, hash, now.time);
+        self.store.hit(slot, now.time);
         let bytes = self.store.entry(slot).body().slice(part.start as usize..part.end as usize);
         assembly.took(bytes.len());
         self.counters.hit_bytes += bytes.len() as u64;

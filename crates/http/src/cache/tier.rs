@@ -3,7 +3,6 @@
 use crate::cache::Cache;
 use crate::now::Now;
 use crate::rfc::key::Key;
-use crate::store::purge::Purge;
 use crate::store::record;
 use crate::store::second_tier::SecondTier;
 use crate::store::stored::Stored;
@@ -12,11 +11,14 @@ use larder_units::ByteSize;
 impl Cache {
     /// Puts a second tier behind the store. Its hash key must live as long as the tier: variants
     /// are distinguished by hashes with it. Responses that wait to be written take up to `queue`
-    /// bytes of the memory for bodies in progress.
+    /// bytes of the memory for bodies in progress. All shards get a handle of the same tier, the
+    /// first shard first.
     pub fn set_tier(&mut self, tier: Box<dyn SecondTier>, queue: ByteSize) {
         self.tier = Some(tier);
         self.tier_queue = queue.bytes();
-        self.budget.cede(queue.bytes());
+        if self.shard == 0 {
+            self.budget.cede(queue.bytes());
+        }
         self.max_object = self.max_object.min(self.budget.limit_for_large());
         self.slice_bytes = self.slice_bytes.min(self.max_object);
     }
@@ -66,12 +68,6 @@ impl Cache {
         let variant = stored.selector.variant(&self.hash_key);
         if let Some(tier) = &mut self.tier {
             tier.remove_variant(&stored.key, variant);
-        }
-    }
-
-    pub(crate) fn purge_tier(&mut self, purge: &Purge) {
-        if let Some(tier) = &mut self.tier {
-            tier.purge(purge);
         }
     }
 }

@@ -21,6 +21,19 @@ impl Cache {
     /// Takes the result of the second tier for an exchange with a [`Exchange::tier_key`].
     pub fn on_tier_lookup(
         &mut self,
+        exchange: Box<Exchange>,
+        tier_hit: Option<TierHit>,
+        request: &RequestHead<'_>,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> TierStep {
+        let step = self.tier_step(exchange, tier_hit, request, now, outbox);
+        self.report(outbox);
+        step
+    }
+
+    fn tier_step(
+        &mut self,
         mut exchange: Box<Exchange>,
         tier_hit: Option<TierHit>,
         request: &RequestHead<'_>,
@@ -170,11 +183,11 @@ impl Cache {
     /// it.
     pub(crate) fn promote(&mut self, stored: Stored, now: Now) {
         let (hash, size) = (stored.hash, stored.size(stored.body.len() as u64));
-        self.store.engine.miss(hash, now.time);
+        self.store.miss(hash, now.time);
         if stored.in_tier().is_some() {
             return;
         }
-        let is_wanted = self.store.position(&stored).is_none() && self.store.engine.admit_or_fill(hash, size, now.time);
+        let is_wanted = self.store.position(&stored).is_none() && self.store.admit_or_fill(hash, size, now.time);
         if is_wanted {
             self.store.put(&stored, now.time);
         }

@@ -7,26 +7,29 @@ use crate::rfc::key::Key;
 use crate::rfc::vary;
 use crate::store::entry::{Entry, View};
 use crate::store::line_table::LineTable;
+use crate::store::policy_engine::{EngineHandle, EngineSlot, EntryId, Eviction};
 use crate::store::purge::Purged;
 use crate::store::stored::Stored;
 use hashbrown::{HashMap, HashTable};
 use http::HeaderMap;
-use larder_policy::{Engine, Slot};
 use larder_units::Time;
 use std::collections::VecDeque;
 
+/// The stored responses of one shard.
 pub(crate) struct Store {
-    pub engine: Engine,
+    pub engine: EngineHandle,
+    shard: u16,
     /// The budget of bodies that are not in the engine. Every body that is put here has a
     /// reservation of it.
     budget: Budget,
     /// The newest variant of each key, by the key's hash.
-    table: HashTable<Slot>,
-    /// By slot; the engine says which are in use.
-    shelves: Vec<Option<Shelf>>,
+    table: HashTable<EntryId>,
+    /// By number.
+    entries: Vec<Option<Indexed>>,
+    free: Vec<EntryId>,
     /// The header lines that entries share.
     lines: LineTable,
-    victims: Vec<Slot>,
+    evictions: Vec<Eviction>,
     invalidations: Invalidations,
     /// The time of the last invalidation of more than single keys.
     all_invalidated: Option<Time>,
@@ -37,30 +40,39 @@ pub(crate) struct Store {
     pub evicted: u64,
 }
 
-struct Shelf {
+struct Indexed {
     entry: Entry,
     /// The hash of its key.
     hash: u64,
     /// The next older variant of the same key.
-    older: Option<Slot>,
+    older: Option<EntryId>,
+    at: EngineSlot,
 }
 
 pub(crate) enum Found {
-    Match(Slot),
+    Match(EntryId),
     OtherVariants,
     Nothing,
 }
 
 impl Store {
-    /// Returns an empty store. `secret` is the secret of the keys' hash.
-    pub(crate) fn new(engine: Engine, budget: Budget, secret: &[u8; 16]) -> Store {
+    /// Returns the empty store of a shard: its number, and the number of all. `secret` is the secret of the keys' hash.
+    pub(crate) fn new(
+        engine: EngineHandle,
+        budget: Budget,
+        secret: &[u8; 16],
+        (shard, shards): (u16, u16),
+    ) -> Store {
+        let capacity = engine.read(|engine| engine.figures().capacity().bytes());
         Store {
-            lines: LineTable::new(limits::shared_lines(engine.capacity().bytes()), secret),
+            lines: LineTable::new(limits::shared_lines(capacity, shards), secret),
             engine,
+            shard,
             budget,
             table: HashTable::new(),
-            shelves: Vec::new(),
-            victims: Vec::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            evictions: Vec::new(),
             invalidations: Invalidations::default(),
             all_invalidated: None,
             walks: 0,
@@ -68,53 +80,77 @@ impl Store {
         }
     }
 
+    /// Reports a request for a stored response.
+    pub(crate) fn hit(&mut self, id: EntryId, now: Time) {
+        let Indexed { at, hash, .. } = *self.indexed(id);
+        self.engine.hit(at, hash, now);
+    }
+
+    /// Reports a request for a response that is not stored.
+    pub(crate) fn miss(&mut self, hash: u64, now: Time) {
+        self.engine.with(|engine| engine.miss(hash, now));
+    }
+
+    /// Returns true if the policy wants a response of this size, or there is unused room for it.
+    pub(crate) fn admit_or_fill(&mut self, hash: u64, size: u64, now: Time) -> bool {
+        self.engine.with(|engine| engine.admit_or_fill(hash, size, now))
+    }
+
+    /// Does what [`Store::miss`] and [`Store::admit_or_fill`] do.
+    pub(crate) fn miss_and_admit(&mut self, hash: u64, size: Option<u64>, now: Time) -> bool {
+        self.engine.with(|engine| {
+            engine.miss(hash, now);
+            size.is_none_or(|size| engine.admit_or_fill(hash, size, now))
+        })
+    }
+
     /// The newest variant that the request's fields select (RFC 9111 §4.1: of several, the most
     /// recent).
     pub(crate) fn find(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
-        let Some(mut slot) = self.newest_variant(key, hash) else { return Found::Nothing };
+        let Some(mut id) = self.newest_variant(key, hash) else { return Found::Nothing };
         loop {
-            let shelf = self.shelf(slot);
-            if vary::matches(shelf.entry.selector(), request) {
-                return Found::Match(slot);
+            let indexed = self.indexed(id);
+            if vary::matches(indexed.entry.selector(), request) {
+                return Found::Match(id);
             }
-            let Some(older) = shelf.older else { return Found::OtherVariants };
-            slot = older;
+            let Some(older) = indexed.older else { return Found::OtherVariants };
+            id = older;
         }
     }
 
     /// Whatever selects it.
-    pub(crate) fn newest_variant(&self, key: &Key<'_>, hash: u64) -> Option<Slot> {
+    pub(crate) fn newest_variant(&self, key: &Key<'_>, hash: u64) -> Option<EntryId> {
         self.newest(hash, |entry| key.is(entry.key()))
     }
 
-    pub(crate) fn entry(&self, slot: Slot) -> &Entry {
-        &self.shelf(slot).entry
+    pub(crate) fn entry(&self, id: EntryId) -> &Entry {
+        &self.indexed(id).entry
     }
 
     /// Returns the entry with all its header lines.
-    pub(crate) fn view(&self, slot: Slot) -> View<'_> {
-        View::new(self.entry(slot), &self.lines)
+    pub(crate) fn view(&self, id: EntryId) -> View<'_> {
+        View::new(self.entry(id), &self.lines)
     }
 
     /// Returns a copy of the stored response, with its fields as a map.
-    pub(crate) fn stored(&self, slot: Slot) -> Stored {
-        self.view(slot).to_stored(self.shelf(slot).hash)
+    pub(crate) fn stored(&self, id: EntryId) -> Stored {
+        self.view(id).to_stored(self.indexed(id).hash)
     }
 
-    /// Returns the bytes of header lines that stored responses share, beside [`Engine::used`].
+    /// Returns the bytes of header lines that stored responses share, beside those of the engine.
     pub(crate) fn shared_line_bytes(&self) -> u64 {
         self.lines.bytes()
     }
 
-    /// The slot of the variant with the same key and selecting values.
-    pub(crate) fn position(&self, stored: &Stored) -> Option<Slot> {
-        let mut slot = self.newest(stored.hash, |entry| *entry.key() == *stored.key)?;
+    /// The id of the variant with the same key and selecting values.
+    pub(crate) fn position(&self, stored: &Stored) -> Option<EntryId> {
+        let mut id = self.newest(stored.hash, |entry| *entry.key() == *stored.key)?;
         loop {
-            let shelf = self.shelf(slot);
-            if shelf.entry.selector() == stored.selector.as_bytes() {
-                return Some(slot);
+            let indexed = self.indexed(id);
+            if indexed.entry.selector() == stored.selector.as_bytes() {
+                return Some(id);
             }
-            slot = shelf.older?;
+            id = indexed.older?;
         }
     }
 
@@ -125,57 +161,91 @@ impl Store {
         }
         self.bound_variants(stored);
         let entry = Entry::new(stored, &mut self.lines);
-        let slot = self.engine.insert(stored.hash, entry.size(), now, &mut self.victims);
-        while let Some(victim) = self.victims.pop() {
-            self.evicted += 1;
-            self.unlink(victim);
-        }
-        let Some(slot) = slot else {
+        let id = self.free_id();
+        let at = self.insert((stored.hash, entry.size()), id, now);
+        let Some(at) = at else {
+            self.free.push(id);
             entry.release(&mut self.lines);
             return false;
         };
-        if self.shelves.len() <= slot.index() {
-            self.shelves.resize_with(slot.index() + 1, || None);
-        }
         self.budget.on_stored(entry.shared_body_bytes());
-        let Store { shelves, table, .. } = self;
-        let older = match table.find_mut(stored.hash, |head| is_key(shelves, *head, &stored.key)) {
-            Some(head) => Some(std::mem::replace(head, slot)),
+        let Store { entries, table, .. } = self;
+        let older = match table.find_mut(stored.hash, |head| is_key(entries, *head, &stored.key)) {
+            Some(head) => Some(std::mem::replace(head, id)),
             None => {
-                table.insert_unique(stored.hash, slot, |head| {
-                    shelves[head.index()].as_ref().map_or(0, |shelf| shelf.hash)
+                table.insert_unique(stored.hash, id, |head| {
+                    entries[head.index()].as_ref().map_or(0, |indexed| indexed.hash)
                 });
                 None
             }
         };
-        shelves[slot.index()] = Some(Shelf { entry, hash: stored.hash, older });
+        entries[id.index()] = Some(Indexed { entry, hash: stored.hash, older, at });
         true
+    }
+
+    /// Inserts an object into the engine, and unlinks what leaves for it. Victims of other shards
+    /// stay in `evictions`.
+    fn insert(&mut self, object: (u64, u64), id: EntryId, now: Time) -> Option<EngineSlot> {
+        let Store { engine, shard, evictions, .. } = self;
+        let first = evictions.len();
+        let at = engine.with(|engine| engine.insert(object, (*shard, id), now, evictions));
+        for index in (first..self.evictions.len()).rev() {
+            if self.evictions[index].shard == self.shard {
+                let eviction = self.evictions.swap_remove(index);
+                self.evict(eviction);
+            }
+        }
+        at
+    }
+
+    /// Removes the entry that an eviction names, unless it has left already.
+    pub(crate) fn evict(&mut self, eviction: Eviction) {
+        let indexed = self.entries.get(eviction.entry.index()).and_then(Option::as_ref);
+        if indexed.is_some_and(|indexed| indexed.at.stamp == eviction.stamp) {
+            self.evicted += 1;
+            self.unlink(eviction.entry);
+        }
+    }
+
+    /// Takes the evictions of other shards.
+    pub(crate) fn take_evictions(&mut self, evictions: &mut Vec<Eviction>) {
+        evictions.append(&mut self.evictions);
+    }
+
+    fn free_id(&mut self) -> EntryId {
+        self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            // The engine has as many objects at most.
+            EntryId(u32::try_from(self.entries.len() - 1).expect("a shard has fewer than 2^32 entries"))
+        })
     }
 
     /// Writes a renewed response back. If it has grown, the engine takes it for a new object.
     pub(crate) fn renew(&mut self, stored: &Stored, now: Time) {
-        let Some(slot) = self.position(stored) else {
+        let Some(id) = self.position(stored) else {
             self.put(stored, now);
             return;
         };
         let entry = Entry::new(stored, &mut self.lines);
-        let fits = self.engine.object(slot).is_some_and(|(_, size)| entry.size() <= size.bytes());
+        let (at, size) = (self.indexed(id).at, entry.size());
+        let fits = self.engine.read(|engine| engine.object(at).is_some_and(|(_, object)| size <= object));
         if !fits {
             entry.release(&mut self.lines);
             self.put(stored, now);
             return;
         }
         self.budget.on_stored(entry.shared_body_bytes());
-        if let Some(shelf) = &mut self.shelves[slot.index()] {
-            let old = std::mem::replace(&mut shelf.entry, entry);
+        if let Some(indexed) = &mut self.entries[id.index()] {
+            let old = std::mem::replace(&mut indexed.entry, entry);
             self.budget.on_departed(old.shared_body_bytes());
             old.release(&mut self.lines);
         }
     }
 
-    pub(crate) fn remove(&mut self, slot: Slot) {
-        self.engine.remove(slot);
-        self.unlink(slot);
+    pub(crate) fn remove(&mut self, id: EntryId) {
+        let at = self.indexed(id).at;
+        self.engine.with(|engine| engine.remove(at));
+        self.unlink(id);
     }
 
     /// Removes all variants of a key, and prevents the storing of responses that were requested
@@ -183,8 +253,8 @@ impl Store {
     pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.invalidations.note(hash, now);
         let mut removed = 0;
-        while let Some(slot) = self.newest_variant(key, hash) {
-            self.remove(slot);
+        while let Some(id) = self.newest_variant(key, hash) {
+            self.remove(id);
             removed += 1;
         }
         removed
@@ -195,8 +265,8 @@ impl Store {
         self.invalidations.note(hash, now);
         let mut expired = 0;
         let mut next = self.newest_variant(key, hash);
-        while let Some(slot) = next {
-            next = self.expire_slot(slot, now);
+        while let Some(id) = next {
+            next = self.expire_slot(id, now);
             expired += 1;
         }
         expired
@@ -213,25 +283,24 @@ impl Store {
         self.all_invalidated = self.all_invalidated.max(Some(now));
     }
 
-    /// Removes, or makes stale, what `takes` says of the slots from `from` on,
+    /// Removes, or makes stale, what `takes` says of the entries from `from` on,
     /// [`limits::PURGE_STEP`] of them. Returns how many it took, and where to go on.
     pub(crate) fn purge(&mut self, from: usize, soft: bool, now: Time, takes: impl Fn(View<'_>) -> bool) -> Purged {
-        let end = self.shelves.len().min(from.saturating_add(limits::PURGE_STEP));
-        // A slot whose entry was taken out of the engine has no entry either.
-        let slots = (from..end).filter_map(|index| u32::try_from(index).ok().map(Slot::new));
-        let is_taken = |slot: &Slot| {
-            let shelf = self.shelves[slot.index()].as_ref();
-            shelf.is_some_and(|shelf| takes(View::new(&shelf.entry, &self.lines)))
+        let end = self.entries.len().min(from.saturating_add(limits::PURGE_STEP));
+        let ids = (from..end).filter_map(|index| u32::try_from(index).ok().map(EntryId));
+        let is_taken = |id: &EntryId| {
+            let indexed = self.entries[id.index()].as_ref();
+            indexed.is_some_and(|indexed| takes(View::new(&indexed.entry, &self.lines)))
         };
-        let taken: Vec<Slot> = slots.filter(is_taken).collect();
-        for slot in &taken {
+        let taken: Vec<EntryId> = ids.filter(is_taken).collect();
+        for id in &taken {
             if soft {
-                self.expire_slot(*slot, now);
+                self.expire_slot(*id, now);
             } else {
-                self.remove(*slot);
+                self.remove(*id);
             }
         }
-        Purged { objects: taken.len() as u64, next: (end < self.shelves.len()).then_some(end) }
+        Purged { objects: taken.len() as u64, next: (end < self.entries.len()).then_some(end) }
     }
 
     /// Returns true if the key was invalidated after `asked`, or may have been, or if a walk is in
@@ -244,22 +313,22 @@ impl Store {
     /// Returns true if a response that was requested at `asked` must not be stored as `stored`:
     /// [`Store::was_invalidated_since`], or the same variant is stored and was requested later.
     pub(crate) fn is_outdated(&self, stored: &Stored, asked: Time) -> bool {
-        let is_later = |slot| self.entry(slot).freshness.is_requested_after(asked);
+        let is_later = |id| self.entry(id).freshness.is_requested_after(asked);
         self.was_invalidated_since(stored.hash, asked) || self.position(stored).is_some_and(is_later)
     }
 
-    fn shelf(&self, slot: Slot) -> &Shelf {
-        self.shelves[slot.index()].as_ref().expect("a slot in use")
+    fn indexed(&self, id: EntryId) -> &Indexed {
+        self.entries[id.index()].as_ref().expect("a id in use")
     }
 
     /// Makes the entry stale. Returns the next older variant.
-    fn expire_slot(&mut self, slot: Slot, now: Time) -> Option<Slot> {
-        let shelf = self.shelves[slot.index()].as_mut()?;
-        shelf.entry.freshness.expire(now);
-        shelf.older
+    fn expire_slot(&mut self, id: EntryId, now: Time) -> Option<EntryId> {
+        let indexed = self.entries[id.index()].as_mut()?;
+        indexed.entry.freshness.expire(now);
+        indexed.older
     }
 
-    fn newest(&self, hash: u64, is_key: impl Fn(&Entry) -> bool) -> Option<Slot> {
+    fn newest(&self, hash: u64, is_key: impl Fn(&Entry) -> bool) -> Option<EntryId> {
         self.table.find(hash, |head| is_key(self.entry(*head))).copied()
     }
 
@@ -268,28 +337,29 @@ impl Store {
         let mut next = self.newest(stored.hash, |entry| *entry.key() == *stored.key);
         let mut count = 0;
         let mut oldest = None;
-        while let Some(slot) = next {
+        while let Some(id) = next {
             count += 1;
-            oldest = Some(slot);
-            next = self.shelf(slot).older;
+            oldest = Some(id);
+            next = self.indexed(id).older;
         }
         if let Some(oldest) = oldest.filter(|_| count >= limits::VARIANTS_PER_KEY) {
             self.remove(oldest);
         }
     }
 
-    /// Takes a slot that the engine has given up out of the index and drops its response; the body
+    /// Takes a id that the engine has given up out of the index and drops its response; the body
     /// stays for as long as clients read it.
-    fn unlink(&mut self, slot: Slot) {
-        let Some(Shelf { entry, hash, older }) = self.shelves[slot.index()].take() else { return };
+    fn unlink(&mut self, id: EntryId) {
+        let Some(Indexed { entry, hash, older, .. }) = self.entries[id.index()].take() else { return };
+        self.free.push(id);
         self.budget.on_departed(entry.shared_body_bytes());
         entry.release(&mut self.lines);
-        let shelves = &mut self.shelves;
-        // The chain's head is either this slot, which has just been emptied, or another variant of
+        let entries = &mut self.entries;
+        // The chain's head is either this entry, which has just been emptied, or another variant of
         // the key.
-        let found = self.table.find_entry(hash, |head| *head == slot || is_key(shelves, *head, entry.key()));
+        let found = self.table.find_entry(hash, |head| *head == id || is_key(entries, *head, entry.key()));
         let Ok(mut head) = found else { return };
-        if *head.get() == slot {
+        if *head.get() == id {
             match older {
                 Some(older) => *head.get_mut() = older,
                 None => {
@@ -299,37 +369,43 @@ impl Store {
             return;
         }
         let mut at = *head.get();
-        while let Some(shelf) = shelves[at.index()].as_mut() {
-            if shelf.older == Some(slot) {
-                shelf.older = older;
+        while let Some(indexed) = entries[at.index()].as_mut() {
+            if indexed.older == Some(id) {
+                indexed.older = older;
                 return;
             }
-            let Some(next) = shelf.older else { return };
+            let Some(next) = indexed.older else { return };
             at = next;
         }
     }
 
-    /// Panics if index, engine and budget disagree: see [`crate::Cache::check_invariants`].
-    pub(crate) fn check_invariants(&self) {
+    /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the bytes
+    /// of bodies in the store that readers may share.
+    pub(crate) fn check_invariants(&self) -> u64 {
         let (mut seen, mut bodies) = (0, 0);
         for head in &self.table {
             let key = self.entry(*head).key();
             let mut next = Some(*head);
-            while let Some(slot) = next {
-                let Shelf { entry, hash, older } = self.shelf(slot);
+            while let Some(id) = next {
+                let Indexed { entry, hash, older, at } = self.indexed(id);
                 assert_eq!(entry.key(), key);
-                let (id, size) = self.engine.object(slot).expect("the engine knows the slot");
-                assert_eq!(id, *hash);
-                assert!(size.bytes() >= entry.size(), "the engine has {size} for {} bytes", entry.size());
+                let object = self.engine.read(|engine| engine.object(*at));
+                let (object, size) = object.expect("the engine knows the entry");
+                assert_eq!(object, *hash);
+                assert!(size >= entry.size(), "the engine has {size} for {} bytes", entry.size());
                 (seen, bodies) = (seen + 1, bodies + entry.shared_body_bytes() as u64);
                 next = *older;
             }
         }
-        assert_eq!(seen, self.engine.len(), "the index has the engine's objects");
-        self.engine.check_invariants();
-        self.budget.check_invariants(bodies);
-        assert_eq!(seen, self.shelves.iter().flatten().count());
-        self.lines.check_invariants(self.shelves.iter().flatten().flat_map(|shelf| shelf.entry.shared_lines()));
+        let objects = self.engine.read(|engine| {
+            engine.check_invariants();
+            engine.objects_of(self.shard)
+        });
+        assert_eq!(seen, objects, "the index has the engine's objects");
+        assert_eq!(seen, self.entries.iter().flatten().count());
+        assert_eq!(seen + self.free.len(), self.entries.len(), "an entry is in use or free");
+        self.lines.check_invariants(self.entries.iter().flatten().flat_map(|indexed| indexed.entry.shared_lines()));
+        bodies
     }
 }
 
@@ -368,8 +444,8 @@ impl Invalidations {
     }
 }
 
-fn is_key(shelves: &[Option<Shelf>], head: Slot, key: &[u8]) -> bool {
-    shelves[head.index()].as_ref().is_some_and(|shelf| shelf.entry.key() == key)
+fn is_key(entries: &[Option<Indexed>], head: EntryId, key: &[u8]) -> bool {
+    entries[head.index()].as_ref().is_some_and(|indexed| indexed.entry.key() == key)
 }
 
 #[cfg(test)]

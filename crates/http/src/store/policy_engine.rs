@@ -1,0 +1,290 @@
+//! The policy engine of a cache, which all its shards share: one capacity, one order of eviction,
+//! one tuner of each policy.
+//!
+//! A shard does not ask it at a hit. It notes the hit, and passes a batch of them when the engine is
+//! free (AdaptSize, NSDI 2017, §3.3.1: statistics stay off the path of a request). If the engine
+//! stays busy, hits beyond [`limits::HITS_MOST`] are not counted. Everything else asks at once,
+//! after the noted hits of its shard. So a cache of one shard does exactly what an engine without
+//! batches does.
+
+use crate::limits;
+use larder_policy::{Engine, Gauge, Job, JobDone, Slot, Spec};
+use larder_units::{ByteSize, Time};
+use std::cell::RefCell;
+
+/// The number of a stored response among those of its shard; free numbers are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntryId(pub u32);
+
+impl EntryId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A stored response's place in the engine. After the response has left, the stamp matches nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EngineSlot {
+    pub slot: Slot,
+    pub stamp: u32,
+}
+
+/// A hit that the engine has not counted yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hit {
+    pub at: EngineSlot,
+    pub hash: u64,
+    pub now: Time,
+}
+
+/// A response that has to leave its shard, because the engine gave its room to another one: call
+/// [`Cache::on_eviction`](crate::Cache::on_eviction) of that shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Eviction {
+    pub(crate) shard: u16,
+    pub(crate) entry: EntryId,
+    pub(crate) stamp: u32,
+}
+
+impl Eviction {
+    /// Returns the number of its shard.
+    pub fn shard(&self) -> usize {
+        usize::from(self.shard)
+    }
+}
+
+/// The policy engine, with the shard and the entry of each object.
+pub struct PolicyEngine {
+    engine: Engine,
+    /// By slot.
+    owners: Vec<Eviction>,
+    /// The number of insertions, which is the stamp of the latest one. It skips
+    /// [`PolicyEngine::LEFT`].
+    stamp: u32,
+    victims: Vec<Slot>,
+}
+
+impl PolicyEngine {
+    /// The stamp of a slot that is not in use.
+    const LEFT: u32 = 0;
+
+    pub(crate) fn new(engine: Engine) -> PolicyEngine {
+        PolicyEngine { engine, owners: Vec::new(), stamp: PolicyEngine::LEFT, victims: Vec::new() }
+    }
+
+    /// Counts hits, in their order.
+    pub(crate) fn hit(&mut self, hits: &[Hit]) {
+        /// Hits from the loading of an object's data to its use.
+        const AHEAD: usize = 8;
+        for (at, hit) in hits.iter().enumerate() {
+            if let Some(soon) = hits.get(at + AHEAD) {
+                self.engine.prefetch_slot(soon.hash, Some(soon.at.slot));
+            }
+            if self.is_current(hit.at) {
+                self.engine.hit(hit.at.slot, hit.hash, hit.now);
+            }
+        }
+    }
+
+    pub(crate) fn miss(&mut self, hash: u64, now: Time) {
+        self.engine.miss(hash, now);
+    }
+
+    pub(crate) fn admit_or_fill(&mut self, hash: u64, size: u64, now: Time) -> bool {
+        self.engine.admit_or_fill(hash, size, now)
+    }
+
+    /// Stores an object for an entry of a shard, and appends what has to leave for it. Returns
+    /// `None` if it can never fit.
+    pub(crate) fn insert(
+        &mut self,
+        (hash, size): (u64, u64),
+        (shard, entry): (u16, EntryId),
+        now: Time,
+        evictions: &mut Vec<Eviction>,
+    ) -> Option<EngineSlot> {
+        let PolicyEngine { engine, owners, victims, .. } = self;
+        if !engine.make_room(hash, size, now, victims) {
+            return None;
+        }
+        for victim in victims.drain(..) {
+            let owner = &mut owners[victim.index()];
+            evictions.push(*owner);
+            owner.stamp = PolicyEngine::LEFT;
+        }
+        let slot = engine.insert(hash, size, now, victims)?;
+        self.stamp = self.stamp.checked_add(1).unwrap_or(PolicyEngine::LEFT + 1);
+        let owner = Eviction { shard, entry, stamp: self.stamp };
+        match self.owners.get_mut(slot.index()) {
+            Some(place) => *place = owner,
+            None => self.owners.resize(slot.index() + 1, owner),
+        }
+        Some(EngineSlot { slot, stamp: self.stamp })
+    }
+
+    /// Removes an object, if it has not left already.
+    pub(crate) fn remove(&mut self, at: EngineSlot) {
+        if self.is_current(at) {
+            self.owners[at.slot.index()].stamp = PolicyEngine::LEFT;
+            self.engine.remove(at.slot);
+        }
+    }
+
+    /// Returns the id and the size of an object, if it has not left.
+    pub(crate) fn object(&self, at: EngineSlot) -> Option<(u64, u64)> {
+        let (id, size) = self.engine.object(at.slot).filter(|_| self.is_current(at))?;
+        Some((id, size.bytes()))
+    }
+
+    /// Returns the number of a shard's objects.
+    pub(crate) fn objects_of(&self, shard: u16) -> usize {
+        self.owners.iter().filter(|owner| owner.shard == shard && owner.stamp != PolicyEngine::LEFT).count()
+    }
+
+    pub(crate) fn check_invariants(&self) {
+        self.engine.check_invariants();
+        let in_use = self.owners.iter().filter(|owner| owner.stamp != PolicyEngine::LEFT).count();
+        assert_eq!(in_use, self.engine.len(), "an object of the engine has no shard");
+    }
+
+    pub(crate) fn job(&mut self) -> Option<Job> {
+        self.engine.job()
+    }
+
+    pub(crate) fn complete(&mut self, done: JobDone) {
+        self.engine.complete(done);
+    }
+
+    pub(crate) fn figures(&self) -> EngineFigures {
+        EngineFigures {
+            spec: self.engine.spec().clone(),
+            capacity: self.engine.capacity(),
+            used: self.engine.used(),
+            objects: self.engine.len(),
+            gauges: self.engine.gauges(),
+            state_bytes: self.engine.state_bytes() + self.owners.capacity() * size_of::<Eviction>(),
+        }
+    }
+
+    fn is_current(&self, at: EngineSlot) -> bool {
+        self.owners.get(at.slot.index()).is_some_and(|owner| owner.stamp == at.stamp)
+    }
+}
+
+/// The figures of the policy engine at one moment.
+#[derive(Clone, Debug)]
+pub struct EngineFigures {
+    spec: Spec,
+    capacity: ByteSize,
+    used: ByteSize,
+    objects: usize,
+    gauges: Vec<(&'static str, Gauge)>,
+    state_bytes: usize,
+}
+
+impl EngineFigures {
+    /// Returns the policies.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Returns the bytes that can be stored.
+    pub fn capacity(&self) -> ByteSize {
+        self.capacity
+    }
+
+    /// Returns the bytes stored.
+    pub fn used(&self) -> ByteSize {
+        self.used
+    }
+
+    /// Returns the number of stored responses and slices.
+    pub fn len(&self) -> usize {
+        self.objects
+    }
+
+    /// Returns true if nothing is stored.
+    pub fn is_empty(&self) -> bool {
+        self.objects == 0
+    }
+
+    /// Returns the figures of the policies, each with its policy's name.
+    pub fn gauges(&self) -> &[(&'static str, Gauge)] {
+        &self.gauges
+    }
+
+    /// Returns the bytes of heap that the engine and its policies use, without the responses.
+    pub fn state_bytes(&self) -> usize {
+        self.state_bytes
+    }
+}
+
+/// The way of one shard to the engine. A host whose threads share the shards puts the engine behind
+/// a lock; no call of a shard asks for it twice at a time.
+pub trait EngineAccess: Send {
+    /// Runs `work` on the engine, and waits for it if another shard uses it.
+    fn with(&self, work: &mut dyn FnMut(&mut PolicyEngine));
+
+    /// Runs `work` and returns true, unless another shard uses the engine.
+    fn try_with(&self, work: &mut dyn FnMut(&mut PolicyEngine)) -> bool;
+}
+
+/// The engine of a cache with one shard.
+impl EngineAccess for RefCell<PolicyEngine> {
+    fn with(&self, work: &mut dyn FnMut(&mut PolicyEngine)) {
+        work(&mut self.borrow_mut());
+    }
+
+    fn try_with(&self, work: &mut dyn FnMut(&mut PolicyEngine)) -> bool {
+        work(&mut self.borrow_mut());
+        true
+    }
+}
+
+/// The engine as its shard uses it, with the hits that it has not counted yet.
+pub(crate) struct EngineHandle {
+    access: Box<dyn EngineAccess>,
+    hits: Vec<Hit>,
+    /// Hits that were not counted, because the engine was busy.
+    pub uncounted: u64,
+}
+
+impl EngineHandle {
+    pub(crate) fn new(access: Box<dyn EngineAccess>) -> EngineHandle {
+        EngineHandle { access, hits: Vec::with_capacity(limits::HITS_BATCH), uncounted: 0 }
+    }
+
+    /// Notes a hit.
+    pub(crate) fn hit(&mut self, at: EngineSlot, hash: u64, now: Time) {
+        if self.hits.len() >= limits::HITS_MOST {
+            self.uncounted += 1;
+            return;
+        }
+        self.hits.push(Hit { at, hash, now });
+        if self.hits.len().is_multiple_of(limits::HITS_BATCH) {
+            let EngineHandle { access, hits, .. } = self;
+            if access.try_with(&mut |engine| engine.hit(hits)) {
+                hits.clear();
+            }
+        }
+    }
+
+    /// Asks the engine, after it has counted the noted hits.
+    pub(crate) fn with<T>(&mut self, work: impl FnOnce(&mut PolicyEngine) -> T) -> T {
+        let EngineHandle { access, hits, .. } = self;
+        let (mut work, mut result) = (Some(work), None);
+        access.with(&mut |engine| {
+            engine.hit(hits);
+            result = work.take().map(|work| work(engine));
+        });
+        hits.clear();
+        result.expect("EngineAccess::with runs the work")
+    }
+
+    /// Reads the engine.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&PolicyEngine) -> T) -> T {
+        let (mut read, mut result) = (Some(read), None);
+        self.access.with(&mut |engine| result = read.take().map(|read| read(engine)));
+        result.expect("EngineAccess::with runs the work")
+    }
+}
