@@ -139,9 +139,7 @@ mod rfc;
 mod store;
 
 pub use body::budget::{Budget, Reservation};
-pub use body::shared_body::{
-    BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Read, ReaderId, Room, SharedBody,
-};
+pub use body::shared_body::{BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Read, ReaderId, Room, SharedBody};
 pub use body::streamed::{RecordHandle, Streamed, StreamedPiece};
 pub use cache::assembly::{Assembled, Assembly, TierSlice};
 pub use cache::completion::Completion;

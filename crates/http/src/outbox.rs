@@ -17,3 +17,10 @@ pub struct Outbox {
     /// Empty if there is one shard.
     pub invalidations: Vec<Invalidation>,
 }
+
+impl Outbox {
+    /// Returns true if there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.woken.is_empty() && self.evictions.is_empty() && self.invalidations.is_empty()
+    }
+}

@@ -41,7 +41,7 @@ impl PlainHits {
         let mut fields = [EMPTY_HEADER; FIELDS];
         let (authority, target, fields) = parse(bytes, &mut fields, &self.headers)?;
         let request = PlainRequest { scheme: self.scheme, authority, target };
-        self.proxy.plain_hit(request, || map(fields), head)
+        self.proxy.shards().plain_hit(request, || map(fields), head)
     }
 }
 

@@ -230,8 +230,7 @@ impl Cache {
         }
         // Of what had no length, the policy is asked now.
         let size = fill.stored.size(fill.len());
-        let is_admitted =
-            !unwanted && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
+        let is_admitted = !unwanted && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
         let is_storable = fill.is_storable;
         let (mut stored, body, end) = fill.into_stored(collected);
         if is_storable {

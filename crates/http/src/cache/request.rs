@@ -73,7 +73,9 @@ impl Cache {
         let directives = self.directives(request.headers);
         match passes_by(request, &key) {
             // Nothing stored answers it, and the origin must not be asked.
-            Some(ForwardReason::Bypass) if directives.only_if_cached => return Step::Answer(self.unsatisfied(request, now)),
+            Some(ForwardReason::Bypass) if directives.only_if_cached => {
+                return Step::Answer(self.unsatisfied(request, now));
+            }
             Some(reason) => {
                 let mut exchange = self.forward(request, key, hash, reason, now);
                 exchange.forbids_storing = directives.no_store;

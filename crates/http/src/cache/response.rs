@@ -22,25 +22,13 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 impl Cache {
     /// The head of the origin's final response has come (interim ones are not for the cache).
-    pub fn on_response(
-        &mut self,
-        exchange: Box<Exchange>,
-        head: ResponseHead,
-        now: Now,
-        outbox: &mut Outbox,
-    ) -> Reply {
+    pub fn on_response(&mut self, exchange: Box<Exchange>, head: ResponseHead, now: Now, outbox: &mut Outbox) -> Reply {
         let reply = self.reply(exchange, head, now, outbox);
         self.report(outbox);
         reply
     }
 
-    fn reply(
-        &mut self,
-        mut exchange: Box<Exchange>,
-        head: ResponseHead,
-        now: Now,
-        outbox: &mut Outbox,
-    ) -> Reply {
+    fn reply(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now, outbox: &mut Outbox) -> Reply {
         let ResponseHead { mut status, version, mut headers } = head;
         let framed = is_framed(status, version, &headers);
         fields::strip_hop_by_hop(&mut headers);

@@ -72,7 +72,8 @@ impl Cache {
         if let Err(refusal) = verdict {
             self.counters.refuse(refusal);
         }
-        let mut fill = self.fill_slice(&source, &slice, exchange.asked, verdict.is_ok(), exchange.lead.take(), now, outbox);
+        let mut fill =
+            self.fill_slice(&source, &slice, exchange.asked, verdict.is_ok(), exchange.lead.take(), now, outbox);
         fill.part = exchange.part;
         Some(fill)
     }

@@ -57,12 +57,7 @@ pub(crate) enum Found {
 
 impl Store {
     /// Returns the empty store of a shard: its number, and the number of all. `secret` is the secret of the keys' hash.
-    pub(crate) fn new(
-        engine: EngineHandle,
-        budget: Budget,
-        secret: &[u8; 16],
-        (shard, shards): (u16, u16),
-    ) -> Store {
+    pub(crate) fn new(engine: EngineHandle, budget: Budget, secret: &[u8; 16], (shard, shards): (u16, u16)) -> Store {
         let capacity = engine.read(|engine| engine.figures().capacity().bytes());
         Store {
             lines: LineTable::new(limits::shared_lines(capacity, shards), secret),
