@@ -74,8 +74,10 @@ proptest! {
             }
             let Some((head, body)) = short_way(&mut short, &request) else {
                 // The host asks then.
-                let _ = short.cache.on_request(&request.head(), short.now);
-                let _ = long.cache.on_request(&request.head(), long.now);
+                for stage in [&mut short, &mut long] {
+                    let step = stage.cache.on_request(&request.head(), stage.now);
+                    stage.give_up(step);
+                }
                 continue;
             };
             hits += 1;

@@ -27,12 +27,10 @@ fn a_broken_connection() {
         version: Version::HTTP_11,
         headers: headers(&[PAGE, ("transfer-encoding", "chunked")]),
     };
-    let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(exchange, head, stage.now) else {
-        panic!()
-    };
-    fill.push(b"half");
+    let Reply::Relay { fill: Some(mut fill), .. } = stage.respond(exchange, head) else { panic!() };
+    stage.push(&mut fill, b"half");
     assert!(stage.cache.filling().bytes() > 0);
-    stage.cache.on_abort(fill);
+    stage.abort(fill);
     assert_eq!(stage.cache.filling().bytes(), 0);
     assert!(!stage.is_hit(&get("/")));
 }
