@@ -89,6 +89,9 @@ fn answered(cache: &mut Cache, mut exchange: Box<larder_http::Exchange>, respons
 /// Every slice that is asked for gets the same response.
 fn assemble(cache: &mut Cache, mut assembly: Assembly, response: Option<&str>, seconds: u64) {
     let mut outbox = Outbox::default();
+    if assembly.take_in_progress().is_some() {
+        return;
+    }
     loop {
         match cache.next_piece(&mut assembly, at(seconds)) {
             Piece::Bytes(_) => {}
@@ -104,7 +107,7 @@ fn assemble(cache: &mut Cache, mut assembly: Assembly, response: Option<&str>, s
                 assembly.took(usize::from(body));
             }
             Piece::Wait(_) => panic!("nothing else is in flight"),
-            Piece::Read(_) | Piece::TierLookup(_) | Piece::End => return,
+            Piece::TierLookup(_) | Piece::End => return,
         }
     }
 }

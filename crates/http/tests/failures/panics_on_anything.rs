@@ -159,11 +159,14 @@ proptest! {
 }
 
 fn assemble(stage: &mut Stage, mut assembly: Assembly, status: u16, answered: &HeaderMap, length: usize) {
+    if assembly.take_in_progress().is_some() {
+        return;
+    }
     loop {
         match stage.cache.next_piece(&mut assembly, stage.now) {
             Piece::End => return,
             Piece::Bytes(_) => {}
-            Piece::Read(_) | Piece::TierLookup(_) => return,
+            Piece::TierLookup(_) => return,
             Piece::Wait(_) => panic!("nothing else is in flight"),
             Piece::Ask(exchange) => {
                 let _ = exchange.retry_headers();

@@ -6,17 +6,21 @@ use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::vary::Selector;
 use crate::store::index::Invalidations;
+use crate::store::policy_engine::PolicyEngine;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
+use larder_policy::Engine;
 use larder_units::{ByteSize, Streams};
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::time::Duration;
 
 const SECRET: [u8; 16] = [3; 16];
 
 fn store(capacity: u64, policy: &str) -> Store {
     let engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap();
-    Store::new(engine, Budget::new(u64::MAX), &SECRET)
+    let engine = EngineHandle::new(Box::new(RefCell::new(PolicyEngine::new(engine))));
+    Store::new(engine, Budget::new(u64::MAX), &SECRET, (0, 1))
 }
 
 /// As a fill leaves it.
@@ -54,7 +58,7 @@ fn variants_of_one_key_are_bounded() {
         assert!(store.put(&stored, Time::ZERO));
         store.check_invariants();
     }
-    assert_eq!(store.engine.len(), limits::VARIANTS_PER_KEY);
+    assert_eq!(store.engine.read(PolicyEngine::figures).len(), limits::VARIANTS_PER_KEY);
     assert!(matches!(store.find(&key, hash, &request(99)), Found::Match(_)), "the newest stays");
     assert!(matches!(store.find(&key, hash, &request(0)), Found::OtherVariants), "the oldest went");
 }
@@ -116,9 +120,10 @@ proptest! {
                     prop_assert!(store.was_invalidated_since(hash, now));
                 }
             }
-            store.check_invariants();
-            prop_assert!(store.engine.used().bytes() <= 60_000);
-            let entries = store.shelves.iter().flatten().map(|shelf| &shelf.entry);
+            let bodies = store.check_invariants();
+            store.budget.check_invariants(bodies);
+            prop_assert!(store.engine.read(PolicyEngine::figures).used().bytes() <= 60_000);
+            let entries = store.entries.iter().flatten().map(|indexed| &indexed.entry);
             let stored: Vec<_> = entries.map(|entry| entry.body().as_ptr()).collect();
             let departed = readers.iter().filter(|body| !body.is_empty() && !stored.contains(&body.as_ptr()));
             prop_assert_eq!(store.budget.used(), departed.map(|body| body.len() as u64).sum::<u64>());
