@@ -216,7 +216,7 @@ impl Cache {
             return (completion, fill.into_stored(None).2);
         }
         if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
-            return (Completion::Truncated, fill.broken());
+            return (Completion::Truncated, fill.cut_short(collected));
         }
         if let Some(refusal) = fill.abandoned {
             // The new one came whole, if not into the store: the old one goes.

@@ -159,6 +159,15 @@ impl Fill {
         BodyEnd(End::Broken(self.room))
     }
 
+    /// Returns the end of a body that is not what its head declared. Its readers get the part that
+    /// has come.
+    pub(crate) fn cut_short(self, collected: Option<Bytes>) -> BodyEnd {
+        match collected {
+            Some(collected) => BodyEnd(End::Short(collected, self.room)),
+            None => self.broken(),
+        }
+    }
+
     /// Returns true if silence within the body disturbs no other request: its length is unknown, so
     /// that little memory is reserved, and either no other request waits for it, or it is a stream
     /// of events (server-sent events).
