@@ -215,7 +215,7 @@ impl Cache {
             };
             return (completion, fill.into_stored(None).2);
         }
-        if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
+        if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole(collected.as_ref()) {
             return (Completion::Truncated, fill.cut_short(collected));
         }
         if let Some(refusal) = fill.abandoned {

@@ -243,6 +243,11 @@ impl Cache {
         self.cdn_loop.clone()
     }
 
+    /// Returns the bytes of the largest body that is stored whole.
+    pub fn max_object_bytes(&self) -> u64 {
+        self.max_object
+    }
+
     /// Returns the room for bodies in progress, to reserve a part of it for a tier hit.
     pub fn budget(&self) -> Budget {
         self.budget.clone()

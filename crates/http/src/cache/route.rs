@@ -60,9 +60,9 @@ impl Router {
     /// Returns the shard of a key's hash. Its upper and its lower bits are those that a shard's table
     /// uses, so the shard depends on bits between them.
     pub(crate) fn shard(&self, hash: u64) -> u16 {
-        let middle = hash >> 32 & 0xffff;
+        let middle = (hash >> 32) & 0xffff;
         // Below the number of shards, which is 16 bits.
-        (middle * u64::from(self.shards) >> 16) as u16
+        ((middle * u64::from(self.shards)) >> 16) as u16
     }
 }
 

@@ -19,6 +19,7 @@ use std::ops::Range;
 /// [`Outbox::woken`](crate::Outbox::woken) has its number, or to
 /// [`Cache::on_follower_left`](crate::Cache::on_follower_left).
 #[derive(Debug)]
+#[must_use = "it goes back to the cache"]
 pub struct Follower {
     pub(super) fetch: FetchId,
     pub(super) id: FollowerId,
@@ -75,6 +76,7 @@ pub enum JoinResult {
 /// does, to [`Cache::join_slice`](crate::Cache::join_slice) or
 /// [`Cache::on_slice_follower_left`](crate::Cache::on_slice_follower_left).
 #[derive(Debug)]
+#[must_use = "it goes back to the cache"]
 pub struct SliceFollower {
     pub(crate) follower: Follower,
     /// The part of the slice.

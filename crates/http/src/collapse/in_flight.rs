@@ -29,6 +29,7 @@ pub(crate) struct FetchId(pub(super) usize);
 /// The leader's handle of its fetch. It goes back to
 /// [`InFlightTable::finish`](crate::collapse::table::InFlightTable::finish).
 #[derive(Debug)]
+#[must_use = "InFlightTable::finish takes it"]
 pub(crate) struct Lead(pub(super) FetchId);
 
 /// A request in flight to the origin.

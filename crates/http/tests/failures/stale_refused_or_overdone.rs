@@ -53,10 +53,10 @@ fn who_must_not_get_stale_waits() {
         "max-age=10, stale-while-revalidate=x",
         "max-age=10",
     ] {
-        stored(control).open(&get("/"));
+        let _ = stored(control).open(&get("/"));
     }
     for wish in ["no-cache", "max-age=20", "min-fresh=1", "no-store"] {
-        stored("max-age=10, stale-while-revalidate=99").open(&get("/").with("cache-control", wish));
+        let _ = stored("max-age=10, stale-while-revalidate=99").open(&get("/").with("cache-control", wish));
     }
 }
 

@@ -138,7 +138,7 @@ fn what_may_not_be_shared_keeps_nobody_waiting() {
         stage.ask(&get("/"), 200, &[PAGE], "cacheable now");
         stage.wait(60);
         let _leader = stage.open(&get("/"));
-        follow(&mut stage, &get("/"));
+        let _ = follow(&mut stage, &get("/"));
     }
 }
 
@@ -155,7 +155,7 @@ fn other_variants_and_other_wishes_go_alone() {
     let _reply = stage.respond(leader, head(200, fields));
     assert!(matches!(woken(&mut stage, follower, &german), JoinResult::Again(_)));
     assert!(is_forwarded(&mut stage, &german), "it does not wait for what is not its variant");
-    follow(&mut stage, &get("/"));
+    let _ = follow(&mut stage, &get("/"));
 }
 
 /// A condition or a range of the client may bring a 304 or a part: nobody waits for that.
@@ -165,7 +165,7 @@ fn requests_for_less_lead_nobody() {
     let _part = stage.open(&get("/").with("range", "bytes=0-0"));
     assert!(is_forwarded(&mut stage, &get("/").with("if-none-match", "\"1\"")));
     let _leader = stage.open(&get("/"));
-    follow(&mut stage, &get("/"));
+    let _ = follow(&mut stage, &get("/"));
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn an_invalidation_parts_before_from_after() {
     let _leader = stage.open(&get("/"));
     stage.ask(&crate::stage::request(http::Method::POST, "/"), 200, &[], "changed");
     let _other = stage.open(&get("/"));
-    follow(&mut stage, &get("/"));
+    let _ = follow(&mut stage, &get("/"));
 }
 
 /// What the policy refuses is fetched once all the same for those who wait for it together.
@@ -485,7 +485,7 @@ fn a_reload_follows_only_what_is_as_much_of_a_reload() {
             // It has taken the lead: what comes now follows it.
             let waits = follow(&mut stage, comes);
             stage.abandon(leader);
-            waiting(&mut stage, waits, comes);
+            let _ = waiting(&mut stage, waits, comes);
         }
     }
 }

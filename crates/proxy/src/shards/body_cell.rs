@@ -84,7 +84,7 @@ impl State {
 }
 
 /// A reader of a body in progress. Dropped, it leaves.
-pub(crate) struct SharedReader {
+pub struct SharedReader {
     cell: Arc<BodyCell>,
     /// `None` only while it is being dropped.
     reader: Option<BodyReader>,
@@ -92,16 +92,16 @@ pub(crate) struct SharedReader {
 
 /// The error of a body that ended before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BrokenOff;
+pub struct BrokenOff;
 
 impl SharedReader {
     /// Returns the number of bytes still to come, if it is known.
-    pub(crate) fn left(&self) -> Option<u64> {
+    pub fn left(&self) -> Option<u64> {
         self.reader.as_ref().and_then(BodyReader::left)
     }
 
     /// Waits for the next piece; `None` at the end.
-    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
         let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
         let mut state = self.cell.lock();
         let State { body, wakes, .. } = &mut *state;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A request on its way to the origin.
-pub(crate) struct OpenExchange {
+pub struct OpenExchange {
     exchange: Option<Box<Exchange>>,
     shards: Arc<Shards>,
 }
@@ -22,7 +22,7 @@ impl OpenExchange {
     }
 
     /// Takes the client's header fields: see [`Exchange::take_headers`].
-    pub(crate) fn take_headers(&mut self, client: HeaderMap) {
+    pub fn take_headers(&mut self, client: HeaderMap) {
         if let Some(exchange) = &mut self.exchange {
             exchange.take_headers(client);
         }
@@ -51,14 +51,14 @@ impl Drop for OpenExchange {
 }
 
 /// A request that waits for the response to another one.
-pub(crate) struct Waiting {
+pub struct Waiting {
     follower: Option<Follower>,
     shard: usize,
     shards: Arc<Shards>,
 }
 
 /// The end of a wait.
-pub(crate) enum WaitEnd {
+pub enum WaitEnd {
     /// Send this.
     Answer(Answer),
     /// Send this head, and this body while it arrives.
@@ -73,15 +73,8 @@ impl Waiting {
     }
 
     /// Waits for the head of the response. `request` are the fields of the waiting request.
-    pub(crate) fn poll_end(&mut self, request: &HeaderMap, cx: &mut Context<'_>) -> Poll<WaitEnd> {
-        let Some(follower) = self.follower.take() else { return Poll::Pending };
-        match self.shards.join(self.shard, follower, request, cx) {
-            Ok(end) => Poll::Ready(end),
-            Err(follower) => {
-                self.follower = Some(follower);
-                Poll::Pending
-            }
-        }
+    pub fn poll_end(&mut self, request: &HeaderMap, cx: &mut Context<'_>) -> Poll<WaitEnd> {
+        self.shards.join(self.shard, &mut self.follower, request, cx)
     }
 }
 
@@ -94,14 +87,14 @@ impl Drop for Waiting {
 }
 
 /// A body that waits for a slice of another request.
-pub(crate) struct SliceWaiting {
+pub struct SliceWaiting {
     follower: Option<SliceFollower>,
     shard: usize,
     shards: Arc<Shards>,
 }
 
 /// The end of a wait for a slice.
-pub(crate) enum SliceWaitEnd {
+pub enum SliceWaitEnd {
     /// Read this.
     Read(SharedReader),
     /// Ask the cache for the next piece again.
@@ -116,15 +109,8 @@ impl SliceWaiting {
     }
 
     /// Waits for the head of the slice.
-    pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<SliceWaitEnd> {
-        let Some(follower) = self.follower.take() else { return Poll::Pending };
-        match self.shards.join_slice(self.shard, follower, cx) {
-            Ok(end) => Poll::Ready(end),
-            Err(follower) => {
-                self.follower = Some(follower);
-                Poll::Pending
-            }
-        }
+    pub fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<SliceWaitEnd> {
+        self.shards.join_slice(self.shard, &mut self.follower, cx)
     }
 }
 
@@ -137,7 +123,7 @@ impl Drop for SliceWaiting {
 }
 
 /// A body on its way into the store. Dropped before its end, it has broken off.
-pub(crate) struct OpenFill {
+pub struct OpenFill {
     fill: Option<Box<Fill>>,
     body: Arc<BodyCell>,
     shards: Arc<Shards>,
@@ -149,12 +135,12 @@ impl OpenFill {
     }
 
     /// Returns a reader of the client's part of the body. `None` if it is too late for that.
-    pub(crate) fn reader(&self) -> Option<SharedReader> {
+    pub fn reader(&self) -> Option<SharedReader> {
         self.body.reader(&self.fill().part())
     }
 
     /// Adds a piece of the body.
-    pub(crate) fn push(&mut self, piece: &[u8]) {
+    pub fn push(&mut self, piece: &[u8]) {
         let Some(fill) = &mut self.fill else { return };
         if self.body.push(fill, piece) == Pushed::Passing {
             self.shards.close(fill);
@@ -162,27 +148,27 @@ impl OpenFill {
     }
 
     /// Waits for room for the next piece. Returns false if nobody needs the rest.
-    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         self.body.poll_room(cx)
     }
 
     /// See [`Fill::may_be_silent`].
-    pub(crate) fn may_be_silent(&self) -> bool {
+    pub fn may_be_silent(&self) -> bool {
         self.fill().may_be_silent()
     }
 
     /// Returns true if [`OpenFill::put_slices`] has to be called.
-    pub(crate) fn has_slices(&self) -> bool {
+    pub fn has_slices(&self) -> bool {
         self.fill().has_slices()
     }
 
     /// Passes whole slices to the second tier. Returns false if half of its queue is full.
-    pub(crate) fn put_slices(&mut self) -> bool {
+    pub fn put_slices(&mut self) -> bool {
         self.fill.as_mut().is_none_or(|fill| self.shards.put_slices(fill))
     }
 
     /// See [`Fill::stop_slicing`].
-    pub(crate) fn stop_slicing(&mut self) {
+    pub fn stop_slicing(&mut self) {
         if let Some(fill) = &mut self.fill {
             fill.stop_slicing();
         }
@@ -190,7 +176,7 @@ impl OpenFill {
 
     /// Ends a body that has arrived without an error. The store has it before any reader sees its
     /// end, so that a request after that hits.
-    pub(crate) fn complete(mut self) {
+    pub fn complete(mut self) {
         let Some(fill) = self.fill.take() else { return };
         // Giving back unused room may copy the body, so no lock is held.
         let collected = self.body.with(|body, _| body.take_collected()).map(|mut bytes| {

@@ -8,8 +8,8 @@
 mod body_cell;
 mod handles;
 
-pub(crate) use body_cell::{BrokenOff, SharedReader};
-pub(crate) use handles::{OpenExchange, OpenFill, SliceWaitEnd, SliceWaiting, WaitEnd, Waiting};
+pub use body_cell::{BrokenOff, SharedReader};
+pub use handles::{OpenExchange, OpenFill, SliceWaitEnd, SliceWaiting, WaitEnd, Waiting};
 
 use crate::limits;
 use body_cell::BodyCell;
@@ -26,7 +26,7 @@ use larder_units::{ByteSize, Streams, Time};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The shards of a cache.
@@ -76,6 +76,9 @@ impl EngineAccess for Engine {
     }
 }
 
+/// Makes a handle of the second tier for each shard; and the size of the tier's queue.
+pub type TierHandles<'a> = (&'a dyn Fn() -> Box<dyn SecondTier>, ByteSize);
+
 /// The figures of a cache at one moment.
 pub struct CacheFigures {
     /// The sums over all shards.
@@ -89,7 +92,7 @@ pub struct CacheFigures {
 }
 
 /// The next step for a request, with handles that go back to the cache when they are dropped.
-pub(crate) enum Next {
+pub enum Next {
     /// Send this.
     Answer(Answer),
     /// Send this; its body is put together from slices.
@@ -103,7 +106,7 @@ pub(crate) enum Next {
 }
 
 /// The next step after the origin's response.
-pub(crate) enum Response {
+pub enum Response {
     /// Send this.
     Answer(Answer),
     /// Send this head and the origin's body.
@@ -115,7 +118,7 @@ pub(crate) enum Response {
 }
 
 /// The next step after a lookup in the second tier.
-pub(crate) enum Lookup {
+pub enum Lookup {
     /// Send this.
     Answer(Answer),
     /// Send this; its body is put together from slices.
@@ -127,7 +130,7 @@ pub(crate) enum Lookup {
 }
 
 /// The next step of a body that is put together from slices.
-pub(crate) enum NextPiece {
+pub enum NextPiece {
     /// Send this.
     Bytes(Bytes),
     /// Read this to its end.
@@ -143,7 +146,7 @@ pub(crate) enum NextPiece {
 }
 
 /// A response of slices, or its body, with the number of its shard.
-pub(crate) struct ShardAssembly<T> {
+pub struct ShardAssembly<T> {
     inner: T,
     shard: usize,
     /// The reader of the first part, if a body in progress has it.
@@ -152,7 +155,7 @@ pub(crate) struct ShardAssembly<T> {
 
 impl ShardAssembly<Assembled> {
     /// Returns the head, and the body.
-    pub(crate) fn into_parts(self) -> (StatusCode, HeaderMap, ShardAssembly<Assembly>) {
+    pub fn into_parts(self) -> (StatusCode, HeaderMap, ShardAssembly<Assembly>) {
         let Assembled { status, headers, body } = self.inner;
         (status, headers, ShardAssembly { inner: body, shard: self.shard, reader: self.reader })
     }
@@ -160,19 +163,18 @@ impl ShardAssembly<Assembled> {
 
 impl ShardAssembly<Assembly> {
     /// See [`Assembly::left`].
-    pub(crate) fn left(&self) -> u64 {
+    pub fn left(&self) -> u64 {
         self.inner.left()
     }
 
     /// See [`Assembly::took`].
-    pub(crate) fn took(&mut self, bytes: usize) {
+    pub fn took(&mut self, bytes: usize) {
         self.inner.took(bytes);
     }
 }
 
 impl Shards {
-    /// Creates an empty cache for so many threads. `tier` makes a handle of the second tier for each
-    /// shard; the size is that of its queue.
+    /// Creates an empty cache for so many threads, with its second tier if there is one.
     ///
     /// # Errors
     /// [`SpecError`] if arguments of a policy contradict each other.
@@ -180,7 +182,7 @@ impl Shards {
         config: &Config,
         streams: &Streams,
         threads: usize,
-        tier: Option<(&dyn Fn() -> Box<dyn SecondTier>, ByteSize)>,
+        tier: Option<TierHandles<'_>>,
     ) -> Result<Arc<Shards>, SpecError> {
         Shards::with(config, streams, limits::shards(threads, config.capacity), tier)
     }
@@ -193,7 +195,7 @@ impl Shards {
         config: &Config,
         streams: &Streams,
         shards: u16,
-        tier: Option<(&dyn Fn() -> Box<dyn SecondTier>, ByteSize)>,
+        tier: Option<TierHandles<'_>>,
     ) -> Result<Arc<Shards>, SpecError> {
         let share = |engine| Engine(Arc::new(Mutex::new(engine)));
         let mut caches = Cache::shards(config, streams, shards, share)?;
@@ -272,7 +274,7 @@ impl Shards {
     }
 
     /// Passes a request to the cache, and now and then checks whether the policy has long work.
-    pub(crate) fn step(self: &Arc<Self>, head: &RequestHead<'_>) -> Next {
+    pub fn step(self: &Arc<Self>, head: &RequestHead<'_>) -> Next {
         let route = self.router.of_request(head);
         let (now, shard) = (self.now(), route.shard());
         let mut state = self.shards[shard].lock();
@@ -284,7 +286,7 @@ impl Shards {
     }
 
     /// See [`Cache::on_released`].
-    pub(crate) fn on_released(self: &Arc<Self>, head: &RequestHead<'_>, joined: Joined) -> Next {
+    pub fn on_released(self: &Arc<Self>, head: &RequestHead<'_>, joined: Joined) -> Next {
         let (now, shard) = (self.now(), self.router.of_request(head).shard());
         let step = self.run(shard, now, |state| state.cache.on_released(head, joined, now));
         self.next(shard, step)
@@ -292,7 +294,7 @@ impl Shards {
 
     /// See [`Cache::on_response`]. Also returns true if the second tier has to settle before the
     /// answer: see [`Cache::take_unsettled`].
-    pub(crate) fn on_response(self: &Arc<Self>, exchange: OpenExchange, head: ResponseHead) -> (Response, bool) {
+    pub fn on_response(self: &Arc<Self>, exchange: OpenExchange, head: ResponseHead) -> (Response, bool) {
         let exchange = exchange.into_inner();
         let (now, shard) = (self.now(), exchange.shard());
         let mut unsettled = false;
@@ -320,14 +322,14 @@ impl Shards {
     }
 
     /// See [`Cache::on_failure`].
-    pub(crate) fn on_failure(&self, exchange: OpenExchange, failure: UpstreamFailure) -> Answer {
+    pub fn on_failure(&self, exchange: OpenExchange, failure: UpstreamFailure) -> Answer {
         let exchange = exchange.into_inner();
         let now = self.now();
         self.run(exchange.shard(), now, |state| state.cache.on_failure(exchange, failure, now, &mut state.outbox))
     }
 
     /// See [`Cache::on_tier_lookup`].
-    pub(crate) fn on_tier_lookup(
+    pub fn on_tier_lookup(
         self: &Arc<Self>,
         exchange: OpenExchange,
         tier_hit: Option<TierHit>,
@@ -346,7 +348,7 @@ impl Shards {
     }
 
     /// See [`Cache::next_piece`].
-    pub(crate) fn next_piece(self: &Arc<Self>, assembly: &mut ShardAssembly<Assembly>) -> NextPiece {
+    pub fn next_piece(self: &Arc<Self>, assembly: &mut ShardAssembly<Assembly>) -> NextPiece {
         if let Some(reader) = assembly.reader.take() {
             return NextPiece::Read(reader);
         }
@@ -361,7 +363,7 @@ impl Shards {
     }
 
     /// See [`Cache::on_tier_slice`].
-    pub(crate) fn on_tier_slice(&self, assembly: &mut ShardAssembly<Assembly>, tier_hit: TierHit) -> Option<TierSlice> {
+    pub fn on_tier_slice(&self, assembly: &mut ShardAssembly<Assembly>, tier_hit: TierHit) -> Option<TierSlice> {
         let now = self.now();
         self.run(assembly.shard, now, |state| {
             state.cache.on_tier_slice(&mut assembly.inner, tier_hit, now, &mut state.outbox)
@@ -369,7 +371,7 @@ impl Shards {
     }
 
     /// See [`Cache::on_slice`].
-    pub(crate) fn on_slice(self: &Arc<Self>, exchange: OpenExchange, head: ResponseHead) -> Option<OpenFill> {
+    pub fn on_slice(self: &Arc<Self>, exchange: OpenExchange, head: ResponseHead) -> Option<OpenFill> {
         let exchange = exchange.into_inner();
         let now = self.now();
         let (fill, body) = self.run(exchange.shard(), now, |state| {
@@ -381,14 +383,14 @@ impl Shards {
     }
 
     /// See [`Cache::on_slice_failure`].
-    pub(crate) fn on_slice_failure(&self, exchange: OpenExchange) {
+    pub fn on_slice_failure(&self, exchange: OpenExchange) {
         let exchange = exchange.into_inner();
         let now = self.now();
         self.run(exchange.shard(), now, |state| state.cache.on_slice_failure(exchange, &mut state.outbox));
     }
 
     /// Purges in steps, with requests in between. Returns the number of purged responses.
-    pub(crate) fn purge(&self, purge: &Purge) -> u64 {
+    pub fn purge(&self, purge: &Purge) -> u64 {
         let shards = self.router.purged_shards(purge);
         for shard in shards.clone() {
             self.shards[shard].lock().cache.begin_purge(purge);
@@ -410,10 +412,11 @@ impl Shards {
     fn join(
         &self,
         shard: usize,
-        follower: Follower,
+        waiting: &mut Option<Follower>,
         request: &HeaderMap,
         cx: &Context<'_>,
-    ) -> Result<WaitEnd, Follower> {
+    ) -> Poll<WaitEnd> {
+        let Some(follower) = waiting.take() else { return Poll::Pending };
         let joined = follower.joined();
         let now = self.now();
         let (result, body) = self.run(shard, now, |state| {
@@ -426,8 +429,11 @@ impl Shards {
             state.set_waker(id, matches!(&result, JoinResult::Wait(_)).then(|| cx.waker().clone()));
             (result, body)
         });
-        Ok(match result {
-            JoinResult::Wait(follower) => return Err(follower),
+        Poll::Ready(match result {
+            JoinResult::Wait(follower) => {
+                *waiting = Some(follower);
+                return Poll::Pending;
+            }
             JoinResult::Answer(answer) => WaitEnd::Answer(answer),
             JoinResult::Stream { status, headers, part } => match body.and_then(|body| body.reader(&part)) {
                 Some(reader) => WaitEnd::Stream(status, headers, reader),
@@ -437,12 +443,8 @@ impl Shards {
         })
     }
 
-    fn join_slice(
-        &self,
-        shard: usize,
-        follower: SliceFollower,
-        cx: &Context<'_>,
-    ) -> Result<SliceWaitEnd, SliceFollower> {
+    fn join_slice(&self, shard: usize, waiting: &mut Option<SliceFollower>, cx: &Context<'_>) -> Poll<SliceWaitEnd> {
+        let Some(follower) = waiting.take() else { return Poll::Pending };
         let now = self.now();
         let (result, body) = self.run(shard, now, |state| {
             let id = follower.id();
@@ -454,8 +456,11 @@ impl Shards {
             state.set_waker(id, matches!(&result, SliceJoin::Wait(_)).then(|| cx.waker().clone()));
             (result, body)
         });
-        Ok(match result {
-            SliceJoin::Wait(follower) => return Err(follower),
+        Poll::Ready(match result {
+            SliceJoin::Wait(follower) => {
+                *waiting = Some(follower);
+                return Poll::Pending;
+            }
             SliceJoin::Read(part) => {
                 body.and_then(|body| body.reader(&part)).map_or(SliceWaitEnd::Again, SliceWaitEnd::Read)
             }

@@ -1,0 +1,198 @@
+//! The cache behind its locks: how it scales with threads, and what sharding costs in hits.
+//!
+//!     cargo bench -p larder-proxy --bench shards                        # plain hits over 1 to 16 threads
+//!     cargo bench -p larder-proxy --bench shards -- TRACE CAPACITY      # hit ratio over the number of shards
+//!     cargo bench -p larder-proxy --bench shards -- joint:TABLE CAPACITY
+//!
+//! Threads: each thread asks for 50,000 objects of 1 KiB in an order of its own, which is what a
+//! request thread does for a hit without its socket. One shard is the cache behind one lock.
+//!
+//! Traces: the node's cache answers each request of the trace, and stores each miss whole. A table
+//! is a joint distribution of popularity and size (`larder trace generate joint`), of which five
+//! million requests are drawn.
+#![allow(clippy::print_stdout, reason = "it prints what it measures")]
+
+use http::{HeaderMap, Method, StatusCode, Version};
+use larder_http::{Config, PlainRequest, RequestHead, ResponseHead};
+use larder_policy::Spec;
+use larder_proxy::shards::{Next, Response, Shards};
+use larder_replay::{Access, Joint, Trace};
+use larder_units::{ByteSize, Streams};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const OBJECTS: u64 = 50_000;
+const ROUND: Duration = Duration::from_millis(700);
+const ROUNDS: usize = 9;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    match (arguments.next(), arguments.next()) {
+        (Some(trace), Some(capacity)) => {
+            let capacity: ByteSize = capacity.parse().expect("CAPACITY is a size, such as 5MiB");
+            ratios(&trace, capacity);
+        }
+        _ => threads(),
+    }
+}
+
+fn shards(capacity: ByteSize, policy: &str, count: u16) -> Arc<Shards> {
+    let config = Config {
+        capacity,
+        policy: policy.parse::<Spec>().expect("a policy"),
+        max_object: capacity,
+        slice: ByteSize::from_bytes(0),
+        share_cookies: false,
+        ignore_reloads: false,
+        targets: Vec::new(),
+        hash_key: [7; 16],
+    };
+    Shards::with(&config, &Streams::new(1), count, None).expect("a cache")
+}
+
+/// Requests `target`, and stores `bytes` of body at a miss. Returns true for a hit.
+fn request(shards: &Arc<Shards>, target: &str, bytes: u64) -> bool {
+    let none = HeaderMap::new();
+    let head = RequestHead {
+        method: &Method::GET,
+        scheme: "http",
+        authority: "example.com",
+        target,
+        version: Version::HTTP_11,
+        headers: &none,
+        has_body: false,
+    };
+    let mut exchange = match shards.step(&head) {
+        Next::Answer(_) => return true,
+        Next::Forward(exchange) => exchange,
+        _ => return false,
+    };
+    exchange.take_headers(HeaderMap::new());
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        ("cache-control", "max-age=1000000"),
+        ("content-type", "image/jpeg"),
+        ("etag", "\"0123456789abcdef\""),
+        ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ("server", "origin"),
+    ] {
+        headers.insert(name, value.parse().expect("a value"));
+    }
+    headers.insert("content-length", bytes.into());
+    let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers };
+    if let (Response::Relay(_, _, Some(mut fill)), _) = shards.on_response(exchange, head) {
+        fill.push(&vec![0; usize::try_from(bytes).expect("it fits the memory")]);
+        fill.complete();
+    }
+    false
+}
+
+/// One row for each number of threads: requests a second of the wall behind one lock and behind 64,
+/// as medians of rounds that alternate.
+fn threads() {
+    let one = filled(1);
+    let many = filled(64);
+    println!("million plain hits a second, medians of {ROUNDS} rounds (spread), {} cores", cores());
+    println!("{:>7} {:>18} {:>18} {:>9} {:>9}", "threads", "1 shard", "64 shards", "scaling", "uncounted");
+    let mut single = None;
+    for threads in [1, 2, 4, 8, 16] {
+        let (mut of_one, mut of_many) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            of_one.push(round(&one, threads));
+            of_many.push(round(&many, threads));
+        }
+        let uncounted = many.figures().counters.uncounted_hits;
+        let (one, one_spread) = median(of_one);
+        let (many, many_spread) = median(of_many);
+        let single = *single.get_or_insert(many);
+        println!(
+            "{threads:>7} {one:>10.2} ({one_spread:>4.0}%) {many:>10.2} ({many_spread:>4.0}%) {:>9.2} {uncounted:>9}",
+            many / single
+        );
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn median(mut rates: Vec<f64>) -> (f64, f64) {
+    rates.sort_by(f64::total_cmp);
+    let median = rates[rates.len() / 2];
+    (median / 1e6, (rates[rates.len() - 1] - rates[0]) / median * 100.0)
+}
+
+fn filled(count: u16) -> Arc<Shards> {
+    let shards = shards(ByteSize::from_mib(256), "lru", count);
+    for object in 0..OBJECTS {
+        request(&shards, &format!("/object/{object}"), 1024);
+    }
+    shards
+}
+
+/// Hits a second of the wall.
+fn round(shards: &Arc<Shards>, threads: usize) -> f64 {
+    let targets: Vec<String> = (0..OBJECTS).map(|object| format!("/object/{object}")).collect();
+    let (stop, hits) = (AtomicBool::new(false), AtomicU64::new(0));
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (stop, hits, targets) = (&stop, &hits, &targets);
+            scope.spawn(move || {
+                let mut order = Streams::new(thread as u64).stream("order");
+                let mut head = Vec::with_capacity(4096);
+                let mut own = 0_u64;
+                while !stop.load(Ordering::Relaxed) {
+                    for _ in 0..256 {
+                        head.clear();
+                        let target = &targets[order.below(OBJECTS) as usize];
+                        let request = PlainRequest { scheme: "http", authority: "example.com", target };
+                        own += u64::from(shards.plain_hit(request, HeaderMap::new, &mut head).is_some());
+                    }
+                }
+                hits.fetch_add(own, Ordering::Relaxed);
+            });
+        }
+        std::thread::sleep(ROUND);
+        stop.store(true, Ordering::Relaxed);
+    });
+    hits.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
+}
+
+/// One row for each policy and number of shards.
+fn ratios(trace: &str, capacity: ByteSize) {
+    println!("object hit ratio, {trace}, {capacity}");
+    println!("{:>20} {:>8} {:>8} {:>8} {:>14}", "policy", "1 shard", "16", "64", "64, 2 threads");
+    let accesses = Arc::new(accesses(trace));
+    for policy in ["lru", "agd", "adaptsize+lru", "s3fifo"] {
+        let ratio = |count, threads| {
+            let shards = shards(capacity, policy, count);
+            let hits: u64 = std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads)
+                    .map(|thread| {
+                        let (shards, accesses) = (&shards, &accesses);
+                        let own = accesses.iter().skip(thread).step_by(threads);
+                        let hit = move |(id, size): &(u64, u64)| request(shards, &format!("/{id}"), *size);
+                        scope.spawn(move || own.filter(|access| hit(access)).count() as u64)
+                    })
+                    .collect();
+                workers.into_iter().map(|worker| worker.join().expect("it ends")).sum()
+            });
+            shards.check_invariants();
+            hits as f64 / accesses.len() as f64
+        };
+        let (one, some, many, threads) = (ratio(1, 1), ratio(16, 1), ratio(64, 1), ratio(64, 2));
+        println!("{policy:>20} {one:>8.4} {some:>8.4} {many:>8.4} {threads:>14.4}");
+    }
+}
+
+fn accesses(trace: &str) -> Vec<(u64, u64)> {
+    let pair = |access: Access| (access.id, access.size);
+    if let Some(table) = trace.strip_prefix("joint:") {
+        let table = std::fs::read(table).expect("a table");
+        let joint = Joint::read(&table[..]).expect("a table of popularity and size");
+        return joint.requests(5_000_000, &Streams::new(1)).map(pair).collect();
+    }
+    Trace::open(trace.as_ref(), None).expect("a trace").map(|access| pair(access.expect("a request"))).collect()
+}
