@@ -1,8 +1,8 @@
 //! The cache behind its locks: how it scales with threads, and what sharding costs in hits.
 //!
 //!     cargo bench -p larder-proxy --bench shards                        # plain hits over 1 to 16 threads
-//!     cargo bench -p larder-proxy --bench shards -- TRACE CAPACITY      # hit ratio over the number of shards
-//!     cargo bench -p larder-proxy --bench shards -- joint:TABLE CAPACITY
+//!     cargo bench -p larder-proxy --bench shards -- TRACE CAPACITY POLICY ...  # hit ratio over the number of shards
+//!     cargo bench -p larder-proxy --bench shards -- joint:TABLE CAPACITY POLICY ...
 //!
 //! Threads: each thread asks for 50,000 objects of 1 KiB in an order of its own, which is what a
 //! request thread does for a hit without its socket. One shard is the cache behind one lock.
@@ -31,7 +31,7 @@ fn main() {
     match (arguments.next(), arguments.next()) {
         (Some(trace), Some(capacity)) => {
             let capacity: ByteSize = capacity.parse().expect("CAPACITY is a size, such as 5MiB");
-            ratios(&trace, capacity);
+            ratios(&trace, capacity, arguments);
         }
         _ => threads(),
     }
@@ -88,39 +88,39 @@ fn request(shards: &Arc<Shards>, target: &str, bytes: u64) -> bool {
     false
 }
 
-/// One row for each number of threads: requests a second of the wall behind one lock and behind 64,
-/// as medians of rounds that alternate.
+const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// One row for each number of threads: hits a second of the wall behind one lock and behind 64. Each
+/// round measures all of them, one after the other, so that the load of the machine is about the
+/// same; "scaling" is the median of the rounds' ratios to one thread.
 fn threads() {
-    let one = filled(1);
-    let many = filled(64);
-    println!("million plain hits a second, medians of {ROUNDS} rounds (spread), {} cores", cores());
-    println!("{:>7} {:>18} {:>18} {:>9} {:>9}", "threads", "1 shard", "64 shards", "scaling", "uncounted");
-    let mut single = None;
-    for threads in [1, 2, 4, 8, 16] {
-        let (mut of_one, mut of_many) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            of_one.push(round(&one, threads));
-            of_many.push(round(&many, threads));
-        }
-        let uncounted = many.figures().counters.uncounted_hits;
-        let (one, one_spread) = median(of_one);
-        let (many, many_spread) = median(of_many);
-        let single = *single.get_or_insert(many);
-        println!(
-            "{threads:>7} {one:>10.2} ({one_spread:>4.0}%) {many:>10.2} ({many_spread:>4.0}%) {:>9.2} {uncounted:>9}",
-            many / single
-        );
+    let [one, many] = [1, 64].map(filled);
+    let rounds: Vec<[(f64, f64); THREADS.len()]> =
+        (0..ROUNDS).map(|_| THREADS.map(|threads| (round(&one, threads), round(&many, threads)))).collect();
+    println!("million plain hits a second, medians of {ROUNDS} rounds, {} cores", cores());
+    println!(
+        "{:>7} {:>9} {:>9} {:>16} {:>17}",
+        "threads", "1 shard", "64 shards", "scaling, 1 shard", "scaling, 64 shards"
+    );
+    for (at, threads) in THREADS.into_iter().enumerate() {
+        let of = |value: fn(&(f64, f64)) -> f64| {
+            let rates = rounds.iter().map(|round| value(&round[at]) / 1e6).collect();
+            let ratios = rounds.iter().map(|round| value(&round[at]) / value(&round[0])).collect();
+            (median(rates), median(ratios))
+        };
+        let (one, many) = (of(|rates| rates.0), of(|rates| rates.1));
+        println!("{threads:>7} {:>9.2} {:>9.2} {:>16.2} {:>17.2}", one.0, many.0, one.1, many.1);
     }
+    println!("hits that the policy did not count: {}", many.figures().counters.uncounted_hits);
 }
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn median(mut rates: Vec<f64>) -> (f64, f64) {
-    rates.sort_by(f64::total_cmp);
-    let median = rates[rates.len() / 2];
-    (median / 1e6, (rates[rates.len() - 1] - rates[0]) / median * 100.0)
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn filled(count: u16) -> Arc<Shards> {
@@ -161,13 +161,14 @@ fn round(shards: &Arc<Shards>, threads: usize) -> f64 {
 }
 
 /// One row for each policy and number of shards.
-fn ratios(trace: &str, capacity: ByteSize) {
+fn ratios(trace: &str, capacity: ByteSize, policies: impl Iterator<Item = String>) {
     println!("object hit ratio, {trace}, {capacity}");
     println!("{:>20} {:>8} {:>8} {:>8} {:>14}", "policy", "1 shard", "16", "64", "64, 2 threads");
+    println!("(objects have their header fields and structures, so the ratios are below those of `larder replay`)");
     let accesses = Arc::new(accesses(trace));
-    for policy in ["lru", "agd", "adaptsize+lru", "s3fifo"] {
+    for policy in policies {
         let ratio = |count, threads| {
-            let shards = shards(capacity, policy, count);
+            let shards = shards(capacity, &policy, count);
             let hits: u64 = std::thread::scope(|scope| {
                 let workers: Vec<_> = (0..threads)
                     .map(|thread| {

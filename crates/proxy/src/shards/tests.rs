@@ -208,7 +208,7 @@ fn threads_leave_the_cache_consistent() {
                     match stream.below(100) {
                         0 => {
                             let url = format!("http://example.com/{object}").parse().unwrap();
-                            shards.purge(&Purge { scope: Scope::Exact(url), soft: object % 2 == 0 });
+                            shards.purge(&Purge { scope: Scope::Exact(url), soft: object.is_multiple_of(2) });
                         }
                         1 if object == 0 => {
                             shards.purge(&Purge { scope: Scope::Tag("all".to_owned()), soft: false });
