@@ -8,7 +8,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{
-    Assembly, BodyWakes, Cache, Config, Fill, Now, Outbox, Piece, PlainRequest, Pushed, Read, Reply, RequestHead,
+    Assembly, BodyWakes, Cache, Config, Fill, Now, Outbox, Piece, PlainField, PlainRequest, Pushed, Read, Reply, RequestHead,
     ResponseHead, SharedBody, Step, UpstreamFailure,
 };
 use larder_units::{ByteSize, Streams, Time};
@@ -36,9 +36,10 @@ fuzz_target!(|bytes: &[u8]| {
             headers: &headers,
             has_body: false,
         };
-        let is_plain =
-            method == Method::GET && !headers.keys().any(|name| larder_http::prevents_plain_hit(name.as_str()));
-        let plain = PlainRequest { scheme: "http", authority: "example.com", target };
+        let has = |kind| headers.keys().any(|name| PlainField::of(name.as_str()) == kind);
+        let is_plain = method == Method::GET && !has(PlainField::Prevents);
+        let asks_for_less = has(PlainField::AsksForLess);
+        let plain = PlainRequest { scheme: "http", authority: "example.com", target, asks_for_less };
         let mut start = Vec::new();
         let rest = is_plain.then(|| cache.plain_hit(plain, || headers.clone(), at(seconds), &mut start)).flatten();
         let step = cache.on_request(&request, at(seconds));

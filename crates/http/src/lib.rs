@@ -175,7 +175,7 @@ pub use cache::counters::Counters;
 pub use cache::exchange::{Exchange, RequestHead, ResponseHead, UpstreamFailure};
 pub use cache::fill::{Fill, Pushed};
 pub use cache::invalidation::Invalidation;
-pub use cache::plain::{PlainRequest, prevents_plain_hit};
+pub use cache::plain::{PlainField, PlainRequest};
 pub use cache::route::{Route, Router};
 pub use cache::steps::{Piece, Reply, Step, TierStep};
 pub use cache::{Cache, Config};

@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
 use memchr::memchr;
 use std::iter;
+use std::ops::Range;
 
 /// A stored response. It has references to lines of the [`LineTable`], which [`Entry::release`]
 /// gives back.
@@ -256,8 +257,7 @@ impl<'a> View<'a> {
 
     /// Returns the headers that a 304 has in the place of a hit at `now`.
     pub(crate) fn not_modified_headers(self, now: Time) -> HeaderMap {
-        let is_kept = |name: &[u8]| NOT_MODIFIED_FIELDS.iter().any(|kept| kept.as_str().as_bytes() == name);
-        self.headers(is_kept, None, now)
+        self.headers(is_kept_by_304, None, now)
     }
 
     fn headers(self, is_kept: impl Fn(&[u8]) -> bool, content_length: Option<u64>, now: Time) -> HeaderMap {
@@ -268,18 +268,47 @@ impl<'a> View<'a> {
         headers
     }
 
-    /// Appends the header lines of a hit at `now`, as HTTP/1.1 sends them, with the empty line at
-    /// their end.
-    pub(crate) fn write_hit(self, now: Time, head: &mut Vec<u8>) {
+    /// Appends the head of a hit at `now`, as HTTP/1.1 sends it, with the empty line at its end. The
+    /// stored status is 200.
+    pub(crate) fn write_hit(self, hit: &HitHead, now: Time, head: &mut Vec<u8>) {
         let View { entry, table } = self;
-        for id in entry.shared_lines() {
-            head.extend_from_slice(table.text(id));
+        // RFC 9112 §4, §5.
+        head.extend_from_slice(match hit {
+            HitHead::Whole => b"HTTP/1.1 200 OK\r\n",
+            HitHead::Part(_) => b"HTTP/1.1 206 Partial Content\r\n",
+            HitHead::NotModified => b"HTTP/1.1 304 Not Modified\r\n",
+        });
+        if matches!(hit, HitHead::NotModified) {
+            for id in entry.shared_lines().filter(|id| is_kept_by_304(table.name(*id).as_str().as_bytes())) {
+                head.extend_from_slice(table.text(id));
+            }
+            for line in lines(entry.own_lines()).filter(|line| is_kept_by_304(line.name)) {
+                head.extend_from_slice(&entry.own_lines()[line.start - line.name.len() - 2..line.start]);
+                head.extend_from_slice(line.value);
+                head.extend_from_slice(b"\r\n");
+            }
+        } else {
+            for id in entry.shared_lines() {
+                head.extend_from_slice(table.text(id));
+            }
+            head.extend_from_slice(entry.own_lines());
         }
-        head.extend_from_slice(entry.own_lines());
         let mut digits = itoa::Buffer::new();
-        if let Some(length) = content_length(entry.status, entry.length()) {
-            head.extend_from_slice(b"content-length: ");
-            head.extend_from_slice(digits.format(length).as_bytes());
+        let mut number = |head: &mut Vec<u8>, name: &[u8], number: u64| {
+            head.extend_from_slice(name);
+            head.extend_from_slice(digits.format(number).as_bytes());
+        };
+        match hit {
+            HitHead::Whole => number(head, b"content-length: ", entry.length()),
+            HitHead::Part(part) => {
+                number(head, b"content-range: bytes ", part.start);
+                number(head, b"-", part.end - 1);
+                number(head, b"/", entry.length());
+                number(head, b"\r\ncontent-length: ", part.end - part.start);
+            }
+            HitHead::NotModified => {}
+        }
+        if !matches!(hit, HitHead::NotModified) {
             head.extend_from_slice(b"\r\n");
         }
         head.extend_from_slice(b"age: ");
@@ -290,7 +319,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the fields whose names are kept, with room for those that each answer gets anew.
-    fn fields(self, is_kept: impl Fn(&[u8]) -> bool) -> HeaderMap {
+    pub(crate) fn fields(self, is_kept: impl Fn(&[u8]) -> bool) -> HeaderMap {
         let View { entry, table } = self;
         let mut map = HeaderMap::with_capacity(usize::from(entry.shared) + usize::from(entry.own) + 3);
         for id in entry.shared_lines().filter(|id| is_kept(table.name(*id).as_str().as_bytes())) {
@@ -307,6 +336,21 @@ impl<'a> View<'a> {
         }
         map
     }
+}
+
+/// What a hit sends of a stored response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HitHead {
+    /// All of it.
+    Whole,
+    /// This part of the body, not an empty one.
+    Part(Range<u64>),
+    /// No body, because the client has it.
+    NotModified,
+}
+
+fn is_kept_by_304(name: &[u8]) -> bool {
+    NOT_MODIFIED_FIELDS.iter().any(|kept| kept.as_str().as_bytes() == name)
 }
 
 /// A header line, `name: value\r\n`. The name is in lower case. The value has no line break,

@@ -266,7 +266,7 @@ impl Shards {
         let route = self.router.route(request.scheme, request.authority, request.target);
         let now = self.now();
         let mut state = self.shards[route.shard()].lock();
-        let body = state.cache.plain_hit_at(&route, fields, now, head)?;
+        let body = state.cache.plain_hit_at(&route, request.asks_for_less, fields, now, head)?;
         let job = self.due_job(&mut state);
         drop(state);
         self.start(job);

@@ -94,12 +94,13 @@ fn a_hit_has_its_lines() {
     for entry in &entries {
         let mut head = Vec::new();
         let view = View::new(entry, &table);
-        view.write_hit(Time::ZERO, &mut head);
+        view.write_hit(&HitHead::Whole, Time::ZERO, &mut head);
         let headers = view.hit_headers(Time::ZERO);
         let lines = headers
             .iter()
             .flat_map(|(name, value)| [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
-        assert_eq!(head, lines.chain(*b"\r\n").collect::<Vec<_>>());
+        let status = b"HTTP/1.1 200 OK\r\n".iter().copied();
+        assert_eq!(head, status.chain(lines).chain(*b"\r\n").collect::<Vec<_>>());
         for name in [AGE, CACHE_STATUS, CONTENT_LENGTH, ETAG] {
             assert!(headers.contains_key(&name), "{name}");
         }
