@@ -55,13 +55,8 @@ pub const FILL_START_BYTES: usize = 16 * 1024;
 /// forgotten invalidation: it takes as long as this many invalidations.
 pub const INVALIDATIONS: usize = 1 << 14;
 
-/// The memory of a stored response beside the bytes of its entry: its slot with the positions in
-/// the entry, its place in the index, and the policy's state. A test checks that it covers the
-/// sizes of the structures.
-pub const OBJECT_OVERHEAD_BYTES: u64 = 200;
-
-/// The memory of a body that is not small, beside its bytes: what readers need to share it. The
-/// same test checks it.
+/// The memory of a body that is not small, beside its bytes: what readers need to share it. A test
+/// checks that it covers the sizes of the structures.
 pub const LARGE_BODY_OVERHEAD_BYTES: u64 = 128;
 
 /// A stored body is small up to this size: it is in one piece of memory with the header lines, and
@@ -97,6 +92,14 @@ pub const ALONE: Duration = Duration::from_secs(120);
 /// Keys of which that is remembered (16 bytes each). Two of them may take one place; the older is
 /// forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
+
+/// Shards of a cache: four times the threads of a large machine. The number of a shard and of an
+/// entry in it are 32 bits together, so a shard has 2^26 entries.
+pub const SHARDS: u16 = 64;
+
+/// Longest selecting fields of a stored response (RFC 9111 §4.1), in bytes: as the longest header block
+/// that servers commonly accept.
+pub const SELECTOR_BYTES: usize = u16::MAX as usize;
 
 /// A shard of a cache has its share of the places above and below, but at least so many: a shard
 /// with few places forgets by chance.

@@ -111,7 +111,7 @@ impl Cache {
         Ok(Cache::shard(config, streams, EngineHandle::new(Box::new(RefCell::new(engine))), &budget, (0, 1)))
     }
 
-    /// Creates the shards of an empty cache, `count` of them (at least one). They share the
+    /// Creates the shards of an empty cache, `count` of them (from 1 to [`limits::SHARDS`]). They share the
     /// capacity, the policy engine, and the room for bodies in progress. `share` puts the engine
     /// behind a lock.
     ///
@@ -125,7 +125,7 @@ impl Cache {
     ) -> Result<Vec<Cache>, SpecError> {
         let engine = share(PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?));
         let budget = Budget::new(limits::filling(config.capacity.bytes()));
-        let count = count.max(1);
+        let count = count.clamp(1, limits::SHARDS);
         let shard = |number| {
             let engine = EngineHandle::new(Box::new(engine.clone()));
             Cache::shard(config, streams, engine, &budget, (number, count))

@@ -204,7 +204,8 @@ impl Cache {
         let length = slice.end - slice.start;
         let (freshness, status) = (source.stored.freshness, StatusCode::PARTIAL_CONTENT);
         let stored = Stored::new(key.to_bytes(), hash, Selector::default(), status, &HeaderMap::new(), freshness);
-        let admitted = stores && self.store.miss_and_admit(hash, Some(stored.size(length)), now.time);
+        let size = self.store.size_of(&stored, length);
+        let admitted = stores && self.store.miss_and_admit(hash, Some(size), now.time);
         let body = self.next_body();
         let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, body, &self.budget) {
             Ok(fill) => fill,
