@@ -218,6 +218,17 @@ mod tests {
         assert!(!selector.matches(&cookie), "present and empty is not absent");
     }
 
+    /// Failure: an escaped quotation mark ends a quoted string, or a backslash outside of quotes
+    /// escapes one (RFC 9110 §5.6.4), so different values match.
+    #[test]
+    fn the_end_of_a_quoted_string_is_misread() {
+        let quoted = |text| headers(&[("x-kind", text)]);
+        for (sent, other) in [(r#""a\" , b""#, r#""a\",b""#), (r#"a\"1 , 2""#, r#"a\"1,2""#)] {
+            let selector = Selector::of(&headers(&[("vary", "x-kind")]), &quoted(sent));
+            assert!(selector.matches(&quoted(sent)) && !selector.matches(&quoted(other)), "{sent}");
+        }
+    }
+
     /// Failure: two variants of a key have one place in the second tier, or a request looks in
     /// another place than the one where its response is.
     #[test]
