@@ -29,8 +29,14 @@
 //! the host gives up goes back to the cache too: [`Cache::on_abandoned`],
 //! [`Cache::on_follower_left`], [`Cache::on_abort`].
 //!
-//! [`Cache::plain_hit`] is a shortcut for requests that need only a target: the same answer, as
-//! bytes.
+//! [`Cache::plain_hit`] is a shortcut for requests that need only a target, and perhaps a condition
+//! or one range: the same answer, as bytes.
+//!
+//! # Shards
+//! [`Cache::new`] makes a cache with one shard, for a host with one thread. [`Cache::shards`] makes
+//! many, for a host with several, which puts each behind a lock. A [`Router`] finds the shard of a
+//! request. All shards share one policy engine ([`EngineAccess`]) and one budget of bodies in
+//! progress.
 //!
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4;
@@ -174,18 +180,16 @@ pub use cache::completion::Completion;
 pub use cache::counters::Counters;
 pub use cache::exchange::{Exchange, RequestHead, ResponseHead, UpstreamFailure};
 pub use cache::fill::{Fill, Pushed};
-pub use cache::invalidation::Invalidation;
 pub use cache::plain::{PlainField, PlainRequest};
-pub use cache::route::{Route, Router};
 pub use cache::steps::{Piece, Reply, Step, TierStep};
 pub use cache::{Cache, Config};
 pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
-pub use collapse::in_flight::FollowerId;
 pub use now::Now;
-pub use outbox::Outbox;
+pub use outbox::{FollowerId, Invalidation, Outbox};
 pub use rfc::cache_status::ForwardReason;
 pub use rfc::fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
 pub use rfc::key::keyed_authority;
+pub use rfc::route::{Route, Router};
 pub use rfc::sharing::{Sharing, sharing};
 pub use rfc::storability::Refusal;
 pub use store::answer::Answer;

@@ -1,7 +1,7 @@
 //! The cache behind its locks: how it scales with threads, and what sharding costs in hits.
 //!
-//!     cargo bench -p larder-proxy --bench shards                        # plain hits over 1 to 16 threads
-//!     cargo bench -p larder-proxy --bench shards -- TRACE CAPACITY POLICY ...  # hit ratio over the number of shards
+//!     cargo bench -p larder-proxy --bench shards                   # hits over 1 to 16 threads
+//!     cargo bench -p larder-proxy --bench shards -- TRACE CAPACITY POLICY ...   # hit ratios
 //!     cargo bench -p larder-proxy --bench shards -- joint:TABLE CAPACITY POLICY ...
 //!
 //! Threads: each thread asks for 50,000 objects of 1 KiB in an order of its own, which is what a
@@ -90,9 +90,9 @@ fn request(shards: &Arc<Shards>, target: &str, bytes: u64) -> bool {
 
 const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// One row for each number of threads: hits a second of the wall behind one lock and behind 64. Each
-/// round measures all of them, one after the other, so that the load of the machine is about the
-/// same; "scaling" is the median of the rounds' ratios to one thread.
+/// One row for each number of threads: hits a second of the wall behind one lock and behind 64.
+/// Each round measures all of them, one after the other, so that the load of the machine is about
+/// the same; "scaling" is the median of the rounds' ratios to one thread.
 fn threads() {
     let [one, many] = [1, 64].map(filled);
     let rounds: Vec<[(f64, f64); THREADS.len()]> =
@@ -171,7 +171,7 @@ fn ratios(trace: &str, capacity: ByteSize, policies: impl Iterator<Item = String
     for policy in policies {
         let ratio = |count, threads| {
             let shards = shards(capacity, &policy, count);
-            // Threads take blocks in turn, so that none runs far ahead of the others.
+            // Threads take blocks in turn, so that no thread runs far ahead of the others.
             let (next, blocks) = (AtomicUsize::new(0), accesses.chunks(256).collect::<Vec<_>>());
             let hits: u64 = std::thread::scope(|scope| {
                 let work = || {

@@ -3,10 +3,10 @@
 //! condition or one range is plain, too: it selects less of the stored response.
 
 use crate::cache::Cache;
-use crate::cache::route::Route;
 use crate::now::Now;
 use crate::rfc::directives::RequestDirectives;
 use crate::rfc::range::Selection;
+use crate::rfc::route::Route;
 use crate::rfc::{conditional, range};
 use crate::store::entry::HitHead;
 use crate::store::index::Found;

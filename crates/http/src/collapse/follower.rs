@@ -1,8 +1,9 @@
 //! A request that waits for the response to another one.
 
 use crate::body::shared_body::BodyPart;
-use crate::collapse::in_flight::{FetchId, FollowerId, Head, InFlight, Outcome, Phase};
+use crate::collapse::in_flight::{FetchId, Head, InFlight, Outcome, Phase};
 use crate::now::Now;
+use crate::outbox::FollowerId;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::freshness::Freshness;

@@ -268,8 +268,8 @@ impl<'a> View<'a> {
         headers
     }
 
-    /// Appends the head of a hit at `now`, as HTTP/1.1 sends it, with the empty line at its end. The
-    /// stored status is 200.
+    /// Appends the head of a hit at `now`, as HTTP/1.1 sends it, with the empty line at its end.
+    /// The stored status is 200.
     pub(crate) fn write_hit(self, hit: &HitHead, now: Time, head: &mut Vec<u8>) {
         let View { entry, table } = self;
         // RFC 9112 §4, §5.

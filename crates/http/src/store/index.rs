@@ -74,7 +74,8 @@ pub(crate) enum Found {
 }
 
 impl Store {
-    /// Returns the empty store of a shard: its number, and the number of all. `secret` is the secret of the keys' hash.
+    /// Returns the empty store of a shard: its number, and the number of all. `secret` is the
+    /// secret of the keys' hash.
     pub(crate) fn new(engine: EngineHandle, budget: Budget, secret: &[u8; 16], (shard, shards): (u16, u16)) -> Store {
         let (capacity, policy) = engine.read(|engine| {
             let figures = engine.figures();
@@ -414,8 +415,8 @@ impl Store {
         }
     }
 
-    /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the bytes
-    /// of bodies in the store that readers may share.
+    /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the
+    /// bytes of bodies in the store that readers may share.
     pub(crate) fn check_invariants(&self) -> u64 {
         let (mut seen, mut bodies) = (0, 0);
         for head in &self.table {

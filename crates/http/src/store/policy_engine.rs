@@ -1,8 +1,8 @@
 //! The policy engine of a cache, which all its shards share: one capacity, one order of eviction,
 //! one tuner of each policy.
 //!
-//! A shard does not ask it at a hit. It notes the hit, and passes a batch of them when the engine is
-//! free (AdaptSize, NSDI 2017, §3.3.1: statistics stay off the path of a request). If the engine
+//! A shard does not ask it at a hit. It notes the hit, and passes a batch of them when the engine
+//! is free (AdaptSize, NSDI 2017, §3.3.1: statistics stay off the path of a request). If the engine
 //! stays busy, hits beyond [`limits::HITS_MOST`] are not counted. Everything else asks at once,
 //! after the noted hits of its shard. So a cache of one shard does exactly what an engine without
 //! batches does.
@@ -22,7 +22,8 @@ impl EntryId {
     }
 }
 
-/// The entry of a stored response, and its shard, in four bytes: the engine has one for each object.
+/// The entry of a stored response, and its shard, in four bytes: the engine has one for each
+/// object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner(u32);
 
@@ -45,9 +46,9 @@ impl Owner {
     }
 }
 
-/// A stored response, and its slot in the engine. When the response has left the engine, the slot is
-/// free or has another owner: the number of an entry is used again only after the entry has left its
-/// shard, too.
+/// A stored response, and its slot in the engine. When the response has left the engine, the slot
+/// is free or has another owner: the number of an entry is used again only after the entry has left
+/// its shard, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EngineSlot {
     pub slot: Slot,
@@ -109,8 +110,8 @@ impl PolicyEngine {
         self.engine.admit_or_fill(hash, size, now)
     }
 
-    /// Stores an object for its owner, and appends what has to leave for it. Returns `None` if it can
-    /// never fit.
+    /// Stores an object for its owner, and appends what has to leave for it. Returns `None` if it
+    /// can never fit.
     pub(crate) fn insert(
         &mut self,
         hash: u64,

@@ -191,8 +191,8 @@ impl Stored {
         says
     }
 
-    /// Returns the memory of its entry with a body of `body` bytes, if it shares no header line with
-    /// others: see `Entry::size`.
+    /// Returns the memory of its entry with a body of `body` bytes, if it shares no header line
+    /// with others: see `Entry::size`.
     pub(crate) fn size(&self, body: u64) -> u64 {
         let lines: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
         let bytes = lines + self.key.len() + self.selector.as_bytes().len() + self.earlier.len();

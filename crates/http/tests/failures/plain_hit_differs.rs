@@ -37,8 +37,8 @@ fn stocked() -> Stage {
     stage
 }
 
-/// The lines of the head as it is sent, in the order of their names: the fields of a part and of a 304
-/// stand elsewhere, but those of one name keep their order.
+/// The lines of the head as it is sent, in the order of their names: the fields of a part and of a
+/// 304 stand elsewhere, but those of one name keep their order.
 fn written(status: StatusCode, headers: &HeaderMap) -> Vec<String> {
     let lines = headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
     sorted([format!("HTTP/1.1 {status}")].into_iter().chain(lines))

@@ -252,7 +252,8 @@ fn nobody_joins_what_only_passes() {
     }
     assert!(pushed > 20_000, "{pushed}");
     stage.cache.check_invariants();
-    // Who was told to read it, and comes too late, asks again; so does who is woken now.
+    // A follower that was told to read it, and comes too late, asks again. So does one that is
+    // woken now.
     assert!(stage.reader(&too_late).is_none());
     let JoinResult::Again(joined) = woken(&mut stage, woken_late, &get("/")) else { panic!() };
     assert!(is_released_to_the_origin(&mut stage, &get("/"), joined));

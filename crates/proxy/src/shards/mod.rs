@@ -1,6 +1,6 @@
 //! The cache behind locks, for a host whose threads share it: one lock for each shard, and one for
-//! the policy engine, which a hit does not wait for. No task holds a lock across an await or while a
-//! body is copied.
+//! the policy engine, which a hit does not wait for. No task holds a lock across an await or while
+//! a body is copied.
 //!
 //! Lock order: a shard, then the engine. A thread that holds a shard locks no other one: what
 //! concerns other shards is carried out after the lock is released ([`larder_http::Outbox`]).
@@ -275,7 +275,7 @@ impl Shards {
 
     /// Passes a request to the cache, and now and then checks whether the policy has long work.
     pub fn step(self: &Arc<Self>, head: &RequestHead<'_>) -> Next {
-        let route = self.router.of_request(head);
+        let route = self.router.route(head.scheme, head.authority, head.target);
         let (now, shard) = (self.now(), route.shard());
         let mut state = self.shards[shard].lock();
         let step = state.cache.on_request_at(&route, head, now);
@@ -287,7 +287,7 @@ impl Shards {
 
     /// See [`Cache::on_released`].
     pub fn on_released(self: &Arc<Self>, head: &RequestHead<'_>, joined: Joined) -> Next {
-        let (now, shard) = (self.now(), self.router.of_request(head).shard());
+        let (now, shard) = (self.now(), self.router.route(head.scheme, head.authority, head.target).shard());
         let step = self.run(shard, now, |state| state.cache.on_released(head, joined, now));
         self.next(shard, step)
     }
@@ -391,7 +391,7 @@ impl Shards {
 
     /// Purges in steps, with requests in between. Returns the number of purged responses.
     pub fn purge(&self, purge: &Purge) -> u64 {
-        let shards = self.router.purged_shards(purge);
+        let shards = purge.shards(&self.router);
         for shard in shards.clone() {
             self.shards[shard].lock().cache.begin_purge(purge);
         }
