@@ -157,7 +157,7 @@ impl Cache {
         }
         // A sliced response is validated first: otherwise each missing slice would be requested as
         // a part of a representation that may be gone.
-        if stored.sliced().is_none() && freshness.may_be_stale_once_more(&directives, now.time) {
+        if stored.sliced().is_none() && freshness.may_be_stale_while_revalidating(&directives, now.time) {
             return Ok(self.hit_and_refresh(slot, key.clone(), hash, request, now));
         }
         let reason = if freshness.is_reusable(now.time) { ForwardReason::Request } else { ForwardReason::Stale };
