@@ -37,10 +37,10 @@ impl PlainField {
     /// Returns the meaning of the field with this name, in any case of letters.
     pub fn of(name: &str) -> PlainField {
         let is_one = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
-        match name.as_bytes().first() {
-            // Most names end here.
-            Some(b'c' | b'C' | b'i' | b'I' | b'p' | b'P') if is_one(&PREVENT) => PlainField::Prevents,
-            Some(b'i' | b'I' | b'r' | b'R') if is_one(&ASK_FOR_LESS) => PlainField::AsksForLess,
+        match name.len() {
+            // The lengths of these names; most names have another one.
+            5 | 6 | 8 | 13 | 17 | 19 if is_one(&PREVENT) => PlainField::Prevents,
+            5 | 13 | 17 if is_one(&ASK_FOR_LESS) => PlainField::AsksForLess,
             _ => PlainField::Neutral,
         }
     }

@@ -272,50 +272,58 @@ impl<'a> View<'a> {
     /// The stored status is 200.
     pub(crate) fn write_hit(self, hit: &HitHead, now: Time, head: &mut Vec<u8>) {
         let View { entry, table } = self;
+        let mut digits = itoa::Buffer::new();
         // RFC 9112 §4, §5.
-        head.extend_from_slice(match hit {
-            HitHead::Whole => b"HTTP/1.1 200 OK\r\n",
-            HitHead::Part(_) => b"HTTP/1.1 206 Partial Content\r\n",
-            HitHead::NotModified => b"HTTP/1.1 304 Not Modified\r\n",
-        });
-        if matches!(hit, HitHead::NotModified) {
-            for id in entry.shared_lines().filter(|id| is_kept_by_304(table.name(*id).as_str().as_bytes())) {
-                head.extend_from_slice(table.text(id));
-            }
-            for line in lines(entry.own_lines()).filter(|line| is_kept_by_304(line.name)) {
-                head.extend_from_slice(&entry.own_lines()[line.start - line.name.len() - 2..line.start]);
-                head.extend_from_slice(line.value);
-                head.extend_from_slice(b"\r\n");
-            }
-        } else {
+        if *hit == HitHead::Whole {
+            head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
             for id in entry.shared_lines() {
                 head.extend_from_slice(table.text(id));
             }
             head.extend_from_slice(entry.own_lines());
-        }
-        let mut digits = itoa::Buffer::new();
-        let mut number = |head: &mut Vec<u8>, name: &[u8], number: u64| {
-            head.extend_from_slice(name);
-            head.extend_from_slice(digits.format(number).as_bytes());
-        };
-        match hit {
-            HitHead::Whole => number(head, b"content-length: ", entry.length()),
-            HitHead::Part(part) => {
-                number(head, b"content-range: bytes ", part.start);
-                number(head, b"-", part.end - 1);
-                number(head, b"/", entry.length());
-                number(head, b"\r\ncontent-length: ", part.end - part.start);
-            }
-            HitHead::NotModified => {}
-        }
-        if !matches!(hit, HitHead::NotModified) {
+            head.extend_from_slice(b"content-length: ");
+            head.extend_from_slice(digits.format(entry.length()).as_bytes());
             head.extend_from_slice(b"\r\n");
+        } else {
+            self.write_less(hit, head);
         }
         head.extend_from_slice(b"age: ");
         head.extend_from_slice(digits.format(entry.freshness.age(now).as_secs()).as_bytes());
         head.extend_from_slice(b"\r\ncache-status: ");
         cache_status::append_hit(entry.freshness.ttl_seconds(now), entry.earlier(), head);
         head.extend_from_slice(b"\r\n\r\n");
+    }
+
+    /// Appends the status line, the stored lines and the lengths of a part or of a 304.
+    fn write_less(self, hit: &HitHead, head: &mut Vec<u8>) {
+        let View { entry, table } = self;
+        let HitHead::Part(part) = hit else {
+            head.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
+            for id in entry.shared_lines().filter(|id| is_kept_by_304(table.name(*id).as_str().as_bytes())) {
+                head.extend_from_slice(table.text(id));
+            }
+            for line in lines(entry.own_lines()).filter(|line| is_kept_by_304(line.name)) {
+                for part in [line.name, b": ", line.value, b"\r\n"] {
+                    head.extend_from_slice(part);
+                }
+            }
+            return;
+        };
+        head.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\n");
+        for id in entry.shared_lines() {
+            head.extend_from_slice(table.text(id));
+        }
+        head.extend_from_slice(entry.own_lines());
+        let mut digits = itoa::Buffer::new();
+        for (name, number) in [
+            (&b"content-range: bytes "[..], part.start),
+            (b"-", part.end - 1),
+            (b"/", entry.length()),
+            (b"\r\ncontent-length: ", part.end - part.start),
+        ] {
+            head.extend_from_slice(name);
+            head.extend_from_slice(digits.format(number).as_bytes());
+        }
+        head.extend_from_slice(b"\r\n");
     }
 
     /// Returns the fields whose names are kept, with room for those that each answer gets anew.

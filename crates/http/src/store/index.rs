@@ -100,8 +100,8 @@ impl Store {
 
     /// Reports a request for a stored response.
     pub(crate) fn hit(&mut self, id: EntryId, now: Time) {
-        let hash = self.indexed(id).hash;
-        self.engine.hit(self.engine_slot(id), hash, now);
+        let Indexed { hash, slot, .. } = *self.indexed(id);
+        self.engine.hit(EngineSlot { slot, owner: Owner::of_stored(self.shard, id) }, hash, now);
     }
 
     /// Reports a request for a response that is not stored.
@@ -344,8 +344,7 @@ impl Store {
     }
 
     fn engine_slot(&self, id: EntryId) -> EngineSlot {
-        let owner = Owner::new(self.shard, id).expect("it was checked when the entry was stored");
-        EngineSlot { slot: self.indexed(id).slot, owner }
+        EngineSlot { slot: self.indexed(id).slot, owner: Owner::of_stored(self.shard, id) }
     }
 
     /// Returns the size in the engine of a response with a body of `body` bytes, if it shares no

@@ -33,8 +33,12 @@ impl Owner {
 
     /// Returns the owner; `None` if a shard has no number for so many entries.
     pub(crate) fn new(shard: u16, entry: EntryId) -> Option<Owner> {
-        let shard = u32::from(shard) << (u32::BITS - Owner::SHARD_BITS);
-        (entry.0 >> (u32::BITS - Owner::SHARD_BITS) == 0).then_some(Owner(shard | entry.0))
+        (entry.0 >> (u32::BITS - Owner::SHARD_BITS) == 0).then_some(Owner::of_stored(shard, entry))
+    }
+
+    /// Returns the owner of an entry for which there is one.
+    pub(crate) fn of_stored(shard: u16, entry: EntryId) -> Owner {
+        Owner(u32::from(shard) << (u32::BITS - Owner::SHARD_BITS) | entry.0)
     }
 
     pub(crate) fn shard(self) -> u16 {
@@ -96,7 +100,8 @@ impl PolicyEngine {
             if let Some(soon) = hits.get(at + AHEAD) {
                 self.engine.prefetch_slot(soon.hash, Some(soon.at.slot));
             }
-            if self.is_current(hit.at) {
+            // The engine ignores a slot that is not in use.
+            if self.owners.get(hit.at.slot.index()) == Some(&hit.at.owner) {
                 self.engine.hit(hit.at.slot, hit.hash, hit.now);
             }
         }
@@ -136,7 +141,7 @@ impl PolicyEngine {
 
     /// Removes an object, if it has not left already.
     pub(crate) fn remove(&mut self, at: EngineSlot) {
-        if self.is_current(at) {
+        if self.object(at).is_some() {
             self.engine.remove(at.slot);
         }
     }
@@ -174,10 +179,6 @@ impl PolicyEngine {
             gauges: self.engine.gauges(),
             state_bytes: self.engine.state_bytes() + self.owners.capacity() * size_of::<Owner>(),
         }
-    }
-
-    fn is_current(&self, at: EngineSlot) -> bool {
-        self.object(at).is_some()
     }
 }
 

@@ -14,6 +14,7 @@ pub use handles::{OpenExchange, OpenFill, SliceWaitEnd, SliceWaiting, WaitEnd, W
 use crate::limits;
 use body_cell::BodyCell;
 use bytes::Bytes;
+use foldhash::{HashMap, HashMapExt};
 use http::{HeaderMap, StatusCode};
 use larder_http::{
     Answer, Assembled, Assembly, BodyEnd, BodyId, Budget, Cache, CdnLoop, Completion, Config, Counters, EngineAccess,
@@ -21,9 +22,8 @@ use larder_http::{
     PolicyEngine, Purge, Reply, RequestHead, ResponseHead, Router, SecondTier, SliceFollower, SliceJoin, Step, TierHit,
     TierSlice, TierStep, UpstreamFailure,
 };
-use larder_policy::{Job, JobDone, SpecError};
+use larder_policy::{JobDone, SpecError};
 use larder_units::{ByteSize, Streams, Time};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
@@ -267,9 +267,11 @@ impl Shards {
         let now = self.now();
         let mut state = self.shards[route.shard()].lock();
         let body = state.cache.plain_hit_at(&route, request.asks_for_less, fields, now, head)?;
-        let job = self.due_job(&mut state);
+        let is_due = state.is_job_check_due();
         drop(state);
-        self.start(job);
+        if is_due {
+            self.start_job(route.shard());
+        }
         Some(body)
     }
 
@@ -279,9 +281,11 @@ impl Shards {
         let (now, shard) = (self.now(), route.shard());
         let mut state = self.shards[shard].lock();
         let step = state.cache.on_request_at(&route, head, now);
-        let job = self.due_job(&mut state);
+        let is_due = state.is_job_check_due();
         drop(state);
-        self.start(job);
+        if is_due {
+            self.start_job(shard);
+        }
         self.next(shard, step)
     }
 
@@ -551,27 +555,19 @@ impl Shards {
         result
     }
 
-    /// Returns long work of the policy, if some is due and none runs.
-    fn due_job(&self, state: &mut State) -> Option<Job> {
-        state.since_job_check += 1;
-        if state.since_job_check < limits::REQUESTS_PER_JOB_CHECK || self.job_running.load(Ordering::Relaxed) {
-            return None;
+    /// Starts long work of the policy, if some is due and none runs. AdaptSize's search takes tens of
+    /// milliseconds, too long for a request thread.
+    #[cold]
+    fn start_job(self: &Arc<Self>, shard: usize) {
+        if self.job_running.swap(true, Ordering::Relaxed) {
+            return;
         }
-        state.since_job_check = 0;
-        let job = state.cache.job()?;
-        self.job_running.store(true, Ordering::Relaxed);
-        Some(job)
-    }
-
-    /// AdaptSize's search takes tens of milliseconds, too long for a request thread.
-    fn start(self: &Arc<Self>, job: Option<Job>) {
-        if let Some(job) = job {
-            let running = JobRunning(Arc::clone(self));
-            let work = move || running.0.complete_job(job.run());
-            match tokio::runtime::Handle::try_current() {
-                Ok(runtime) => drop(runtime.spawn_blocking(work)),
-                Err(_) => work(),
-            }
+        let running = JobRunning(Arc::clone(self));
+        let Some(job) = self.shards[shard].lock().cache.job() else { return };
+        let work = move || running.0.complete_job(job.run());
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(work)),
+            Err(_) => work(),
         }
     }
 
@@ -599,6 +595,16 @@ impl Shard {
 }
 
 impl State {
+    /// Counts a request. Returns true if it is time to check whether the policy has long work.
+    fn is_job_check_due(&mut self) -> bool {
+        self.since_job_check += 1;
+        let is_due = self.since_job_check >= limits::REQUESTS_PER_JOB_CHECK;
+        if is_due {
+            self.since_job_check = 0;
+        }
+        is_due
+    }
+
     fn add_body(&mut self, id: BodyId) -> Arc<BodyCell> {
         Arc::clone(self.bodies.entry(id).or_default())
     }
