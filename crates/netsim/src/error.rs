@@ -6,8 +6,9 @@ use larder_forwarder::strategy::StrategyError;
 use larder_packet::Name;
 use larder_policy::{Spec, SpecError};
 use larder_transfer::PublishError;
-use larder_units::{ByteSize, Time};
+use larder_units::{ByteSize, Time, format_duration};
 use std::fmt;
+use std::time::Duration;
 
 /// The reason why a network cannot be built: one line that names the object and the remedy.
 #[derive(Debug)]
@@ -60,6 +61,10 @@ pub enum ConfigError {
     },
     /// The objects of an HTTP origin are larger than [`limits::HTTP_BODY`].
     HttpBody(ByteSize),
+    /// A lifetime of an HTTP origin's responses is not in whole seconds, as in `Cache-Control`.
+    HttpLifetime(Duration),
+    /// An HTTP cache is not to collapse requests.
+    HttpCollapse,
     /// No path leads from this node to the server of its HTTP client or cache.
     NoPath(String),
     /// The clock of an application has a tick of 0.
@@ -106,6 +111,10 @@ impl fmt::Display for ConfigError {
             ConfigError::HttpBody(body) => {
                 write!(f, "objects of {body}: expected {} at most", ByteSize::from_bytes(limits::HTTP_BODY))
             }
+            ConfigError::HttpLifetime(lifetime) => {
+                write!(f, "a lifetime of {}: expected whole seconds", format_duration(*lifetime))
+            }
+            ConfigError::HttpCollapse => f.write_str("collapse = false: this cache always collapses requests"),
             ConfigError::NoPath(node) => write!(f, "no links lead from {node} to its server"),
             ConfigError::NoTick => f.write_str("a clock with a tick of 0: leave the tick out for a fine clock"),
             ConfigError::Segments(error) => error.fmt(f),

@@ -31,6 +31,10 @@ pub const HTTP_CONNECTIONS: usize = 6;
 /// a stream add up without overflow.
 pub const HTTP_BODY: u64 = 1 << 50;
 
+/// The largest body that a simulated HTTP cache stores. A body in progress is in memory, as in a
+/// real cache. Larger ones pass.
+pub const HTTP_STORED_BODY: u64 = 1 << 30;
+
 /// Requests that wait in a client for a connection, 16 bytes each. Further requests fail.
 pub const HTTP_WAITING: usize = 1_000_000;
 

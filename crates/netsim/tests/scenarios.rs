@@ -318,6 +318,74 @@ fn a_mistake_in_an_http_table_is_found_with_its_line() {
     assert!(refusal.contains("no links lead from t to its server"), "{refusal}");
 }
 
+const FRESHNESS: &str = include_str!("../../../docs/scenarios/freshness.toml");
+
+#[test]
+fn objects_that_change_are_fresh_for_ever() {
+    let figures = Scenario::parse(FRESHNESS, "freshness.toml").unwrap().run(1).unwrap();
+    for cache in ["t", "t.0", "t.1"] {
+        let cache = |quantity| value(&figures, &format!("http-cache {cache}"), quantity);
+        assert!(cache("hits") > 100.0 && cache("validated") > 10.0, "{} {}", cache("hits"), cache("validated"));
+    }
+    assert!(value(&figures, "http-cache t.0", "stale") > 20.0);
+    for client in ["t.0", "t.1"] {
+        assert_eq!(value(&figures, &format!("http-client {client}"), "failures"), 0.0, "{client}");
+    }
+    // Without changes, variants, writes, purges and faults, a cache asks once for each object.
+    let static_objects = r#"
+        duration = "100s"
+        [line]
+        nodes = 3
+        link = { rate = "100Mbps", delay = "5ms" }
+        [[http-origin]]
+        node = "n2"
+        size = "1kB"
+        [[http-cache]]
+        node = "n1"
+        upstream = "n2"
+        capacity = "1MB"
+        [[http-client]]
+        node = "n0"
+        server = "n1"
+        frequency = 10
+        zipf = { contents = 5, q = 0, s = 0 }
+    "#;
+    let asked = |text: &str| {
+        let figures = Scenario::parse(text, "static.toml").unwrap().run(1).unwrap();
+        value(&figures, "http-origin n2", "requests")
+    };
+    assert_eq!(asked(static_objects), 5.0);
+    // Each of five objects is validated some 100 times.
+    let short = asked(&static_objects.replace("size = \"1kB\"", "size = \"1kB\"\nmax-age = \"1s\""));
+    assert!((200.0..=505.0).contains(&short), "{short}");
+    let varied = static_objects.replace("size = \"1kB\"", "size = \"1kB\"\nvariants = 3");
+    assert_eq!(asked(&varied.replace("frequency", "variants = 3\nfrequency")), 15.0);
+    let purged = format!("{static_objects}\n[[http-purge]]\nat = \"50s\"\nnode = \"n1\"");
+    assert_eq!((asked(&purged), asked(&format!("{purged}\nobject = 1"))), (10.0, 6.0));
+}
+
+#[test]
+fn a_mistake_about_freshness_is_found_with_its_line() {
+    let line = |text: &str| FRESHNESS[..FRESHNESS.find(text).unwrap()].matches('\n').count() + 1;
+    let cases = [
+        ("max-age = \"10s\"", "max-age = \"1500ms\"", line("node = \"server\"\nsize"), "expected whole seconds"),
+        ("changes = \"30s\"", "changes = \"0s\"", line("changes = "), "leave the key out"),
+        ("variants = 2", "variant = 2", line("variants = "), "did you mean `variants`?"),
+        ("at = \"60s\"", "at = \"600s\"", line("[[http-purge]]"), "a purge at 10m, after the end at 2m"),
+        (
+            "\"60s\"\nnode = \"t\"",
+            "\"60s\"\nnode = \"server\"",
+            line("at = \"60s\"") + 1,
+            "no [[http-cache]] at server",
+        ),
+        ("timeout = \"1s\"", "collapse = false", line("node = \"t.0\"\nupstream"), "always collapses"),
+    ];
+    for (from, to, line, contains) in cases {
+        let refusal = Scenario::parse(&FRESHNESS.replacen(from, to, 1), "f.toml").expect_err(to).to_string();
+        assert!(refusal.starts_with(&format!("f.toml:{line}: ")) && refusal.contains(contains), "{to}: {refusal}");
+    }
+}
+
 #[test]
 fn popular_objects_at_a_rate_miss_a_cache_that_holds_them() {
     let text = r#"

@@ -28,7 +28,7 @@ fn pair(seed: u64, link: &LinkConfig) -> (Simulation, NodeId, NodeId) {
 
 fn origin(network: &mut Simulation, node: NodeId, bytes: u64, congestion: Congestion) -> HostId {
     let body = ByteSize::from_bytes(bytes);
-    network.add_http_origin(node, OriginConfig { body }, tcp(congestion)).unwrap()
+    network.add_http_origin(node, OriginConfig::new(body), tcp(congestion)).unwrap()
 }
 
 /// A download over one link: the counters of the client and of the origin.
@@ -156,19 +156,14 @@ fn a_link_that_marks_lets_tcp_fill_its_queue() {
 }
 
 /// Clients behind a cache behind an origin: the counters of the clients, the cache and the origin.
-fn cached(
-    collapse: bool,
-    keep_alive: bool,
-    capacity: u64,
-    requests: u64,
-) -> (Vec<HttpCounters>, HttpCounters, HttpCounters) {
+fn cached(keep_alive: bool, capacity: u64, requests: u64) -> (Vec<HttpCounters>, HttpCounters, HttpCounters) {
     let mut network = Simulation::new(6);
     let [s, t] = ["s", "t"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
     network.connect(s, t, &link("10Mbps", 20, 0.01)).unwrap();
     let server = origin(&mut network, s, 200_000, Congestion::Bbr);
     let policy = "lru".parse().unwrap();
     let capacity = ByteSize::from_bytes(capacity);
-    let config = CacheConfig { upstream: server, policy, capacity, collapse, keep_alive };
+    let config = CacheConfig { keep_alive, ..CacheConfig::new(server, policy, capacity) };
     let cache = network.add_http_cache(t, config, TcpConfig::default()).unwrap();
     let clients: Vec<HostId> = (0..4)
         .map(|number| {
@@ -181,31 +176,34 @@ fn cached(
         .collect();
     network.run_until(Time::from_secs(600)).unwrap();
     assert_eq!(network.events_planned(), 0, "timers are left");
+    network.http_cache(cache).unwrap().check_invariants();
     (clients.into_iter().map(|client| network.http(client)).collect(), network.http(cache), network.http(server))
 }
 
 #[test]
 fn a_cache_asks_twice_for_what_is_on_its_way() {
-    let (clients, cache, origin) = cached(true, false, 1 << 30, 1);
+    let (clients, cache, origin) = cached(false, 1 << 30, 1);
     assert_eq!((cache.requests, cache.misses, cache.joined, cache.hits), (4, 1, 3, 0));
     assert_eq!((origin.requests, cache.connections), (1, 1));
     assert!(clients.iter().all(|client| client.bytes == 200_000 && client.failures == 0));
-    let (_, cache, origin) = cached(false, false, 1 << 30, 1);
-    assert_eq!((cache.misses, cache.joined, origin.requests), (4, 0, 4), "each a miss of its own");
 }
 
 #[test]
 fn a_connection_that_is_kept_mixes_up_its_objects() {
-    let (clients, cache, origin) = cached(true, true, 1 << 30, 10);
+    let (clients, cache, origin) = cached(true, 1 << 30, 10);
     for client in &clients {
         assert_eq!((client.responses, client.bytes, client.connections), (10, 2_000_000, 1));
     }
     assert_eq!((cache.misses, origin.requests), (10, 10), "each object once");
     assert!(cache.connections < 4 && cache.hits + cache.joined == 30, "{cache:?}");
-    // The cache has room for two objects, so a slow client finds that its object is gone.
-    let (clients, cache, _) = cached(true, false, 500_000, 10);
+    // The cache has room for four objects, so a slow client finds that its object is gone.
+    let (clients, cache, _) = cached(false, 1_000_000, 10);
     assert!(clients.iter().all(|client| client.responses == 10 && client.connections == 10));
-    assert!(cache.evictions >= cache.misses - 2 && cache.evictions > 5, "{cache:?}");
+    assert!(cache.evictions >= cache.misses - 4 && cache.evictions > 5, "{cache:?}");
+    // A body above a fifth of a small capacity is not stored.
+    let (clients, cache, _) = cached(false, 500_000, 10);
+    assert!(clients.iter().all(|client| client.responses == 10));
+    assert_eq!((cache.misses, cache.hits, cache.evictions), (40, 0, 0));
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use super::file::{ScenarioError, ScenarioFile};
 use super::nodes::{find, matches, no_node};
-use super::tables::{HttpClientTable, HttpRandomizeTable};
+use super::tables::{HttpClientTable, HttpPurgeTable, HttpRandomizeTable};
 use crate::apps::{Names, ZipfMandelbrot};
-use crate::tcp::{CacheConfig, ClientConfig, Congestion, HostId, OriginConfig, TcpConfig};
+use crate::tcp::{CacheConfig, ClientConfig, Congestion, HostId, HttpPurge, OriginConfig, TcpConfig};
 use crate::{ConfigError, NodeId, Simulation, limits};
-use larder_units::Time;
+use larder_units::{Time, format_duration};
 use std::collections::HashMap;
 use toml::Spanned;
 
@@ -30,12 +30,25 @@ pub(super) fn make_hosts(scenario: &ScenarioFile, network: &mut Simulation) -> R
     let mut builder = HostBuilder { scenario, network, hosts: Vec::new(), servers: Vec::new(), labels: HashMap::new() };
     for table in &scenario.tables.http_origin {
         let node = builder.server_at(&table.node)?;
-        let made = builder.network.add_http_origin(node, OriginConfig { body: table.size }, tcp(table.congestion));
+        let same_for_ever = OriginConfig::new(table.size);
+        let config = OriginConfig {
+            max_age: table.max_age.unwrap_or(same_for_ever.max_age),
+            changes: table.changes,
+            etag: table.etag,
+            variants: table.variants,
+            stale_while_revalidate: table.stale_while_revalidate,
+            stale_if_error: table.stale_if_error,
+            ..same_for_ever
+        };
+        let made = builder.network.add_http_origin(node, config, tcp(table.congestion));
         builder.add_server(&table.node, node, HostKind::Origin, made)?;
     }
     builder.caches()?;
     for table in &scenario.tables.http_client {
         builder.clients(table)?;
+    }
+    for table in &scenario.tables.http_purge {
+        builder.purge(table)?;
     }
     Ok(builder.hosts)
 }
@@ -75,6 +88,7 @@ impl HostBuilder<'_> {
                     capacity: table.capacity,
                     collapse: table.collapse,
                     keep_alive: table.keep_alive,
+                    timeout: table.timeout,
                 };
                 let made = self.network.add_http_cache(node, config, tcp(table.congestion));
                 self.add_server(&table.node, node, HostKind::Cache, made)?;
@@ -109,12 +123,32 @@ impl HostBuilder<'_> {
                 frequency,
                 randomize: table.randomize == HttpRandomizeTable::Exponential,
                 keep_alive: table.keep_alive,
+                variants: table.variants,
+                writes: table.writes,
+                timeout: table.timeout,
                 start: Time::ZERO + table.start,
                 ..ClientConfig::one_file(server)
             };
             let made = self.network.add_http_client(node, config, TcpConfig::default());
             self.add(&table.node, node, HostKind::Client, made)?;
         }
+        Ok(())
+    }
+
+    fn purge(&mut self, table: &Spanned<HttpPurgeTable>) -> Result<(), ScenarioError> {
+        let (scenario, span, table) = (self.scenario, table.span(), table.get_ref());
+        if table.at > scenario.tables.duration {
+            let (at, end) = (format_duration(table.at), format_duration(scenario.tables.duration));
+            return Err(scenario.fault(&span, format_args!("a purge at {at}, after the end at {end}")));
+        }
+        let node = find(scenario, self.network, &table.node)?;
+        let cache = self.server(node).filter(|server| self.network.http_cache(*server).is_some());
+        let Some(cache) = cache else {
+            let what = format!("no [[http-cache]] at {}", table.node.get_ref());
+            return Err(scenario.fault(&table.node.span(), what));
+        };
+        let purge = HttpPurge { object: table.object, soft: table.soft };
+        self.network.plan_http_purge(Time::ZERO + table.at, cache, purge);
         Ok(())
     }
 

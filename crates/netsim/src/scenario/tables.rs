@@ -57,6 +57,8 @@ pub(super) struct Tables {
     #[serde(default)]
     pub(super) http_client: Vec<HttpClientTable>,
     #[serde(default)]
+    pub(super) http_purge: Vec<Spanned<HttpPurgeTable>>,
+    #[serde(default)]
     pub(super) fault: Vec<Spanned<FaultTable>>,
 }
 
@@ -430,6 +432,21 @@ pub(super) struct HttpOriginTable {
     pub(super) size: ByteSize,
     #[serde(default, deserialize_with = "parsed")]
     pub(super) congestion: Congestion,
+    /// The freshness lifetime; by default the longest that HTTP has.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub(super) max_age: Option<Duration>,
+    /// The time between two versions of an object.
+    #[serde(default, deserialize_with = "optional_duration")]
+    pub(super) changes: Option<Duration>,
+    #[serde(default = "yes")]
+    pub(super) etag: bool,
+    /// The variants of each object, selected by `Accept-Language`.
+    #[serde(default = "one")]
+    pub(super) variants: u64,
+    #[serde(default, deserialize_with = "some_duration")]
+    pub(super) stale_while_revalidate: Option<Duration>,
+    #[serde(default, deserialize_with = "some_duration")]
+    pub(super) stale_if_error: Option<Duration>,
 }
 
 /// `[[http-cache]]`
@@ -449,6 +466,9 @@ pub(super) struct HttpCacheTable {
     pub(super) keep_alive: bool,
     #[serde(default, deserialize_with = "parsed")]
     pub(super) congestion: Congestion,
+    /// The longest wait for the head of a response of the upstream.
+    #[serde(default, deserialize_with = "optional_duration")]
+    pub(super) timeout: Option<Duration>,
 }
 
 /// `[[http-client]]`
@@ -469,8 +489,31 @@ pub(super) struct HttpClientTable {
     pub(super) zipf: Option<ZipfTable>,
     #[serde(default)]
     pub(super) keep_alive: bool,
+    /// The number of variants, one of which each request selects by `Accept-Language`.
+    #[serde(default = "one")]
+    pub(super) variants: u64,
+    /// The share of requests that change their object.
+    #[serde(default, deserialize_with = "probability")]
+    pub(super) writes: f64,
+    /// The longest wait for a response.
+    #[serde(default, deserialize_with = "optional_duration")]
+    pub(super) timeout: Option<Duration>,
     #[serde(default, deserialize_with = "duration")]
     pub(super) start: Duration,
+}
+
+/// `[[http-purge]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct HttpPurgeTable {
+    #[serde(deserialize_with = "duration")]
+    pub(super) at: Duration,
+    /// The node of the cache.
+    pub(super) node: Spanned<String>,
+    /// The number of the object; all objects without it.
+    pub(super) object: Option<u64>,
+    #[serde(default)]
+    pub(super) soft: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]

@@ -102,6 +102,10 @@ pub(super) fn optional_duration<'de, D: Deserializer<'de>>(deserializer: D) -> R
     }
 }
 
+pub(super) fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
+}
+
 pub(super) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BitRate>, D::Error> {
     let rate: BitRate = parsed(deserializer)?;
     match rate.bits_per_second() {

@@ -23,7 +23,9 @@ use crate::limits;
 use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
 use crate::node::{NodeConfig, NodeId};
 use crate::routes;
-use crate::tcp::{CacheConfig, ClientConfig, HostId, HttpCounters, OriginConfig, TcpConfig, TcpHosts};
+use crate::tcp::{
+    CacheConfig, ClientConfig, HostId, HttpCounters, HttpPurge, Origin, OriginConfig, Requester, TcpConfig, TcpHosts,
+};
 use app_table::AppTable;
 use builder::Builder;
 use larder_forwarder::{FaceId, Forwarder};
@@ -195,19 +197,31 @@ impl Simulation {
     /// Adds an HTTP origin at this node.
     ///
     /// # Errors
-    /// [`ConfigError`] if its objects are larger than [`limits::HTTP_BODY`].
+    /// [`ConfigError`] if its objects are larger than [`limits::HTTP_BODY`], or a lifetime is not in
+    /// whole seconds.
     pub fn add_http_origin(&mut self, at: NodeId, config: OriginConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
         if config.body > ByteSize::from_bytes(limits::HTTP_BODY) {
             return Err(ConfigError::HttpBody(config.body));
         }
+        let lifetimes = [Some(config.max_age), config.stale_while_revalidate, config.stale_if_error];
+        if let Some(odd) = lifetimes.into_iter().flatten().find(|lifetime| lifetime.subsec_nanos() > 0) {
+            return Err(ConfigError::HttpLifetime(odd));
+        }
         let streams = self.host_streams(at);
-        Ok(self.tcp_hosts.add_origin(at, config, tcp, streams))
+        Ok(self.tcp_hosts.add_configured_origin(at, config, tcp, streams))
+    }
+
+    /// Adds an HTTP origin with a behaviour of its own at this node.
+    pub fn add_http_origin_with(&mut self, at: NodeId, origin: Box<dyn Origin>, tcp: TcpConfig) -> HostId {
+        let streams = self.host_streams(at);
+        self.tcp_hosts.add_origin(at, origin, tcp, streams)
     }
 
     /// Adds an HTTP cache at this node.
     ///
     /// # Errors
-    /// [`ConfigError`] if the policy cannot be built, or no path leads to its upstream.
+    /// [`ConfigError`] if the policy cannot be built, the capacity is too large, or no path leads to
+    /// its upstream.
     pub fn add_http_cache(&mut self, at: NodeId, config: CacheConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
         let (upstream, streams) = (config.upstream, self.host_streams(at));
         let host = self.tcp_hosts.add_cache(at, config, tcp, streams)?;
@@ -219,10 +233,44 @@ impl Simulation {
     /// # Errors
     /// [`ConfigError`] if no path leads to its server.
     pub fn add_http_client(&mut self, at: NodeId, config: ClientConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+        self.add_client(at, config, tcp, None)
+    }
+
+    /// Adds an HTTP client with requests of its own at this node. The configuration determines the
+    /// objects and times of the requests.
+    ///
+    /// # Errors
+    /// Those of [`Simulation::add_http_client`].
+    pub fn add_http_client_with(
+        &mut self,
+        at: NodeId,
+        config: ClientConfig,
+        tcp: TcpConfig,
+        requester: Box<dyn Requester>,
+    ) -> Result<HostId, ConfigError> {
+        self.add_client(at, config, tcp, Some(requester))
+    }
+
+    fn add_client(
+        &mut self,
+        at: NodeId,
+        config: ClientConfig,
+        tcp: TcpConfig,
+        requester: Option<Box<dyn Requester>>,
+    ) -> Result<HostId, ConfigError> {
         let (server, streams) = (config.server, self.host_streams(at));
-        let host = self.tcp_hosts.add_client(at, config, tcp, streams);
+        let host = self.tcp_hosts.add_client(at, config, tcp, streams, requester);
         self.tcp_hosts.plan(&mut self.network.context(), host);
         self.check_path(at, host, server)
+    }
+
+    /// Plans a purge of an HTTP cache. A purge whose time has passed happens at once.
+    ///
+    /// # Panics
+    /// If the host is not a cache.
+    pub fn plan_http_purge(&mut self, at: Time, cache: HostId, purge: HttpPurge) {
+        let is_cache = self.tcp_hosts.plan_purge(&mut self.network.context(), cache, at, purge);
+        assert!(is_cache, "{cache:?} is not an HTTP cache");
     }
 
     /// Returns random streams named after the node and the host's number there, so that hosts of
@@ -332,7 +380,14 @@ impl Simulation {
 
     /// Returns the number of objects that an HTTP cache stores, and their bytes.
     pub fn http_stored(&self, host: HostId) -> (usize, ByteSize) {
-        self.tcp_hosts.stored(host)
+        let engine = self.tcp_hosts.cache(host).map(larder_http::Cache::engine);
+        engine.map_or((0, ByteSize::from_bytes(0)), |engine| (engine.len(), engine.used()))
+    }
+
+    /// Returns the HTTP cache of a host, to check its invariants, or `None` if the host is not a
+    /// cache.
+    pub fn http_cache(&self, host: HostId) -> Option<&larder_http::Cache> {
+        self.tcp_hosts.cache(host)
     }
 
     /// Returns the number of open TCP connections.

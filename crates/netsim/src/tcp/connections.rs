@@ -2,6 +2,7 @@
 
 use super::TcpConfig;
 use super::endpoint::Endpoint;
+use super::messages::Message;
 use super::segment::{EndId, HEADER_BYTES, Segment, address};
 use super::sender::TcpCounters;
 use crate::events::{Event, EventQueue, Frames};
@@ -14,29 +15,17 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_units::{Streams, Time};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The number of a host, in the order in which hosts were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u32);
 
-/// The meaning of a message. Its length is given when it is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Message {
-    Request {
-        object: u64,
-    },
-    /// A response with a body of this many bytes.
-    Response {
-        object: u64,
-        body: u64,
-    },
-}
-
 /// An event for the host of an end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum TcpEvent {
-    /// More bytes of a message; `is_all` is true for the last ones.
-    Bytes { message: Message, bytes: u64, is_all: bool },
+    /// More bytes of a message.
+    Bytes { message: Message, bytes: Range<u64> },
     /// The other end has closed its stream.
     Closed,
     /// The other end does not answer.
@@ -172,9 +161,10 @@ impl Connections {
         Some(id)
     }
 
-    /// Begins a message of this many bytes. [`Connections::write`] provides the bytes.
-    pub(super) fn begin(&mut self, id: EndId, bytes: u64, message: Message) {
+    /// Begins a message. [`Connections::write`] provides its bytes.
+    pub(super) fn begin(&mut self, id: EndId, message: Message) {
         if let Some(end) = self.end_mut(id) {
+            let bytes = message.bytes();
             let from =
                 end.messages.back().map_or(end.endpoint.written(), |(stop, _)| *stop).max(end.endpoint.written());
             end.messages.push_back((from + bytes, message));
@@ -240,13 +230,15 @@ impl Connections {
         let (received, event) = self.end(id).map(|end| (end.endpoint.received(), end.read_bytes))?;
         if received > event {
             let there = self.ends[(id.number ^ 1) as usize].as_mut()?;
-            let &(stop, message) = there.messages.front()?;
+            let &(stop, ref message) = there.messages.front()?;
             let upto = received.min(stop);
-            if upto == stop {
-                there.messages.pop_front();
-            }
+            let start = stop - message.bytes();
+            let message = match upto == stop {
+                true => there.messages.pop_front()?.1,
+                false => message.clone(),
+            };
             self.end_mut(id)?.read_bytes = upto;
-            return Some(TcpEvent::Bytes { message, bytes: upto - event, is_all: upto == stop });
+            return Some(TcpEvent::Bytes { message, bytes: event - start..upto - start });
         }
         let end = self.end_mut(id)?;
         if end.endpoint.has_failed() {

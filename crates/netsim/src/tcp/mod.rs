@@ -2,7 +2,8 @@
 //!
 //! TCP is a state machine that follows Linux (a sender with SACK, RACK, TLP, PRR, CUBIC with
 //! HyStart, BBR; a receiver with delayed acknowledgements). On top of it are three kinds of hosts:
-//! clients, caches with any policy of the registry, and origins. Segments are frames of real length
+//! clients, caches, and origins. A cache is a real [`larder_http::Cache`], with real heads of requests
+//! and responses, and with any policy of the registry. Segments are frames of real length
 //! on the links of the network, in the same queues as NDN's packets. Nodes forward them along the
 //! shortest path. Streams carry no bytes: a stream is a length, and the receiver learns the meaning
 //! of a message when its last byte has arrived.
@@ -25,7 +26,7 @@
 //! let mut network = Simulation::new(1);
 //! let [c, s] = ["c", "s"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
 //! network.connect(c, s, &LinkConfig::new("100Mbps".parse().unwrap(), Duration::from_millis(5))).unwrap();
-//! let origin = network.add_http_origin(s, OriginConfig { body: ByteSize::from_bytes(1_000_000) }, TcpConfig::default()).unwrap();
+//! let origin = network.add_http_origin(s, OriginConfig::new(ByteSize::from_bytes(1_000_000)), TcpConfig::default()).unwrap();
 //! let client = network.add_http_client(c, ClientConfig::one_file(origin), TcpConfig::default()).unwrap();
 //! network.run_until(Time::from_secs(1)).unwrap();
 //! let seen = network.http(client);
@@ -38,6 +39,7 @@ mod connections;
 mod cubic;
 mod endpoint;
 mod http;
+mod messages;
 mod ranges;
 mod rate;
 mod receiver;
@@ -49,7 +51,8 @@ mod window;
 pub use connections::HostId;
 pub(crate) use connections::NetworkContext;
 pub(crate) use http::TcpHosts;
-pub use http::{CacheConfig, ClientConfig, HttpCounters, OriginConfig};
+pub use http::{CacheConfig, ClientConfig, HttpCounters, HttpPurge, Origin, OriginConfig, Requester};
+pub use messages::{HttpRequest, HttpResponse, http_date, unix_seconds};
 pub use sender::TcpCounters;
 
 use std::fmt;

@@ -299,9 +299,9 @@ fn http_network(cell: &Cell) -> Result<(Simulation, Vec<HostId>), ConfigError> {
     let Tree { mut network, server, top, clients: hosts } = Tree::new(cell, &node, |link| link)?;
     let congestion = if cell.congestion == "bbr" { Congestion::Bbr } else { Congestion::Cubic };
     let tcp = TcpConfig { congestion, ..TcpConfig::default() };
-    let origin = OriginConfig { body: ByteSize::from_bytes(cell.bytes as u64) };
+    let origin = OriginConfig::new(ByteSize::from_bytes(cell.bytes as u64));
     let upstream = network.add_http_origin(server, origin, tcp)?;
-    let cache = CacheConfig { upstream, policy: node.policy, capacity: CACHE, collapse: true, keep_alive: true };
+    let cache = CacheConfig::new(upstream, node.policy, CACHE);
     let cache = network.add_http_cache(top, cache, tcp)?;
     let client = |host| network.add_http_client(host, ClientConfig::one_file(cache), tcp);
     let clients = hosts.into_iter().map(client).collect::<Result<_, _>>()?;

@@ -175,7 +175,7 @@ fn simulate(cell: &Cell, seed: u64) -> Result<f64, Error> {
     network.connect(client, server, &cell.link()).map_err(refused)?;
     let tcp = TcpConfig { congestion: cell.congestion, ..TcpConfig::default() };
     let body = ByteSize::from_bytes(cell.bytes);
-    let origin = network.add_http_origin(server, OriginConfig { body }, tcp).map_err(refused)?;
+    let origin = network.add_http_origin(server, OriginConfig::new(body), tcp).map_err(refused)?;
     let client = network.add_http_client(client, ClientConfig::one_file(origin), tcp).map_err(refused)?;
     network.run_until(Time::ZERO + 2 * LONGEST).map_err(|stuck| Error(stuck.to_string()))?;
     let seen = network.http(client);

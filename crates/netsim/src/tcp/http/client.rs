@@ -1,14 +1,31 @@
 //! A client: requests objects one after the other, or at a rate, over new or persistent
 //! connections.
 
-use super::host_context::{HEAD_BYTES, HostContext};
+use super::host_context::HostContext;
 use crate::apps::Names;
 use crate::limits;
-use crate::tcp::connections::{HostId, Message, TcpEvent};
+use crate::tcp::connections::{HostId, TcpEvent};
+use crate::tcp::messages::{HttpRequest, HttpResponse, Message};
 use crate::tcp::segment::EndId;
-use larder_units::{Stream, Time};
+use http::header::ACCEPT_LANGUAGE;
+use http::{HeaderValue, Method};
+use larder_units::{Stream, Streams, Time};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// The requests of a client.
+///
+/// Any crate can implement this trait for [`crate::Simulation::add_http_client_with`]. It reads no
+/// clock, and draws chance only from a stream of [`crate::Simulation::streams`].
+pub trait Requester: Send {
+    /// Returns a request for an object, which is sent now.
+    fn request(&mut self, now: Time, object: u64) -> HttpRequest;
+
+    /// Handles the end of a request: a complete response, or `None` if the connection failed or
+    /// closed too early, or the client has given up.
+    fn on_end(&mut self, now: Time, request: &HttpRequest, response: Option<&HttpResponse>);
+}
 
 /// The configuration of a client.
 #[derive(Clone, Debug)]
@@ -28,6 +45,13 @@ pub struct ClientConfig {
     pub keep_alive: bool,
     /// Concurrent connections. Further requests wait.
     pub connections: usize,
+    /// The number of values of `Accept-Language`, one of which each request has. Fewer than two: no
+    /// request has the field.
+    pub variants: u64,
+    /// The probability that a request is a PUT, which changes the object.
+    pub writes: f64,
+    /// The time after which the client gives up a request that it has sent.
+    pub timeout: Option<Duration>,
     /// The time of the first request.
     pub start: Time,
 }
@@ -43,22 +67,49 @@ impl ClientConfig {
             randomize: false,
             keep_alive: false,
             connections: limits::HTTP_CONNECTIONS,
+            variants: 1,
+            writes: 0.0,
+            timeout: None,
             start: Time::ZERO,
         }
     }
 }
 
+/// The requests of a [`ClientConfig`].
+struct ConfiguredRequester {
+    variants: u64,
+    writes: f64,
+    stream: Stream,
+}
+
+impl Requester for ConfiguredRequester {
+    fn request(&mut self, _: Time, object: u64) -> HttpRequest {
+        let writes = self.writes > 0.0 && self.stream.chance(self.writes);
+        let mut request = HttpRequest::new(if writes { Method::PUT } else { Method::GET }, object);
+        if self.variants > 1 {
+            let variant = format!("v{}", self.stream.below(self.variants));
+            request.headers.insert(ACCEPT_LANGUAGE, HeaderValue::try_from(variant).expect("a letter and digits"));
+        }
+        request
+    }
+
+    fn on_end(&mut self, _: Time, _: &HttpRequest, _: Option<&HttpResponse>) {}
+}
+
 struct Pending {
     end: EndId,
+    /// The time at which the client decided to send the request.
     at: Time,
-    /// Bytes of the response's head that have not arrived.
-    head_left: u64,
+    request: Arc<HttpRequest>,
+    gives_up: Time,
 }
 
 pub(super) struct Client {
     config: ClientConfig,
     stream: Stream,
+    requester: Box<dyn Requester>,
     asked: u64,
+    /// The time of the next request.
     next: Option<Time>,
     /// Requests without a connection: the time of the request, and the object.
     waiting: VecDeque<(Time, u64)>,
@@ -67,16 +118,36 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(config: ClientConfig, stream: Stream) -> Self {
-        let next = Some(config.start);
-        Client { config, stream, asked: 0, next, waiting: VecDeque::new(), busy: Vec::new(), idle: Vec::new() }
+    pub(super) fn new(config: ClientConfig, streams: &Streams, requester: Option<Box<dyn Requester>>) -> Self {
+        let requester = requester.unwrap_or_else(|| {
+            let stream = streams.stream("fields");
+            Box::new(ConfiguredRequester { variants: config.variants, writes: config.writes, stream })
+        });
+        Client {
+            stream: streams.stream("requests"),
+            requester,
+            asked: 0,
+            next: Some(config.start),
+            waiting: VecDeque::new(),
+            busy: Vec::new(),
+            idle: Vec::new(),
+            config,
+        }
     }
 
     pub(super) fn next_timer(&self) -> Option<Time> {
-        self.next
+        let gives_up = self.busy.iter().map(|pending| pending.gives_up).min().filter(|at| *at < Time::MAX);
+        [self.next, gives_up].into_iter().flatten().min()
     }
 
     pub(super) fn on_timer(&mut self, net: &mut HostContext<'_, '_>) {
+        while let Some(place) = self.busy.iter().position(|pending| pending.gives_up <= net.now()) {
+            net.close(self.busy[place].end);
+            self.end(net, place, None);
+        }
+        if self.next.is_none_or(|next| next > net.now()) {
+            return;
+        }
         self.next = None;
         if self.ask(net)
             && let Some(frequency) = self.config.frequency
@@ -113,42 +184,45 @@ impl Client {
                 net.counters.failures += 1;
                 continue;
             };
-            self.busy.push(Pending { end, at, head_left: HEAD_BYTES });
-            net.request(end, object);
+            let request = Arc::new(self.requester.request(net.now(), object));
+            let gives_up = self.config.timeout.map_or(Time::MAX, |timeout| net.now() + timeout);
+            self.busy.push(Pending { end, at, request: Arc::clone(&request), gives_up });
+            net.request(end, request);
         }
     }
 
     pub(super) fn on_tcp_event(&mut self, net: &mut HostContext<'_, '_>, end: EndId, event: TcpEvent) {
         match event {
-            TcpEvent::Bytes { message: Message::Response { .. }, bytes, is_all } => {
-                let Some(place) = self.busy.iter().position(|asked| asked.end == end) else { return };
-                let asked = &mut self.busy[place];
-                let of_head = bytes.min(asked.head_left);
-                asked.head_left -= of_head;
-                net.counters.bytes += bytes - of_head;
-                if is_all {
+            TcpEvent::Bytes { message: Message::Response(response, head), bytes } => {
+                let Some(place) = self.busy.iter().position(|pending| pending.end == end) else { return };
+                net.counters.bytes += head.body_of(&bytes);
+                if bytes.end == head.0 + response.body {
                     net.counters.responses += 1;
-                    net.counters.seconds += net.now().since(asked.at).as_secs_f64();
-                    self.busy.swap_remove(place);
+                    net.counters.seconds += net.now().since(self.busy[place].at).as_secs_f64();
                     match self.config.keep_alive {
                         true => self.idle.push(end),
                         false => net.close(end),
                     }
-                    self.request_next(net);
+                    self.end(net, place, Some(&response));
                 }
             }
             TcpEvent::Bytes { .. } => {}
             TcpEvent::Closed | TcpEvent::Failed => {
                 net.close(end);
                 self.idle.retain(|idle| *idle != end);
-                let before = self.busy.len();
-                self.busy.retain(|asked| asked.end != end);
-                if self.busy.len() < before {
-                    net.counters.failures += 1;
-                    self.request_next(net);
+                if let Some(place) = self.busy.iter().position(|pending| pending.end == end) {
+                    self.end(net, place, None);
                 }
             }
         }
+    }
+
+    /// Ends a request, and uses the connection that became free.
+    fn end(&mut self, net: &mut HostContext<'_, '_>, place: usize, response: Option<&HttpResponse>) {
+        let pending = self.busy.swap_remove(place);
+        net.counters.failures += u64::from(response.is_none());
+        self.requester.on_end(net.now(), &pending.request, response);
+        self.request_next(net);
     }
 
     /// Uses a connection that became free.

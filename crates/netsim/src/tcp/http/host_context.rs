@@ -1,15 +1,11 @@
 //! What an HTTP host uses during a call: its connections, its counters, the network.
 
 use crate::tcp::TcpCounters;
-use crate::tcp::connections::{Connections, HostId, Message, NetworkContext};
+use crate::tcp::connections::{Connections, HostId, NetworkContext};
+use crate::tcp::messages::{HttpRequest, HttpResponse, Message};
 use crate::tcp::segment::EndId;
 use larder_units::Time;
-
-/// Bytes of a request: wget's for a short name.
-const REQUEST_BYTES: u64 = 150;
-
-/// Bytes of a response's head: lighttpd's.
-pub(super) const HEAD_BYTES: u64 = 250;
+use std::sync::Arc;
 
 /// The counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,13 +23,17 @@ pub struct HttpCounters {
     pub seconds: f64,
     /// Opened connections.
     pub connections: u64,
-    /// For a cache: requests for stored objects.
+    /// For a cache: requests that a stored response answered without the upstream.
     pub hits: u64,
+    /// For a cache: stale responses among the answers.
+    pub stale: u64,
     /// For a cache: requests that joined a fetch in flight.
     pub joined: u64,
-    /// For a cache: requests that it sent upstream.
+    /// For a cache: requests that it sent upstream, validations included.
     pub misses: u64,
-    /// For a cache: evicted objects.
+    /// For a cache: stored responses that the upstream confirmed by a 304.
+    pub validated: u64,
+    /// For a cache: evicted responses.
     pub evictions: u64,
     /// The counters of its TCP senders.
     pub tcp: TcpCounters,
@@ -50,8 +50,10 @@ impl HttpCounters {
             seconds: self.seconds - before.seconds,
             connections: self.connections - before.connections,
             hits: self.hits - before.hits,
+            stale: self.stale - before.stale,
             joined: self.joined - before.joined,
             misses: self.misses - before.misses,
+            validated: self.validated - before.validated,
             evictions: self.evictions - before.evictions,
             tcp: self.tcp.since(&before.tcp),
         }
@@ -77,16 +79,29 @@ impl HostContext<'_, '_> {
         opened
     }
 
-    pub(super) fn request(&mut self, end: EndId, object: u64) {
-        self.connections.begin(end, REQUEST_BYTES, Message::Request { object });
-        self.connections.write(self.context, end, REQUEST_BYTES);
+    pub(super) fn request(&mut self, end: EndId, request: Arc<HttpRequest>) {
+        let message = Message::request(request);
+        let bytes = message.bytes();
+        self.connections.begin(end, message);
+        self.connections.write(self.context, end, bytes);
     }
 
-    /// Begins a response of which this many bytes are available, including the head.
-    pub(super) fn respond(&mut self, end: EndId, object: u64, body: u64, there: u64) {
+    /// Begins a response. Returns the length of its head, which [`HostContext::write`] has to
+    /// provide before the body.
+    pub(super) fn begin(&mut self, end: EndId, response: HttpResponse) -> u64 {
         self.counters.responses += 1;
-        self.connections.begin(end, HEAD_BYTES + body, Message::Response { object, body });
-        self.connections.write(self.context, end, there);
+        let body = response.body;
+        let message = Message::response(response);
+        let head = message.bytes() - body;
+        self.connections.begin(end, message);
+        head
+    }
+
+    /// Sends a response with its whole body.
+    pub(super) fn respond(&mut self, end: EndId, response: HttpResponse) {
+        let body = response.body;
+        let head = self.begin(end, response);
+        self.write(end, head + body);
     }
 
     pub(super) fn write(&mut self, end: EndId, bytes: u64) {

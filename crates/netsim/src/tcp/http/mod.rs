@@ -1,38 +1,35 @@
 //! HTTP hosts: clients, caches, origins. They take no time and see no bytes. The requests of a
 //! connection follow each other, as in HTTP/1.1.
 
-mod cache;
+mod caching_proxy;
 mod client;
 mod host_context;
+mod origin;
 
-pub use cache::CacheConfig;
-pub use client::ClientConfig;
+pub use caching_proxy::{CacheConfig, HttpPurge};
+pub use client::{ClientConfig, Requester};
 pub use host_context::HttpCounters;
+pub use origin::{Origin, OriginConfig};
 
 use super::TcpConfig;
-use super::connections::{Connections, HostId, Message, NetworkContext, TcpEvent};
+use super::connections::{Connections, HostId, NetworkContext, TcpEvent};
+use super::messages::Message;
 use super::segment::EndId;
 use crate::error::ConfigError;
 use crate::frame::Frame;
 use crate::node::NodeId;
-use cache::Cache;
+use caching_proxy::CachingProxy;
 use client::Client;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use host_context::{HEAD_BYTES, HostContext};
-use larder_units::{ByteSize, Streams, Time};
-
-/// The configuration of an origin.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OriginConfig {
-    /// The body size of every object.
-    pub body: ByteSize,
-}
+use host_context::HostContext;
+use larder_units::{Streams, Time};
+use origin::ConfiguredOrigin;
 
 enum Role {
     Client(Box<Client>),
-    Cache(Box<Cache>),
-    Origin(OriginConfig),
+    Cache(Box<CachingProxy>),
+    Origin(Box<dyn Origin>),
 }
 
 struct Host {
@@ -60,11 +57,21 @@ impl TcpHosts {
     pub(crate) fn add_origin(
         &mut self,
         node: NodeId,
+        origin: Box<dyn Origin>,
+        tcp: TcpConfig,
+        streams: Streams,
+    ) -> HostId {
+        self.add(node, tcp, streams, Role::Origin(origin))
+    }
+
+    pub(crate) fn add_configured_origin(
+        &mut self,
+        node: NodeId,
         config: OriginConfig,
         tcp: TcpConfig,
         streams: Streams,
     ) -> HostId {
-        self.add(node, tcp, streams, Role::Origin(config))
+        self.add_origin(node, Box::new(ConfiguredOrigin::new(config)), tcp, streams)
     }
 
     pub(crate) fn add_cache(
@@ -74,7 +81,7 @@ impl TcpHosts {
         tcp: TcpConfig,
         streams: Streams,
     ) -> Result<HostId, ConfigError> {
-        let cache = Cache::new(config, &streams)?;
+        let cache = CachingProxy::new(config, &streams)?;
         Ok(self.add(node, tcp, streams, Role::Cache(Box::new(cache))))
     }
 
@@ -84,8 +91,9 @@ impl TcpHosts {
         config: ClientConfig,
         tcp: TcpConfig,
         streams: Streams,
+        requester: Option<Box<dyn Requester>>,
     ) -> HostId {
-        let client = Client::new(config, streams.stream("requests"));
+        let client = Client::new(config, &streams, requester);
         self.add(node, tcp, streams, Role::Client(Box::new(client)))
     }
 
@@ -95,14 +103,32 @@ impl TcpHosts {
         self.connections.add_host(node, tcp, streams)
     }
 
-    /// Bytes that connections take.
+    /// Bytes that connections, and bodies in progress in caches, take.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.connections.held_bytes()
+        let filling = |host: &Host| match &host.role {
+            Role::Cache(cache) => cache.cache().filling().bytes(),
+            _ => 0,
+        };
+        self.connections.held_bytes() + self.hosts.iter().map(filling).sum::<u64>()
     }
 
     /// The number of hosts at a node.
     pub(crate) fn hosts_at(&self, node: NodeId) -> u32 {
         self.counts.get(&node.0).copied().unwrap_or_default()
+    }
+
+    /// Plans a purge. Returns false if the host is not a cache.
+    pub(crate) fn plan_purge(
+        &mut self,
+        context: &mut NetworkContext<'_>,
+        host: HostId,
+        at: Time,
+        purge: HttpPurge,
+    ) -> bool {
+        let Role::Cache(cache) = &mut self.hosts[host.0 as usize].role else { return false };
+        cache.plan_purge(at, purge);
+        self.plan(context, host);
+        true
     }
 
     /// Returns true if there are paths between the nodes of two hosts in both directions.
@@ -117,8 +143,12 @@ impl TcpHosts {
     /// Plans the next timer of a host.
     pub(crate) fn plan(&mut self, context: &mut NetworkContext<'_>, host: HostId) {
         let own = &mut self.hosts[host.0 as usize];
-        let Role::Client(client) = &own.role else { return };
-        let next = client.next_timer().map(|at| at.max(context.now));
+        let next = match &own.role {
+            Role::Client(client) => client.next_timer(),
+            Role::Cache(cache) => cache.next_timer(),
+            Role::Origin(_) => None,
+        };
+        let next = next.map(|at| at.max(context.now));
         if next != own.wake {
             own.wake = next;
             if let Some(at) = next {
@@ -133,10 +163,10 @@ impl TcpHosts {
             return;
         }
         own.wake = None;
-        self.act(context, HostId(host), |role, net| {
-            if let Role::Client(client) = role {
-                client.on_timer(net);
-            }
+        self.act(context, HostId(host), |role, net| match role {
+            Role::Client(client) => client.on_timer(net),
+            Role::Cache(cache) => cache.on_timer(net),
+            Role::Origin(_) => {}
         });
     }
 
@@ -166,12 +196,13 @@ impl TcpHosts {
         {
             let there = EndId { number: end.number ^ 1, ..end };
             let other = self.connections.host_of(there);
-            if event == TcpEvent::Failed {
+            let has_failed = matches!(event, TcpEvent::Failed);
+            if has_failed {
                 self.connections.forget(end);
             }
             self.act(context, host, |role, net| role.on_tcp_event(net, end, event));
-            if let Some(other) = other.filter(|_| event == TcpEvent::Failed) {
-                self.act(context, other, |role, net| role.on_tcp_event(net, there, event));
+            if let Some(other) = other.filter(|_| has_failed) {
+                self.act(context, other, |role, net| role.on_tcp_event(net, there, TcpEvent::Failed));
             }
         }
         self.connections.flush(context, end);
@@ -191,14 +222,19 @@ impl TcpHosts {
     // ---- What has become of it ----
 
     pub(crate) fn counters(&self, host: HostId) -> HttpCounters {
-        HttpCounters { tcp: self.connections.counters(host), ..self.hosts[host.0 as usize].counters }
+        let host_slot = &self.hosts[host.0 as usize];
+        let counters = HttpCounters { tcp: self.connections.counters(host), ..host_slot.counters };
+        match &host_slot.role {
+            Role::Cache(cache) => cache.counters(counters),
+            _ => counters,
+        }
     }
 
-    /// The number of objects in a cache, and their bytes.
-    pub(crate) fn stored(&self, host: HostId) -> (usize, ByteSize) {
+    /// The HTTP cache of a host, if the host is a cache.
+    pub(crate) fn cache(&self, host: HostId) -> Option<&larder_http::Cache> {
         match &self.hosts[host.0 as usize].role {
-            Role::Cache(cache) => cache.stored(),
-            _ => (0, ByteSize::from_bytes(0)),
+            Role::Cache(cache) => Some(cache.cache()),
+            _ => None,
         }
     }
 
@@ -213,10 +249,11 @@ impl Role {
         match self {
             Role::Client(client) => client.on_tcp_event(net, end, event),
             Role::Cache(cache) => cache.on_tcp_event(net, end, event),
-            Role::Origin(OriginConfig { body }) => match event {
-                TcpEvent::Bytes { message: Message::Request { object }, is_all: true, .. } => {
+            Role::Origin(origin) => match event {
+                TcpEvent::Bytes { message: Message::Request(request, length), bytes } if bytes.end == length => {
                     net.counters.requests += 1;
-                    net.respond(end, object, body.bytes(), HEAD_BYTES + body.bytes());
+                    let response = origin.respond(net.now(), &request);
+                    net.respond(end, response);
                 }
                 TcpEvent::Closed => net.close(end),
                 _ => {}
