@@ -151,6 +151,7 @@ fn cache() -> Cache {
         slice: ByteSize::from_bytes(4096),
         share_cookies: false,
         ignore_reloads: false,
+        collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [7; 16],
     };

@@ -94,6 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
         ignore_reloads: false,
+        collapse: true,
         targets: Vec::new(),
         // A real host draws it from its entropy.
         hash_key: [7; 16],

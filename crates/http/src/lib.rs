@@ -106,6 +106,7 @@
 //!     slice: ByteSize::from_mib(1),
 //!     share_cookies: false,
 //!     ignore_reloads: false,
+//!     collapse: true,
 //!     targets: vec!["cdn-cache-control".parse().unwrap()],
 //!     hash_key: [7; 16], // from the host's entropy
 //! };

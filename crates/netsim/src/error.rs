@@ -63,8 +63,6 @@ pub enum ConfigError {
     HttpBody(ByteSize),
     /// A lifetime of an HTTP origin's responses is not in whole seconds, as in `Cache-Control`.
     HttpLifetime(Duration),
-    /// An HTTP cache is not to collapse requests.
-    HttpCollapse,
     /// No path leads from this node to the server of its HTTP client or cache.
     NoPath(String),
     /// The clock of an application has a tick of 0.
@@ -114,7 +112,6 @@ impl fmt::Display for ConfigError {
             ConfigError::HttpLifetime(lifetime) => {
                 write!(f, "a lifetime of {}: expected whole seconds", format_duration(*lifetime))
             }
-            ConfigError::HttpCollapse => f.write_str("collapse = false: this cache always collapses requests"),
             ConfigError::NoPath(node) => write!(f, "no links lead from {node} to its server"),
             ConfigError::NoTick => f.write_str("a clock with a tick of 0: leave the tick out for a fine clock"),
             ConfigError::Segments(error) => error.fmt(f),

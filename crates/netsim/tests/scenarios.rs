@@ -378,7 +378,6 @@ fn a_mistake_about_freshness_is_found_with_its_line() {
             line("at = \"60s\"") + 1,
             "no [[http-cache]] at server",
         ),
-        ("timeout = \"1s\"", "collapse = false", line("node = \"t.0\"\nupstream"), "always collapses"),
     ];
     for (from, to, line, contains) in cases {
         let refusal = Scenario::parse(&FRESHNESS.replacen(from, to, 1), "f.toml").expect_err(to).to_string();

@@ -45,6 +45,7 @@ fn shards(capacity: ByteSize, policy: &str, count: u16) -> Arc<Shards> {
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
         ignore_reloads: false,
+        collapse: true,
         targets: Vec::new(),
         hash_key: [7; 16],
     };

@@ -313,6 +313,7 @@ fn new_cache(config: &HttpConfig, disk: Option<&disk_tier::HttpDisk>, streams: &
         slice: config.slice,
         share_cookies: config.share_cookies,
         ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
+        collapse: true,
         targets: config.targets.clone(),
         // The disk's variants are hashed with this key.
         hash_key: disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),

@@ -159,6 +159,7 @@ impl Proxy {
             slice: larder_units::ByteSize::from_bytes(0),
             share_cookies: false,
             ignore_reloads: false,
+            collapse: true,
             targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };

@@ -57,6 +57,9 @@ pub struct Config {
     /// True if a client's `no-cache` and `max-age=0` are ignored: a fresh stored response answers a
     /// reload too.
     pub ignore_reloads: bool,
+    /// True if a request for what is being fetched waits for that response (RFC 9111 §4). False:
+    /// each is sent to the origin, as caches do that do not collapse requests.
+    pub collapse: bool,
     /// The secret of the keys' hash, from the host's entropy. Without it, no client can make keys
     /// collide.
     pub hash_key: [u8; 16],
@@ -90,6 +93,7 @@ pub struct Cache {
     bodies: u64,
     pub(crate) share_cookies: bool,
     pub(crate) ignores_reloads: bool,
+    pub(crate) collapses: bool,
     pub(crate) targets: Box<[HeaderName]>,
     pub(crate) budget: Budget,
     pub(crate) counters: Counters,
@@ -158,6 +162,7 @@ impl Cache {
             bodies: 0,
             share_cookies: config.share_cookies,
             ignores_reloads: config.ignore_reloads,
+            collapses: config.collapse,
             targets: config.targets.clone().into_boxed_slice(),
             budget: budget.clone(),
             counters: Counters::default(),

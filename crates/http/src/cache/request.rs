@@ -97,7 +97,11 @@ impl Cache {
         let mut lead = None;
         // A request of this cache that comes back in a loop gets an error from the host: no request
         // may follow it.
-        if may_store && may_share(&directives, reason, joined) && !self.cdn_loop.goes_round(request.headers) {
+        if self.collapses
+            && may_store
+            && may_share(&directives, reason, joined)
+            && !self.cdn_loop.goes_round(request.headers)
+        {
             // A client's own condition or range may bring a 304 or a part, which is useless to
             // others.
             let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);

@@ -5,7 +5,7 @@ use crate::stage::{Fields, Reader, Request, Stage, get, headers};
 use crate::world::World;
 use http::{StatusCode, Version};
 use larder_http::{
-    Assembly, Cache, Completion, Exchange, Fill, Follower, JoinResult, Joined, Piece, Read, Refusal, Reply,
+    Assembly, Cache, Completion, Config, Exchange, Fill, Follower, JoinResult, Joined, Piece, Read, Refusal, Reply,
     ResponseHead, Room, SliceFollower, SliceJoin, Step, UpstreamFailure,
 };
 use larder_units::Streams;
@@ -506,4 +506,16 @@ fn a_request_that_follows_a_failed_reload_asks_for_itself() {
     assert_eq!(answer.status, 502);
     let alone = stage.open(&get("/"));
     assert_eq!(stage.fail(alone, UpstreamFailure::Unreachable).status, 200);
+}
+
+/// Failure: a cache that does not collapse requests lets one wait for another.
+#[test]
+fn a_cache_without_collapsing_asks_for_each_request() {
+    let mut stage = Stage::new();
+    let config = Config { collapse: false, ..crate::stage::config(1 << 20, "lru") };
+    stage.cache = Cache::new(&config, &Streams::new(1)).unwrap();
+    let [first, second] = [(); 2].map(|()| stage.open(&get("/")));
+    stage.reply(first, 200, &[("cache-control", "max-age=60")], "first");
+    stage.reply(second, 200, &[("cache-control", "max-age=60")], "second");
+    assert_eq!(stage.ask_store(&get("/")).body, b"second");
 }

@@ -137,8 +137,8 @@ fn of_host(network: &Simulation, placed: &PlacedHost, counters: &HttpCounters, s
             ("stale", "", counters.stale as f64),
             ("joined", "", counters.joined as f64),
             ("validated", "", counters.validated as f64),
-            // The share without a request of its own to the upstream: stored objects, and objects in
-            // flight.
+            // The share without a request of its own to the upstream: stored objects, and objects
+            // in flight.
             ("hit ratio", "", (counters.hits + counters.joined) as f64 / requests),
             ("stored", "", network.http_stored(placed.host).0 as f64),
             ("evictions", "", counters.evictions as f64),

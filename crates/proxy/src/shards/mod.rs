@@ -555,8 +555,8 @@ impl Shards {
         result
     }
 
-    /// Starts long work of the policy, if some is due and none runs. AdaptSize's search takes tens of
-    /// milliseconds, too long for a request thread.
+    /// Starts long work of the policy, if some is due and none runs. AdaptSize's search takes tens
+    /// of milliseconds, too long for a request thread.
     #[cold]
     fn start_job(self: &Arc<Self>, shard: usize) {
         if self.job_running.swap(true, Ordering::Relaxed) {

@@ -105,6 +105,7 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
         ignore_reloads: false,
+        collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [9; 16],
     }

@@ -159,9 +159,6 @@ impl CachingProxy {
         if config.policy.needs_path() {
             return Err(ConfigError::PolicyNeedsPath(Box::new(config.policy)));
         }
-        if !config.collapse {
-            return Err(ConfigError::HttpCollapse);
-        }
         let mut hash_key = streams.stream("keys");
         let key = u128::from(hash_key.bits()) << 64 | u128::from(hash_key.bits());
         let cache = Cache::new(
@@ -172,6 +169,7 @@ impl CachingProxy {
                 slice: ByteSize::from_bytes(0),
                 share_cookies: false,
                 ignore_reloads: false,
+                collapse: config.collapse,
                 targets: Vec::new(),
                 hash_key: key.to_be_bytes(),
             },
