@@ -197,8 +197,8 @@ impl Simulation {
     /// Adds an HTTP origin at this node.
     ///
     /// # Errors
-    /// [`ConfigError`] if its objects are larger than [`limits::HTTP_BODY`], or a lifetime is not in
-    /// whole seconds.
+    /// [`ConfigError`] if its objects are larger than [`limits::HTTP_BODY`], or a lifetime is not
+    /// in whole seconds.
     pub fn add_http_origin(&mut self, at: NodeId, config: OriginConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
         if config.body > ByteSize::from_bytes(limits::HTTP_BODY) {
             return Err(ConfigError::HttpBody(config.body));
@@ -220,8 +220,8 @@ impl Simulation {
     /// Adds an HTTP cache at this node.
     ///
     /// # Errors
-    /// [`ConfigError`] if the policy cannot be built, the capacity is too large, or no path leads to
-    /// its upstream.
+    /// [`ConfigError`] if the policy cannot be built, the capacity is too large, or no path leads
+    /// to its upstream.
     pub fn add_http_cache(&mut self, at: NodeId, config: CacheConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
         let (upstream, streams) = (config.upstream, self.host_streams(at));
         let host = self.tcp_hosts.add_cache(at, config, tcp, streams)?;
