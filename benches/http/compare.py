@@ -26,6 +26,7 @@ import urllib.request
 # What is asked for, and the least ratio to (nginx, Varnish): requirements of the project, see ../README.md.
 CELLS = {
     "hit-1k": ("1 KB hits", "/1000/a", (1.5, 2.3)),
+    "many": ("1 KB hits, 50,000 keys", "many", (1.5, 2.3)),
     "hit-10k": ("10 KB hits", "/10000/a", (1.35, 2.1)),
     "hit-100k": ("100 KB hits", "/100000/a", (1.25, 1.15)),
     "h2": ("1 KB hits, HTTP/2", "/1000/a", (1.2, None)),
@@ -40,6 +41,14 @@ local salt, count = os.getenv("SALT"), 0
 request = function()
     count = count + 1
     return wrk.format("GET", "/1000/" .. salt .. "-" .. count)
+end
+"""
+
+
+# Each request one of 50,000 objects, in random order.
+MANY = """
+request = function()
+    return wrk.format("GET", "/1000/many-" .. math.random(50000))
 end
 """
 
@@ -103,8 +112,9 @@ class Server:
             self.process.kill()
 
 
-def larder(arguments, work, port, origin):
-    arguments.admin, tls = *free_ports(1), arguments.tls["larder"]
+def larder(arguments, work, port, origin, name="larder"):
+    admin, tls = *free_ports(1), arguments.tls[name]
+    arguments.admin[name] = admin
     configuration = f"""
 [ndn]
 unix = ""
@@ -122,13 +132,18 @@ listen = "127.0.0.1:{tls}"
 certificate = "{work}/certificate.pem"
 key = "{work}/key.pem"
 [admin]
-listen = "127.0.0.1:{arguments.admin}"
+listen = "127.0.0.1:{admin}"
 [log]
 level = "warn"
 """
     path = f"{work}/larder{port}.toml"
     open(path, "w").write(configuration)
-    return [arguments.larder, "run", path]
+    return [arguments.larder if name == "larder" else arguments.before, "run", path]
+
+
+def before(arguments, work, port, origin):
+    """Another build of Larder."""
+    return larder(arguments, work, port, origin, "before")
 
 
 def nginx(arguments, work, port, origin):
@@ -196,8 +211,10 @@ def drive(server, target, seconds, work, salt):
     """One run of wrk: requests, and the server's CPU-seconds meanwhile."""
     command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", f"{seconds}s"]
     environment = dict(os.environ, SALT=str(salt))
-    if target is None:
-        command += ["-s", f"{work}/misses.lua"]
+    script = {None: "misses", "many": "many"}.get(target)
+    if script:
+        command += ["-s", f"{work}/{script}.lua"]
+        target = None
     before = server.cpu_seconds()
     said = subprocess.run(command + [f"http://127.0.0.1:{server.port}{target or '/'}"], capture_output=True, text=True, env=environment)
     spent = server.cpu_seconds() - before
@@ -225,9 +242,13 @@ def main():
     parser.add_argument("--memory", type=int, default=256, help="MiB of each cache")
     parser.add_argument("--only", nargs="+", choices=CELLS, default=list(CELLS))
     parser.add_argument("--servers", nargs="+", choices=["larder", "nginx", "varnish"], default=["larder", "nginx", "varnish"])
+    parser.add_argument("--before", help="another build of Larder, measured in the same rounds")
     parser.add_argument("--threads", type=int, default=1, help="request threads of Larder and workers of nginx")
     parser.add_argument("--json", help="writes every single run to this file")
     arguments = parser.parse_args()
+    arguments.admin = {}
+    if arguments.before:
+        arguments.servers.append("before")
     rounds = arguments.rounds or (3 if arguments.quick else 5)
     seconds = arguments.seconds or (2 if arguments.quick else 5)
 
@@ -237,13 +258,14 @@ def main():
     with open(f"{work}/log", "w+") as log:
         try:
             open(f"{work}/misses.lua", "w").write(MISSES)
+            open(f"{work}/many.lua", "w").write(MANY)
             openssl = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
             subprocess.run([*openssl.split(), "-keyout", f"{work}/key.pem", "-out", f"{work}/certificate.pem"], check=True, stderr=log)
-            origin_port, *ports = free_ports(6)
-            arguments.tls = dict(zip(("larder", "nginx"), ports[3:]))
+            origin_port, *ports = free_ports(8)
+            arguments.tls = dict(zip(("larder", "nginx", "before"), ports[4:]))
             origin = Server("origin", origin_port, [arguments.larder, "origin", "--listen", f"127.0.0.1:{origin_port}"], log)
             servers.append(origin)
-            makers = {"larder": larder, "nginx": nginx, "varnish": varnish}
+            makers = {"larder": larder, "nginx": nginx, "varnish": varnish, "before": before}
             caches = []
             for name, port in zip(arguments.servers, ports):
                 caches.append(Server(name, port, makers[name](arguments, work, port, origin_port), log))
@@ -259,8 +281,8 @@ def main():
     sys.exit(1 if show(arguments, runs) else 0)
 
 
-def stored(arguments):
-    return json.load(urllib.request.urlopen(f"http://127.0.0.1:{arguments.admin}/status"))["http"]["stored"]
+def stored(arguments, name):
+    return json.load(urllib.request.urlopen(f"http://127.0.0.1:{arguments.admin[name]}/status"))["http"]["stored"]
 
 
 def measure(arguments, caches, origin, rounds, seconds, work):
@@ -275,18 +297,20 @@ def measure(arguments, caches, origin, rounds, seconds, work):
             return drive(server, target, seconds, work, salt)
 
         for server in asked:
-            check(server, target or "/1000/check")
-            once(server, 1, f"warm-{cell}-{server.name}")
+            check(server, target if target and target != "many" else "/1000/check")
+            once(server, 8 if target == "many" else 1, f"warm-{cell}-{server.name}")
         for number in range(rounds):
             for server in asked if number % 2 == 0 else reversed(asked):
                 before = origin.cpu_seconds()
-                kept = stored(arguments) if server.name == "larder" else 0
+                kept = stored(arguments, server.name) if server.name in arguments.admin else 0
                 requests, cpu = once(server, seconds, f"{cell}-{number}-{server.name}")
                 fetching = origin.cpu_seconds() - before
-                if target and fetching > 0.1 * cpu:
+                if target and fetching > 0.1 * cpu and (target != "many" or number > 0):
                     raise SystemExit(f"{server.name}: hits reach the origin, which takes {fetching:.2f} CPU-seconds")
-                if server.name == "larder" and target is None and stored(arguments) - kept < 0.99 * requests:
-                    raise SystemExit(f"larder: of {requests} misses only {stored(arguments) - kept} were stored")
+                if server.name in arguments.admin and target is None:
+                    more = stored(arguments, server.name) - kept
+                    if more < 0.99 * requests:
+                        raise SystemExit(f"{server.name}: of {requests} misses only {more} were stored")
                 runs.append({"cell": cell, "server": server.name, "round": number, "requests": requests, "cpu_seconds": cpu,
                              "requests_per_second": requests / seconds})
     return runs
@@ -307,7 +331,7 @@ def show(arguments, runs):
     print("\nratios")
     for cell in arguments.only:
         title, _, bars = CELLS[cell]
-        for rival, bar in zip(("nginx", "varnish"), bars):
+        for rival, bar in zip(("nginx", "varnish", "before"), (*bars, None)):
             if not each(cell, "larder") or not each(cell, rival):
                 continue
             ratio = statistics.median(each(cell, "larder")) / statistics.median(each(cell, rival))

@@ -8,7 +8,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{
-    Assembly, Cache, Config, Fill, Now, Piece, PlainRequest, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
+    Assembly, BodyWakes, Cache, Config, Fill, Now, Outbox, Piece, PlainField, PlainRequest, Pushed, Read, Reply, RequestHead,
+    ResponseHead, SharedBody, Step, UpstreamFailure,
 };
 use larder_units::{ByteSize, Streams, Time};
 use libfuzzer_sys::fuzz_target;
@@ -35,9 +36,10 @@ fuzz_target!(|bytes: &[u8]| {
             headers: &headers,
             has_body: false,
         };
-        let is_plain =
-            method == Method::GET && !headers.keys().any(|name| larder_http::prevents_plain_hit(name.as_str()));
-        let plain = PlainRequest { scheme: "http", authority: "example.com", target };
+        let has = |kind| headers.keys().any(|name| PlainField::of(name.as_str()) == kind);
+        let is_plain = method == Method::GET && !has(PlainField::Prevents);
+        let asks_for_less = has(PlainField::AsksForLess);
+        let plain = PlainRequest { scheme: "http", authority: "example.com", target, asks_for_less };
         let mut start = Vec::new();
         let rest = is_plain.then(|| cache.plain_hit(plain, || headers.clone(), at(seconds), &mut start)).flatten();
         let step = cache.on_request(&request, at(seconds));
@@ -54,7 +56,10 @@ fuzz_target!(|bytes: &[u8]| {
                 answered(&mut cache, exchange, heads.next(), seconds);
             }
             Step::Assemble(assembled) => assemble(&mut cache, assembled.body, heads.next(), seconds),
-            _ => {}
+            // The origin does not answer in the background.
+            Step::Refresh(_, exchange) => cache.on_abandoned(exchange, &mut Outbox::default()),
+            Step::Follow(_) => panic!("nothing else is in flight"),
+            Step::Answer(_) => {}
         }
         assert!(cache.engine().used().bytes() <= CAPACITY_BYTES);
         assert!(cache.filling() <= cache.filling_limit());
@@ -62,12 +67,13 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn answered(cache: &mut Cache, mut exchange: Box<larder_http::Exchange>, response: Option<&str>, seconds: u64) {
+    let mut outbox = Outbox::default();
     loop {
         let Some((head, body)) = response_head(response) else {
-            let _ = cache.on_failure(&exchange, UpstreamFailure::Malformed, at(seconds));
+            let _ = cache.on_failure(exchange, UpstreamFailure::Malformed, at(seconds), &mut outbox);
             return;
         };
-        match cache.on_response(exchange, head, at(seconds)) {
+        match cache.on_response(exchange, head, at(seconds), &mut outbox) {
             Reply::Answer(_) | Reply::Relay { fill: None, .. } => return,
             Reply::Relay { fill: Some(fill), .. } => return collect(cache, fill, body, seconds),
             Reply::Assemble(assembled, fill) => {
@@ -83,29 +89,49 @@ fn answered(cache: &mut Cache, mut exchange: Box<larder_http::Exchange>, respons
 
 /// Every slice that is asked for gets the same response.
 fn assemble(cache: &mut Cache, mut assembly: Assembly, response: Option<&str>, seconds: u64) {
+    let mut outbox = Outbox::default();
+    if assembly.take_in_progress().is_some() {
+        return;
+    }
     loop {
         match cache.next_piece(&mut assembly, at(seconds)) {
             Piece::Bytes(_) => {}
             Piece::Ask(exchange) => {
-                let Some((head, body)) = response_head(response) else { return cache.on_slice_failure(exchange) };
-                let Some(fill) = cache.on_slice(exchange, head, at(seconds)) else { return };
+                let Some((head, body)) = response_head(response) else {
+                    return cache.on_slice_failure(exchange, &mut outbox);
+                };
+                let Some(fill) = cache.on_slice(exchange, head, at(seconds), &mut outbox) else { return };
                 collect(cache, fill, body, seconds);
                 if body == 0 {
                     return;
                 }
                 assembly.took(usize::from(body));
             }
-            Piece::Read(_) | Piece::Wait(_) | Piece::TierLookup(_) | Piece::End => return,
+            Piece::Wait(_) => panic!("nothing else is in flight"),
+            Piece::TierLookup(_) | Piece::End => return,
         }
     }
 }
 
 fn collect(cache: &mut Cache, mut fill: Box<Fill>, body: u16, seconds: u64) {
+    let (mut shared, mut wakes) = (SharedBody::default(), BodyWakes::default());
+    let mut client = shared.reader(&fill.part()).expect("nothing has come yet");
     for piece in vec![7; usize::from(body)].chunks(4096) {
-        fill.push(piece);
+        if fill.push(piece, &mut shared, &mut wakes) == Pushed::Passing {
+            cache.on_passing(&fill);
+        }
         assert!(cache.filling() <= cache.filling_limit());
+        // It is slow at first.
+        if body % 2 == 0 {
+            while let Read::Bytes(_) = shared.read(&mut client, &mut wakes) {}
+        }
     }
-    let _ = cache.on_complete(fill, at(seconds));
+    let collected = shared.take_collected();
+    let (_, end) = cache.on_complete(fill, collected.map(Into::into), at(seconds), &mut Outbox::default());
+    shared.finish(end, &mut wakes);
+    while let Read::Bytes(_) = shared.read(&mut client, &mut wakes) {}
+    assert_ne!(shared.read(&mut client, &mut wakes), Read::Wait, "it waits without end");
+    shared.leave(client, &mut wakes);
     cache.check_invariants();
 }
 

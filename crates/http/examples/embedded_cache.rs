@@ -1,5 +1,6 @@
 //! The HTTP cache in another program, without sockets: the program passes in requests and the
-//! origin's responses, with the time, and sends what the cache returns.
+//! origin's responses, with the time, and sends what the cache returns. It keeps a body while it
+//! comes, and reads it for the client.
 //!
 //! ```sh
 //! cargo run -p larder-http --example embedded_cache
@@ -9,7 +10,10 @@
 
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
-use larder_http::{Cache, Config, Now, Purge, Reply, RequestHead, ResponseHead, Scope, Step};
+use larder_http::{
+    BodyWakes, Cache, Config, Fill, Now, Outbox, Purge, Pushed, Read, Reply, RequestHead, ResponseHead, Scope,
+    SharedBody, Step,
+};
 use larder_units::{ByteSize, Streams, Time};
 use std::error::Error;
 
@@ -21,6 +25,30 @@ fn origin(target: &str) -> (ResponseHead, Vec<u8>) {
     headers.insert(ETAG, HeaderValue::from_static("\"1\""));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     (ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers }, body)
+}
+
+/// Collects a body for the cache. Returns what the client reads of it meanwhile.
+fn collect(cache: &mut Cache, mut fill: Box<Fill>, pieces: &[u8], now: Now, outbox: &mut Outbox) -> Vec<u8> {
+    // Which readers may go on, and whether more may be pushed: with one client, after every call.
+    let (mut body, mut wakes) = (SharedBody::default(), BodyWakes::default());
+    let mut reader = body.reader(&fill.part()).expect("nothing has come yet");
+    let mut sent = Vec::new();
+    for piece in pieces.chunks(8) {
+        if fill.push(piece, &mut body, &mut wakes) == Pushed::Passing {
+            cache.on_passing(&fill);
+        }
+        if let Read::Bytes(bytes) = body.read(&mut reader, &mut wakes) {
+            sent.extend_from_slice(&bytes);
+        }
+    }
+    let collected = body.take_collected();
+    let (_completion, end) = cache.on_complete(fill, collected.map(Into::into), now, outbox);
+    body.finish(end, &mut wakes);
+    while let Read::Bytes(bytes) = body.read(&mut reader, &mut wakes) {
+        sent.extend_from_slice(&bytes);
+    }
+    body.leave(reader, &mut wakes);
+    sent
 }
 
 /// Answers a GET. Returns the status and the fields for the client; a real host sends the body too.
@@ -35,20 +63,22 @@ fn get(cache: &mut Cache, target: &str, headers: &HeaderMap, now: Now) -> (Statu
         has_body: false,
     };
     let mut exchange = match cache.on_request(&request, now) {
-        Step::Answer(answer) | Step::Refresh(answer, _) => return (answer.status, answer.headers),
+        Step::Answer(answer) => return (answer.status, answer.headers),
         Step::Forward(exchange) => exchange,
-        // These need a second request in flight, or slices, which this program does not have.
-        Step::Follow(_) | Step::Assemble(_) => unreachable!("one request at a time, without slices"),
+        // These need a second request in flight, slices, or an origin that allows stale answers.
+        Step::Follow(_) | Step::Assemble(_) | Step::Refresh(..) => unreachable!("not in this program"),
     };
     exchange.take_headers(headers.clone());
     let _sent_to_the_origin = exchange.upstream_headers();
     let (head, body) = origin(target);
-    match cache.on_response(exchange, head, now) {
+    // A real host wakes the followers that it names.
+    let mut outbox = Outbox::default();
+    match cache.on_response(exchange, head, now, &mut outbox) {
         Reply::Answer(answer) => (answer.status, answer.headers),
         Reply::Relay { status, headers, fill } => {
-            if let Some(mut fill) = fill {
-                fill.push(&body);
-                cache.on_complete(fill, now);
+            if let Some(fill) = fill {
+                let sent = collect(cache, fill, &body, now, &mut outbox);
+                assert_eq!(sent, body);
             }
             (status, headers)
         }

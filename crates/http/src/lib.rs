@@ -14,16 +14,29 @@
 //! ```text
 //! client ── RequestHead ──► Cache::on_request ──► Step::Answer ─────────────────────► client
 //!                               ├─ Step::Assemble(Assembled) ─ slices, next_piece ──► client
-//!                               ├─ Step::Follow(Follower) ──── poll_join ───────────► client
+//!                               ├─ Step::Follow(Follower) ──── Cache::join ─────────► client
 //!                               └─ Step::Forward(Exchange) ── upstream_headers ─────► origin
 //! origin ── ResponseHead ─► Cache::on_response ─► Reply::Answer (304: stored) ──────► client
 //!                               ├─ Reply::Retry ────────────────────────────────────► origin
 //!                               └─ Reply::Relay { head, fill } ── body ─────────────► client
-//!                                            └─ Fill::push … Cache::on_complete ────► store
+//!                                            ├─ Fill::push ─► SharedBody::read ─────► clients
+//!                                            └─ Cache::on_complete ─────────────────► store
 //! ```
 //!
-//! [`Cache::plain_hit`] is a shortcut for requests that need only a target: the same answer, as
-//! bytes.
+//! Nothing here waits or wakes. The host owns what is shared: an [`Outbox`], which names the
+//! followers that have something to join after a call, and a [`SharedBody`] for each [`Fill`], from
+//! which clients read the body while it arrives. An [`Exchange`], a [`Follower`] or a [`Fill`] that
+//! the host gives up goes back to the cache too: [`Cache::on_abandoned`],
+//! [`Cache::on_follower_left`], [`Cache::on_abort`].
+//!
+//! [`Cache::plain_hit`] is a shortcut for requests that need only a target, and perhaps a condition
+//! or one range: the same answer, as bytes.
+//!
+//! # Shards
+//! [`Cache::new`] makes a cache with one shard, for a host with one thread. [`Cache::shards`] makes
+//! many, for a host with several, which puts each behind a lock. A [`Router`] finds the shard of a
+//! request. All shards share one policy engine ([`EngineAccess`]) and one budget of bodies in
+//! progress.
 //!
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4;
@@ -82,7 +95,8 @@
 //!
 //! ```
 //! use http::{HeaderMap, Method, StatusCode, Version};
-//! use larder_http::{Cache, Completion, Config, Now, Reply, RequestHead, ResponseHead, Step};
+//! use larder_http::{BodyWakes, Cache, Completion, Config, JoinResult, Now, Outbox, Read, Reply};
+//! use larder_http::{RequestHead, ResponseHead, SharedBody, Step};
 //! use larder_units::{ByteSize, Streams, Time};
 //!
 //! let config = Config {
@@ -116,12 +130,32 @@
 //! headers.insert("cache-control", "max-age=60".parse().unwrap());
 //! headers.insert("content-length", "5".parse().unwrap());
 //! let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers };
-//! let Reply::Relay { headers, fill: Some(mut fill), .. } = cache.on_response(exchange, head, at(0)) else { panic!() };
-//! assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200; stored");
-//! fill.push(b"hello");
-//! assert_eq!(cache.on_complete(fill, at(0)), Completion::Stored);
+//! // A second client asks for the same meanwhile: it follows the first one.
+//! let Step::Follow(follower) = cache.on_request(&request, at(0)) else { panic!() };
+//! let follower_id = follower.id();
+//! let JoinResult::Wait(follower) = cache.join(follower, &no_headers) else { panic!() };
 //!
-//! // The second one does not.
+//! let mut outbox = Outbox::default();
+//! let reply = cache.on_response(exchange, head, at(0), &mut outbox);
+//! let Reply::Relay { headers, fill: Some(mut fill), .. } = reply else { panic!() };
+//! assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200; stored");
+//! assert_eq!(outbox.woken.drain(..).collect::<Vec<_>>(), [follower_id]);
+//! let JoinResult::Stream { part, .. } = cache.join(follower, &no_headers) else { panic!() };
+//!
+//! // Both read the body while it comes.
+//! let (mut body, mut wakes) = (SharedBody::default(), BodyWakes::default());
+//! let mut readers = [fill.part(), part].map(|part| body.reader(&part).unwrap());
+//! fill.push(b"hello", &mut body, &mut wakes);
+//! for reader in &mut readers {
+//!     assert_eq!(body.read(reader, &mut wakes), Read::Bytes("hello".into()));
+//! }
+//! let collected = body.take_collected().map(Into::into);
+//! let (completion, end) = cache.on_complete(fill, collected, at(0), &mut outbox);
+//! body.finish(end, &mut wakes);
+//! assert_eq!(completion, Completion::Stored);
+//! assert!(readers.iter_mut().all(|reader| body.read(reader, &mut wakes) == Read::End));
+//!
+//! // The next one does not.
 //! let Step::Answer(answer) = cache.on_request(&request, at(10)) else { panic!() };
 //! assert_eq!((&answer.body[..], &answer.headers["age"]), (&b"hello"[..], &"10".parse().unwrap()));
 //! assert_eq!(answer.headers["cache-status"], "larder; hit; ttl=50");
@@ -139,27 +173,23 @@ mod rfc;
 mod store;
 
 pub use body::budget::{Budget, Reservation};
-pub use body::shared_body::{
-    BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Read, ReaderId, Room, SharedBody,
-};
+pub use body::shared_body::{BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Read, ReaderId, Room, SharedBody};
 pub use body::streamed::{RecordHandle, Streamed, StreamedPiece};
 pub use cache::assembly::{Assembled, Assembly, TierSlice};
 pub use cache::completion::Completion;
 pub use cache::counters::Counters;
 pub use cache::exchange::{Exchange, RequestHead, ResponseHead, UpstreamFailure};
 pub use cache::fill::{Fill, Pushed};
-pub use cache::invalidation::Invalidation;
-pub use cache::plain::{PlainRequest, prevents_plain_hit};
-pub use cache::route::{Route, Router};
+pub use cache::plain::{PlainField, PlainRequest};
 pub use cache::steps::{Piece, Reply, Step, TierStep};
 pub use cache::{Cache, Config};
 pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
-pub use collapse::in_flight::FollowerId;
 pub use now::Now;
-pub use outbox::Outbox;
+pub use outbox::{FollowerId, Invalidation, Outbox};
 pub use rfc::cache_status::ForwardReason;
 pub use rfc::fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
 pub use rfc::key::keyed_authority;
+pub use rfc::route::{Route, Router};
 pub use rfc::sharing::{Sharing, sharing};
 pub use rfc::storability::Refusal;
 pub use store::answer::Answer;

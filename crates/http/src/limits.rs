@@ -55,13 +55,8 @@ pub const FILL_START_BYTES: usize = 16 * 1024;
 /// forgotten invalidation: it takes as long as this many invalidations.
 pub const INVALIDATIONS: usize = 1 << 14;
 
-/// The memory of a stored response beside the bytes of its entry: its slot with the positions in
-/// the entry, its place in the index, and the policy's state. A test checks that it covers the
-/// sizes of the structures.
-pub const OBJECT_OVERHEAD_BYTES: u64 = 200;
-
-/// The memory of a body that is not small, beside its bytes: what readers need to share it. The
-/// same test checks it.
+/// The memory of a body that is not small, beside its bytes: what readers need to share it. A test
+/// checks that it covers the sizes of the structures.
 pub const LARGE_BODY_OVERHEAD_BYTES: u64 = 128;
 
 /// A stored body is small up to this size: it is in one piece of memory with the header lines, and
@@ -73,8 +68,8 @@ pub const INLINE_BODY_BYTES: usize = 4096;
 /// bytes takes 250 there, so 256 MiB of capacity have place for 8,000 of them. Sites have some
 /// dozen each.
 ///
-/// A line that all sites have is there once in each shard. So a shard of many has more than its part,
-/// and all have a sixteenth of the capacity at most.
+/// A line that all sites have is there once in each shard. So a shard of many has more than its
+/// part, and all have a sixteenth of the capacity at most.
 pub const fn shared_lines(capacity: u64, shards: u16) -> u64 {
     let one = capacity / 128;
     let part = capacity / 16 / shards as u64;
@@ -98,12 +93,20 @@ pub const ALONE: Duration = Duration::from_secs(120);
 /// forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
 
+/// Shards of a cache: four times the threads of a large machine. The number of a shard and of an
+/// entry in it are 32 bits together, so a shard has 2^26 entries.
+pub const SHARDS: u16 = 64;
+
+/// Longest selecting fields of a stored response (RFC 9111 §4.1), in bytes: as the longest header
+/// block that servers commonly accept.
+pub const SELECTOR_BYTES: usize = u16::MAX as usize;
+
 /// A shard of a cache has its share of the places above and below, but at least so many: a shard
 /// with few places forgets by chance.
 pub const SHARD_PLACES_LEAST: usize = 256;
 
-/// Hits that a shard notes before it passes them to the policy engine, if that is free. With 64, the
-/// engine's lock is taken for two microseconds once in 64 hits, and its cache misses overlap.
+/// Hits that a shard notes before it passes them to the policy engine, if that is free. With 64,
+/// the engine's lock is taken for two microseconds once in 64 hits, and its cache misses overlap.
 pub const HITS_BATCH: usize = 64;
 
 /// Hits that a shard notes while the engine is busy with those of other shards. Beyond it, hits are

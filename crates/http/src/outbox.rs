@@ -1,8 +1,29 @@
 //! What a call leaves for its host to do.
 
-use crate::cache::invalidation::Invalidation;
-use crate::collapse::in_flight::FollowerId;
+use crate::rfc::route::Route;
 use crate::store::policy_engine::Eviction;
+
+/// The number of a waiting request among those of its shard; free numbers are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowerId(pub(crate) usize);
+
+impl FollowerId {
+    /// Returns the number.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// A key of another shard that an unsafe request invalidates.
+#[derive(Clone, Debug)]
+pub struct Invalidation(pub(crate) Route<'static>);
+
+impl Invalidation {
+    /// Returns the number of its shard.
+    pub fn shard(&self) -> usize {
+        self.0.shard()
+    }
+}
 
 /// The effects of a call beside its result. The host owns it, carries it out after the call, and
 /// empties it.
@@ -16,4 +37,11 @@ pub struct Outbox {
     /// [`Cache::on_invalidation`](crate::Cache::on_invalidation) before the client gets its answer.
     /// Empty if there is one shard.
     pub invalidations: Vec<Invalidation>,
+}
+
+impl Outbox {
+    /// Returns true if there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.woken.is_empty() && self.evictions.is_empty() && self.invalidations.is_empty()
+    }
 }

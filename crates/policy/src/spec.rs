@@ -120,6 +120,12 @@ impl Spec {
         &self.stages
     }
 
+    /// Returns the memory that its policies take for each stored object, in bytes: the sum of what
+    /// their registry entries state.
+    pub fn bytes_an_object(&self) -> u64 {
+        self.stages().iter().map(|stage| u64::from(stage.entry().bytes_an_object)).sum()
+    }
+
     /// Returns true if a stage depends on the cache's place on the path of an answer: see
     /// [`crate::Engine::admit_from`].
     pub fn needs_path(&self) -> bool {

@@ -8,17 +8,22 @@ use super::limits;
 use super::outgoing::Outgoing;
 use super::pieces::{Pieces, Sender};
 use super::proxy::Proxy;
+use super::shards::{BrokenOff, NextPiece, OpenExchange, ShardAssembly, SharedReader, SliceWaitEnd};
 use super::streamed::Reading;
 use super::upload::Upload;
 use super::upstream_request::UpstreamTarget;
 use ::http::Method;
-use larder_http::{Assembly, BrokenOff, Exchange, Piece, Reader, ResponseHead, TierSlice};
+use larder_http::{Assembly, ResponseHead, TierSlice};
 use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Starts to assemble a body.
-pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, upstream_target: UpstreamTarget) -> Outgoing {
+pub(super) fn assemble(
+    proxy: Arc<Proxy>,
+    assembly: ShardAssembly<Assembly>,
+    upstream_target: UpstreamTarget,
+) -> Outgoing {
     let left = assembly.left();
     let (sender, receiver) = mpsc::channel(limits::PIECES_AHEAD);
     tokio::spawn(async move {
@@ -33,19 +38,19 @@ pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, upstream_target: U
 /// `None` if the body broke off: the client has got the error, or has gone.
 async fn deliver(
     proxy: Arc<Proxy>,
-    mut assembly: Assembly,
+    mut assembly: ShardAssembly<Assembly>,
     upstream_target: &UpstreamTarget,
     sender: &Sender,
 ) -> Option<()> {
     loop {
-        let next = proxy.next_piece(&mut assembly);
+        let next = proxy.shards().next_piece(&mut assembly);
         let reader = match next {
-            Piece::End => return Some(()),
-            Piece::Bytes(bytes) => {
+            NextPiece::End => return Some(()),
+            NextPiece::Bytes(bytes) => {
                 sender.send(Ok(bytes)).await.ok()?;
                 continue;
             }
-            Piece::TierLookup(key) => {
+            NextPiece::TierLookup(key) => {
                 match proxy.tier_slice(&key, &mut assembly).await {
                     None => {}
                     Some(TierSlice::Bytes(bytes)) => sender.send(Ok(bytes)).await.ok()?,
@@ -62,13 +67,13 @@ async fn deliver(
                 }
                 continue;
             }
-            Piece::Read(reader) => Ok(reader),
-            Piece::Wait(mut follower) => match poll_fn(|cx| follower.poll_slice(cx)).await {
-                Ok(Some(reader)) => Ok(reader),
-                Ok(None) => continue,
-                Err(BrokenOff) => Err("the origin failed"),
+            NextPiece::Read(reader) => Ok(reader),
+            NextPiece::Wait(mut waiting) => match poll_fn(|cx| waiting.poll_end(cx)).await {
+                SliceWaitEnd::Read(reader) => Ok(reader),
+                SliceWaitEnd::Again => continue,
+                SliceWaitEnd::Broken => Err("the origin failed"),
             },
-            Piece::Ask(exchange) => ask(&proxy, exchange, upstream_target).await,
+            NextPiece::Ask(exchange) => ask(&proxy, exchange, upstream_target).await,
         };
         match reader {
             Ok(reader) => pass(reader, &mut assembly, sender).await?,
@@ -83,25 +88,25 @@ async fn deliver(
 
 async fn ask(
     proxy: &Arc<Proxy>,
-    exchange: Box<Exchange>,
+    exchange: OpenExchange,
     upstream_target: &UpstreamTarget,
-) -> Result<Reader, &'static str> {
+) -> Result<SharedReader, &'static str> {
     let place = proxy.place().await;
     let response = proxy.ask(Method::GET, upstream_target, || exchange.retry_headers(), Upload::empty()).await;
     let Ok(response) = response else {
-        proxy.slice_failed(exchange);
+        proxy.shards().on_slice_failure(exchange);
         return Err("the origin failed");
     };
     let (head, body) = response.into_parts();
     let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
-    let fill = proxy.slice(exchange, head).ok_or("the origin has something else now")?;
+    let fill = proxy.shards().on_slice(exchange, head).ok_or("the origin has something else now")?;
     let reader = fill.reader().ok_or("the slice has gone by")?;
-    tokio::spawn(Collecting::new(body, fill, Arc::clone(proxy), place));
+    tokio::spawn(Collecting::new(body, fill, proxy, place));
     Ok(reader)
 }
 
 /// Forwards a slice while it arrives.
-async fn pass(mut reader: Reader, assembly: &mut Assembly, sender: &Sender) -> Option<()> {
+async fn pass(mut reader: SharedReader, assembly: &mut ShardAssembly<Assembly>, sender: &Sender) -> Option<()> {
     loop {
         let piece = match poll_fn(|cx| reader.poll_piece(cx)).await {
             None => return Some(()),

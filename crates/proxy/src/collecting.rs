@@ -4,11 +4,10 @@ use super::body::Timed;
 use super::limits;
 use super::origin_body::OriginBody;
 use super::proxy::Proxy;
+use super::shards::OpenFill;
 use hyper::body::Body;
-use larder_http::Fill;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
@@ -22,8 +21,7 @@ use tokio::time::{Instant, Sleep};
 pub(super) struct Collecting {
     body: Timed<OriginBody>,
     /// `None` after it is done.
-    fill: Option<Box<Fill>>,
-    proxy: Arc<Proxy>,
+    fill: Option<OpenFill>,
     /// While slices wait for the disk: the start of the wait, and its end.
     slices_wait: Option<(Instant, Pin<Box<Sleep>>)>,
     /// True after the whole body has arrived.
@@ -35,20 +33,20 @@ pub(super) struct Collecting {
 impl Collecting {
     pub(super) fn new(
         body: OriginBody,
-        fill: Box<Fill>,
-        proxy: Arc<Proxy>,
+        fill: OpenFill,
+        proxy: &Proxy,
         place: Option<OwnedSemaphorePermit>,
     ) -> Collecting {
         let timeouts = proxy.timeouts();
         let silence = if fill.may_be_silent() { timeouts.origin_relay() } else { timeouts.origin_read };
         let body = Timed::new(body, silence);
-        Collecting { body, fill: Some(fill), proxy, slices_wait: None, has_ended: false, _place: place }
+        Collecting { body, fill: Some(fill), slices_wait: None, has_ended: false, _place: place }
     }
 
     /// Passes slices to the disk, and waits briefly if it is slower than the origin.
     fn poll_slices(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(fill) = self.fill.as_mut().filter(|fill| fill.has_slices()) {
-            if self.proxy.put_slices(fill) {
+            if fill.put_slices() {
                 self.slices_wait = None;
                 continue;
             }
@@ -88,8 +86,6 @@ impl Collecting {
                 }
                 None => self.has_ended = true,
             }
-            // The store gets the body before any reader sees its end, so that a request after that
-            // hits.
             self.has_ended |= self.body.is_end_stream();
         }
     }
@@ -100,10 +96,9 @@ impl Future for Collecting {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let well = ready!(self.poll_end(cx));
-        match self.fill.take() {
-            Some(fill) if well => self.proxy.complete(fill),
-            Some(fill) => self.proxy.abort(fill),
-            None => {}
+        // Dropped, it has broken off.
+        if let Some(fill) = self.fill.take().filter(|_| well) {
+            fill.complete();
         }
         Poll::Ready(())
     }

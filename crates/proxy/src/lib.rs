@@ -13,9 +13,9 @@
 //!
 //! Each thread runs a single-threaded runtime. A connection stays with the thread that accepted it,
 //! and so do the connections to the origin that its requests use (`threads.rs`, `connections.rs`).
-//! There is one cache behind a mutex, which no task holds across an await or while a body is
-//! copied. So purges, tags, the disk tier, followers and the policy are the same for any number of
-//! threads. Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
+//! There is one cache of many shards, each behind a lock (`shards/`), over one policy engine. So
+//! purges, tags, the disk tier, followers and the policy are the same for any number of threads.
+//! Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
 //!
 //! # Fields of requests to the origin
 //! `Host` is the client's, as it is keyed: in lower case, without port 80. The client's address is
@@ -68,6 +68,7 @@ mod purge;
 mod send_timeout;
 mod servers;
 mod service;
+pub mod shards;
 mod slow_client;
 mod status;
 mod streamed;
@@ -99,6 +100,7 @@ pub use trust::Trust;
 pub use upload::Upload;
 
 use larder_units::{ByteSize, Streams};
+use shards::Shards;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -193,8 +195,8 @@ impl Http {
         streams: &Streams,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Http, Error> {
-        let cache = new_cache(config, disk.as_ref(), streams)?;
-        let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk, config.timeouts));
+        let shards = new_cache(config, disk.as_ref(), streams)?;
+        let proxy = Arc::new(proxy::Proxy::new(shards, origins, disk, config.timeouts));
         let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme, config.header_limits));
         let (mut listeners, mut local, mut local_tls, mut tls_identity) = (Vec::new(), None, None, None);
         if let Some((listener, address)) = listener {
@@ -299,11 +301,7 @@ impl Http {
 }
 
 /// Creates the cache, with its disk tier if there is one.
-fn new_cache(
-    config: &HttpConfig,
-    disk: Option<&disk_tier::HttpDisk>,
-    streams: &Streams,
-) -> Result<larder_http::Cache, Error> {
+fn new_cache(config: &HttpConfig, disk: Option<&disk_tier::HttpDisk>, streams: &Streams) -> Result<Arc<Shards>, Error> {
     let [key_a, key_b] = crate::entropy::words();
     let mut hash_key = [0; 16];
     hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
@@ -319,13 +317,11 @@ fn new_cache(
         // The disk's variants are hashed with this key.
         hash_key: disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
     };
-    let mut cache = larder_http::Cache::new(&cache, streams)
-        .map_err(|error| Error::setting("[http] policy", Problem::Policy(error)))?;
-    if let Some(disk) = disk {
-        let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
-        cache.set_tier(Box::new(disk_tier::Tier(disk.clone())), queue);
-    }
-    Ok(cache)
+    let handle = disk.map(|disk| || Box::new(disk_tier::Tier(disk.clone())) as Box<dyn larder_http::SecondTier>);
+    let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
+    let tier = handle.as_ref().map(|handle| (handle as &dyn Fn() -> Box<dyn larder_http::SecondTier>, queue));
+    Shards::new(&cache, streams, request_threads(config.threads), tier)
+        .map_err(|error| Error::setting("[http] policy", Problem::Policy(error)))
 }
 
 /// Listens on `address`. Returns the actual address.

@@ -1,5 +1,6 @@
 //! Every bound of the node's HTTP side, with its reason.
 
+use larder_units::ByteSize;
 use std::time::Duration;
 
 /// Client connections at once. Each takes a file descriptor, its buffers and, while its client
@@ -7,9 +8,21 @@ use std::time::Duration;
 /// wait in the kernel's queue.
 pub const CONNECTIONS: usize = 10_000;
 
-/// Request threads. They share one cache, which each of them locks for a twentieth of a hit: beyond
-/// this number they would wait for it.
-pub const THREADS: usize = 16;
+/// Request threads. Beyond this number the network card and the kernel's locks limit a cache on one
+/// machine.
+pub const THREADS: usize = 64;
+
+/// Returns the number of shards for so many request threads. A thread holds a shard for a twentieth
+/// of a hit. With sixteen shards for each thread, two threads rarely meet in one. A shard has some
+/// kilobytes of its own, so a small cache has fewer; a single thread needs one.
+pub fn shards(threads: usize, capacity: ByteSize) -> u16 {
+    let most = if threads <= 1 { 1 } else { (threads * 16).min(64) };
+    let of_capacity = usize::try_from(capacity.bytes() / SHARD_BYTES_LEAST).unwrap_or(usize::MAX);
+    u16::try_from(most.min(of_capacity).max(1)).unwrap_or(1)
+}
+
+/// The least capacity for each shard of a cache.
+const SHARD_BYTES_LEAST: u64 = 1 << 20;
 
 /// The shortest time in `[http.timeouts]`: timers count milliseconds.
 pub const TIMEOUT_LEAST: Duration = Duration::from_millis(10);

@@ -87,7 +87,7 @@ mod tests {
                 headers
             })
         };
-        let goes_round = |headers| Proxy::generated().cdn_loop().goes_round(&headers);
+        let goes_round = |headers| Proxy::generated().shards().cdn_loop().goes_round(&headers);
         assert!(!goes_round(HeaderMap::new()));
         assert!(!goes_round(via(&["1.1 larder"; 7])));
         assert!(goes_round(via(&["1.1 larder"; 8])));

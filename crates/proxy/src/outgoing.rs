@@ -3,11 +3,11 @@
 use super::body::{BodyError, Timed};
 use super::origin_body::OriginBody;
 use super::pieces::Pieces;
+use super::shards::{BrokenOff, SharedReader};
 use ::http::header::CONTENT_LENGTH;
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use larder_http::{BrokenOff, Reader};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -20,7 +20,7 @@ pub(super) enum Outgoing {
     /// Put together from slices, or read from the disk.
     Assembled(Pieces),
     /// On its way into the store, and read by every request for it.
-    Shared(Reader),
+    Shared(SharedReader),
     /// From the origin as it arrives. Nothing is read ahead of the client.
     Relay(Box<Timed<OriginBody>>),
 }

@@ -15,7 +15,7 @@ use super::proxy::Proxy;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Header, Request, Status};
-use larder_http::PlainRequest;
+use larder_http::{PlainField, PlainRequest};
 use std::sync::Arc;
 
 /// More fields than browsers send. hyper handles requests with more.
@@ -39,18 +39,27 @@ impl PlainHits {
     /// answer to `head` and returns the body.
     pub(super) fn answer(&self, bytes: &[u8], head: &mut Vec<u8>) -> Option<Bytes> {
         let mut fields = [EMPTY_HEADER; FIELDS];
-        let (authority, target, fields) = parse(bytes, &mut fields, &self.headers)?;
-        let request = PlainRequest { scheme: self.scheme, authority, target };
-        self.proxy.plain_hit(request, || map(fields), head)
+        let Parsed { authority, target, fields, asks_for_less } = parse(bytes, &mut fields, &self.headers)?;
+        let request = PlainRequest { scheme: self.scheme, authority, target, asks_for_less };
+        self.proxy.shards().plain_hit(request, || map(fields), head)
     }
 }
 
-/// Returns host, target and fields of a plain request.
+/// A plain request.
+struct Parsed<'a, 'b> {
+    authority: &'a str,
+    target: &'a str,
+    fields: &'b [Header<'a>],
+    /// True if it has a condition or a range.
+    asks_for_less: bool,
+}
+
+/// Returns the parts of a plain request.
 fn parse<'a, 'b>(
     bytes: &'a [u8],
     fields: &'b mut [Header<'a>; FIELDS],
     headers: &HeaderLimits,
-) -> Option<(&'a str, &'a str, &'b [Header<'a>])> {
+) -> Option<Parsed<'a, 'b>> {
     // One read may return more than hyper accepts of a head.
     if bytes.len() > headers.bytes() || !bytes.starts_with(b"GET /") || !bytes.ends_with(b"\r\n\r\n") {
         return None;
@@ -66,7 +75,7 @@ fn parse<'a, 'b>(
     }
     let target = request.path.filter(|target| target.bytes().all(is_of_a_target))?;
     let fields = &*request.headers;
-    let mut host = None;
+    let (mut host, mut asks_for_less) = (None, false);
     for field in fields {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         let stays = || field.value.eq_ignore_ascii_case(b"keep-alive");
@@ -74,15 +83,18 @@ fn parse<'a, 'b>(
             if host.replace(field.value).is_some() {
                 return None;
             }
-        } else if HYPERS.iter().any(|name| is(name))
-            || is("connection") && !stays()
-            || larder_http::prevents_plain_hit(field.name)
-        {
+        } else if HYPERS.iter().any(|name| is(name)) || is("connection") && !stays() {
             return None;
+        } else {
+            match PlainField::of(field.name) {
+                PlainField::Neutral => {}
+                PlainField::AsksForLess => asks_for_less = true,
+                PlainField::Prevents => return None,
+            }
         }
     }
     let host = str::from_utf8(host?).ok().filter(|host| is_plain_host(host))?;
-    Some((host, target, fields))
+    Some(Parsed { authority: host, target, fields, asks_for_less })
 }
 
 /// Fields that announce a body, or ask for another protocol.

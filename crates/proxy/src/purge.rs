@@ -127,7 +127,7 @@ impl Purging {
         }
         let read = tokio::time::timeout(ORDER_TIME, read(body)).await;
         let purge = parse(&read.map_err(|_| PurgeError::TimedOut)??)?;
-        let objects = self.proxy.purge(&purge);
+        let objects = self.proxy.shards().purge(&purge);
         self.proxy.settle().await.map_err(PurgeError::NotSettled)?;
         tracing::info!(?purge, objects, "purged");
         Ok(objects)

@@ -8,6 +8,7 @@ use super::outgoing::Outgoing;
 use super::outgoing::plain_error;
 use super::proxy::Proxy;
 use super::proxy::forward::DetachOnDrop;
+use super::shards::Next;
 use super::upstream_request::{UpstreamRequest, head};
 use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
@@ -15,7 +16,6 @@ use ::http::uri::Authority;
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
-use larder_http::Step;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -75,15 +75,15 @@ impl Service {
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => authority,
         };
-        let step = match self.proxy.step(&head(&parts, scheme, authority, !body.is_end_stream())) {
-            Step::Answer(answer) => return Responding::Now(Some(self.proxy.sent(answer))),
+        let step = match self.proxy.shards().step(&head(&parts, scheme, authority, !body.is_end_stream())) {
+            Next::Answer(answer) => return Responding::Now(Some(self.proxy.sent(answer))),
             other => other,
         };
         // As it is keyed: an authority is visible ASCII.
         let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
-        let goes_round = self.proxy.cdn_loop().goes_round(&parts.headers);
+        let goes_round = self.proxy.shards().cdn_loop().goes_round(&parts.headers);
         // RFC 9110 §10.1.1: ignored for HTTP/1.0; for HTTP/2, hyper does not ask for a body.
         let is_current = parts.version == Version::HTTP_11;
         let expects = parts.headers.remove(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
@@ -92,23 +92,23 @@ impl Service {
         let upstream_request =
             UpstreamRequest { parts, peer: self.peer.clone(), scheme, host, expects: is_current && expects, interims };
         match step {
-            Step::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
-            Step::Assemble(_) | Step::Follow(_) if goes_round => {
+            Next::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
+            Next::Assemble(_) | Next::Follow(_) if goes_round => {
                 let text = "larder: the request goes round in a circle\n";
                 Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
             }
-            Step::Assemble(assembled) => {
+            Next::Assemble(assembled) => {
                 Responding::Now(Some(proxy.assembled(assembled, upstream_request.upstream_target())))
             }
-            Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
-            Step::Forward(exchange) => {
+            Next::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(exchange))),
+            Next::Forward(exchange) => {
                 Responding::Later(Last::new(turn, proxy.send_forward(exchange, upstream_request, body)))
             }
-            Step::Follow(follower) => Responding::Later(Last::new(
+            Next::Follow(waiting) => Responding::Later(Last::new(
                 turn,
-                DetachOnDrop::new(false, proxy.follow(follower, upstream_request, body)),
+                DetachOnDrop::new(false, proxy.follow(waiting, upstream_request, body)),
             )),
-            Step::Refresh(answer, exchange) => {
+            Next::Refresh(answer, exchange) => {
                 if !goes_round {
                     proxy.refresh(exchange, upstream_request);
                 }

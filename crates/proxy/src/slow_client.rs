@@ -273,7 +273,7 @@ mod tests {
     async fn who_takes_little_is_left_where_others_need_the_room_and_not_else() {
         let (proxy, a_second) = (Proxy::generated(), limits::SLOW_BYTES as usize / limits::SLOW.as_secs() as usize);
         let memory_pressure = proxy.memory_pressure();
-        let budget = proxy.read(|cache| cache.budget());
+        let budget = proxy.budget().clone();
         for (is_crowded, pace, body, is_left) in [
             (false, a_second / 100, 60, false),
             (true, a_second * 11 / 10, 300, false),

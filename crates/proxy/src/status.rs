@@ -3,6 +3,7 @@
 use super::admin::{Metrics, StatusSource};
 use super::config::{HttpConfig, Upstream};
 use super::proxy::Proxy;
+use super::shards::CacheFigures;
 use crate::disk;
 use larder_http::{ForwardReason, Refusal};
 use larder_units::Ratio;
@@ -40,55 +41,48 @@ impl StatusSource for CacheSource {
         let refused = |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
         let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
         let slow_clients = self.proxy.memory_pressure().left();
-        self.proxy.read(|cache| {
-            let counters = cache.counters();
-            let engine = cache.engine();
-            let mut figures = Map::new();
-            for (policy, gauge) in engine.gauges() {
-                figures.insert(format!("{policy}.{}", gauge.name), json!(gauge.value));
-            }
-            json!({
-                "listen": self.listen.map_or(String::new(), |listen| listen.to_string()),
-                "origin": self.origin,
-                "servers": servers,
-                "policy": { "spec": engine.spec().to_string(), "figures": figures },
-                "capacity_bytes": engine.capacity().bytes(),
-                "used_bytes": engine.used().bytes(),
-                "objects": engine.len(),
-                "filling_bytes": cache.filling().bytes(),
-                "shared_header_bytes": cache.shared_lines().bytes(),
-                "policy_state_bytes": engine.state_bytes(),
-                "requests": counters.requests,
-                "hits": counters.hits,
-                "recalled": counters.tier_hits,
-                "validated": counters.validated,
-                "hit_ratio": Ratio::of(counters.hits, counters.requests).value(),
-                "stale": counters.stale,
-                "collapsed": counters.collapsed,
-                "hit_bytes": counters.hit_bytes,
-                "unsatisfied": counters.unsatisfied,
-                "forwarded": forwarded(counters.forwarded),
-                "stored": counters.stored,
-                "not_stored": refused(counters.refused),
-                "truncated": counters.truncated,
-                "evicted": counters.evicted,
-                "invalidated": counters.invalidated,
-                "purged": counters.purged,
-                "origin_failures": counters.upstream_failures,
-                "origin_heads_too_large": counters.heads_too_large,
-                "slow_clients": slow_clients,
-                "disk": disk,
-            })
+        let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();
+        let mut figures = Map::new();
+        for (policy, gauge) in engine.gauges() {
+            figures.insert(format!("{policy}.{}", gauge.name), json!(gauge.value));
+        }
+        json!({
+            "listen": self.listen.map_or(String::new(), |listen| listen.to_string()),
+            "origin": self.origin,
+            "servers": servers,
+            "policy": { "spec": engine.spec().to_string(), "figures": figures },
+            "capacity_bytes": engine.capacity().bytes(),
+            "used_bytes": engine.used().bytes(),
+            "objects": engine.len(),
+            "filling_bytes": filling.bytes(),
+            "shared_header_bytes": shared_lines.bytes(),
+            "policy_state_bytes": engine.state_bytes(),
+            "requests": counters.requests,
+            "hits": counters.hits,
+            "recalled": counters.tier_hits,
+            "validated": counters.validated,
+            "hit_ratio": Ratio::of(counters.hits, counters.requests).value(),
+            "stale": counters.stale,
+            "collapsed": counters.collapsed,
+            "hit_bytes": counters.hit_bytes,
+            "unsatisfied": counters.unsatisfied,
+            "forwarded": forwarded(counters.forwarded),
+            "stored": counters.stored,
+            "not_stored": refused(counters.refused),
+            "truncated": counters.truncated,
+            "evicted": counters.evicted,
+            "uncounted_hits": counters.uncounted_hits,
+            "invalidated": counters.invalidated,
+            "purged": counters.purged,
+            "origin_failures": counters.upstream_failures,
+            "origin_heads_too_large": counters.heads_too_large,
+            "slow_clients": slow_clients,
+            "disk": disk,
         })
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        // Read under the lock, written after it.
-        let (counters, used, capacity, objects, filling, shared_lines, gauges) = self.proxy.read(|cache| {
-            let engine = cache.engine();
-            let sizes = (engine.used().bytes(), engine.capacity().bytes(), engine.len(), cache.filling().bytes());
-            (cache.counters(), sizes.0, sizes.1, sizes.2, sizes.3, cache.shared_lines().bytes(), engine.gauges())
-        });
+        let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();
         metrics.counter("larder_http_requests", "Requests of clients", counters.requests);
         metrics.counter("larder_http_hits", "Requests answered from the store", counters.hits);
         metrics.counter("larder_http_validated", "Requests answered from the store after a 304", counters.validated);
@@ -103,6 +97,11 @@ impl StatusSource for CacheSource {
         metrics.counters("larder_http_not_stored", "Responses to GET not stored", "reason", refused);
         metrics.counter("larder_http_truncated", "Bodies that broke off", counters.truncated);
         metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
+        metrics.counter(
+            "larder_http_uncounted_hits",
+            "Hits that the policy did not count, because it was busy",
+            counters.uncounted_hits,
+        );
         metrics.counter("larder_http_invalidated", "Responses removed as outdated", counters.invalidated);
         metrics.counter("larder_http_purged", "Responses purged by an operator", counters.purged);
         metrics.counter(
@@ -117,18 +116,22 @@ impl StatusSource for CacheSource {
         );
         let slow = self.proxy.memory_pressure().left();
         metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
-        metrics.gauge("larder_http_used_bytes", "Bytes stored, with headers and structures", used as f64);
-        metrics.gauge("larder_http_capacity_bytes", "Bytes that may be stored", capacity as f64);
-        metrics.gauge("larder_http_objects", "Responses stored now", objects as f64);
+        metrics.gauge(
+            "larder_http_used_bytes",
+            "Bytes stored, with headers and structures",
+            engine.used().bytes() as f64,
+        );
+        metrics.gauge("larder_http_capacity_bytes", "Bytes that may be stored", engine.capacity().bytes() as f64);
+        metrics.gauge("larder_http_objects", "Responses stored now", engine.len() as f64);
         metrics.gauge(
             "larder_http_filling_bytes",
             "Bodies under way: received for the store, recalled from the disk tier, or still read though not stored",
-            filling as f64,
+            filling.bytes() as f64,
         );
         metrics.gauge(
             "larder_http_shared_header_bytes",
             "Header lines that several stored responses have; each is in memory once",
-            shared_lines as f64,
+            shared_lines.bytes() as f64,
         );
         if let Some(disk) = self.proxy.disk() {
             disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
@@ -137,7 +140,7 @@ impl StatusSource for CacheSource {
         let servers = servers.iter().map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
         metrics.gauges("larder_http_server_up", "1 where requests go to the server as they should", "server", servers);
         let gauges: Vec<(String, f64)> =
-            gauges.into_iter().map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value)).collect();
+            engine.gauges().iter().map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value)).collect();
         let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));
         metrics.gauges("larder_http_policy", "What the policies report of themselves", "figure", gauges);
     }

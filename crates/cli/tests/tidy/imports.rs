@@ -23,7 +23,7 @@ const LAYERS: [(&str, &[&[&str]]); 3] = [
             &["management", "account"],
         ],
     ),
-    ("http", &[&["limits", "now", "codec"], &["rfc"], &["body"], &["store"], &["collapse"], &["cache"]]),
+    ("http", &[&["limits", "now", "codec"], &["rfc"], &["body"], &["store"], &["outbox"], &["collapse"], &["cache"]]),
     (
         "netsim",
         &[

@@ -95,6 +95,9 @@ pub(crate) enum End {
     Passed(Reservation),
     /// It broke off. Its unread part holds the reservation.
     Broken(Reservation),
+    /// It is shorter than its head declared. The collected bytes go back to the readers, for whom
+    /// it has broken off.
+    Short(Bytes, Reservation),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -197,7 +200,14 @@ impl SharedBody {
 
     /// Ends the body. Its readers get the rest, then the end or the error.
     pub fn finish(&mut self, end: BodyEnd, wakes: &mut BodyWakes) {
-        self.end = Some(end);
+        let end = match end.0 {
+            End::Short(collected, room) => {
+                self.bytes = collected.into();
+                End::Broken(room)
+            }
+            end => end,
+        };
+        self.end = Some(BodyEnd(end));
         self.release();
         self.wake_readers(wakes);
     }

@@ -50,12 +50,19 @@ impl Assembly {
         Assembly { source, segments, in_progress: None, looked_up: None }
     }
 
+    /// Takes the part that a body in progress has, the fill of
+    /// [`Reply::Assemble`](crate::Reply::Assemble). Read it first, and tell [`Assembly::took`] of
+    /// each piece.
+    pub fn take_in_progress(&mut self) -> Option<BodyPart> {
+        self.in_progress.take()
+    }
+
     /// Bytes still to come.
     pub fn left(&self) -> u64 {
         self.segments.left()
     }
 
-    /// Reports that so many bytes were read by the reader that [`crate::Cache::next_piece`] named.
+    /// Reports that so many bytes were sent that [`crate::Cache::next_piece`] did not return.
     pub fn took(&mut self, bytes: usize) {
         self.segments.took(bytes as u64);
     }

@@ -137,7 +137,7 @@ impl Cache {
         }
         let selector = Selector::of(headers, &exchange.headers);
         let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
-        let size = declared.map(|length| stored.size(length));
+        let size = declared.map(|length| self.store.size_of(&stored, length));
         let admitted = self.store.miss_and_admit(hash, size, now.time);
         // What the policy does not want is collected where others wait for it: better than a
         // request of each of them. And of what came whole for a slice, the client's part is to be
@@ -215,8 +215,8 @@ impl Cache {
             };
             return (completion, fill.into_stored(None).2);
         }
-        if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
-            return (Completion::Truncated, fill.broken());
+        if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole(collected.as_ref()) {
+            return (Completion::Truncated, fill.cut_short(collected));
         }
         if let Some(refusal) = fill.abandoned {
             // The new one came whole, if not into the store: the old one goes.
@@ -229,9 +229,8 @@ impl Cache {
             return (Completion::Refused(Refusal::Invalidated), fill.into_stored(collected).2);
         }
         // Of what had no length, the policy is asked now.
-        let size = fill.stored.size(fill.len());
-        let is_admitted =
-            !unwanted && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
+        let size = self.store.size_of(&fill.stored, fill.len());
+        let is_admitted = !unwanted && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
         let is_storable = fill.is_storable;
         let (mut stored, body, end) = fill.into_stored(collected);
         if is_storable {

@@ -62,8 +62,10 @@ pub enum UpstreamFailure {
     HeadTooLarge,
 }
 
-/// A request on its way to the origin.
+/// A request on its way to the origin. It goes back to the cache, with the response, the failure,
+/// or to [`Cache::on_abandoned`](crate::Cache::on_abandoned): other requests may wait for it.
 #[derive(Debug)]
+#[must_use = "it goes back to the cache"]
 pub struct Exchange {
     pub(crate) key: Key<'static>,
     pub(crate) hash: u64,

@@ -19,6 +19,7 @@ const EVENTS: &[u8] = b"text/event-stream";
 /// ended without an error, it passes the fill to [`crate::Cache::on_complete`], otherwise to
 /// [`crate::Cache::on_abort`].
 #[derive(Debug)]
+#[must_use = "it goes back to Cache::on_complete or Cache::on_abort"]
 pub struct Fill {
     pub(crate) stored: Stored,
     /// The time when the request was sent, for invalidations in between.
@@ -159,6 +160,15 @@ impl Fill {
         BodyEnd(End::Broken(self.room))
     }
 
+    /// Returns the end of a body that is not what its head declared. Its readers get the part that
+    /// has come.
+    pub(crate) fn cut_short(self, collected: Option<Bytes>) -> BodyEnd {
+        match collected {
+            Some(collected) => BodyEnd(End::Short(collected, self.room)),
+            None => self.broken(),
+        }
+    }
+
     /// Returns true if silence within the body disturbs no other request: its length is unknown, so
     /// that little memory is reserved, and either no other request waits for it, or it is a stream
     /// of events (server-sent events).
@@ -175,9 +185,11 @@ impl Fill {
         self.received
     }
 
-    /// Returns true if the body has its declared length, or if none was declared.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.declared.is_none_or(|declared| declared == self.len())
+    /// Returns true if the body has its declared length, or if none was declared, and if all of it
+    /// was collected, unless it only passes.
+    pub(crate) fn is_whole(&self, collected: Option<&Bytes>) -> bool {
+        let is_collected = || collected.is_some_and(|bytes| bytes.len() as u64 == self.received);
+        self.declared.is_none_or(|declared| declared == self.received) && (self.abandoned.is_some() || is_collected())
     }
 
     fn make_room(&mut self, more: usize, body: &mut SharedBody) -> Result<(), Refusal> {

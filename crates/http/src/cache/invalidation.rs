@@ -3,24 +3,13 @@
 
 use crate::cache::Cache;
 use crate::cache::exchange::Exchange;
-use crate::cache::route::Route;
 use crate::now::Now;
-use crate::outbox::Outbox;
+use crate::outbox::{Invalidation, Outbox};
 use crate::rfc::key::Key;
+use crate::rfc::route::Route;
 use crate::store::purge::{Purge, Purged, Scope, Test};
 use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderMap, Method, StatusCode};
-
-/// A key of another shard that an unsafe request invalidates.
-#[derive(Clone, Debug)]
-pub struct Invalidation(Route<'static>);
-
-impl Invalidation {
-    /// Returns the number of its shard.
-    pub fn shard(&self) -> usize {
-        self.0.shard()
-    }
-}
 
 impl Cache {
     /// One step of a purge of a cache with one shard, from `from` on, which is 0 at first; to be
@@ -28,7 +17,7 @@ impl Cache {
     /// moment.
     ///
     /// A host of several shards calls [`Cache::begin_purge`] of the shards in
-    /// [`Router::purged_shards`](crate::Router::purged_shards), then [`Cache::purge_tier`] of one of
+    /// [`Purge::shards`], then [`Cache::purge_tier`] of one of
     /// them, then [`Cache::continue_purge`] of each, until it is done.
     pub fn purge(&mut self, purge: &Purge, from: usize, now: Now) -> Purged {
         if from == 0 {

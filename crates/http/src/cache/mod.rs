@@ -10,7 +10,6 @@ pub(crate) mod invalidation;
 pub(crate) mod plain;
 pub(crate) mod request;
 pub(crate) mod response;
-pub(crate) mod route;
 pub(crate) mod slice_fetch;
 pub(crate) mod slicer;
 pub(crate) mod slices;
@@ -22,11 +21,11 @@ pub(crate) mod tier_lookup;
 use crate::body::budget::Budget;
 use crate::body::shared_body::BodyId;
 use crate::cache::counters::Counters;
-use crate::cache::route::Router;
 use crate::collapse::table::InFlightTable;
 use crate::limits;
-use crate::rfc::fields::CdnLoop;
 use crate::outbox::Outbox;
+use crate::rfc::fields::CdnLoop;
+use crate::rfc::route::Router;
 use crate::store::index::Store;
 use crate::store::policy_engine::{EngineAccess, EngineFigures, EngineHandle, Eviction, PolicyEngine};
 use crate::store::second_tier::SecondTier;
@@ -71,7 +70,8 @@ pub struct Config {
 ///
 /// A host with one thread has one shard ([`Cache::new`]). A host with several has many
 /// ([`Cache::shards`]), each behind a lock of its own. A [`Router`] finds the shard of a request;
-/// what belongs to the request (an exchange, a fill, an assembly, a follower) stays with that shard.
+/// what belongs to the request (an exchange, a fill, an assembly, a follower) stays with that
+/// shard.
 pub struct Cache {
     /// The number of this shard.
     pub(crate) shard: u16,
@@ -111,9 +111,9 @@ impl Cache {
         Ok(Cache::shard(config, streams, EngineHandle::new(Box::new(RefCell::new(engine))), &budget, (0, 1)))
     }
 
-    /// Creates the shards of an empty cache, `count` of them (at least one). They share the
-    /// capacity, the policy engine, and the room for bodies in progress. `share` puts the engine
-    /// behind a lock.
+    /// Creates the shards of an empty cache, `count` of them (from 1 to [`limits::SHARDS`]). They
+    /// share the capacity, the policy engine, and the room for bodies in progress. `share` puts the
+    /// engine behind a lock.
     ///
     /// # Errors
     /// [`SpecError`] if arguments of a policy contradict each other.
@@ -125,7 +125,7 @@ impl Cache {
     ) -> Result<Vec<Cache>, SpecError> {
         let engine = share(PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?));
         let budget = Budget::new(limits::filling(config.capacity.bytes()));
-        let count = count.max(1);
+        let count = count.clamp(1, limits::SHARDS);
         let shard = |number| {
             let engine = EngineHandle::new(Box::new(engine.clone()));
             Cache::shard(config, streams, engine, &budget, (number, count))
@@ -241,6 +241,11 @@ impl Cache {
     /// back, unless the store answers it ([`crate::UpstreamFailure::Circle`]).
     pub fn cdn_loop(&self) -> CdnLoop {
         self.cdn_loop.clone()
+    }
+
+    /// Returns the bytes of the largest body that is stored whole.
+    pub fn max_object_bytes(&self) -> u64 {
+        self.max_object
     }
 
     /// Returns the room for bodies in progress, to reserve a part of it for a tier hit.

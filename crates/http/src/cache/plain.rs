@@ -1,35 +1,52 @@
 //! Plain hits: most requests to a cache only name a target, and a stored response answers them. The
-//! answer is the bytes of the head and the stored body. No map of fields is built, neither of the
-//! request nor of the response.
+//! answer is the bytes of the head and the stored body. No map of the stored fields is built. A
+//! condition or one range is plain, too: it selects less of the stored response.
 
 use crate::cache::Cache;
-use crate::cache::route::Route;
 use crate::now::Now;
 use crate::rfc::directives::RequestDirectives;
+use crate::rfc::range::Selection;
+use crate::rfc::route::Route;
+use crate::rfc::{conditional, range};
+use crate::store::entry::HitHead;
 use crate::store::index::Found;
 use bytes::Bytes;
+use http::header::{DATE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
 
 /// Request fields by which a client requests something other than the stored response, or that the
-/// origin has to evaluate: all fields that [`Cache::on_request`] evaluates, except those that a
-/// stored `Vary` names.
-const PREVENT_PLAIN_HIT: [&str; 8] = [
-    "cache-control",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "pragma",
-    "range",
-];
+/// origin has to evaluate: all fields that [`Cache::on_request`] evaluates, except those of
+/// [`ASK_FOR_LESS`] and those that a stored `Vary` names.
+const PREVENT: [&str; 5] = ["cache-control", "if-match", "if-range", "if-unmodified-since", "pragma"];
 
-/// Returns true if a request with a field of this name needs more than a plain hit.
-pub fn prevents_plain_hit(name: &str) -> bool {
-    PREVENT_PLAIN_HIT.iter().any(|wish| wish.eq_ignore_ascii_case(name))
+/// Request fields that may turn the stored response into a 304 or a part.
+const ASK_FOR_LESS: [&str; 3] = ["if-modified-since", "if-none-match", "range"];
+
+/// What a request field means for a plain hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainField {
+    /// Nothing, unless a stored `Vary` names it.
+    Neutral,
+    /// The answer may be a 304 or a part: [`PlainRequest::asks_for_less`].
+    AsksForLess,
+    /// There is none.
+    Prevents,
 }
 
-/// A GET without a body and without fields that prevent one ([`prevents_plain_hit`]).
+impl PlainField {
+    /// Returns the meaning of the field with this name, in any case of letters.
+    pub fn of(name: &str) -> PlainField {
+        let is_one = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
+        match name.len() {
+            // The lengths of these names; most names have another one.
+            5 | 6 | 8 | 13 | 17 | 19 if is_one(&PREVENT) => PlainField::Prevents,
+            5 | 13 | 17 if is_one(&ASK_FOR_LESS) => PlainField::AsksForLess,
+            _ => PlainField::Neutral,
+        }
+    }
+}
+
+/// A GET without a body and without fields that prevent a plain hit ([`PlainField`]).
 #[derive(Clone, Copy, Debug)]
 pub struct PlainRequest<'a> {
     /// `http` or `https`: how the client came.
@@ -38,13 +55,15 @@ pub struct PlainRequest<'a> {
     pub authority: &'a str,
     /// Path and query.
     pub target: &'a str,
+    /// True if one of its fields is [`PlainField::AsksForLess`].
+    pub asks_for_less: bool,
 }
 
 impl Cache {
     /// Answers from the store as [`Cache::on_request`] would: appends the head, for HTTP/1.1, and a
     /// small body to `start`, and returns the rest of the body. Returns `None` if that function has
     /// to be called instead; then nothing is counted. `fields` builds all fields of the request; it
-    /// is called if a stored `Vary` has to be evaluated.
+    /// is called if they have to be evaluated.
     pub fn plain_hit(
         &mut self,
         request: PlainRequest<'_>,
@@ -53,25 +72,28 @@ impl Cache {
         start: &mut Vec<u8>,
     ) -> Option<Bytes> {
         let route = self.router.route(request.scheme, request.authority, request.target);
-        self.plain_hit_at(&route, fields, now, start)
+        self.plain_hit_at(&route, request.asks_for_less, fields, now, start)
     }
 
     /// Does what [`Cache::plain_hit`] does, for a request whose route is known.
     pub fn plain_hit_at(
         &mut self,
         route: &Route<'_>,
+        asks_for_less: bool,
         fields: impl FnOnce() -> HeaderMap,
         now: Now,
         start: &mut Vec<u8>,
     ) -> Option<Bytes> {
         let Route { key, hash, .. } = route;
         let newest = self.store.newest_variant(key, *hash)?;
-        let slot = match self.store.entry(newest).selector().is_empty() {
-            true => newest,
-            false => match self.store.find(key, *hash, &fields()) {
+        let varies = !self.store.entry(newest).selector().is_empty();
+        let request = (varies || asks_for_less).then(fields);
+        let slot = match &request {
+            Some(request) if varies => match self.store.find(key, *hash, request) {
                 Found::Match(slot) => slot,
                 Found::OtherVariants | Found::Nothing => return None,
             },
+            _ => newest,
         };
         let view = self.store.view(slot);
         let entry = self.store.entry(slot);
@@ -79,23 +101,46 @@ impl Cache {
         if !is_whole || !entry.freshness.satisfies(&RequestDirectives::default(), now.time) {
             return None;
         }
-        // RFC 9112 §4, §5.
-        start.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
-        view.write_hit(now.time, start);
-        let (length, rest) = match entry.inline_body() {
+        let hit = match request.filter(|_| asks_for_less) {
+            None => HitHead::Whole,
+            // RFC 9110 §13.2.2: conditions first, then the range.
+            Some(request)
+                if conditional::has_condition(&request) && {
+                    let stored = view
+                        .fields(|name| [ETAG, LAST_MODIFIED, DATE].iter().any(|kept| kept.as_str().as_bytes() == name));
+                    conditional::is_not_modified(&request, &stored)
+                } =>
+            {
+                HitHead::NotModified
+            }
+            Some(request) => match range::select(&request, entry.length()) {
+                Selection::Whole => HitHead::Whole,
+                Selection::Part(part) => HitHead::Part(part),
+                // Answers that are rare, and not plain.
+                Selection::Parts(_) | Selection::Unsatisfiable => return None,
+            },
+        };
+        view.write_hit(&hit, now.time, start);
+        let part = match hit {
+            HitHead::Whole => 0..entry.length(),
+            HitHead::Part(part) => part,
+            HitHead::NotModified => 0..0,
+        };
+        let part_length = part.end - part.start;
+        // Below the length of the body.
+        let part = part.start as usize..part.end as usize;
+        let rest = match entry.inline_body() {
             Some(body) => {
-                start.extend_from_slice(body);
-                (body.len(), Bytes::new())
+                start.extend_from_slice(&body[part]);
+                Bytes::new()
             }
-            None => {
-                let body = entry.body();
-                (body.len(), body)
-            }
+            None if part.is_empty() => Bytes::new(),
+            None => entry.body().slice(part),
         };
         self.store.hit(slot, now.time);
         self.counters.requests += 1;
         self.counters.hits += 1;
-        self.counters.hit_bytes += length as u64;
+        self.counters.hit_bytes += part_length;
         Some(rest)
     }
 }

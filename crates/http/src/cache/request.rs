@@ -2,7 +2,6 @@
 
 use crate::cache::Cache;
 use crate::cache::exchange::{Ask, Exchange, RequestHead, TierLookup};
-use crate::cache::route::Route;
 use crate::cache::slices::Requester;
 use crate::cache::steps::Step;
 use crate::collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
@@ -13,6 +12,7 @@ use crate::now::Now;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::key::Key;
+use crate::rfc::route::Route;
 use crate::rfc::selection::Ready;
 use crate::rfc::{conditional, fields};
 use crate::store::answer::Answer;
@@ -24,7 +24,7 @@ use http::{HeaderMap, Method, StatusCode};
 impl Cache {
     /// Processes a client's request.
     pub fn on_request(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
-        self.on_request_at(&self.router.of_request(request), request, now)
+        self.on_request_at(&self.router.route(request.scheme, request.authority, request.target), request, now)
     }
 
     /// Does what [`Cache::on_request`] does, for a request whose route is known.
@@ -37,7 +37,7 @@ impl Cache {
     /// ([`crate::JoinResult::Again`]). A reload accepts a stored response that came since it
     /// `joined` and was not requested before the response that it waited for.
     pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Joined, now: Now) -> Step {
-        self.step(&self.router.of_request(request), request, Some(joined), now)
+        self.step(&self.router.route(request.scheme, request.authority, request.target), request, Some(joined), now)
     }
 
     /// Returns the result for a request that waits for another one's response, or lets it wait.
@@ -73,7 +73,9 @@ impl Cache {
         let directives = self.directives(request.headers);
         match passes_by(request, &key) {
             // Nothing stored answers it, and the origin must not be asked.
-            Some(ForwardReason::Bypass) if directives.only_if_cached => return Step::Answer(self.unsatisfied(request, now)),
+            Some(ForwardReason::Bypass) if directives.only_if_cached => {
+                return Step::Answer(self.unsatisfied(request, now));
+            }
             Some(reason) => {
                 let mut exchange = self.forward(request, key, hash, reason, now);
                 exchange.forbids_storing = directives.no_store;
@@ -155,7 +157,7 @@ impl Cache {
         }
         // A sliced response is validated first: otherwise each missing slice would be requested as
         // a part of a representation that may be gone.
-        if stored.sliced().is_none() && freshness.may_be_stale_once_more(&directives, now.time) {
+        if stored.sliced().is_none() && freshness.may_be_stale_while_revalidating(&directives, now.time) {
             return Ok(self.hit_and_refresh(slot, key.clone(), hash, request, now));
         }
         let reason = if freshness.is_reusable(now.time) { ForwardReason::Request } else { ForwardReason::Stale };

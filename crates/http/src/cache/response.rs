@@ -8,7 +8,7 @@ use crate::cache::slice_fetch::Whole;
 use crate::cache::slices::Served;
 use crate::cache::source::Source;
 use crate::cache::steps::Reply;
-use crate::collapse::in_flight::{Head, Lead, Outcome};
+use crate::collapse::in_flight::{Head, Outcome};
 use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::cache_status::CacheStatus;
@@ -22,25 +22,13 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 impl Cache {
     /// The head of the origin's final response has come (interim ones are not for the cache).
-    pub fn on_response(
-        &mut self,
-        exchange: Box<Exchange>,
-        head: ResponseHead,
-        now: Now,
-        outbox: &mut Outbox,
-    ) -> Reply {
+    pub fn on_response(&mut self, exchange: Box<Exchange>, head: ResponseHead, now: Now, outbox: &mut Outbox) -> Reply {
         let reply = self.reply(exchange, head, now, outbox);
         self.report(outbox);
         reply
     }
 
-    fn reply(
-        &mut self,
-        mut exchange: Box<Exchange>,
-        head: ResponseHead,
-        now: Now,
-        outbox: &mut Outbox,
-    ) -> Reply {
+    fn reply(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now, outbox: &mut Outbox) -> Reply {
         let ResponseHead { mut status, version, mut headers } = head;
         let framed = is_framed(status, version, &headers);
         fields::strip_hop_by_hop(&mut headers);
@@ -95,9 +83,7 @@ impl Cache {
             // Its head is stored.
             self.release_followers(&mut exchange, outbox);
         }
-        if let Some(lead) = exchange.lead.take() {
-            self.share(lead, &exchange, &mut fill, status, &headers, now, outbox);
-        }
+        self.share(&mut exchange, &mut fill, status, &headers, now, outbox);
         CacheStatus::Forwarded { reason: exchange.reason, status: Some(status), stored, collapsed: false, refusal }
             .set(&mut headers);
         if let (Some(fill), Ask::Slice(_)) = (&mut fill, &exchange.ask) {
@@ -106,18 +92,18 @@ impl Cache {
         Reply::Relay { status, headers, fill }
     }
 
-    /// The head of a leader's response has arrived. Its followers get the body as it arrives, or
+    /// The head of a response has arrived. The followers of a leader get the body as it arrives, or
     /// have to ask the cache again.
     fn share(
         &mut self,
-        lead: Lead,
-        exchange: &Exchange,
+        exchange: &mut Exchange,
         fill: &mut Option<Box<Fill>>,
         status: StatusCode,
         headers: &HeaderMap,
         now: Now,
         outbox: &mut Outbox,
     ) {
+        let Some(lead) = exchange.lead.take() else { return };
         let reusable = fill.as_mut().filter(|fill| fill.stored.freshness.is_reusable(now.time));
         if let Some(fill) = reusable {
             self.in_flight_table.set_alone(exchange.hash, false, now.time);

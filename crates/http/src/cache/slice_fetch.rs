@@ -72,7 +72,10 @@ impl Cache {
         if let Err(refusal) = verdict {
             self.counters.refuse(refusal);
         }
-        let mut fill = self.fill_slice(&source, &slice, exchange.asked, verdict.is_ok(), exchange.lead.take(), now, outbox);
+        let mut fill = self.fill_slice(&source, &slice, exchange.asked, verdict.is_ok(), now);
+        if let Some(lead) = exchange.lead.take() {
+            self.share_slice(&mut fill, lead, outbox);
+        }
         fill.part = exchange.part;
         Some(fill)
     }
@@ -128,7 +131,8 @@ impl Cache {
         let source = Source { key: exchange.key, version: exchange.version, stored, request, passed };
         let mut response = response;
         let mut body = Assembly::new(Arc::new(source), &mut response);
-        let fill = self.fill_slice(&body.source, &part, exchange.asked, true, Some(lead), now, outbox);
+        let mut fill = self.fill_slice(&body.source, &part, exchange.asked, true, now);
+        self.share_slice(&mut fill, lead, outbox);
         let first = body.content().next().filter(|range| part.contains(&range.start)).cloned();
         if let (Some(range), Some(Segment::Content(_))) = (first, body.segments.front()) {
             let end = range.end.min(part.end) - part.start;
@@ -195,26 +199,13 @@ impl Cache {
 
     /// Collects a slice: for the store if `stores` is set and the policy admits it, and for its
     /// readers in any case.
-    fn fill_slice(
-        &mut self,
-        source: &Source,
-        slice: &Range<u64>,
-        asked: Time,
-        stores: bool,
-        lead: Option<Lead>,
-        now: Now,
-        outbox: &mut Outbox,
-    ) -> Box<Fill> {
+    fn fill_slice(&mut self, source: &Source, slice: &Range<u64>, asked: Time, stores: bool, now: Now) -> Box<Fill> {
         let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
         let length = slice.end - slice.start;
-        let freshness = source.stored.freshness;
-        let status = StatusCode::PARTIAL_CONTENT;
+        let (freshness, status) = (source.stored.freshness, StatusCode::PARTIAL_CONTENT);
         let stored = Stored::new(key.to_bytes(), hash, Selector::default(), status, &HeaderMap::new(), freshness);
-        let size = stored.size(length);
-        if stores {
-            self.store.miss(hash, now.time);
-        }
-        let admitted = stores && self.store.admit_or_fill(hash, size, now.time);
+        let size = self.store.size_of(&stored, length);
+        let admitted = stores && self.store.miss_and_admit(hash, Some(size), now.time);
         let body = self.next_body();
         let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, body, &self.budget) {
             Ok(fill) => fill,
@@ -222,13 +213,17 @@ impl Cache {
         };
         fill.unwanted |= !admitted;
         fill.is_storable = stores;
-        if let Some(lead) = lead {
-            let (headers, selector) = (HeaderMap::new(), Selector::default());
-            let head = Head { status, headers, selector, freshness, length: Some(length), body, is_open: true };
-            self.in_flight_table.start(&lead, head, outbox);
-            fill.lead = Some(lead);
-        }
         Box::new(fill)
+    }
+
+    /// Lets followers read a slice while it arrives.
+    fn share_slice(&mut self, fill: &mut Fill, lead: Lead, outbox: &mut Outbox) {
+        let (headers, selector) = (HeaderMap::new(), Selector::default());
+        let (status, freshness) = (fill.stored.status, fill.stored.freshness);
+        let (length, body) = (fill.declared, fill.body());
+        let head = Head { status, headers, selector, freshness, length, body, is_open: true };
+        self.in_flight_table.start(&lead, head, outbox);
+        fill.lead = Some(lead);
     }
 
     /// Starts to put a body into the second tier in slices while it passes, because it is too large

@@ -141,9 +141,6 @@ impl Cache {
 
     /// Returns the next step of a body.
     pub fn next_piece(&mut self, assembly: &mut Assembly, now: Now) -> Piece {
-        if let Some(part) = assembly.in_progress.take() {
-            return Piece::Read(part);
-        }
         let range = match assembly.segments.front() {
             None => return Piece::End,
             Some(Segment::Lines(lines)) => {

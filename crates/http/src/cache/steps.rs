@@ -1,7 +1,6 @@
 //! The next steps for the host: for a request, a response of the origin, a piece of a body, and a
 //! lookup in the second tier.
 
-use crate::body::shared_body::BodyPart;
 use crate::cache::assembly::Assembled;
 use crate::cache::exchange::Exchange;
 use crate::cache::fill::Fill;
@@ -45,7 +44,8 @@ pub enum Reply {
         fill: Option<Box<Fill>>,
     },
     /// Send this. Its body is put together from slices, one of which is the origin's response:
-    /// collect that as well.
+    /// collect that as well, and read it first
+    /// ([`Assembly::take_in_progress`](crate::Assembly::take_in_progress)).
     Assemble(Assembled, Option<Box<Fill>>),
     /// The origin confirmed a response that is not stored, or sent a part that was not requested.
     /// Ask again with [`Exchange::retry_headers`], at most [`crate::limits::RETRIES`] times.
@@ -57,8 +57,6 @@ pub enum Reply {
 pub enum Piece {
     /// Send this.
     Bytes(Bytes),
-    /// Read this to its end; tell [`Assembly::took`](crate::Assembly::took) of each piece.
-    Read(BodyPart),
     /// Another request fetches the slice: call [`Cache::join_slice`](crate::Cache::join_slice).
     Wait(SliceFollower),
     /// Recall this key from the second tier; then [`crate::Cache::on_tier_slice`] if something was

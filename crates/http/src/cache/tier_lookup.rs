@@ -182,7 +182,7 @@ impl Cache {
     /// Puts the response that was read into the store, if it was read whole and the policy admits
     /// it.
     pub(crate) fn promote(&mut self, stored: Stored, now: Now) {
-        let (hash, size) = (stored.hash, stored.size(stored.body.len() as u64));
+        let (hash, size) = (stored.hash, self.store.size_of(&stored, stored.body.len() as u64));
         self.store.miss(hash, now.time);
         if stored.in_tier().is_some() {
             return;

@@ -1,8 +1,9 @@
 //! A request that waits for the response to another one.
 
 use crate::body::shared_body::BodyPart;
-use crate::collapse::in_flight::{FetchId, FollowerId, Head, InFlight, Outcome, Phase};
+use crate::collapse::in_flight::{FetchId, Head, InFlight, Outcome, Phase};
 use crate::now::Now;
+use crate::outbox::FollowerId;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::freshness::Freshness;
@@ -19,6 +20,7 @@ use std::ops::Range;
 /// [`Outbox::woken`](crate::Outbox::woken) has its number, or to
 /// [`Cache::on_follower_left`](crate::Cache::on_follower_left).
 #[derive(Debug)]
+#[must_use = "it goes back to the cache"]
 pub struct Follower {
     pub(super) fetch: FetchId,
     pub(super) id: FollowerId,
@@ -75,6 +77,7 @@ pub enum JoinResult {
 /// does, to [`Cache::join_slice`](crate::Cache::join_slice) or
 /// [`Cache::on_slice_follower_left`](crate::Cache::on_slice_follower_left).
 #[derive(Debug)]
+#[must_use = "it goes back to the cache"]
 pub struct SliceFollower {
     pub(crate) follower: Follower,
     /// The part of the slice.

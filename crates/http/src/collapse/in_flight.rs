@@ -2,7 +2,7 @@
 
 use crate::body::shared_body::BodyId;
 use crate::now::Now;
-use crate::outbox::Outbox;
+use crate::outbox::{FollowerId, Outbox};
 use crate::rfc::cache_status::ForwardReason;
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::freshness::Freshness;
@@ -11,17 +11,6 @@ use crate::store::stored::Stored;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_units::Time;
 
-/// The number of a waiting request among those of its cache; free numbers are used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FollowerId(pub(super) usize);
-
-impl FollowerId {
-    /// Returns the number.
-    pub fn index(self) -> usize {
-        self.0
-    }
-}
-
 /// The number of a fetch in its table. Whoever has it keeps the fetch in memory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FetchId(pub(super) usize);
@@ -29,6 +18,7 @@ pub(crate) struct FetchId(pub(super) usize);
 /// The leader's handle of its fetch. It goes back to
 /// [`InFlightTable::finish`](crate::collapse::table::InFlightTable::finish).
 #[derive(Debug)]
+#[must_use = "InFlightTable::finish takes it"]
 pub(crate) struct Lead(pub(super) FetchId);
 
 /// A request in flight to the origin.

@@ -1,9 +1,9 @@
 //! The table of fetches in flight.
 
 use crate::collapse::follower::{Follower, JoinResult, SliceFollower, SliceJoin};
-use crate::collapse::in_flight::{FetchId, FollowerId, Head, InFlight, JoinRequest, Lead, Outcome, Phase};
+use crate::collapse::in_flight::{FetchId, Head, InFlight, JoinRequest, Lead, Outcome, Phase};
 use crate::limits;
-use crate::outbox::Outbox;
+use crate::outbox::{FollowerId, Outbox};
 use crate::rfc::directives::Reload;
 use crate::rfc::key::Key;
 use hashbrown::HashTable;

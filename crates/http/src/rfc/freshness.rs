@@ -148,7 +148,7 @@ impl Freshness {
 
     /// RFC 5861 §3: returns true if it has been stale only for a short time, and the client has no
     /// directives of its own.
-    pub(crate) fn may_be_stale_once_more(&self, directives: &RequestDirectives, now: Time) -> bool {
+    pub(crate) fn may_be_stale_while_revalidating(&self, directives: &RequestDirectives, now: Time) -> bool {
         // no-store too: what comes in the background is stored, and would be an answer to that
         // request (RFC 9111 §5.2.1.5).
         let directives = directives.no_store

@@ -10,6 +10,7 @@ pub(crate) mod freshness;
 pub(crate) mod key;
 pub(crate) mod multipart;
 pub(crate) mod range;
+pub(crate) mod route;
 pub(crate) mod selection;
 pub(crate) mod sharing;
 pub(crate) mod storability;

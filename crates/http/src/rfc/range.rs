@@ -179,6 +179,7 @@ mod tests {
             assert_eq!(found(text), None, "{text}");
         }
         assert_eq!(found("bytes 0-18446744073709551615/18446744073709551616"), None);
+        assert_eq!(found("bytes 0-9/18446744073709551616"), None, "a length that no number has");
     }
 
     proptest! {

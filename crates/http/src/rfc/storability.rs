@@ -148,3 +148,22 @@ pub(crate) fn judge(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use http::header::CACHE_CONTROL;
+
+    /// Failure: a header block as long as the limit allows is refused, or a longer one is stored.
+    #[test]
+    fn the_longest_header_block() {
+        let judged = |excess: usize| {
+            let mut headers = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::from_static("max-age=60"))]);
+            let filler = limits::STORED_HEADER_BYTES + excess - fields::bytes(&headers) - "x-filler".len();
+            headers.insert("x-filler", HeaderValue::from_str(&"x".repeat(filler)).unwrap());
+            judge(StatusCode::OK, &headers, &ResponseDirectives::of(&headers), false, true, false)
+        };
+        assert_eq!((judged(0), judged(1)), (Ok(()), Err(Refusal::TooLarge)));
+    }
+}

@@ -217,4 +217,38 @@ mod tests {
         let cookie = headers(&[("accept-encoding", "gzip, br"), ("x-kind", "a"), ("cookie", "")]);
         assert!(!selector.matches(&cookie), "present and empty is not absent");
     }
+
+    /// Failure: an escaped quotation mark ends a quoted string, or a backslash outside of quotes
+    /// escapes one (RFC 9110 §5.6.4), so different values match.
+    #[test]
+    fn the_end_of_a_quoted_string_is_misread() {
+        let quoted = |text| headers(&[("x-kind", text)]);
+        for (sent, other) in [(r#""a\" , b""#, r#""a\",b""#), (r#"a\"1 , 2""#, r#"a\"1,2""#)] {
+            let selector = Selector::of(&headers(&[("vary", "x-kind")]), &quoted(sent));
+            assert!(selector.matches(&quoted(sent)) && !selector.matches(&quoted(other)), "{sent}");
+        }
+    }
+
+    /// Failure: two variants of a key have one place in the second tier, or a request looks in
+    /// another place than the one where its response is.
+    #[test]
+    fn variants_that_a_second_tier_mixes_up() {
+        let response = headers(&[("vary", "x-kind, x-other")]);
+        let requests: Vec<HeaderMap> = (0..64)
+            .map(|number| HeaderMap::from_iter([(HeaderName::from_static("x-kind"), HeaderValue::from(number))]))
+            .chain([headers(&[]), headers(&[("x-kind", "")]), headers(&[("x-other", "1")])])
+            .collect();
+        let selectors: Vec<Selector> = requests.iter().map(|request| Selector::of(&response, request)).collect();
+        let under = |secret| selectors.iter().map(|selector| selector.variant(&[secret; 16])).collect::<Vec<u32>>();
+        let mut variants = under(1);
+        assert_ne!(variants, under(2), "a client knows them without the secret");
+        assert!(variants.iter().all(|variant| variant % 2 == 1), "0 is the variant that nothing selects");
+        assert_eq!(Selector::default().variant(&[1; 16]), 0);
+        for (request, variant) in requests.iter().zip(&variants) {
+            assert_eq!(selectors[0].variant_of(request, &[1; 16]), *variant, "{request:?}");
+        }
+        variants.sort_unstable();
+        variants.dedup();
+        assert_eq!(variants.len(), requests.len());
+    }
 }

@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
 use memchr::memchr;
 use std::iter;
+use std::ops::Range;
 
 /// A stored response. It has references to lines of the [`LineTable`], which [`Entry::release`]
 /// gives back.
@@ -25,20 +26,18 @@ pub(crate) struct Entry {
     pub freshness: Freshness,
     /// The body, if it is not in `bytes`.
     rest: Option<Box<Rest>>,
+    // The lengths of the parts of `bytes`, in their order. `limits` bounds key, selector and header
+    // lines.
     key_bytes: u16,
-    pub status: StatusCode,
+    selector_bytes: u16,
     /// The number of shared lines.
     shared: u16,
-    /// The number of lines of its own.
-    own: u16,
-    // Where each part of `bytes` ends. A line has four bytes beside name and value, and all header
-    // bytes are at most `limits::STORED_HEADER_BYTES`.
-    selector_end: u32,
-    /// The position of the first line of a sensitive field: HPACK must not index them (RFC 7541
-    /// §7.1.3).
-    sensitive_from: u32,
-    own_end: u32,
-    earlier_end: u32,
+    own_bytes: u32,
+    earlier_bytes: u16,
+    pub status: StatusCode,
+    /// The number of its own lines before the first one of a sensitive field: HPACK must not index
+    /// such a field (RFC 7541 §7.1.3).
+    indexable: u16,
 }
 
 enum Rest {
@@ -68,8 +67,7 @@ impl Entry {
         };
         let inline: &[u8] = if rest.is_none() { &stored.body } else { &[] };
         let (selector, earlier) = (stored.selector.as_bytes(), stored.earlier());
-        let (mut ids, mut lines, mut sensitive) = (Vec::new(), Vec::new(), Vec::new());
-        let mut own = 0;
+        let (mut ids, mut lines, mut sensitive, mut indexable) = (Vec::new(), Vec::new(), Vec::new(), 0);
         let fields: Vec<(&HeaderName, &HeaderValue)> = stored.fields().iter().collect();
         for (at, (name, value)) in fields.iter().enumerate() {
             // The lines of one field stay together, so that they keep their order.
@@ -87,7 +85,7 @@ impl Entry {
             for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
                 lines.extend_from_slice(part);
             }
-            own += 1;
+            indexable += u16::from(!is_sensitive);
         }
         let mut bytes = Vec::with_capacity(
             stored.key.len()
@@ -98,29 +96,20 @@ impl Entry {
                 + earlier.len()
                 + inline.len(),
         );
-        let mut append = |part: &[u8]| {
+        for part in [&stored.key, selector, &ids, &lines, &sensitive, earlier.as_bytes(), inline] {
             bytes.extend_from_slice(part);
-            bytes.len() as u32
-        };
-        append(&stored.key);
-        let selector_end = append(selector);
-        append(&ids);
-        let sensitive_from = append(&lines);
-        let own_end = append(&sensitive);
-        let earlier_end = append(earlier.as_bytes());
-        append(inline);
+        }
         Entry {
             bytes: bytes.into(),
             freshness: stored.freshness,
             rest,
             key_bytes: stored.key.len() as u16,
-            status: stored.status,
+            selector_bytes: selector.len() as u16,
             shared: (ids.len() / 2) as u16,
-            own,
-            selector_end,
-            sensitive_from,
-            own_end,
-            earlier_end,
+            own_bytes: (lines.len() + sensitive.len()) as u32,
+            earlier_bytes: earlier.len() as u16,
+            status: stored.status,
+            indexable,
         }
     }
 
@@ -137,11 +126,11 @@ impl Entry {
 
     /// Returns the bytes of its [`Selector`].
     pub(crate) fn selector(&self) -> &[u8] {
-        &self.bytes[usize::from(self.key_bytes)..self.selector_end as usize]
+        &self.bytes[usize::from(self.key_bytes)..self.selector_end()]
     }
 
     pub(crate) fn shared_lines(&self) -> impl Iterator<Item = LineId> {
-        let start = self.selector_end as usize;
+        let start = self.selector_end();
         let (ids, _) = self.bytes[start..self.own_start()].as_chunks();
         ids.iter().map(|id| LineId(u16::from_le_bytes(*id)))
     }
@@ -156,7 +145,7 @@ impl Entry {
 
     /// Returns the body, if it is small: then it is in one piece of memory with the entry.
     pub(crate) fn inline_body(&self) -> Option<&[u8]> {
-        self.rest.is_none().then(|| &self.bytes[self.earlier_end as usize..])
+        self.rest.is_none().then(|| &self.bytes[self.earlier_end()..])
     }
 
     /// Returns the body, which is a copy if it is small, and empty if it is in slices.
@@ -164,7 +153,7 @@ impl Entry {
         match self.rest.as_deref() {
             Some(Rest::Body(body)) => body.clone(),
             Some(Rest::Slices(_)) => Bytes::new(),
-            None => Bytes::copy_from_slice(&self.bytes[self.earlier_end as usize..]),
+            None => Bytes::copy_from_slice(&self.bytes[self.earlier_end()..]),
         }
     }
 
@@ -177,7 +166,7 @@ impl Entry {
         }
     }
 
-    /// Returns the memory that it takes, with its places in the index and in the policy.
+    /// Returns the memory of its bytes and its body. The store adds that of its place.
     pub(crate) fn size(&self) -> u64 {
         let large = match self.rest.as_deref() {
             Some(Rest::Body(body)) => limits::LARGE_BODY_OVERHEAD_BYTES + allocated(body.len()) as u64,
@@ -188,7 +177,7 @@ impl Entry {
             }
             None => 0,
         };
-        limits::OBJECT_OVERHEAD_BYTES + allocated(self.bytes.len()) as u64 + large
+        allocated(self.bytes.len()) as u64 + large
     }
 
     /// Returns the bytes of the whole body, wherever it is.
@@ -196,20 +185,32 @@ impl Entry {
         match self.rest.as_deref() {
             Some(Rest::Body(body)) => body.len() as u64,
             Some(Rest::Slices(sliced)) => sliced.length,
-            None => (self.bytes.len() - self.earlier_end as usize) as u64,
+            None => (self.bytes.len() - self.earlier_end()) as u64,
         }
     }
 
     fn own_start(&self) -> usize {
-        self.selector_end as usize + 2 * usize::from(self.shared)
+        self.selector_end() + 2 * usize::from(self.shared)
+    }
+
+    fn selector_end(&self) -> usize {
+        usize::from(self.key_bytes) + usize::from(self.selector_bytes)
+    }
+
+    fn own_end(&self) -> usize {
+        self.own_start() + self.own_bytes as usize
+    }
+
+    fn earlier_end(&self) -> usize {
+        self.own_end() + usize::from(self.earlier_bytes)
     }
 
     fn own_lines(&self) -> &[u8] {
-        &self.bytes[self.own_start()..self.own_end as usize]
+        &self.bytes[self.own_start()..self.own_end()]
     }
 
     fn earlier(&self) -> &str {
-        std::str::from_utf8(&self.bytes[self.own_end as usize..self.earlier_end as usize]).expect("it was a text")
+        std::str::from_utf8(&self.bytes[self.own_end()..self.earlier_end()]).expect("it was a text")
     }
 }
 
@@ -256,8 +257,7 @@ impl<'a> View<'a> {
 
     /// Returns the headers that a 304 has in the place of a hit at `now`.
     pub(crate) fn not_modified_headers(self, now: Time) -> HeaderMap {
-        let is_kept = |name: &[u8]| NOT_MODIFIED_FIELDS.iter().any(|kept| kept.as_str().as_bytes() == name);
-        self.headers(is_kept, None, now)
+        self.headers(is_kept_by_304, None, now)
     }
 
     fn headers(self, is_kept: impl Fn(&[u8]) -> bool, content_length: Option<u64>, now: Time) -> HeaderMap {
@@ -268,19 +268,23 @@ impl<'a> View<'a> {
         headers
     }
 
-    /// Appends the header lines of a hit at `now`, as HTTP/1.1 sends them, with the empty line at
-    /// their end.
-    pub(crate) fn write_hit(self, now: Time, head: &mut Vec<u8>) {
+    /// Appends the head of a hit at `now`, as HTTP/1.1 sends it, with the empty line at its end.
+    /// The stored status is 200.
+    pub(crate) fn write_hit(self, hit: &HitHead, now: Time, head: &mut Vec<u8>) {
         let View { entry, table } = self;
-        for id in entry.shared_lines() {
-            head.extend_from_slice(table.text(id));
-        }
-        head.extend_from_slice(entry.own_lines());
         let mut digits = itoa::Buffer::new();
-        if let Some(length) = content_length(entry.status, entry.length()) {
+        // RFC 9112 §4, §5.
+        if *hit == HitHead::Whole {
+            head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+            for id in entry.shared_lines() {
+                head.extend_from_slice(table.text(id));
+            }
+            head.extend_from_slice(entry.own_lines());
             head.extend_from_slice(b"content-length: ");
-            head.extend_from_slice(digits.format(length).as_bytes());
+            head.extend_from_slice(digits.format(entry.length()).as_bytes());
             head.extend_from_slice(b"\r\n");
+        } else {
+            self.write_less(hit, head);
         }
         head.extend_from_slice(b"age: ");
         head.extend_from_slice(digits.format(entry.freshness.age(now).as_secs()).as_bytes());
@@ -289,24 +293,72 @@ impl<'a> View<'a> {
         head.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// Returns the fields whose names are kept, with room for those that each answer gets anew.
-    fn fields(self, is_kept: impl Fn(&[u8]) -> bool) -> HeaderMap {
+    /// Appends the status line, the stored lines and the lengths of a part or of a 304.
+    fn write_less(self, hit: &HitHead, head: &mut Vec<u8>) {
         let View { entry, table } = self;
-        let mut map = HeaderMap::with_capacity(usize::from(entry.shared) + usize::from(entry.own) + 3);
+        let HitHead::Part(part) = hit else {
+            head.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
+            for id in entry.shared_lines().filter(|id| is_kept_by_304(table.name(*id).as_str().as_bytes())) {
+                head.extend_from_slice(table.text(id));
+            }
+            for line in lines(entry.own_lines()).filter(|line| is_kept_by_304(line.name)) {
+                for part in [line.name, b": ", line.value, b"\r\n"] {
+                    head.extend_from_slice(part);
+                }
+            }
+            return;
+        };
+        head.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\n");
+        for id in entry.shared_lines() {
+            head.extend_from_slice(table.text(id));
+        }
+        head.extend_from_slice(entry.own_lines());
+        let mut digits = itoa::Buffer::new();
+        for (name, number) in [
+            (&b"content-range: bytes "[..], part.start),
+            (b"-", part.end - 1),
+            (b"/", entry.length()),
+            (b"\r\ncontent-length: ", part.end - part.start),
+        ] {
+            head.extend_from_slice(name);
+            head.extend_from_slice(digits.format(number).as_bytes());
+        }
+        head.extend_from_slice(b"\r\n");
+    }
+
+    /// Returns the fields whose names are kept, with room for those that each answer gets anew.
+    pub(crate) fn fields(self, is_kept: impl Fn(&[u8]) -> bool) -> HeaderMap {
+        let View { entry, table } = self;
+        let mut map = HeaderMap::with_capacity(usize::from(entry.shared) + usize::from(entry.indexable) + 3);
         for id in entry.shared_lines().filter(|id| is_kept(table.name(*id).as_str().as_bytes())) {
             map.append(table.name(id).clone(), table.value(id).clone());
         }
         // The values share one copy of the lines.
         let own = Bytes::copy_from_slice(entry.own_lines());
-        for line in lines(&own).filter(|line| is_kept(line.name)) {
+        for (number, line) in lines(&own).enumerate().filter(|(_, line)| is_kept(line.name)) {
             let name = HeaderName::from_bytes(line.name).expect("was a field's name");
             let value = own.slice(line.start..line.start + line.value.len());
             let mut value = HeaderValue::from_maybe_shared(value).expect("was a field's value");
-            value.set_sensitive(entry.own_start() + line.start >= entry.sensitive_from as usize);
+            value.set_sensitive(number >= usize::from(entry.indexable));
             map.append(name, value);
         }
         map
     }
+}
+
+/// What a hit sends of a stored response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HitHead {
+    /// All of it.
+    Whole,
+    /// This part of the body, not an empty one.
+    Part(Range<u64>),
+    /// No body, because the client has it.
+    NotModified,
+}
+
+fn is_kept_by_304(name: &[u8]) -> bool {
+    NOT_MODIFIED_FIELDS.iter().any(|kept| kept.as_str().as_bytes() == name)
 }
 
 /// A header line, `name: value\r\n`. The name is in lower case. The value has no line break,

@@ -7,11 +7,12 @@ use crate::rfc::key::Key;
 use crate::rfc::vary;
 use crate::store::entry::{Entry, View};
 use crate::store::line_table::LineTable;
-use crate::store::policy_engine::{EngineHandle, EngineSlot, EntryId, Eviction};
+use crate::store::policy_engine::{EngineHandle, EngineSlot, EntryId, Eviction, Owner};
 use crate::store::purge::Purged;
 use crate::store::stored::Stored;
 use hashbrown::{HashMap, HashTable};
 use http::HeaderMap;
+use larder_policy::Slot;
 use larder_units::Time;
 use std::collections::VecDeque;
 
@@ -19,6 +20,8 @@ use std::collections::VecDeque;
 pub(crate) struct Store {
     pub engine: EngineHandle,
     shard: u16,
+    /// The memory of a stored response beside its entry.
+    overhead: u64,
     /// The budget of bodies that are not in the engine. Every body that is put here has a
     /// reservation of it.
     budget: Budget,
@@ -44,10 +47,25 @@ struct Indexed {
     entry: Entry,
     /// The hash of its key.
     hash: u64,
-    /// The next older variant of the same key.
-    older: Option<EntryId>,
-    at: EngineSlot,
+    /// The next older variant of the same key, or [`NO_ENTRY`].
+    older: EntryId,
+    /// The slot in the engine.
+    slot: Slot,
 }
+
+/// The number of no entry: [`Owner::new`] refuses it.
+const NO_ENTRY: EntryId = EntryId(u32::MAX);
+
+impl Indexed {
+    fn older(&self) -> Option<EntryId> {
+        (self.older != NO_ENTRY).then_some(self.older)
+    }
+}
+
+/// The memory of the structures around a stored response: its place here, the place in the table (a
+/// number and a byte, and the table is at least 7/16 full), and its object and owner in the engine.
+const STRUCTURES: u64 =
+    (size_of::<Option<Indexed>>() + (size_of::<EntryId>() + 1) * 16 / 7 + 16 + size_of::<Owner>()) as u64;
 
 pub(crate) enum Found {
     Match(EntryId),
@@ -56,18 +74,18 @@ pub(crate) enum Found {
 }
 
 impl Store {
-    /// Returns the empty store of a shard: its number, and the number of all. `secret` is the secret of the keys' hash.
-    pub(crate) fn new(
-        engine: EngineHandle,
-        budget: Budget,
-        secret: &[u8; 16],
-        (shard, shards): (u16, u16),
-    ) -> Store {
-        let capacity = engine.read(|engine| engine.figures().capacity().bytes());
+    /// Returns the empty store of a shard: its number, and the number of all. `secret` is the
+    /// secret of the keys' hash.
+    pub(crate) fn new(engine: EngineHandle, budget: Budget, secret: &[u8; 16], (shard, shards): (u16, u16)) -> Store {
+        let (capacity, policy) = engine.read(|engine| {
+            let figures = engine.figures();
+            (figures.capacity().bytes(), figures.spec().bytes_an_object())
+        });
         Store {
             lines: LineTable::new(limits::shared_lines(capacity, shards), secret),
             engine,
             shard,
+            overhead: STRUCTURES + policy,
             budget,
             table: HashTable::new(),
             entries: Vec::new(),
@@ -82,8 +100,8 @@ impl Store {
 
     /// Reports a request for a stored response.
     pub(crate) fn hit(&mut self, id: EntryId, now: Time) {
-        let Indexed { at, hash, .. } = *self.indexed(id);
-        self.engine.hit(at, hash, now);
+        let Indexed { hash, slot, .. } = *self.indexed(id);
+        self.engine.hit(EngineSlot { slot, owner: Owner::of_stored(self.shard, id) }, hash, now);
     }
 
     /// Reports a request for a response that is not stored.
@@ -113,7 +131,7 @@ impl Store {
             if vary::matches(indexed.entry.selector(), request) {
                 return Found::Match(id);
             }
-            let Some(older) = indexed.older else { return Found::OtherVariants };
+            let Some(older) = indexed.older() else { return Found::OtherVariants };
             id = older;
         }
     }
@@ -150,7 +168,7 @@ impl Store {
             if indexed.entry.selector() == stored.selector.as_bytes() {
                 return Some(id);
             }
-            id = indexed.older?;
+            id = indexed.older()?;
         }
     }
 
@@ -159,11 +177,14 @@ impl Store {
         if let Some(same) = self.position(stored) {
             self.remove(same);
         }
+        if stored.selector.as_bytes().len() > limits::SELECTOR_BYTES {
+            return false;
+        }
         self.bound_variants(stored);
         let entry = Entry::new(stored, &mut self.lines);
         let id = self.free_id();
-        let at = self.insert((stored.hash, entry.size()), id, now);
-        let Some(at) = at else {
+        let size = self.overhead + entry.size();
+        let Some(slot) = self.insert(stored.hash, size, id, now) else {
             self.free.push(id);
             entry.release(&mut self.lines);
             return false;
@@ -171,39 +192,44 @@ impl Store {
         self.budget.on_stored(entry.shared_body_bytes());
         let Store { entries, table, .. } = self;
         let older = match table.find_mut(stored.hash, |head| is_key(entries, *head, &stored.key)) {
-            Some(head) => Some(std::mem::replace(head, id)),
+            Some(head) => std::mem::replace(head, id),
             None => {
                 table.insert_unique(stored.hash, id, |head| {
                     entries[head.index()].as_ref().map_or(0, |indexed| indexed.hash)
                 });
-                None
+                NO_ENTRY
             }
         };
-        entries[id.index()] = Some(Indexed { entry, hash: stored.hash, older, at });
+        entries[id.index()] = Some(Indexed { entry, hash: stored.hash, older, slot });
         true
     }
 
     /// Inserts an object into the engine, and unlinks what leaves for it. Victims of other shards
     /// stay in `evictions`.
-    fn insert(&mut self, object: (u64, u64), id: EntryId, now: Time) -> Option<EngineSlot> {
+    fn insert(&mut self, hash: u64, size: u64, id: EntryId, now: Time) -> Option<Slot> {
         let Store { engine, shard, evictions, .. } = self;
-        let first = evictions.len();
-        let at = engine.with(|engine| engine.insert(object, (*shard, id), now, evictions));
+        let (owner, first) = (Owner::new(*shard, id)?, evictions.len());
+        let at = engine.with(|engine| engine.insert(hash, size, owner, now, evictions));
         for index in (first..self.evictions.len()).rev() {
-            if self.evictions[index].shard == self.shard {
-                let eviction = self.evictions.swap_remove(index);
-                self.evict(eviction);
+            if self.evictions[index].0.owner.shard() == self.shard {
+                let Eviction(at) = self.evictions.swap_remove(index);
+                self.evicted += 1;
+                self.unlink(at.owner.entry());
             }
         }
-        at
+        at.map(|at| at.slot)
     }
 
-    /// Removes the entry that an eviction names, unless it has left already.
+    /// Removes the entry that an eviction of another shard names, unless it has left already: then
+    /// its number is free, or is that of a response that the engine has.
     pub(crate) fn evict(&mut self, eviction: Eviction) {
-        let indexed = self.entries.get(eviction.entry.index()).and_then(Option::as_ref);
-        if indexed.is_some_and(|indexed| indexed.at.stamp == eviction.stamp) {
+        let Eviction(at) = eviction;
+        let indexed = self.entries.get(at.owner.entry().index()).and_then(Option::as_ref);
+        if indexed.is_some_and(|indexed| indexed.slot == at.slot)
+            && self.engine.read(|engine| engine.object(at).is_none())
+        {
             self.evicted += 1;
-            self.unlink(eviction.entry);
+            self.unlink(at.owner.entry());
         }
     }
 
@@ -227,7 +253,7 @@ impl Store {
             return;
         };
         let entry = Entry::new(stored, &mut self.lines);
-        let (at, size) = (self.indexed(id).at, entry.size());
+        let (at, size) = (self.engine_slot(id), self.overhead + entry.size());
         let fits = self.engine.read(|engine| engine.object(at).is_some_and(|(_, object)| size <= object));
         if !fits {
             entry.release(&mut self.lines);
@@ -243,7 +269,7 @@ impl Store {
     }
 
     pub(crate) fn remove(&mut self, id: EntryId) {
-        let at = self.indexed(id).at;
+        let at = self.engine_slot(id);
         self.engine.with(|engine| engine.remove(at));
         self.unlink(id);
     }
@@ -317,6 +343,16 @@ impl Store {
         self.was_invalidated_since(stored.hash, asked) || self.position(stored).is_some_and(is_later)
     }
 
+    fn engine_slot(&self, id: EntryId) -> EngineSlot {
+        EngineSlot { slot: self.indexed(id).slot, owner: Owner::of_stored(self.shard, id) }
+    }
+
+    /// Returns the size in the engine of a response with a body of `body` bytes, if it shares no
+    /// header line with others.
+    pub(crate) fn size_of(&self, stored: &Stored, body: u64) -> u64 {
+        self.overhead.saturating_add(stored.size(body))
+    }
+
     fn indexed(&self, id: EntryId) -> &Indexed {
         self.entries[id.index()].as_ref().expect("a id in use")
     }
@@ -325,7 +361,7 @@ impl Store {
     fn expire_slot(&mut self, id: EntryId, now: Time) -> Option<EntryId> {
         let indexed = self.entries[id.index()].as_mut()?;
         indexed.entry.freshness.expire(now);
-        indexed.older
+        indexed.older()
     }
 
     fn newest(&self, hash: u64, is_key: impl Fn(&Entry) -> bool) -> Option<EntryId> {
@@ -340,7 +376,7 @@ impl Store {
         while let Some(id) = next {
             count += 1;
             oldest = Some(id);
-            next = self.indexed(id).older;
+            next = self.indexed(id).older();
         }
         if let Some(oldest) = oldest.filter(|_| count >= limits::VARIANTS_PER_KEY) {
             self.remove(oldest);
@@ -360,41 +396,43 @@ impl Store {
         let found = self.table.find_entry(hash, |head| *head == id || is_key(entries, *head, entry.key()));
         let Ok(mut head) = found else { return };
         if *head.get() == id {
-            match older {
-                Some(older) => *head.get_mut() = older,
-                None => {
-                    head.remove();
-                }
+            if older == NO_ENTRY {
+                head.remove();
+            } else {
+                *head.get_mut() = older;
             }
             return;
         }
         let mut at = *head.get();
         while let Some(indexed) = entries[at.index()].as_mut() {
-            if indexed.older == Some(id) {
+            if indexed.older == id {
                 indexed.older = older;
                 return;
             }
-            let Some(next) = indexed.older else { return };
+            let Some(next) = indexed.older() else { return };
             at = next;
         }
     }
 
-    /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the bytes
-    /// of bodies in the store that readers may share.
+    /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the
+    /// bytes of bodies in the store that readers may share.
     pub(crate) fn check_invariants(&self) -> u64 {
         let (mut seen, mut bodies) = (0, 0);
         for head in &self.table {
             let key = self.entry(*head).key();
             let mut next = Some(*head);
             while let Some(id) = next {
-                let Indexed { entry, hash, older, at } = self.indexed(id);
+                let indexed = self.indexed(id);
+                let Indexed { entry, hash, .. } = indexed;
                 assert_eq!(entry.key(), key);
-                let object = self.engine.read(|engine| engine.object(*at));
+                let at = self.engine_slot(id);
+                let object = self.engine.read(|engine| engine.object(at));
                 let (object, size) = object.expect("the engine knows the entry");
                 assert_eq!(object, *hash);
-                assert!(size >= entry.size(), "the engine has {size} for {} bytes", entry.size());
+                let least = self.overhead + entry.size();
+                assert!(size >= least, "the engine has {size} for {least} bytes");
                 (seen, bodies) = (seen + 1, bodies + entry.shared_body_bytes() as u64);
-                next = *older;
+                next = indexed.older();
             }
         }
         let objects = self.engine.read(|engine| {

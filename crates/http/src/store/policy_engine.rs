@@ -1,8 +1,8 @@
 //! The policy engine of a cache, which all its shards share: one capacity, one order of eviction,
 //! one tuner of each policy.
 //!
-//! A shard does not ask it at a hit. It notes the hit, and passes a batch of them when the engine is
-//! free (AdaptSize, NSDI 2017, §3.3.1: statistics stay off the path of a request). If the engine
+//! A shard does not ask it at a hit. It notes the hit, and passes a batch of them when the engine
+//! is free (AdaptSize, NSDI 2017, §3.3.1: statistics stay off the path of a request). If the engine
 //! stays busy, hits beyond [`limits::HITS_MOST`] are not counted. Everything else asks at once,
 //! after the noted hits of its shard. So a cache of one shard does exactly what an engine without
 //! batches does.
@@ -22,11 +22,41 @@ impl EntryId {
     }
 }
 
-/// A stored response's place in the engine. After the response has left, the stamp matches nothing.
+/// The entry of a stored response, and its shard, in four bytes: the engine has one for each
+/// object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner(u32);
+
+impl Owner {
+    /// Bits of the shard's number: see [`limits::SHARDS`].
+    const SHARD_BITS: u32 = limits::SHARDS.ilog2();
+
+    /// Returns the owner; `None` if a shard has no number for so many entries.
+    pub(crate) fn new(shard: u16, entry: EntryId) -> Option<Owner> {
+        (entry.0 >> (u32::BITS - Owner::SHARD_BITS) == 0).then_some(Owner::of_stored(shard, entry))
+    }
+
+    /// Returns the owner of an entry for which there is one.
+    pub(crate) fn of_stored(shard: u16, entry: EntryId) -> Owner {
+        Owner(u32::from(shard) << (u32::BITS - Owner::SHARD_BITS) | entry.0)
+    }
+
+    pub(crate) fn shard(self) -> u16 {
+        (self.0 >> (u32::BITS - Owner::SHARD_BITS)) as u16
+    }
+
+    pub(crate) fn entry(self) -> EntryId {
+        EntryId(self.0 & (u32::MAX >> Owner::SHARD_BITS))
+    }
+}
+
+/// A stored response, and its slot in the engine. When the response has left the engine, the slot
+/// is free or has another owner: the number of an entry is used again only after the entry has left
+/// its shard, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EngineSlot {
     pub slot: Slot,
-    pub stamp: u32,
+    pub owner: Owner,
 }
 
 /// A hit that the engine has not counted yet.
@@ -40,16 +70,12 @@ pub(crate) struct Hit {
 /// A response that has to leave its shard, because the engine gave its room to another one: call
 /// [`Cache::on_eviction`](crate::Cache::on_eviction) of that shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Eviction {
-    pub(crate) shard: u16,
-    pub(crate) entry: EntryId,
-    pub(crate) stamp: u32,
-}
+pub struct Eviction(pub(crate) EngineSlot);
 
 impl Eviction {
     /// Returns the number of its shard.
     pub fn shard(&self) -> usize {
-        usize::from(self.shard)
+        usize::from(self.0.owner.shard())
     }
 }
 
@@ -57,19 +83,13 @@ impl Eviction {
 pub struct PolicyEngine {
     engine: Engine,
     /// By slot.
-    owners: Vec<Eviction>,
-    /// The number of insertions, which is the stamp of the latest one. It skips
-    /// [`PolicyEngine::LEFT`].
-    stamp: u32,
+    owners: Vec<Owner>,
     victims: Vec<Slot>,
 }
 
 impl PolicyEngine {
-    /// The stamp of a slot that is not in use.
-    const LEFT: u32 = 0;
-
     pub(crate) fn new(engine: Engine) -> PolicyEngine {
-        PolicyEngine { engine, owners: Vec::new(), stamp: PolicyEngine::LEFT, victims: Vec::new() }
+        PolicyEngine { engine, owners: Vec::new(), victims: Vec::new() }
     }
 
     /// Counts hits, in their order.
@@ -80,7 +100,8 @@ impl PolicyEngine {
             if let Some(soon) = hits.get(at + AHEAD) {
                 self.engine.prefetch_slot(soon.hash, Some(soon.at.slot));
             }
-            if self.is_current(hit.at) {
+            // The engine ignores a slot that is not in use.
+            if self.owners.get(hit.at.slot.index()) == Some(&hit.at.owner) {
                 self.engine.hit(hit.at.slot, hit.hash, hit.now);
             }
         }
@@ -94,57 +115,51 @@ impl PolicyEngine {
         self.engine.admit_or_fill(hash, size, now)
     }
 
-    /// Stores an object for an entry of a shard, and appends what has to leave for it. Returns
-    /// `None` if it can never fit.
+    /// Stores an object for its owner, and appends what has to leave for it. Returns `None` if it
+    /// can never fit.
     pub(crate) fn insert(
         &mut self,
-        (hash, size): (u64, u64),
-        (shard, entry): (u16, EntryId),
+        hash: u64,
+        size: u64,
+        owner: Owner,
         now: Time,
         evictions: &mut Vec<Eviction>,
     ) -> Option<EngineSlot> {
-        let PolicyEngine { engine, owners, victims, .. } = self;
+        let PolicyEngine { engine, owners, victims } = self;
         if !engine.make_room(hash, size, now, victims) {
             return None;
         }
-        for victim in victims.drain(..) {
-            let owner = &mut owners[victim.index()];
-            evictions.push(*owner);
-            owner.stamp = PolicyEngine::LEFT;
-        }
+        let leaving = victims.drain(..).map(|slot| Eviction(EngineSlot { slot, owner: owners[slot.index()] }));
+        evictions.extend(leaving);
         let slot = engine.insert(hash, size, now, victims)?;
-        self.stamp = self.stamp.checked_add(1).unwrap_or(PolicyEngine::LEFT + 1);
-        let owner = Eviction { shard, entry, stamp: self.stamp };
-        match self.owners.get_mut(slot.index()) {
+        match owners.get_mut(slot.index()) {
             Some(place) => *place = owner,
-            None => self.owners.resize(slot.index() + 1, owner),
+            None => owners.resize(slot.index() + 1, owner),
         }
-        Some(EngineSlot { slot, stamp: self.stamp })
+        Some(EngineSlot { slot, owner })
     }
 
     /// Removes an object, if it has not left already.
     pub(crate) fn remove(&mut self, at: EngineSlot) {
-        if self.is_current(at) {
-            self.owners[at.slot.index()].stamp = PolicyEngine::LEFT;
+        if self.object(at).is_some() {
             self.engine.remove(at.slot);
         }
     }
 
     /// Returns the id and the size of an object, if it has not left.
     pub(crate) fn object(&self, at: EngineSlot) -> Option<(u64, u64)> {
-        let (id, size) = self.engine.object(at.slot).filter(|_| self.is_current(at))?;
+        let (id, size) = self.engine.object(at.slot).filter(|_| self.owners[at.slot.index()] == at.owner)?;
         Some((id, size.bytes()))
     }
 
     /// Returns the number of a shard's objects.
     pub(crate) fn objects_of(&self, shard: u16) -> usize {
-        self.owners.iter().filter(|owner| owner.shard == shard && owner.stamp != PolicyEngine::LEFT).count()
+        let slots = (0..).map(Slot::new).zip(&self.owners);
+        slots.filter(|(slot, owner)| owner.shard() == shard && self.engine.object(*slot).is_some()).count()
     }
 
     pub(crate) fn check_invariants(&self) {
         self.engine.check_invariants();
-        let in_use = self.owners.iter().filter(|owner| owner.stamp != PolicyEngine::LEFT).count();
-        assert_eq!(in_use, self.engine.len(), "an object of the engine has no shard");
     }
 
     pub(crate) fn job(&mut self) -> Option<Job> {
@@ -162,12 +177,8 @@ impl PolicyEngine {
             used: self.engine.used(),
             objects: self.engine.len(),
             gauges: self.engine.gauges(),
-            state_bytes: self.engine.state_bytes() + self.owners.capacity() * size_of::<Eviction>(),
+            state_bytes: self.engine.state_bytes() + self.owners.capacity() * size_of::<Owner>(),
         }
-    }
-
-    fn is_current(&self, at: EngineSlot) -> bool {
-        self.owners.get(at.slot.index()).is_some_and(|owner| owner.stamp == at.stamp)
     }
 }
 

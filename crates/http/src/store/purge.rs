@@ -7,9 +7,11 @@
 
 use crate::rfc::fields;
 use crate::rfc::key::Key;
+use crate::rfc::route::Router;
 use crate::store::entry::View;
 use http::HeaderName;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
@@ -36,6 +38,19 @@ pub struct Purge {
     pub scope: Scope,
     /// True if the responses stay, stale.
     pub soft: bool,
+}
+
+impl Purge {
+    /// Returns the numbers of the shards in which it may find something.
+    pub fn shards(&self, router: &Router) -> Range<usize> {
+        match &self.scope {
+            Scope::Exact(url) => {
+                let shard = router.of_key(url.key()).shard();
+                shard..shard + 1
+            }
+            _ => 0..router.shards(),
+        }
+    }
 }
 
 /// The progress of a purge.

@@ -191,16 +191,16 @@ impl Stored {
         says
     }
 
-    /// Returns the size that it has in the store with a body of `body` bytes, if it shares no
-    /// header line with others: see `Entry::size`.
+    /// Returns the memory of its entry with a body of `body` bytes, if it shares no header line
+    /// with others: see `Entry::size`.
     pub(crate) fn size(&self, body: u64) -> u64 {
         let lines: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
         let bytes = lines + self.key.len() + self.selector.as_bytes().len() + self.earlier.len();
         let body = usize::try_from(body).unwrap_or(usize::MAX);
         if body <= limits::INLINE_BODY_BYTES {
-            return limits::OBJECT_OVERHEAD_BYTES + allocated(bytes + body) as u64;
+            return allocated(bytes + body) as u64;
         }
-        let overhead = limits::OBJECT_OVERHEAD_BYTES + limits::LARGE_BODY_OVERHEAD_BYTES + allocated(bytes) as u64;
+        let overhead = limits::LARGE_BODY_OVERHEAD_BYTES + allocated(bytes) as u64;
         overhead.saturating_add(allocated(body.min(1 << 62)) as u64)
     }
 }

@@ -18,7 +18,10 @@ fn held(stage: &Stage) -> u64 {
 fn hit(stage: &mut Stage, target: &str) -> Option<Bytes> {
     match stage.cache.on_request(&get(target).head(), stage.now) {
         Step::Answer(answer) => Some(answer.body),
-        _ => None,
+        step => {
+            stage.give_up(step);
+            None
+        }
     }
 }
 

@@ -122,7 +122,11 @@ proptest! {
                     assemble(&mut stage, assembled.body, status, &answered, length);
                     continue;
                 }
-                _ => continue,
+                Step::Follow(_) => panic!("nothing else is in flight"),
+                step => {
+                    stage.give_up(step);
+                    continue;
+                }
             };
             exchange.take_headers(asked.clone());
             exchange.upstream_headers();
@@ -133,16 +137,16 @@ proptest! {
                 prop_assert!(attempts <= 1 + larder_http::limits::RETRIES);
                 let status = StatusCode::from_u16(status).unwrap();
                 let head = ResponseHead { status, version: Version::HTTP_11, headers: answered.clone() };
-                match stage.cache.on_response(exchange, head, stage.now) {
+                match stage.respond(exchange, head) {
                     Reply::Answer(_) | Reply::Relay { fill: None, .. } => {}
                     Reply::Relay { fill: Some(mut fill), .. } => {
-                        fill.push(&vec![1; length]);
-                        stage.cache.on_complete(fill, stage.now);
+                        stage.push(&mut fill, &vec![1; length]);
+                        stage.complete(fill);
                     }
                     Reply::Assemble(assembled, fill) => {
                         if let Some(mut fill) = fill {
-                            fill.push(&vec![1; length]);
-                            stage.cache.on_complete(fill, stage.now);
+                            stage.push(&mut fill, &vec![1; length]);
+                            stage.complete(fill);
                         }
                         assemble(&mut stage, assembled.body, status.as_u16(), &answered, length);
                     }
@@ -155,18 +159,22 @@ proptest! {
 }
 
 fn assemble(stage: &mut Stage, mut assembly: Assembly, status: u16, answered: &HeaderMap, length: usize) {
+    if assembly.take_in_progress().is_some() {
+        return;
+    }
     loop {
         match stage.cache.next_piece(&mut assembly, stage.now) {
             Piece::End => return,
             Piece::Bytes(_) => {}
-            Piece::Read(_) | Piece::Wait(_) | Piece::TierLookup(_) => return,
+            Piece::TierLookup(_) => return,
+            Piece::Wait(_) => panic!("nothing else is in flight"),
             Piece::Ask(exchange) => {
                 let _ = exchange.retry_headers();
                 let status = StatusCode::from_u16(status).unwrap();
                 let head = ResponseHead { status, version: Version::HTTP_11, headers: answered.clone() };
-                let Some(mut fill) = stage.cache.on_slice(exchange, head, stage.now) else { return };
-                fill.push(&vec![1; length]);
-                stage.cache.on_complete(fill, stage.now);
+                let Some(mut fill) = stage.respond_with_slice(exchange, head) else { return };
+                stage.push(&mut fill, &vec![1; length]);
+                stage.complete(fill);
                 if length == 0 {
                     return;
                 }

@@ -7,7 +7,7 @@ const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
 /// Room for some five of them.
 fn small(policy: &str) -> Stage {
-    Stage::with(3_000, policy)
+    Stage::with(1_400, policy)
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn what_is_under_way_is_not_stored() {
             let after = stage.open(&get("/late"));
             let seen = stage.reply(exchange, 200, &[PAGE], "old");
             assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Invalidated)));
-            drop(after);
+            stage.abandon(after);
             stage.wait(1);
             stage.ask(&get("/late"), 200, &[PAGE], "new");
             assert_eq!(stage.ask_store(&get("/late")).body, b"new");
@@ -91,7 +91,7 @@ fn soft_ones_are_confirmed_or_serve_in_need() {
         purge(&mut stage, scope, true);
         stage.wait(1);
         let exchange = stage.open(&get("/a"));
-        let answer = stage.cache.on_failure(&exchange, larder_http::UpstreamFailure::Unreachable, stage.now);
+        let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
         assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"/a"[..]));
         let seen = stage.ask(&get("/a"), 304, &[PAGE, ("etag", "\"1\"")], "");
         assert_eq!(
@@ -171,7 +171,7 @@ fn what_was_purged_meanwhile_does_not_serve_for_a_failing_origin() {
         stage.wait(61);
         let exchange = stage.open(&get("/a"));
         purge(&mut stage, scope.clone(), soft);
-        let answer = stage.cache.on_failure(&exchange, UpstreamFailure::Unreachable, stage.now);
+        let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
         assert_eq!(answer.status, status, "{scope:?}, soft: {soft}");
     }
 }

@@ -60,9 +60,12 @@ fn tier_lookup(stage: &mut Stage, disk: &Disk, target: &str) -> Option<Answer> {
         step => panic!("{step:?}"),
     };
     let response = disk.0.lock().unwrap()[&exchange.tier_key().unwrap()].clone();
-    let room = stage.cache.budget().reserve(response.len() as u64)?;
+    let Some(room) = stage.cache.budget().reserve(response.len() as u64) else {
+        stage.abandon(exchange);
+        return None;
+    };
     let tier_hit = TierHit { response: TierResponse::Whole { bytes: response, room }, expired: false, position: 1 };
-    match stage.cache.on_tier_lookup(exchange, Some(tier_hit), &asked.head(), stage.now) {
+    match stage.cache.on_tier_lookup(exchange, Some(tier_hit), &asked.head(), stage.now, &mut stage.outbox) {
         TierStep::Answer(answer) => Some(answer),
         other => panic!("{other:?}"),
     }

@@ -1,7 +1,7 @@
 //! Failure: a client gets an outdated response without any sign of it.
 
 use crate::stage::{Stage, TEN_DAYS_BEFORE, THEN_TEXT, get};
-use larder_http::{Completion, Refusal, Step, UpstreamFailure};
+use larder_http::{Completion, JoinResult, Refusal, Step, UpstreamFailure};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -159,7 +159,7 @@ fn a_dead_origin_is_an_error_not_an_old_page() {
         ("/m", UpstreamFailure::Upload, 400),
     ] {
         let exchange = stage.open(&get(target));
-        let answer = stage.cache.on_failure(&exchange, failure, stage.now);
+        let answer = stage.fail(exchange, failure);
         assert_eq!(answer.status, status);
         assert_eq!(answer.headers["cache-status"], "larder; fwd=stale");
         assert_eq!(answer.headers["cache-control"], "no-store");
@@ -265,7 +265,9 @@ fn a_released_reload_is_not_answered_with_an_earlier_request() {
     let Step::Follow(follower) = stage.cache.on_request(&reload.head(), stage.now) else { panic!() };
     stage.wait(1);
     assert_eq!(stage.reply(plain, 200, &[PAGE], "old").completion, Some(Completion::Stored));
-    drop(leader);
-    let step = stage.cache.on_released(&reload.head(), follower.joined(), stage.now);
+    stage.abandon(leader);
+    assert!(stage.is_woken(follower.id()));
+    let JoinResult::Again(joined) = stage.cache.join(follower, &reload.headers) else { panic!() };
+    let step = stage.cache.on_released(&reload.head(), joined, stage.now);
     assert!(matches!(step, Step::Forward(_)), "{step:?}");
 }

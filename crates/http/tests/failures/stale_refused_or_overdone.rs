@@ -14,7 +14,7 @@ fn stored(control: &str) -> Stage {
 /// The answer where the origin fails in this way.
 fn failing(stage: &mut Stage, failure: UpstreamFailure) -> (u16, String) {
     let exchange = stage.open(&get("/"));
-    let answer = stage.cache.on_failure(&exchange, failure, stage.now);
+    let answer = stage.fail(exchange, failure);
     (answer.status.as_u16(), answer.headers["cache-status"].to_str().unwrap().to_owned())
 }
 
@@ -39,7 +39,7 @@ fn a_refresh_that_fails_lets_the_next_try() {
     let mut stage = stored("max-age=10, stale-while-revalidate=5");
     for _ in 0..2 {
         let Step::Refresh(_, exchange) = stage.cache.on_request(&get("/").head(), stage.now) else { panic!() };
-        stage.cache.on_failure(&exchange, UpstreamFailure::Unreachable, stage.now);
+        stage.fail(exchange, UpstreamFailure::Unreachable);
     }
 }
 
@@ -53,10 +53,10 @@ fn who_must_not_get_stale_waits() {
         "max-age=10, stale-while-revalidate=x",
         "max-age=10",
     ] {
-        stored(control).open(&get("/"));
+        let _ = stored(control).open(&get("/"));
     }
     for wish in ["no-cache", "max-age=20", "min-fresh=1", "no-store"] {
-        stored("max-age=10, stale-while-revalidate=99").open(&get("/").with("cache-control", wish));
+        let _ = stored("max-age=10, stale-while-revalidate=99").open(&get("/").with("cache-control", wish));
     }
 }
 
@@ -103,7 +103,7 @@ fn a_reload_gets_the_error() {
         let mut stage = stored("max-age=15, stale-if-error=99");
         stage.wait(wait);
         let exchange = stage.open(&get("/").with("cache-control", "no-cache"));
-        assert_eq!(stage.cache.on_failure(&exchange, UpstreamFailure::Unreachable, stage.now).status, 502, "{wait}");
+        assert_eq!(stage.fail(exchange, UpstreamFailure::Unreachable).status, 502, "{wait}");
     }
 }
 

@@ -1,13 +1,14 @@
 //! Failure: a hundred clients request one object, and the origin gets a hundred requests; or
 //! ninety-nine clients wait for a response that they may not share.
 
-use crate::stage::{Fields, Request, Stage, get, headers};
+use crate::stage::{Fields, Reader, Request, Stage, get, headers};
+use crate::world::World;
 use http::{StatusCode, Version};
 use larder_http::{
-    Cache, Completion, Exchange, Follower, JoinResult, Reader, Refusal, Reply, ResponseHead, Step, UpstreamFailure,
+    Assembly, Cache, Completion, Exchange, Fill, Follower, JoinResult, Joined, Piece, Read, Refusal, Reply,
+    ResponseHead, Room, SliceFollower, SliceJoin, Step, UpstreamFailure,
 };
 use larder_units::Streams;
-use std::task::{Context, Poll, Waker};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -18,21 +19,42 @@ fn follow(stage: &mut Stage, request: &Request) -> Follower {
     }
 }
 
-fn join_streaming(follower: &mut Follower, request: &Request) -> Poll<JoinResult> {
-    follower.poll_join(&request.headers, &mut Context::from_waker(Waker::noop()))
-}
-
-fn ready(follower: &mut Follower, request: &Request) -> JoinResult {
-    match join_streaming(follower, request) {
-        Poll::Ready(boarding) => boarding,
-        Poll::Pending => panic!("it waits"),
+/// The head has not come: nobody wakes it, and it would wait again.
+fn waiting(stage: &mut Stage, follower: Follower, request: &Request) -> Follower {
+    assert!(!stage.is_woken(follower.id()));
+    match stage.cache.join(follower, &request.headers) {
+        JoinResult::Wait(follower) => follower,
+        result => panic!("{result:?}"),
     }
 }
 
-fn read(body: &mut Reader) -> Option<Vec<u8>> {
-    match body.poll_piece(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(piece) => piece.map(|piece| piece.unwrap().to_vec()),
-        Poll::Pending => panic!("it waits"),
+/// The result for a follower that has waited, and is woken.
+fn woken(stage: &mut Stage, follower: Follower, request: &Request) -> JoinResult {
+    assert!(stage.is_woken(follower.id()), "it sleeps");
+    at_once(stage, follower, request)
+}
+
+/// The result for a follower that came after the head.
+fn at_once(stage: &mut Stage, follower: Follower, request: &Request) -> JoinResult {
+    match stage.cache.join(follower, &request.headers) {
+        JoinResult::Wait(_) => panic!("it waits"),
+        result => result,
+    }
+}
+
+/// A response whose body is collected begins.
+fn start(stage: &mut Stage, leader: Box<Exchange>, fields: Fields<'_>) -> Box<Fill> {
+    match stage.respond(leader, head(200, fields)) {
+        Reply::Relay { fill: Some(fill), .. } => fill,
+        reply => panic!("{reply:?}"),
+    }
+}
+
+fn read(stage: &mut Stage, reader: &mut Reader) -> Option<Vec<u8>> {
+    match stage.read(reader) {
+        Read::Bytes(piece) => Some(piece.to_vec()),
+        Read::End => None,
+        read => panic!("{read:?}"),
     }
 }
 
@@ -46,7 +68,14 @@ fn is_forwarded(stage: &mut Stage, request: &Request) -> bool {
     other.now = stage.now;
     let _leader = other.open(&get("/"));
     let joined = follow(&mut other, &get("/")).joined();
-    matches!(stage.cache.on_released(&request.head(), joined, stage.now), Step::Forward(_))
+    is_released_to_the_origin(stage, request, joined)
+}
+
+fn is_released_to_the_origin(stage: &mut Stage, request: &Request, joined: Joined) -> bool {
+    let step = stage.cache.on_released(&request.head(), joined, stage.now);
+    let is_forwarded = matches!(step, Step::Forward(_));
+    stage.give_up(step);
+    is_forwarded
 }
 
 #[test]
@@ -55,31 +84,31 @@ fn followers_stream_what_the_leader_gets() {
     let leader = stage.open(&get("/"));
     let part = get("/").with("range", "bytes=3-7");
     let known = get("/").with("if-none-match", "\"1\"");
-    let (mut whole, mut of_part, mut of_known) =
+    let (whole, of_part, of_known) =
         (follow(&mut stage, &get("/")), follow(&mut stage, &part), follow(&mut stage, &known));
-    assert!(join_streaming(&mut whole, &get("/")).is_pending());
+    let whole = waiting(&mut stage, whole, &get("/"));
     let fields: Fields<'_> = &[PAGE, ("etag", "\"1\""), ("content-length", "10"), ("date", crate::stage::THEN_TEXT)];
-    let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(leader, head(200, fields), stage.now)
-    else {
-        panic!()
-    };
-    fill.push(b"01234");
-    let JoinResult::Stream { status, headers, mut body } = ready(&mut whole, &get("/")) else { panic!() };
+    let mut fill = start(&mut stage, leader, fields);
+    stage.push(&mut fill, b"01234");
+    let JoinResult::Stream { status, headers, part: all } = woken(&mut stage, whole, &get("/")) else { panic!() };
     assert_eq!((status.as_u16(), &headers["content-length"]), (200, &"10".parse().unwrap()));
     assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200; collapsed");
-    assert_eq!(read(&mut body).unwrap(), b"01234");
-    let JoinResult::Stream { status, headers, body: mut range } = ready(&mut of_part, &part) else { panic!() };
+    let mut body = stage.reader(&all).unwrap();
+    assert_eq!(read(&mut stage, &mut body).unwrap(), b"01234");
+    let JoinResult::Stream { status, headers, part: bytes } = woken(&mut stage, of_part, &part) else { panic!() };
     assert_eq!((status.as_u16(), &headers["content-range"]), (206, &"bytes 3-7/10".parse().unwrap()));
-    assert_eq!(read(&mut range).unwrap(), b"34");
-    let JoinResult::Answer(answer) = ready(&mut of_known, &known) else { panic!() };
+    let mut range = stage.reader(&bytes).unwrap();
+    assert_eq!(read(&mut stage, &mut range).unwrap(), b"34");
+    assert_eq!(stage.read(&mut range), Read::Wait);
+    let JoinResult::Answer(answer) = woken(&mut stage, of_known, &known) else { panic!() };
     assert_eq!(answer.status, 304);
     // A request that comes while the body is in flight joins as well.
-    let mut late = follow(&mut stage, &get("/"));
-    fill.push(b"56789");
-    assert_eq!((read(&mut range).unwrap(), read(&mut range)), (b"567".to_vec(), None));
-    assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Stored);
-    assert_eq!((read(&mut body).unwrap(), read(&mut body)), (b"56789".to_vec(), None));
-    assert!(matches!(ready(&mut late, &get("/")), JoinResult::Again));
+    let late = follow(&mut stage, &get("/"));
+    stage.push(&mut fill, b"56789");
+    assert_eq!((read(&mut stage, &mut range).unwrap(), read(&mut stage, &mut range)), (b"567".to_vec(), None));
+    assert_eq!(stage.complete(fill), Completion::Stored);
+    assert_eq!((read(&mut stage, &mut body).unwrap(), read(&mut stage, &mut body)), (b"56789".to_vec(), None));
+    assert!(matches!(at_once(&mut stage, late, &get("/")), JoinResult::Again(_)));
     assert_eq!(stage.ask_store(&get("/")).body, b"0123456789");
     let counters = stage.cache.counters();
     assert_eq!((counters.collapsed, counters.forwarded.iter().sum::<u64>()), (4, 1));
@@ -98,18 +127,18 @@ fn what_may_not_be_shared_keeps_nobody_waiting() {
     ] {
         let mut stage = Stage::new();
         let leader = stage.open(&get("/"));
-        let mut follower = follow(&mut stage, &get("/"));
-        let reply = stage.cache.on_response(leader, head(200, fields), stage.now);
-        assert!(matches!(ready(&mut follower, &get("/")), JoinResult::Again), "{fields:?}");
+        let follower = follow(&mut stage, &get("/"));
+        let reply = stage.respond(leader, head(200, fields));
+        assert!(matches!(woken(&mut stage, follower, &get("/")), JoinResult::Again(_)), "{fields:?}");
         for _ in 0..3 {
             assert!(is_forwarded(&mut stage, &get("/")), "{fields:?}");
         }
-        drop(reply);
+        stage.break_off(reply);
         stage.wait(60);
         stage.ask(&get("/"), 200, &[PAGE], "cacheable now");
         stage.wait(60);
         let _leader = stage.open(&get("/"));
-        follow(&mut stage, &get("/"));
+        let _ = follow(&mut stage, &get("/"));
     }
 }
 
@@ -118,15 +147,15 @@ fn other_variants_and_other_wishes_go_alone() {
     let mut stage = Stage::new();
     let german = get("/").with("accept-language", "de");
     let leader = stage.open(&get("/"));
-    let mut follower = follow(&mut stage, &german);
+    let follower = follow(&mut stage, &german);
     assert!(is_forwarded(&mut stage, &get("/").with("cache-control", "no-store")));
     assert!(!is_forwarded(&mut stage, &get("/").with("cache-control", "only-if-cached")));
     assert!(is_forwarded(&mut stage, &crate::stage::request(http::Method::HEAD, "/")));
     let fields: Fields<'_> = &[PAGE, ("vary", "accept-language"), ("content-length", "1")];
-    let _reply = stage.cache.on_response(leader, head(200, fields), stage.now);
-    assert!(matches!(ready(&mut follower, &german), JoinResult::Again));
+    let _reply = stage.respond(leader, head(200, fields));
+    assert!(matches!(woken(&mut stage, follower, &german), JoinResult::Again(_)));
     assert!(is_forwarded(&mut stage, &german), "it does not wait for what is not its variant");
-    follow(&mut stage, &get("/"));
+    let _ = follow(&mut stage, &get("/"));
 }
 
 /// A condition or a range of the client may bring a 304 or a part: nobody waits for that.
@@ -136,46 +165,179 @@ fn requests_for_less_lead_nobody() {
     let _part = stage.open(&get("/").with("range", "bytes=0-0"));
     assert!(is_forwarded(&mut stage, &get("/").with("if-none-match", "\"1\"")));
     let _leader = stage.open(&get("/"));
-    follow(&mut stage, &get("/"));
+    let _ = follow(&mut stage, &get("/"));
 }
 
 #[test]
 fn an_origin_in_trouble_is_asked_once() {
     let mut stage = Stage::new();
     let leader = stage.open(&get("/"));
-    let mut follower = follow(&mut stage, &get("/"));
+    let follower = follow(&mut stage, &get("/"));
     let fields: Fields<'_> = &[("retry-after", "5"), ("set-cookie", "secret=1"), ("content-length", "0")];
-    stage.cache.on_response(leader, head(503, fields), stage.now);
-    let JoinResult::Answer(answer) = ready(&mut follower, &get("/")) else { panic!() };
+    stage.respond(leader, head(503, fields));
+    let JoinResult::Answer(answer) = woken(&mut stage, follower, &get("/")) else { panic!() };
     assert_eq!((answer.status.as_u16(), &answer.headers["retry-after"]), (503, &"5".parse().unwrap()));
     assert!(!answer.headers.contains_key("set-cookie"), "the leader's alone");
     let leader = stage.open(&get("/"));
-    let mut follower = follow(&mut stage, &get("/"));
-    stage.cache.on_failure(&leader, UpstreamFailure::TimedOut, stage.now);
-    let JoinResult::Answer(answer) = ready(&mut follower, &get("/")) else { panic!() };
+    let follower = follow(&mut stage, &get("/"));
+    stage.fail(leader, UpstreamFailure::TimedOut);
+    let JoinResult::Answer(answer) = woken(&mut stage, follower, &get("/")) else { panic!() };
     assert_eq!(answer.status, 504);
     // A 500 may be one request's own.
     let leader = stage.open(&get("/"));
-    let mut follower = follow(&mut stage, &get("/"));
-    stage.cache.on_response(leader, head(500, &[("content-length", "0")]), stage.now);
-    assert!(matches!(ready(&mut follower, &get("/")), JoinResult::Again));
+    let follower = follow(&mut stage, &get("/"));
+    stage.respond(leader, head(500, &[("content-length", "0")]));
+    assert!(matches!(woken(&mut stage, follower, &get("/")), JoinResult::Again(_)));
 }
 
 #[test]
 fn a_leader_that_is_given_up_strands_nobody() {
     let mut stage = Stage::new();
     let leader = stage.open(&get("/"));
-    let mut follower = follow(&mut stage, &get("/"));
-    drop(leader);
-    assert!(matches!(ready(&mut follower, &get("/")), JoinResult::Again));
-    let leader = stage.open(&get("/"));
-    let mut follower = follow(&mut stage, &get("/"));
+    let [first, second] = [(); 2].map(|()| follow(&mut stage, &get("/")));
+    let (first, second) = (waiting(&mut stage, first, &get("/")), waiting(&mut stage, second, &get("/")));
+    stage.abandon(leader);
+    stage.cache.check_invariants();
+    let JoinResult::Again(joined) = woken(&mut stage, first, &get("/")) else { panic!() };
+    let Step::Forward(leader) = stage.cache.on_released(&get("/").head(), joined, stage.now) else { panic!() };
+    // It leads: the other one follows it now.
+    let JoinResult::Again(joined) = woken(&mut stage, second, &get("/")) else { panic!() };
+    let Step::Follow(follower) = stage.cache.on_released(&get("/").head(), joined, stage.now) else { panic!() };
+    stage.cache.check_invariants();
     let fields: Fields<'_> = &[PAGE, ("content-length", "10")];
-    let reply = stage.cache.on_response(leader, head(200, fields), stage.now);
-    let JoinResult::Stream { mut body, .. } = ready(&mut follower, &get("/")) else { panic!() };
-    drop(reply);
-    let broken = body.poll_piece(&mut Context::from_waker(Waker::noop()));
-    assert!(matches!(broken, Poll::Ready(Some(Err(larder_http::BrokenOff)))), "{broken:?}");
+    let fill = start(&mut stage, leader, fields);
+    let JoinResult::Stream { part, .. } = woken(&mut stage, follower, &get("/")) else { panic!() };
+    let mut body = stage.reader(&part).unwrap();
+    assert_eq!(stage.read(&mut body), Read::Wait);
+    stage.abort(fill);
+    assert_eq!(stage.read(&mut body), Read::Broken);
+    stage.cache.check_invariants();
+}
+
+/// Failure: clients that leave while they wait keep their fetch in memory, or others from joining.
+#[test]
+fn a_follower_that_leaves_disturbs_nobody() {
+    let mut stage = Stage::new();
+    let leader = stage.open(&get("/"));
+    let [leaves, stays] = [(); 2].map(|()| follow(&mut stage, &get("/")));
+    stage.cache.on_follower_left(leaves);
+    stage.cache.check_invariants();
+    let further = follow(&mut stage, &get("/"));
+    let fill = start(&mut stage, leader, &[PAGE, ("content-length", "1")]);
+    assert_eq!(stage.outbox.woken.len(), 2, "those who are there");
+    assert!(matches!(woken(&mut stage, stays, &get("/")), JoinResult::Stream { .. }));
+    // Woken, it leaves all the same.
+    stage.cache.on_follower_left(further);
+    stage.abort(fill);
+    stage.cache.check_invariants();
+}
+
+/// Failure: a request joins a body whose start is gone, and gets its rest, or waits without end.
+#[test]
+fn nobody_joins_what_only_passes() {
+    let mut stage = Stage::with(100_000, "lru");
+    let leader = stage.open(&get("/"));
+    let woken_late = follow(&mut stage, &get("/"));
+    let mut fill = start(&mut stage, leader, &[PAGE, ("transfer-encoding", "chunked")]);
+    let mut client = stage.reader(&fill.part()).unwrap();
+    let early = follow(&mut stage, &get("/"));
+    let JoinResult::Stream { part, .. } = at_once(&mut stage, early, &get("/")) else { panic!() };
+    let mut early = stage.reader(&part).unwrap();
+    let begun = follow(&mut stage, &get("/"));
+    let JoinResult::Stream { part: too_late, .. } = at_once(&mut stage, begun, &get("/")) else { panic!() };
+    let mut pushed = 0;
+    while stage.room(&fill) == Room::Ready {
+        stage.push(&mut fill, &[7; 1000]);
+        pushed += 1000;
+    }
+    assert!(pushed > 20_000, "{pushed}");
+    stage.cache.check_invariants();
+    // A follower that was told to read it, and comes too late, asks again. So does one that is
+    // woken now.
+    assert!(stage.reader(&too_late).is_none());
+    let JoinResult::Again(joined) = woken(&mut stage, woken_late, &get("/")) else { panic!() };
+    assert!(is_released_to_the_origin(&mut stage, &get("/"), joined));
+    // No new request follows, and none leads in its place.
+    for _ in 0..2 {
+        let _alone = stage.open(&get("/"));
+    }
+    // Those who joined in time get all of it.
+    for reader in [&mut client, &mut early] {
+        let mut got = 0;
+        while let Read::Bytes(piece) = stage.read(reader) {
+            got += piece.len();
+        }
+        assert_eq!(got, pushed);
+    }
+    assert_eq!(stage.room(&fill), Room::Ready);
+    assert_eq!(stage.complete(fill), Completion::Refused(Refusal::TooLarge));
+    assert_eq!((stage.read(&mut client), stage.read(&mut early)), (Read::End, Read::End));
+    stage.cache.check_invariants();
+}
+
+/// A client asks for a slice that is missing, and others for parts of the same slice.
+fn slice_in_flight(world: &mut World) -> (Box<Exchange>, Assembly, [SliceFollower; 2]) {
+    world.range("bytes=0-9");
+    world.asked();
+    let stage = &mut world.stage;
+    let mut ask = |range: &str| {
+        let request = get("/").with("range", range);
+        let Step::Assemble(assembled) = stage.cache.on_request(&request.head(), stage.now) else { panic!() };
+        let mut assembly = assembled.body;
+        (stage.cache.next_piece(&mut assembly, stage.now), assembly)
+    };
+    let (Piece::Ask(exchange), _) = ask("bytes=20480-24575") else { panic!() };
+    let (Piece::Wait(first), assembly) = ask("bytes=20485-20499") else { panic!() };
+    let (Piece::Wait(second), _) = ask("bytes=20480-30000") else { panic!() };
+    let SliceJoin::Wait(first) = stage.cache.join_slice(first) else { panic!() };
+    assert!(!stage.is_woken(first.id()) && !stage.is_woken(second.id()));
+    stage.cache.check_invariants();
+    (exchange, assembly, [first, second])
+}
+
+/// Failure: clients that need one slice each request it, or one of them waits for ever when its
+/// leader fails or leaves.
+#[test]
+fn a_slice_is_requested_once() {
+    let mut world = World::new(100_000);
+    let (leader, mut assembly, [reads, leaves]) = slice_in_flight(&mut world);
+    let (status, headers, content) = world.origin.respond(&leader.retry_headers()).unwrap();
+    let stage = &mut world.stage;
+    let fill = stage.respond_with_slice(leader, ResponseHead { status, version: Version::HTTP_11, headers });
+    assert!(stage.is_woken(reads.id()) && stage.is_woken(leaves.id()));
+    stage.cache.on_slice_follower_left(leaves);
+    let SliceJoin::Read(part) = stage.cache.join_slice(reads) else { panic!() };
+    let mut reader = stage.reader(&part).unwrap();
+    assert_eq!(stage.read(&mut reader), Read::Wait);
+    world.collect(fill.unwrap(), &content);
+    assert_eq!(read(&mut world.stage, &mut reader).unwrap(), world.origin.content[20485..20500]);
+    assert_eq!(read(&mut world.stage, &mut reader), None);
+    assembly.took(15);
+    assert!(matches!(world.stage.cache.next_piece(&mut assembly, world.stage.now), Piece::End));
+    assert_eq!(world.asked(), ["bytes=20480-24575"]);
+    assert!(world.range("bytes=20480-24575").is_hit());
+    world.stage.cache.check_invariants();
+}
+
+#[test]
+fn the_leader_of_a_slice_strands_nobody() {
+    for fails in [false, true] {
+        let mut world = World::new(100_000);
+        let (leader, mut assembly, followers) = slice_in_flight(&mut world);
+        let stage = &mut world.stage;
+        match fails {
+            true => stage.cache.on_slice_failure(leader, &mut stage.outbox),
+            false => stage.abandon(leader),
+        }
+        for follower in followers {
+            assert!(stage.is_woken(follower.id()));
+            let join = stage.cache.join_slice(follower);
+            assert!(matches!((fails, &join), (true, SliceJoin::Broken) | (false, SliceJoin::Again)), "{join:?}");
+        }
+        // The next one leads.
+        assert!(matches!(stage.cache.next_piece(&mut assembly, stage.now), Piece::Ask(_)));
+        stage.cache.check_invariants();
+    }
 }
 
 /// A request after a change does not get a response that was requested before it.
@@ -185,7 +347,7 @@ fn an_invalidation_parts_before_from_after() {
     let _leader = stage.open(&get("/"));
     stage.ask(&crate::stage::request(http::Method::POST, "/"), 200, &[], "changed");
     let _other = stage.open(&get("/"));
-    follow(&mut stage, &get("/"));
+    let _ = follow(&mut stage, &get("/"));
 }
 
 /// What the policy refuses is fetched once all the same for those who wait for it together.
@@ -196,21 +358,18 @@ fn what_is_not_admitted_is_shared_all_the_same() {
         stage.ask(&get(&format!("/{number}")), 200, &[PAGE], &"x".repeat(2000));
     }
     let leader = stage.open(&get("/"));
-    let mut follower = follow(&mut stage, &get("/"));
-    assert!(join_streaming(&mut follower, &get("/")).is_pending());
+    let follower = follow(&mut stage, &get("/"));
+    let follower = waiting(&mut stage, follower, &get("/"));
     let fields: Fields<'_> = &[PAGE, ("content-length", "1")];
-    let Reply::Relay { fill: Some(mut fill), headers, .. } =
-        stage.cache.on_response(leader, head(200, fields), stage.now)
-    else {
-        panic!()
-    };
+    let Reply::Relay { fill: Some(mut fill), headers, .. } = stage.respond(leader, head(200, fields)) else { panic!() };
     assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200");
-    let JoinResult::Stream { mut body, .. } = ready(&mut follower, &get("/")) else { panic!() };
-    fill.push(b"x");
-    assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Refused(Refusal::NotAdmitted));
+    let JoinResult::Stream { part, .. } = woken(&mut stage, follower, &get("/")) else { panic!() };
+    let mut body = stage.reader(&part).unwrap();
+    stage.push(&mut fill, b"x");
+    assert_eq!(stage.complete(fill), Completion::Refused(Refusal::NotAdmitted));
     assert_eq!(stage.cache.filling().bytes(), 1, "who reads it slowly holds it");
-    assert_eq!((read(&mut body).unwrap(), read(&mut body)), (b"x".to_vec(), None));
-    drop(body);
+    assert_eq!((read(&mut stage, &mut body).unwrap(), read(&mut stage, &mut body)), (b"x".to_vec(), None));
+    stage.leave(body);
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
@@ -223,10 +382,10 @@ fn who_boards_late_gets_nothing_stale_and_the_true_age() {
         let leader = stage.open(&get("/"));
         let fields: Fields<'_> =
             &[("cache-control", control), ("content-length", "10"), ("date", crate::stage::THEN_TEXT)];
-        let _reply = stage.cache.on_response(leader, head(200, fields), stage.now);
+        let _reply = stage.respond(leader, head(200, fields));
         stage.wait(9);
-        let mut late = follow(&mut stage, &get("/"));
-        let JoinResult::Stream { headers, .. } = ready(&mut late, &get("/")) else { panic!("{control}") };
+        let late = follow(&mut stage, &get("/"));
+        let JoinResult::Stream { headers, .. } = at_once(&mut stage, late, &get("/")) else { panic!("{control}") };
         assert_eq!(headers["age"], "9", "{control}");
         assert!(is_forwarded(&mut stage, &get("/").with("cache-control", "max-age=5")), "{control}");
         stage.wait(1);
@@ -255,9 +414,9 @@ fn requests_of_other_caches_of_our_name_follow_each_other() {
     let [first, second] = [1, 2].map(|number| passed(&cache_number(number).open(&get("/"))));
     let foremost = stage.open(&first);
     let _followers = [follow(&mut stage, &second), follow(&mut stage, &get("/").with("via", "1.1 larder"))];
-    let mut client = follow(&mut stage, &get("/"));
-    let _reply = stage.cache.on_response(foremost, head(200, &[PAGE, ("content-length", "1")]), stage.now);
-    assert!(matches!(ready(&mut client, &get("/")), JoinResult::Stream { .. }));
+    let client = follow(&mut stage, &get("/"));
+    let _fill = start(&mut stage, foremost, &[PAGE, ("content-length", "1")]);
+    assert!(matches!(woken(&mut stage, client, &get("/")), JoinResult::Stream { .. }));
     // What is coming can be shared with everybody.
     let _further = follow(&mut stage, &second.with("cdn-loop", "larder").with("cdn-loop", "larder"));
 }
@@ -295,9 +454,9 @@ fn a_reload_does_not_board_what_flew_before_it() {
         let leader = stage.open(&get("/"));
         assert!(is_forwarded(&mut stage, &get("/").with(wish.0, wish.1)));
         let picky = get("/").with("cache-control", "min-fresh=61");
-        let mut waits = follow(&mut stage, &picky);
-        let _reply = stage.cache.on_response(leader, head(200, &[PAGE, ("content-length", "1")]), stage.now);
-        assert!(matches!(ready(&mut waits, &picky), JoinResult::Again));
+        let waits = follow(&mut stage, &picky);
+        let _fill = start(&mut stage, leader, &[PAGE, ("content-length", "1")]);
+        assert!(matches!(woken(&mut stage, waits, &picky), JoinResult::Again(_)));
         assert!(is_forwarded(&mut stage, &get("/").with(wish.0, wish.1)));
     }
 }
@@ -325,9 +484,9 @@ fn a_reload_follows_only_what_is_as_much_of_a_reload() {
         assert_eq!(matches!(step, Step::Follow(_)), follows, "{:?} {:?}", leads.headers, comes.headers);
         if !follows {
             // It has taken the lead: what comes now follows it.
-            let mut waits = follow(&mut stage, comes);
-            drop(leader);
-            assert!(join_streaming(&mut waits, comes).is_pending());
+            let waits = follow(&mut stage, comes);
+            stage.abandon(leader);
+            let _ = waiting(&mut stage, waits, comes);
         }
     }
 }
@@ -340,11 +499,11 @@ fn a_request_that_follows_a_failed_reload_asks_for_itself() {
     stage.wait(2);
     let forced = get("/").with("cache-control", "no-cache");
     let leader = stage.open(&forced);
-    let (mut plain, mut same) = (follow(&mut stage, &get("/")), follow(&mut stage, &forced));
-    stage.cache.on_failure(&leader, UpstreamFailure::Unreachable, stage.now);
-    assert!(matches!(ready(&mut plain, &get("/")), JoinResult::Again));
-    let JoinResult::Answer(answer) = ready(&mut same, &forced) else { panic!() };
+    let (plain, same) = (follow(&mut stage, &get("/")), follow(&mut stage, &forced));
+    stage.fail(leader, UpstreamFailure::Unreachable);
+    assert!(matches!(woken(&mut stage, plain, &get("/")), JoinResult::Again(_)));
+    let JoinResult::Answer(answer) = woken(&mut stage, same, &forced) else { panic!() };
     assert_eq!(answer.status, 502);
     let alone = stage.open(&get("/"));
-    assert_eq!(stage.cache.on_failure(&alone, UpstreamFailure::Unreachable, stage.now).status, 200);
+    assert_eq!(stage.fail(alone, UpstreamFailure::Unreachable).status, 200);
 }

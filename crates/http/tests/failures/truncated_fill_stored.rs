@@ -2,7 +2,7 @@
 
 use crate::stage::{Stage, get, headers};
 use http::{StatusCode, Version};
-use larder_http::{Completion, Refusal, Reply, ResponseHead};
+use larder_http::{Completion, Read, Refusal, Reply, ResponseHead};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -27,12 +27,10 @@ fn a_broken_connection() {
         version: Version::HTTP_11,
         headers: headers(&[PAGE, ("transfer-encoding", "chunked")]),
     };
-    let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(exchange, head, stage.now) else {
-        panic!()
-    };
-    fill.push(b"half");
+    let Reply::Relay { fill: Some(mut fill), .. } = stage.respond(exchange, head) else { panic!() };
+    stage.push(&mut fill, b"half");
     assert!(stage.cache.filling().bytes() > 0);
-    stage.cache.on_abort(fill);
+    stage.abort(fill);
     assert_eq!(stage.cache.filling().bytes(), 0);
     assert!(!stage.is_hit(&get("/")));
 }
@@ -93,4 +91,24 @@ fn other_pages_that_change_meanwhile_do_not_matter() {
     }
     assert_eq!(stage.reply(exchange, 200, &[PAGE], "page").completion, Some(Completion::Stored));
     assert!(stage.is_hit(&get("/")));
+}
+
+/// Failure: who reads a body that turns out to be too short gets nothing of it.
+#[test]
+fn what_came_of_a_truncated_body_is_read() {
+    let mut stage = Stage::new();
+    let exchange = stage.open(&get("/"));
+    let head = ResponseHead {
+        status: StatusCode::OK,
+        version: Version::HTTP_11,
+        headers: headers(&[PAGE, ("content-length", "10")]),
+    };
+    let Reply::Relay { fill: Some(mut fill), .. } = stage.respond(exchange, head) else { panic!() };
+    let mut reader = stage.reader(&fill.part()).unwrap();
+    stage.push(&mut fill, b"short");
+    assert_eq!(stage.complete(fill), Completion::Truncated);
+    assert_eq!(stage.read(&mut reader), Read::Bytes("short".into()));
+    assert_eq!(stage.read(&mut reader), Read::Broken);
+    stage.leave(reader);
+    assert_eq!(stage.cache.filling().bytes(), 0);
 }

@@ -56,7 +56,7 @@ impl StatusSource for Handle {
         let Some(Snapshot { stats, gauges, by_prefix, partial_bytes, udp_peers, .. }) = self.snapshot() else { return };
         let store = &stats.content_store;
         metrics.counter("larder_ndn_content_store_hits", "Interests answered by the Content Store", store.hits);
-        metrics.counter("larder_ndn_content_store_misses", "Interests looked up there in vain", store.misses);
+        metrics.counter("larder_ndn_content_store_misses", "Content Store lookups that missed", store.misses);
         metrics.counter("larder_ndn_content_store_insertions", "Data stored", store.insertions);
         metrics.counter("larder_ndn_content_store_rejections", "Data that the policy did not want", store.rejections);
         let distrusted = [("untrusted", store.untrusted), ("no_time", store.unverified)];
@@ -71,7 +71,7 @@ impl StatusSource for Handle {
             "prefix",
             hits,
         );
-        metrics.counters("larder_ndn_prefix_misses", "Interests looked up there in vain, by prefix", "prefix", misses);
+        metrics.counters("larder_ndn_prefix_misses", "Content Store lookups that missed, by prefix", "prefix", misses);
         metrics.counter("larder_ndn_content_store_evictions", "Data that made room for others", store.evictions);
         metrics.gauge("larder_ndn_content_store_bytes", "Bytes stored", stats.content_store_bytes as f64);
         let capacity = stats.content_store_capacity_bytes as f64;

@@ -57,7 +57,7 @@ pub fn metrics(prefix: &str, things: &str, metrics: &mut Metrics<'_, '_>, figure
         ("not-in-time", figures.reads_refused),
         ("cut-short", figures.cut_short),
     ];
-    metrics.counters(&name("read_failures"), "Reads in vain", "reason", failed.into_iter());
+    metrics.counters(&name("read_failures"), "Reads that failed", "reason", failed.into_iter());
     metrics.counter(&name("written_bytes"), "Bytes written to the disk tier", counters.written_bytes);
     metrics.counter(&name("rewritten_bytes"), "Of these, while reclaiming", counters.rewritten_bytes);
     metrics.gauge(&name("used_bytes"), "Bytes stored on the disk tier", figures.used.bytes() as f64);

@@ -6,6 +6,7 @@ use super::super::collecting::Collecting;
 use super::super::disk_tier;
 use super::super::origin_body::OriginBody;
 use super::super::outgoing::{Outgoing, response};
+use super::super::shards::{self, Lookup, Next, OpenExchange, OpenFill, ShardAssembly, WaitEnd, Waiting};
 use super::super::upload::Upload;
 use super::super::upstream_request::{UpstreamRequest, UpstreamTarget};
 use super::Proxy;
@@ -13,9 +14,7 @@ use ::http::header::CONNECTION;
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, Version};
 use hyper::body::{Body, Incoming};
-use larder_http::{
-    Assembled, Exchange, Fill, Follower, JoinResult, Reply, ResponseHead, Step, TierStep, UpstreamFailure,
-};
+use larder_http::{Assembled, ResponseHead, UpstreamFailure};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,41 +27,36 @@ impl Proxy {
     /// Returns a response whose body is put together from slices.
     pub(crate) fn assembled(
         self: &Arc<Self>,
-        assembled: Assembled,
+        assembled: ShardAssembly<Assembled>,
         mut upstream_target: UpstreamTarget,
     ) -> Response<Outgoing> {
         // An informational response to a slice would stand within the body.
         upstream_target.interims = None;
-        let Assembled { status, headers, body } = assembled;
+        let (status, headers, body) = assembled.into_parts();
         response(status, headers, assemble(Arc::clone(self), body, upstream_target))
     }
 
     /// Waits for another request that already asks the origin.
     pub(crate) async fn follow(
         self: Arc<Self>,
-        mut follower: Follower,
+        mut waiting: Waiting,
         upstream_request: UpstreamRequest,
         body: Incoming,
     ) -> Response<Outgoing> {
         loop {
-            let joined = poll_fn(|cx| follower.poll_join(&upstream_request.parts.headers, cx)).await;
-            match joined {
-                JoinResult::Answer(answer) => return self.sent(answer),
-                JoinResult::Stream { status, headers, body } => {
-                    return response(status, headers, Outgoing::Shared(body));
+            let joined = match poll_fn(|cx| waiting.poll_end(&upstream_request.parts.headers, cx)).await {
+                WaitEnd::Answer(answer) => return self.sent(answer),
+                WaitEnd::Stream(status, headers, reader) => {
+                    return response(status, headers, Outgoing::Shared(reader));
                 }
-                JoinResult::Again => {}
-            }
-            let step = {
-                let now = self.now();
-                self.lock().cache.on_released(&upstream_request.head(false), follower.joined(), now)
+                WaitEnd::Again(joined) => joined,
             };
-            match step {
-                Step::Answer(answer) => return self.sent(answer),
-                Step::Assemble(assembled) => return self.assembled(assembled, upstream_request.upstream_target()),
-                Step::Follow(other) => follower = other,
-                Step::Forward(exchange) => return self.send_forward(exchange, upstream_request, body).await,
-                Step::Refresh(answer, exchange) => {
+            match self.shards.on_released(&upstream_request.head(false), joined) {
+                Next::Answer(answer) => return self.sent(answer),
+                Next::Assemble(assembled) => return self.assembled(assembled, upstream_request.upstream_target()),
+                Next::Follow(other) => waiting = other,
+                Next::Forward(exchange) => return self.send_forward(exchange, upstream_request, body).await,
+                Next::Refresh(answer, exchange) => {
                     self.refresh(exchange, upstream_request);
                     return self.sent(answer);
                 }
@@ -74,7 +68,7 @@ impl Proxy {
     /// may wait for the response.
     pub(crate) fn send_forward(
         self: Arc<Self>,
-        exchange: Box<Exchange>,
+        exchange: OpenExchange,
         upstream_request: UpstreamRequest,
         body: Incoming,
     ) -> DetachOnDrop<Response<Outgoing>> {
@@ -95,7 +89,7 @@ impl Proxy {
 
     async fn send(
         self: Arc<Self>,
-        exchange: Box<Exchange>,
+        exchange: OpenExchange,
         upstream_request: UpstreamRequest,
         upload: Upload,
         place: Option<OwnedSemaphorePermit>,
@@ -103,7 +97,7 @@ impl Proxy {
         let asked = upload.asked();
         let (mut response, rest) = Arc::clone(&self).forward(exchange, upstream_request, upload).await;
         if let Some((body, fill)) = rest {
-            let mut collecting = Collecting::new(body, fill, self, place);
+            let mut collecting = Collecting::new(body, fill, &self, place);
             // A small body has come with its head and needs no task.
             if !poll_fn(|cx| Poll::Ready(Pin::new(&mut collecting).poll(cx).is_ready())).await {
                 tokio::spawn(collecting);
@@ -118,7 +112,7 @@ impl Proxy {
     }
 
     /// Validates a response in the background that was just served stale.
-    pub(crate) fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut upstream_request: UpstreamRequest) {
+    pub(crate) fn refresh(self: &Arc<Self>, exchange: OpenExchange, mut upstream_request: UpstreamRequest) {
         upstream_request.interims = None;
         let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
         upstream_request.parts.method = Method::GET;
@@ -128,7 +122,7 @@ impl Proxy {
             if let (_, Some((body, fill))) =
                 Arc::clone(&proxy).forward(exchange, upstream_request, Upload::empty()).await
             {
-                Collecting::new(body, fill, proxy, Some(place)).await;
+                Collecting::new(body, fill, &proxy, Some(place)).await;
             }
         });
     }
@@ -136,20 +130,19 @@ impl Proxy {
     /// Looks the response up on the disk. `Err` is the answer.
     async fn tier_lookup(
         self: &Arc<Self>,
-        mut exchange: Box<Exchange>,
+        mut exchange: OpenExchange,
         upstream_request: &UpstreamRequest,
-    ) -> Result<Box<Exchange>, Box<Response<Outgoing>>> {
+    ) -> Result<OpenExchange, Box<Response<Outgoing>>> {
         let mut variant = None;
         while let (Some(disk), Some(key)) = (&self.disk, exchange.tier_key()) {
-            let tier_hit = disk_tier::tier_lookup(disk, &key, variant, &self.budget).await;
-            let now = self.now();
-            match self.lock().cache.on_tier_lookup(exchange, tier_hit, &upstream_request.head(false), now) {
-                TierStep::Answer(answer) => return Err(Box::new(self.sent(answer))),
-                TierStep::Assemble(assembled) => {
+            let tier_hit = disk_tier::tier_lookup(disk, &key, variant, self.budget()).await;
+            match self.shards.on_tier_lookup(exchange, tier_hit, &upstream_request.head(false)) {
+                Lookup::Answer(answer) => return Err(Box::new(self.sent(answer))),
+                Lookup::Assemble(assembled) => {
                     return Err(Box::new(self.assembled(assembled, upstream_request.upstream_target())));
                 }
-                TierStep::Forward(exchange) => return Ok(exchange),
-                TierStep::Variant(again, other) => (exchange, variant) = (again, Some(other)),
+                Lookup::Forward(exchange) => return Ok(exchange),
+                Lookup::Variant(again, other) => (exchange, variant) = (again, Some(other)),
             }
         }
         Ok(exchange)
@@ -159,10 +152,10 @@ impl Proxy {
     /// the caller has to collect it, and the client reads it meanwhile.
     async fn forward(
         self: Arc<Self>,
-        exchange: Box<Exchange>,
+        exchange: OpenExchange,
         upstream_request: UpstreamRequest,
         upload: Upload,
-    ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
+    ) -> (Response<Outgoing>, Option<(OriginBody, OpenFill)>) {
         let mut exchange = match self.tier_lookup(exchange, &upstream_request).await {
             Ok(exchange) => exchange,
             Err(answer) => return (*answer, None),
@@ -175,7 +168,7 @@ impl Proxy {
             let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
                 Err(failure) => {
-                    let mut answer = self.sent(self.lock().cache.on_failure(&exchange, failure, self.now()));
+                    let mut answer = self.sent(self.shards.on_failure(exchange, failure));
                     // RFC 9110 §15.5.9: the rest of the body may still come.
                     if failure == UpstreamFailure::UploadTimedOut && version <= Version::HTTP_11 {
                         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -184,28 +177,24 @@ impl Proxy {
                 }
             };
             let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
-            let now = self.now();
-            let (reply, unsettled) = {
-                let mut state = self.lock();
-                (state.cache.on_response(exchange, head, now), state.cache.take_unsettled())
-            };
+            let (reply, unsettled) = self.shards.on_response(exchange, head);
             // A client that gets the answer to its change must not see the old page after a crash.
             if unsettled && let Err(error) = self.settle().await {
                 tracing::warn!(%error, "an unsafe request's invalidation may be undone by a restart");
             }
             match reply {
-                Reply::Answer(answer) => return (self.sent(answer), None),
-                Reply::Relay { status, headers, fill } => {
+                shards::Response::Answer(answer) => return (self.sent(answer), None),
+                shards::Response::Relay(status, headers, fill) => {
                     let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
                         let body = Timed::new(body, self.timeouts.origin_relay());
                         return (response(status, headers, Outgoing::Relay(Box::new(body))), None);
                     };
                     return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
                 }
-                Reply::Assemble(assembled, fill) => {
+                shards::Response::Assemble(assembled, fill) => {
                     return (self.assembled(assembled, upstream_target), fill.map(|fill| (body, fill)));
                 }
-                Reply::Retry(again) => {
+                shards::Response::Retry(again) => {
                     exchange = again;
                     asked =
                         self.ask(method.clone(), &upstream_target, || exchange.retry_headers(), Upload::empty()).await;

@@ -6,17 +6,21 @@ use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::vary::Selector;
 use crate::store::index::Invalidations;
+use crate::store::policy_engine::PolicyEngine;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
+use larder_policy::Engine;
 use larder_units::{ByteSize, Streams};
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::time::Duration;
 
 const SECRET: [u8; 16] = [3; 16];
 
 fn store(capacity: u64, policy: &str) -> Store {
     let engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap();
-    Store::new(engine, Budget::new(u64::MAX), &SECRET)
+    let engine = EngineHandle::new(Box::new(RefCell::new(PolicyEngine::new(engine))));
+    Store::new(engine, Budget::new(u64::MAX), &SECRET, (0, 1))
 }
 
 /// As a fill leaves it.
@@ -54,7 +58,7 @@ fn variants_of_one_key_are_bounded() {
         assert!(store.put(&stored, Time::ZERO));
         store.check_invariants();
     }
-    assert_eq!(store.engine.len(), limits::VARIANTS_PER_KEY);
+    assert_eq!(store.engine.read(PolicyEngine::figures).len(), limits::VARIANTS_PER_KEY);
     assert!(matches!(store.find(&key, hash, &request(99)), Found::Match(_)), "the newest stays");
     assert!(matches!(store.find(&key, hash, &request(0)), Found::OtherVariants), "the oldest went");
 }
@@ -116,9 +120,10 @@ proptest! {
                     prop_assert!(store.was_invalidated_since(hash, now));
                 }
             }
-            store.check_invariants();
-            prop_assert!(store.engine.used().bytes() <= 60_000);
-            let entries = store.shelves.iter().flatten().map(|shelf| &shelf.entry);
+            let bodies = store.check_invariants();
+            store.budget.check_invariants(bodies);
+            prop_assert!(store.engine.read(PolicyEngine::figures).used().bytes() <= 60_000);
+            let entries = store.entries.iter().flatten().map(|indexed| &indexed.entry);
             let stored: Vec<_> = entries.map(|entry| entry.body().as_ptr()).collect();
             let departed = readers.iter().filter(|body| !body.is_empty() && !stored.contains(&body.as_ptr()));
             prop_assert_eq!(store.budget.used(), departed.map(|body| body.len() as u64).sum::<u64>());
@@ -150,5 +155,55 @@ proptest! {
         }
         prop_assert_eq!(invalidations.last(4).is_none(), noted.len() + crowd <= limits::INVALIDATIONS);
         prop_assert!(invalidations.at.len() <= limits::INVALIDATIONS);
+    }
+}
+
+/// Failure: the structures around a small response grow, and fewer responses fit into the memory.
+#[test]
+fn a_small_response_takes_much_more_than_its_body() {
+    let mut store = store(10_000_000, "lru");
+    let now = Now { time: Time::ZERO, unix_seconds: 0 };
+    for number in 0..100 {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("date", "Sun, 06 Nov 1994 08:49:37 GMT".to_owned()),
+            ("server", "Apache/2.4.62 (Debian)".to_owned()),
+            ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT".to_owned()),
+            ("etag", format!("\"{number:016x}\"")),
+            ("accept-ranges", "bytes".to_owned()),
+            ("cache-control", "public, max-age=86400".to_owned()),
+            ("content-type", "text/html; charset=utf-8".to_owned()),
+            ("x-content-type-options", "nosniff".to_owned()),
+            ("strict-transport-security", "max-age=63072000; includeSubDomains".to_owned()),
+            ("via", "1.1 larder".to_owned()),
+        ] {
+            headers.insert(name, HeaderValue::try_from(value).unwrap());
+        }
+        let target = format!("/articles/{number}.html");
+        let key = Key::new("https", "www.example.com", &target);
+        let hash = key.hash(&SECRET);
+        let freshness = Freshness::of(StatusCode::OK, &headers, &ResponseDirectives::default(), Time::ZERO, now);
+        let mut stored = Stored::new(key.to_bytes(), hash, Selector::default(), StatusCode::OK, &headers, freshness);
+        stored.set_body(Bytes::from(vec![0; 1024]));
+        let before = store.engine.read(PolicyEngine::figures).used().bytes();
+        assert!(store.put(&stored, Time::ZERO));
+        let beyond = store.engine.read(PolicyEngine::figures).used().bytes() - before - 1024;
+        // The first ones share no line yet.
+        assert!(number < 2 || beyond <= 400, "{beyond}");
+    }
+    store.check_invariants();
+}
+
+/// Failure: two entries have one owner, or the owner of none is that of an entry.
+#[test]
+fn owners_are_told_apart() {
+    let last = EntryId((1 << 26) - 1);
+    for shard in [0, 1, limits::SHARDS - 1] {
+        for entry in [EntryId(0), EntryId(1), last] {
+            let owner = Owner::new(shard, entry).unwrap();
+            assert_eq!((owner.shard(), owner.entry()), (shard, entry));
+        }
+        assert_eq!(Owner::new(shard, EntryId(last.0 + 1)), None);
+        assert_eq!(Owner::new(shard, NO_ENTRY), None);
     }
 }

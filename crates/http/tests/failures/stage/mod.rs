@@ -1,7 +1,16 @@
-//! A cache, a clock that the test moves, and an origin that says what the test says.
+//! A cache, a clock that the test moves, and an origin that says what the test says. The bodies in
+//! progress and the outbox are here, as a host has them.
 
+mod bodies;
+
+use bodies::Bodies;
+pub use bodies::Reader;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-use larder_http::{Answer, Cache, Completion, Config, Exchange, Now, Reply, RequestHead, ResponseHead, Step};
+use larder_http::{
+    Answer, BodyPart, Cache, Completion, Config, Exchange, Fill, FollowerId, Now, Outbox, Pushed, Read, Reply,
+    RequestHead, ResponseHead, Room, Step, UpstreamFailure,
+};
 use larder_units::{ByteSize, Streams, Time};
 use std::time::Duration;
 
@@ -16,6 +25,8 @@ pub type Fields<'a> = &'a [(&'a str, &'a str)];
 pub struct Stage {
     pub cache: Cache,
     pub now: Now,
+    pub outbox: Outbox,
+    pub bodies: Bodies,
 }
 
 /// A request that can be changed.
@@ -106,7 +117,8 @@ impl Stage {
 
     pub fn with(capacity: u64, policy: &str) -> Stage {
         let cache = Cache::new(&config(capacity, policy), &Streams::new(1)).unwrap();
-        Stage { cache, now: Now { time: Time::from_secs(5000), unix_seconds: THEN } }
+        let now = Now { time: Time::from_secs(5000), unix_seconds: THEN };
+        Stage { cache, now, outbox: Outbox::default(), bodies: Bodies::default() }
     }
 
     pub fn wait(&mut self, seconds: u64) {
@@ -120,7 +132,10 @@ impl Stage {
         match self.cache.on_request(&request.head(), self.now) {
             Step::Answer(answer) => seen(answer, None),
             // The origin does not answer in the background.
-            Step::Refresh(answer, _) => seen(answer, None),
+            Step::Refresh(answer, exchange) => {
+                self.abandon(exchange);
+                seen(answer, None)
+            }
             Step::Follow(_) | Step::Assemble(_) => panic!("somebody else is asking"),
             Step::Forward(mut exchange) => {
                 exchange.take_headers(request.headers.clone());
@@ -145,7 +160,10 @@ impl Stage {
     pub fn is_hit(&mut self, request: &Request) -> bool {
         match self.cache.on_request(&request.head(), self.now) {
             Step::Answer(answer) => answer.status.is_success() || !answer.status.is_server_error(),
-            _ => false,
+            step => {
+                self.give_up(step);
+                false
+            }
         }
     }
 
@@ -169,7 +187,7 @@ impl Stage {
         self.cache.check_invariants();
         let status = StatusCode::from_u16(status).unwrap();
         let head = ResponseHead { status, version: Version::HTTP_11, headers };
-        match self.cache.on_response(exchange, head, self.now) {
+        match self.respond(exchange, head) {
             Reply::Answer(answer) => seen(answer, None),
             Reply::Assemble(..) => panic!("tests of slices have a stage of their own"),
             Reply::Retry(exchange) => {
@@ -181,12 +199,98 @@ impl Stage {
             Reply::Relay { status, headers, fill } => {
                 let completion = fill.map(|mut fill| {
                     // In uneven pieces, as from a socket.
-                    body.as_bytes().chunks(7).for_each(|piece| fill.push(piece));
-                    self.cache.on_complete(fill, self.now)
+                    body.as_bytes().chunks(7).for_each(|piece| self.push(&mut fill, piece));
+                    self.complete(fill)
                 });
                 Seen { status: status.as_u16(), headers, body: body.into(), asked: None, completion }
             }
         }
+    }
+
+    /// The head of the origin's response; a body in progress begins.
+    pub fn respond(&mut self, exchange: Box<Exchange>, head: ResponseHead) -> Reply {
+        let reply = self.cache.on_response(exchange, head, self.now, &mut self.outbox);
+        if let Reply::Relay { fill: Some(fill), .. } | Reply::Assemble(_, Some(fill)) = &reply {
+            self.bodies.begin(fill);
+        }
+        reply
+    }
+
+    /// The same for a slice; `None` if that is not what came.
+    pub fn respond_with_slice(&mut self, exchange: Box<Exchange>, head: ResponseHead) -> Option<Box<Fill>> {
+        let fill = self.cache.on_slice(exchange, head, self.now, &mut self.outbox)?;
+        self.bodies.begin(&fill);
+        Some(fill)
+    }
+
+    pub fn fail(&mut self, exchange: Box<Exchange>, failure: UpstreamFailure) -> Answer {
+        self.cache.on_failure(exchange, failure, self.now, &mut self.outbox)
+    }
+
+    pub fn abandon(&mut self, exchange: Box<Exchange>) {
+        self.cache.on_abandoned(exchange, &mut self.outbox);
+    }
+
+    /// The client leaves before anything else happens.
+    pub fn give_up(&mut self, step: Step) {
+        match step {
+            Step::Answer(_) | Step::Assemble(_) => {}
+            Step::Refresh(_, exchange) | Step::Forward(exchange) => self.abandon(exchange),
+            Step::Follow(follower) => self.cache.on_follower_left(follower),
+        }
+    }
+
+    /// The origin breaks off after its head.
+    pub fn break_off(&mut self, reply: Reply) {
+        match reply {
+            Reply::Relay { fill: Some(fill), .. } | Reply::Assemble(_, Some(fill)) => self.abort(fill),
+            Reply::Retry(exchange) => self.abandon(exchange),
+            Reply::Answer(_) | Reply::Relay { fill: None, .. } | Reply::Assemble(_, None) => {}
+        }
+    }
+
+    pub fn push(&mut self, fill: &mut Fill, piece: &[u8]) {
+        match self.bodies.push(fill, piece) {
+            Pushed::Kept => {}
+            Pushed::Passing => self.cache.on_passing(fill),
+        }
+    }
+
+    pub fn room(&mut self, fill: &Fill) -> Room {
+        self.bodies.room(fill)
+    }
+
+    pub fn complete(&mut self, fill: Box<Fill>) -> Completion {
+        let body = fill.body();
+        let collected = self.bodies.take_collected(&fill).map(Bytes::from);
+        let (completion, end) = self.cache.on_complete(fill, collected, self.now, &mut self.outbox);
+        self.bodies.finish(body, end);
+        completion
+    }
+
+    pub fn abort(&mut self, fill: Box<Fill>) {
+        let body = fill.body();
+        let end = self.cache.on_abort(fill, &mut self.outbox);
+        self.bodies.finish(body, end);
+    }
+
+    /// `None` where it is too late.
+    pub fn reader(&mut self, part: &BodyPart) -> Option<Reader> {
+        self.bodies.reader(part)
+    }
+
+    pub fn read(&mut self, reader: &mut Reader) -> Read {
+        self.bodies.read(reader)
+    }
+
+    pub fn leave(&mut self, reader: Reader) {
+        self.bodies.leave(reader);
+    }
+
+    /// Whether a follower has been woken since the last time.
+    pub fn is_woken(&mut self, follower: FollowerId) -> bool {
+        let place = self.outbox.woken.iter().position(|woken| *woken == follower);
+        place.map(|place| self.outbox.woken.swap_remove(place)).is_some()
     }
 }
 

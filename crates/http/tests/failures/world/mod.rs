@@ -1,11 +1,12 @@
 //! A cache that stores slices, an origin that knows ranges or treats them badly, and a client that
 //! reads to the end.
 
-use crate::stage::{self, Request, Stage, get};
+use crate::stage::{self, Reader, Request, Stage, get};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
-use larder_http::{Cache, Completion, Config, Exchange, Fill, Piece, Reader, Reply, ResponseHead, Step};
+use larder_http::{
+    Assembled, Cache, Completion, Config, Exchange, Fill, Piece, Read, Reply, ResponseHead, Step, UpstreamFailure,
+};
 use larder_units::{ByteSize, Streams};
-use std::task::{Context, Poll, Waker};
 
 pub const SLICE: usize = 4096;
 
@@ -156,7 +157,7 @@ impl World {
                 let body = [&[answer.body], &answer.more[..]].concat().concat();
                 Got { status: answer.status.as_u16(), headers: answer.headers, body, broken: false }
             }
-            Step::Assemble(assembled) => self.assemble(assembled),
+            Step::Assemble(assembled) => self.assemble(assembled, None),
             Step::Forward(mut exchange) => {
                 exchange.take_headers(request.headers.clone());
                 let headers = exchange.upstream_headers();
@@ -167,9 +168,8 @@ impl World {
     }
 
     pub fn forward(&mut self, exchange: Box<Exchange>, headers: HeaderMap) -> Got {
-        let now = self.stage.now;
         let Some((status, headers, body)) = self.origin.respond(&headers) else {
-            let answer = self.stage.cache.on_failure(&exchange, larder_http::UpstreamFailure::Unreachable, now);
+            let answer = self.stage.fail(exchange, UpstreamFailure::Unreachable);
             return Got {
                 status: answer.status.as_u16(),
                 headers: answer.headers,
@@ -178,7 +178,7 @@ impl World {
             };
         };
         let head = ResponseHead { status, version: Version::HTTP_11, headers };
-        match self.stage.cache.on_response(exchange, head, now) {
+        match self.stage.respond(exchange, head) {
             Reply::Answer(answer) => {
                 let body = [&[answer.body], &answer.more[..]].concat().concat();
                 Got { status: answer.status.as_u16(), headers: answer.headers, body, broken: false }
@@ -187,17 +187,12 @@ impl World {
                 Got { status: status.as_u16(), headers, body, broken: false }
             }
             Reply::Relay { status, headers, fill: Some(fill) } => {
-                let mut reader = fill.reader().unwrap();
+                let reader = self.stage.reader(&fill.part()).unwrap();
                 self.collect(fill, &body);
-                let (body, broken) = read(&mut reader);
+                let (body, broken) = self.read(reader);
                 Got { status: status.as_u16(), headers, body, broken }
             }
-            Reply::Assemble(assembled, fill) => {
-                if let Some(fill) = fill {
-                    self.collect(fill, &body);
-                }
-                self.assemble(assembled)
-            }
+            Reply::Assemble(assembled, fill) => self.assemble(assembled, fill.map(|fill| (fill, body))),
             Reply::Retry(exchange) => {
                 let headers = exchange.retry_headers();
                 self.forward(exchange, headers)
@@ -206,35 +201,51 @@ impl World {
     }
 
     pub fn collect(&mut self, mut fill: Box<Fill>, body: &[u8]) {
-        body.chunks(1000).for_each(|piece| fill.push(piece));
-        self.completions.push(self.stage.cache.on_complete(fill, self.stage.now));
+        body.chunks(1000).for_each(|piece| self.stage.push(&mut fill, piece));
+        let completion = self.stage.complete(fill);
+        self.completions.push(completion);
     }
 
-    pub fn assemble(&mut self, assembled: larder_http::Assembled) -> Got {
+    /// `coming` is the slice that the origin sends already.
+    pub fn assemble(&mut self, assembled: Assembled, mut coming: Option<(Box<Fill>, Vec<u8>)>) -> Got {
         let mut assembly = assembled.body;
         let declared = assembly.left();
         let mut got =
             Got { status: assembled.status.as_u16(), headers: assembled.headers, body: vec![], broken: false };
         assert_eq!(got.header("content-length"), declared.to_string());
+        // Its reader begins before it comes: nothing is kept of a body that only passes.
+        let mut first = assembly.take_in_progress().map(|part| self.stage.reader(&part).expect("it is not too late"));
+        if let Some((fill, body)) = coming.take() {
+            self.collect(fill, &body);
+        }
         while !got.broken {
-            let mut reader = match self.stage.cache.next_piece(&mut assembly, self.stage.now) {
+            let piece = match first.take() {
+                Some(reader) => {
+                    let (body, broken) = self.read(reader);
+                    assembly.took(body.len());
+                    got.body.extend_from_slice(&body);
+                    got.broken = broken;
+                    continue;
+                }
+                None => self.stage.cache.next_piece(&mut assembly, self.stage.now),
+            };
+            let reader = match piece {
                 Piece::End => break,
                 Piece::Bytes(bytes) => {
                     got.body.extend_from_slice(&bytes);
                     continue;
                 }
-                Piece::Read(reader) => reader,
                 Piece::Wait(_) => panic!("nobody else asks"),
                 Piece::TierLookup(_) => panic!("there is no second tier"),
                 Piece::Ask(exchange) => match self.slice(exchange) {
-                    Some(reader) => reader,
                     None => {
                         got.broken = true;
                         break;
                     }
+                    reader => reader,
                 },
             };
-            let (body, broken) = read(&mut reader);
+            let (body, broken) = self.read(reader.expect("it is not too late"));
             assembly.took(body.len());
             got.body.extend_from_slice(&body);
             got.broken = broken;
@@ -246,12 +257,12 @@ impl World {
     pub fn slice(&mut self, exchange: Box<Exchange>) -> Option<Reader> {
         let headers = exchange.retry_headers();
         let Some((status, headers, body)) = self.origin.respond(&headers) else {
-            self.stage.cache.on_slice_failure(exchange);
+            self.stage.cache.on_slice_failure(exchange, &mut self.stage.outbox);
             return None;
         };
         let head = ResponseHead { status, version: Version::HTTP_11, headers };
-        let fill = self.stage.cache.on_slice(exchange, head, self.stage.now)?;
-        let reader = fill.reader().unwrap();
+        let fill = self.stage.respond_with_slice(exchange, head)?;
+        let reader = self.stage.reader(&fill.part()).unwrap();
         self.collect(fill, &body);
         Some(reader)
     }
@@ -259,16 +270,19 @@ impl World {
     pub fn asked(&mut self) -> Vec<String> {
         std::mem::take(&mut self.origin.asked)
     }
-}
 
-pub fn read(reader: &mut Reader) -> (Vec<u8>, bool) {
-    let mut body = Vec::new();
-    loop {
-        match reader.poll_piece(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Some(Ok(piece))) => body.extend_from_slice(&piece),
-            Poll::Ready(Some(Err(_))) => return (body, true),
-            Poll::Ready(None) => return (body, false),
-            Poll::Pending => panic!("it waits"),
-        }
+    /// The rest of a body that has ended, and whether it broke off.
+    pub fn read(&mut self, mut reader: Reader) -> (Vec<u8>, bool) {
+        let mut body = Vec::new();
+        let broken = loop {
+            match self.stage.read(&mut reader) {
+                Read::Bytes(piece) => body.extend_from_slice(&piece),
+                Read::Broken => break true,
+                Read::End => break false,
+                Read::Wait => panic!("it waits"),
+            }
+        };
+        self.stage.leave(reader);
+        (body, broken)
     }
 }

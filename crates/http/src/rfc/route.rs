@@ -1,9 +1,6 @@
 //! The shard of a request: the part of the cache that has its key.
 
-use crate::cache::exchange::RequestHead;
 use crate::rfc::key::Key;
-use crate::store::purge::{Purge, Scope};
-use std::ops::Range;
 
 /// Finds the shards of requests. It is the same for all shards of a cache.
 #[derive(Clone, Debug)]
@@ -12,8 +9,8 @@ pub struct Router {
     shards: u16,
 }
 
-/// The key of a request, its hash, and the shard that has it. A host computes it before it locks the
-/// shard.
+/// The key of a request, its hash, and the shard that has it. A host computes it before it locks
+/// the shard.
 #[derive(Clone, Debug)]
 pub struct Route<'a> {
     pub(crate) key: Key<'a>,
@@ -36,33 +33,17 @@ impl Router {
         self.of_key(Key::new(scheme, authority, target))
     }
 
-    /// Returns the route of a request.
-    pub fn of_request<'a>(&self, request: &RequestHead<'a>) -> Route<'a> {
-        self.route(request.scheme, request.authority, request.target)
-    }
-
-    /// Returns the shards in which a purge may find something.
-    pub fn purged_shards(&self, purge: &Purge) -> Range<usize> {
-        match &purge.scope {
-            Scope::Exact(url) => {
-                let shard = self.of_key(url.key()).shard();
-                shard..shard + 1
-            }
-            _ => 0..self.shards(),
-        }
-    }
-
     pub(crate) fn of_key<'a>(&self, key: Key<'a>) -> Route<'a> {
         let hash = key.hash(&self.hash_key);
         Route { key, hash, shard: self.shard(hash) }
     }
 
-    /// Returns the shard of a key's hash. Its upper and its lower bits are those that a shard's table
-    /// uses, so the shard depends on bits between them.
+    /// Returns the shard of a key's hash. Its upper and its lower bits are those that a shard's
+    /// table uses, so the shard depends on bits between them.
     pub(crate) fn shard(&self, hash: u64) -> u16 {
-        let middle = hash >> 32 & 0xffff;
+        let middle = (hash >> 32) & 0xffff;
         // Below the number of shards, which is 16 bits.
-        (middle * u64::from(self.shards) >> 16) as u16
+        ((middle * u64::from(self.shards)) >> 16) as u16
     }
 }
 
