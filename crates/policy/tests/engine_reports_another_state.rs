@@ -1,8 +1,10 @@
 //! Failure: the owner of an engine, or an admission stage, reads another state than the engine has.
 
-use larder_policy::{Admit, Cache, Engine, Evict, Policy, Request, Slot, Spec};
+use larder_policy::{Admit, Cache, Engine, Evict, Policy, Request, Slot, Spec, Work};
 use larder_units::{ByteSize, Streams, Time};
+use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 fn lru(capacity: u64) -> Engine {
     let spec: Spec = "lru".parse().unwrap();
@@ -61,7 +63,11 @@ static SEEN: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Admits everything.
 struct Counting;
 
-impl Policy for Counting {}
+impl Policy for Counting {
+    fn state_bytes(&self) -> usize {
+        1000
+    }
+}
 
 impl Admit for Counting {
     fn on_request(&mut self, _: &Request, _: bool) {}
@@ -112,4 +118,84 @@ fn an_admission_stage_counts_other_objects() {
         assert_eq!(SEEN.load(Ordering::Relaxed), 4 - removed);
         engine.remove(slot);
     }
+}
+
+/// An eviction that keeps the numbers of the requests, and one number of a job.
+#[derive(Default)]
+struct Recording {
+    inner: Fifo,
+    hits: Arc<Mutex<Vec<u64>>>,
+    results: Arc<Mutex<Vec<u64>>>,
+    has_worked: bool,
+}
+
+impl Policy for Recording {
+    fn work(&mut self) -> Option<Work> {
+        (!std::mem::replace(&mut self.has_worked, true)).then(|| -> Work { Box::new(|| Box::new(42_u64)) })
+    }
+
+    fn complete(&mut self, result: Box<dyn Any + Send>) {
+        self.results.lock().unwrap().push(*result.downcast().unwrap());
+    }
+
+    fn state_bytes(&self) -> usize {
+        300_000
+    }
+}
+
+impl Evict for Recording {
+    fn on_hit(&mut self, _: Slot, request: &Request) {
+        self.hits.lock().unwrap().push(request.seq);
+    }
+
+    fn on_insert(&mut self, slot: Slot, request: &Request) {
+        self.inner.on_insert(slot, request);
+    }
+
+    fn victim(&mut self, incoming: Option<&Request>) -> Option<Slot> {
+        self.inner.victim(incoming)
+    }
+
+    fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        self.inner.peek(after)
+    }
+
+    fn on_remove(&mut self, slot: Slot) {
+        self.inner.on_remove(slot);
+    }
+}
+
+#[test]
+fn hits_are_not_numbered_as_requests() {
+    let eviction = Recording::default();
+    let hits = eviction.hits.clone();
+    let mut engine = Engine::with(ByteSize::from_bytes(50), Vec::new(), Box::new(eviction));
+    let (slot, _) = insert(&mut engine, 7);
+    engine.hit(slot, 7, Time::ZERO);
+    engine.miss(8, Time::ZERO);
+    engine.hit(slot, 7, Time::ZERO);
+    assert_eq!(*hits.lock().unwrap(), [1, 3]);
+}
+
+#[test]
+fn the_result_of_a_job_is_lost() {
+    let eviction = Recording::default();
+    let results = eviction.results.clone();
+    let mut engine = Engine::with(ByteSize::from_bytes(50), vec![Box::new(Counting)], Box::new(eviction));
+    let job = engine.job().expect("the eviction has work");
+    assert!(engine.job().is_none(), "one job at a time");
+    engine.complete(job.run());
+    assert_eq!(*results.lock().unwrap(), [42]);
+}
+
+#[test]
+fn tables_of_objects_or_policies_are_not_counted_as_memory() {
+    const OBJECTS: usize = 1000;
+    let capacity = ByteSize::from_bytes(10 * OBJECTS as u64);
+    let mut engine = Engine::with(capacity, vec![Box::new(Counting)], Box::new(Recording::default()));
+    assert_eq!(engine.state_bytes(), 301_000);
+    (0..OBJECTS as u64).for_each(|id| drop(insert(&mut engine, id)));
+    let least = OBJECTS * 2 * size_of::<u64>();
+    let own = engine.state_bytes() - 301_000;
+    assert!((least..=2 * least + 64).contains(&own), "{own} bytes for {OBJECTS} objects");
 }
