@@ -220,8 +220,8 @@ impl Simulation {
     /// Adds an HTTP cache at this node.
     ///
     /// # Errors
-    /// [`ConfigError`] if the policy cannot be built, the capacity is too large, or no path leads to
-    /// its upstream.
+    /// [`ConfigError`] if the policy cannot be built, if requests are not to be collapsed, or if no
+    /// path leads to its upstream.
     pub fn add_http_cache(&mut self, at: NodeId, config: CacheConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
         let (upstream, streams) = (config.upstream, self.host_streams(at));
         let host = self.tcp_hosts.add_cache(at, config, tcp, streams)?;

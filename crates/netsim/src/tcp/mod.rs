@@ -2,11 +2,11 @@
 //!
 //! TCP is a state machine that follows Linux (a sender with SACK, RACK, TLP, PRR, CUBIC with
 //! HyStart, BBR; a receiver with delayed acknowledgements). On top of it are three kinds of hosts:
-//! clients, caches, and origins. A cache is a real [`larder_http::Cache`], with real heads of requests
-//! and responses, and with any policy of the registry. Segments are frames of real length
+//! clients, caches and origins. A cache is a real [`larder_http::Cache`] with any policy of the
+//! registry, and the heads of requests and responses are real. Segments are frames of real length
 //! on the links of the network, in the same queues as NDN's packets. Nodes forward them along the
-//! shortest path. Streams carry no bytes: a stream is a length, and the receiver learns the meaning
-//! of a message when its last byte has arrived.
+//! shortest path. Streams carry no bytes: a stream is a length, and the receiver handles a head when
+//! its last byte has arrived.
 //!
 //! Hosts take no time, read bytes as they arrive, and have unlimited room for what they have not
 //! sent. A link that marks frames drops segments: there is no ECN, which Linux requests only if

@@ -304,8 +304,8 @@ impl History {
             return Err("no-cache: it is older than the request".to_owned());
         }
         let mut lifetime = Duration::from_secs(sent.rules.lifetime.unwrap_or(0));
-        // A soft purge makes a response stale, which its fields do not say. So another cache may get
-        // it for a request with max-stale, and store it as fresh.
+        // A soft purge makes a response stale, which its fields do not say. So another cache may
+        // get it for a request with max-stale, and store it as fresh.
         if let Some(cache) = cache.filter(|cache| self.paths[*cache].len() == 1) {
             let purges = self.purges_of(cache, sent.object).filter(|purge| purge.at < *at && sent.at < purge.at);
             lifetime = purges.map(|purge| purge.at.since(sent.at)).chain([lifetime]).min().unwrap_or(lifetime);
