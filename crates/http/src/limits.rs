@@ -93,6 +93,10 @@ pub const ALONE: Duration = Duration::from_secs(120);
 /// forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
 
+/// Longest `Cache-Status` of other caches that is stored, in bytes. Each cache on the path adds
+/// some fifty.
+pub const EARLIER_BYTES: usize = u16::MAX as usize;
+
 /// Shards of a cache: four times the threads of a large machine. The number of a shard and of an
 /// entry in it are 32 bits together, so a shard has 2^26 entries.
 pub const SHARDS: u16 = 64;
@@ -101,8 +105,8 @@ pub const SHARDS: u16 = 64;
 /// block that servers commonly accept.
 pub const SELECTOR_BYTES: usize = u16::MAX as usize;
 
-/// A shard of a cache has its share of the places above and below, but at least so many: a shard
-/// with few places forgets by chance.
+/// A shard of a cache has its share of [`ALONE_PLACES`] and of [`INVALIDATIONS`], but at least so
+/// many places: a shard with few places forgets by chance.
 pub const SHARD_PLACES_LEAST: usize = 256;
 
 /// Hits that a shard notes before it passes them to the policy engine, if that is free. With 64,

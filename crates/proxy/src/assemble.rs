@@ -70,7 +70,10 @@ async fn deliver(
             NextPiece::Read(reader) => Ok(reader),
             NextPiece::Wait(mut waiting) => match poll_fn(|cx| waiting.poll_end(cx)).await {
                 SliceWaitEnd::Read(reader) => Ok(reader),
-                SliceWaitEnd::Again => continue,
+                SliceWaitEnd::Again => {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 SliceWaitEnd::Broken => Err("the origin failed"),
             },
             NextPiece::Ask(exchange) => ask(&proxy, exchange, upstream_target).await,

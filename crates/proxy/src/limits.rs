@@ -14,7 +14,7 @@ pub const THREADS: usize = 64;
 
 /// Returns the number of shards for so many request threads. A thread holds a shard for a twentieth
 /// of a hit. With sixteen shards for each thread, two threads rarely meet in one. A shard has some
-/// kilobytes of its own, so a small cache has fewer; a single thread needs one.
+/// 50 KiB of its own, so a small cache has fewer; a single thread needs one.
 pub fn shards(threads: usize, capacity: ByteSize) -> u16 {
     let most = if threads <= 1 { 1 } else { (threads * 16).min(64) };
     let of_capacity = usize::try_from(capacity.bytes() / SHARD_BYTES_LEAST).unwrap_or(usize::MAX);

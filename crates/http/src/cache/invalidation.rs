@@ -36,15 +36,10 @@ impl Cache {
         }
     }
 
-    /// Carries out a purge in the second tier, which all shards share.
+    /// Carries out a purge of more than one key in the second tier, which all shards share.
     pub fn purge_tier(&mut self, purge: &Purge) {
-        match &purge.scope {
-            Scope::Exact(url) if !purge.soft => self.remove_from_tier(&url.key()),
-            _ => {
-                if let Some(tier) = &mut self.tier {
-                    tier.purge(purge);
-                }
-            }
+        if let Some(tier) = self.tier.as_mut().filter(|_| !matches!(purge.scope, Scope::Exact(_))) {
+            tier.purge(purge);
         }
     }
 
@@ -54,9 +49,19 @@ impl Cache {
             Scope::Exact(url) => {
                 let Route { key, hash, .. } = self.router.of_key(url.key());
                 self.in_flight_table.forget(&key, hash);
-                let objects = match purge.soft {
-                    true => self.store.expire(&key, hash, now.time),
-                    false => self.store.invalidate(&key, hash, now.time),
+                // Memory and second tier in one call: else a response that was requested before
+                // could be stored in between.
+                let objects = match (purge.soft, &mut self.tier) {
+                    (true, tier) => {
+                        if let Some(tier) = tier {
+                            tier.purge(purge);
+                        }
+                        self.store.expire(&key, hash, now.time)
+                    }
+                    (false, _) => {
+                        self.remove_from_tier(&key);
+                        self.store.invalidate(&key, hash, now.time)
+                    }
                 };
                 self.counters.purged += objects;
                 return Purged { objects, next: None };

@@ -58,7 +58,8 @@ pub struct Config {
     /// reload too.
     pub ignore_reloads: bool,
     /// True if a request for what is being fetched waits for that response (RFC 9111 §4). False:
-    /// each is sent to the origin, as caches do that do not collapse requests.
+    /// each is sent to the origin, as caches do that do not collapse requests; only slices are
+    /// shared.
     pub collapse: bool,
     /// The secret of the keys' hash, from the host's entropy. Without it, no client can make keys
     /// collide.

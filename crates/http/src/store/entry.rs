@@ -11,6 +11,7 @@ use crate::store::line_table::{LineId, LineTable};
 use crate::store::sliced::Sliced;
 use crate::store::stored::{Elsewhere, Stored, content_length, insert_written_anew};
 use bytes::Bytes;
+use http::header::CONTENT_RANGE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
 use memchr::memchr;
@@ -309,10 +310,15 @@ impl<'a> View<'a> {
             return;
         };
         head.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\n");
-        for id in entry.shared_lines() {
+        // A 200 may have a Content-Range of its own, which means nothing (RFC 9110 §14.4).
+        for id in entry.shared_lines().filter(|id| *table.name(*id) != CONTENT_RANGE) {
             head.extend_from_slice(table.text(id));
         }
-        head.extend_from_slice(entry.own_lines());
+        for line in lines(entry.own_lines()).filter(|line| line.name != CONTENT_RANGE.as_str().as_bytes()) {
+            for part in [line.name, b": ", line.value, b"\r\n"] {
+                head.extend_from_slice(part);
+            }
+        }
         let mut digits = itoa::Buffer::new();
         for (name, number) in [
             (&b"content-range: bytes "[..], part.start),

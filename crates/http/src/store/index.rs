@@ -91,7 +91,9 @@ impl Store {
             entries: Vec::new(),
             free: Vec::new(),
             evictions: Vec::new(),
-            invalidations: Invalidations::default(),
+            invalidations: Invalidations::new(
+                (limits::INVALIDATIONS / usize::from(shards)).max(limits::SHARD_PLACES_LEAST),
+            ),
             all_invalidated: None,
             walks: 0,
             evicted: 0,
@@ -177,7 +179,7 @@ impl Store {
         if let Some(same) = self.position(stored) {
             self.remove(same);
         }
-        if stored.selector.as_bytes().len() > limits::SELECTOR_BYTES {
+        if !stored.fits_an_entry() {
             return false;
         }
         self.bound_variants(stored);
@@ -248,7 +250,7 @@ impl Store {
 
     /// Writes a renewed response back. If it has grown, the engine takes it for a new object.
     pub(crate) fn renew(&mut self, stored: &Stored, now: Time) {
-        let Some(id) = self.position(stored) else {
+        let Some(id) = self.position(stored).filter(|_| stored.fits_an_entry()) else {
             self.put(stored, now);
             return;
         };
@@ -447,10 +449,11 @@ impl Store {
     }
 }
 
-/// The last [`limits::INVALIDATIONS`] keys that were invalidated, and when: exact, so that no busy
-/// key keeps another from being stored.
-#[derive(Default)]
+/// The last keys that were invalidated, and when: exact, so that no busy key keeps another from
+/// being stored.
 struct Invalidations {
+    /// The number of keys.
+    most: usize,
     /// By the key's hash.
     at: HashMap<u64, Time>,
     /// The invalidations in their order; a key that was noted again occurs twice.
@@ -460,8 +463,13 @@ struct Invalidations {
 }
 
 impl Invalidations {
+    /// Returns an empty record of so many keys.
+    fn new(most: usize) -> Invalidations {
+        Invalidations { most, at: HashMap::new(), order: VecDeque::new(), forgotten: None }
+    }
+
     fn note(&mut self, hash: u64, now: Time) {
-        if self.order.len() == limits::INVALIDATIONS
+        if self.order.len() == self.most
             && let Some((oldest, at)) = self.order.pop_front()
         {
             self.forgotten = self.forgotten.max(Some(at));

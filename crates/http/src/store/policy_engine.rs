@@ -256,23 +256,32 @@ impl EngineAccess for RefCell<PolicyEngine> {
 pub(crate) struct EngineHandle {
     access: Box<dyn EngineAccess>,
     hits: Vec<Hit>,
+    /// Hits until the engine is asked again whether it is free.
+    until_batch: usize,
     /// Hits that were not counted, because the engine was busy.
     pub uncounted: u64,
 }
 
 impl EngineHandle {
     pub(crate) fn new(access: Box<dyn EngineAccess>) -> EngineHandle {
-        EngineHandle { access, hits: Vec::with_capacity(limits::HITS_BATCH), uncounted: 0 }
+        EngineHandle {
+            access,
+            hits: Vec::with_capacity(limits::HITS_BATCH),
+            until_batch: limits::HITS_BATCH,
+            uncounted: 0,
+        }
     }
 
     /// Notes a hit.
     pub(crate) fn hit(&mut self, at: EngineSlot, hash: u64, now: Time) {
-        if self.hits.len() >= limits::HITS_MOST {
+        if self.hits.len() < limits::HITS_MOST {
+            self.hits.push(Hit { at, hash, now });
+        } else {
             self.uncounted += 1;
-            return;
         }
-        self.hits.push(Hit { at, hash, now });
-        if self.hits.len().is_multiple_of(limits::HITS_BATCH) {
+        self.until_batch -= 1;
+        if self.until_batch == 0 {
+            self.until_batch = limits::HITS_BATCH;
             let EngineHandle { access, hits, .. } = self;
             if access.try_with(&mut |engine| engine.hit(hits)) {
                 hits.clear();

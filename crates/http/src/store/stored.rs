@@ -82,6 +82,11 @@ impl Stored {
         content_length(self.status, self.length())
     }
 
+    /// Returns true if the parts that a 304 does not bound fit into an entry of the store.
+    pub(crate) fn fits_an_entry(&self) -> bool {
+        self.selector.as_bytes().len() <= limits::SELECTOR_BYTES && self.earlier.len() <= limits::EARLIER_BYTES
+    }
+
     /// Returns the `Cache-Status` of other caches.
     pub(crate) fn earlier(&self) -> &str {
         &self.earlier

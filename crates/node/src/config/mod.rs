@@ -271,7 +271,7 @@ mod tests {
         ),
         ("[[ndn.authorize]]\ncertificate = \"any\"\nfrom = \"mars\"", &["larder.toml:3", "mars", "localhop"]),
         ("[http]\norigin = \"https://a/b\"", &["larder.toml:2", "https://a/b", "generated"]),
-        ("[http]\nthreads = 17", &["larder.toml:2", "up to 16"]),
+        ("[http]\nthreads = 65", &["larder.toml:2", "up to 64"]),
         ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
         ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
         ("[[http.origins]]\nservers = []", &["larder.toml:2", "servers", "1 to 64"]),

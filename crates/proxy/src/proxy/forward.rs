@@ -51,6 +51,8 @@ impl Proxy {
                 }
                 WaitEnd::Again(joined) => joined,
             };
+            // The writer may be about to say that its body has become a window.
+            tokio::task::yield_now().await;
             match self.shards.on_released(&upstream_request.head(false), joined) {
                 Next::Answer(answer) => return self.sent(answer),
                 Next::Assemble(assembled) => return self.assembled(assembled, upstream_request.upstream_target()),

@@ -121,8 +121,13 @@ impl SharedReader {
 
 impl Drop for SharedReader {
     fn drop(&mut self) {
-        if let Some(reader) = self.reader.take() {
-            self.cell.with(|body, wakes| body.leave(reader, wakes));
-        }
+        let Some(reader) = self.reader.take() else { return };
+        let mut state = self.cell.lock();
+        let waker = state.readers.get_mut(reader.id().index()).and_then(Option::take);
+        let State { body, wakes, .. } = &mut *state;
+        body.leave(reader, wakes);
+        state.wake();
+        drop(state);
+        drop(waker);
     }
 }

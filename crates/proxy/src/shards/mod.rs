@@ -1,6 +1,6 @@
 //! The cache behind locks, for a host whose threads share it: one lock for each shard, and one for
-//! the policy engine, which a hit does not wait for. No task holds a lock across an await or while
-//! a body is copied.
+//! the policy engine, which a hit does not wait for. No task holds a lock across an await. The lock
+//! of a shard is held while a body of some kilobytes is copied, but not longer.
 //!
 //! Lock order: a shard, then the engine. A thread that holds a shard locks no other one: what
 //! concerns other shards is carried out after the lock is released ([`larder_http::Outbox`]).

@@ -137,7 +137,7 @@ proptest! {
     /// cache.
     #[test]
     fn no_invalidation_is_forgotten(noted in prop::collection::vec((0u64..4, 0u64..40), 1..30), crowd in 0..2 * limits::INVALIDATIONS) {
-        let mut invalidations = Invalidations::default();
+        let mut invalidations = Invalidations::new(limits::INVALIDATIONS);
         let mut exact = [None; 5];
         for (hash, second) in &noted {
             let now = Time::from_secs(*second);
