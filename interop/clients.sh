@@ -44,3 +44,25 @@ install_http_survey() {
     mkdir "$home/node_modules/http-cache-tests"
     tar -xzf "$home/http-cache-tests-$version.tgz" --strip-components=1 -C "$home/node_modules/http-cache-tests" && touch "$home/$version"
 }
+
+# Flask and its servers, with the clients of interop/apps; and Express.
+install_apps() {
+    local venv=$here/.env/apps pins=$here/apps/flask/requirements.txt lock=$here/apps/express/package-lock.json
+    if ! cmp -s "$pins" "$venv/installed.txt"; then
+        rm -rf "$venv"
+        timeout 120 python3 -m venv "$venv" || return 1
+        timeout 300 "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$pins" && cp "$pins" "$venv/installed.txt" || return 1
+    fi
+    cmp -s "$lock" "$here/apps/express/node_modules/.installed-lock.json" && return 0
+    (cd "$here/apps/express" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund) && cp "$lock" "$here/apps/express/node_modules/.installed-lock.json"
+}
+
+# have PACKAGE COMMAND...: the commands, from Debian's package if root may install it. Other systems go without, and the run says so.
+have() {
+    local package=$1
+    shift
+    (PATH=$PATH:/usr/sbin && command -v "$@") >/dev/null && return 0
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+    { apt-get update -q && apt-get install -qy --no-install-recommends "$package"; } >"$work/install.log" 2>&1 </dev/null
+    (PATH=$PATH:/usr/sbin && command -v "$@") >/dev/null
+}
