@@ -14,6 +14,9 @@
 //!
 //! They stop on a connection where a request has asked for another protocol: at a stop, hyper ends
 //! such a connection without waiting for the bytes that the stream still has to write.
+//!
+//! What such a client sends after that request is held back here until hyper has answered it. Then
+//! it is inspected as HTTP, or, after a 101, passed on as it is (`upgrade.rs`).
 
 use super::exchanges::Exchanges;
 use super::framing::Framing;
@@ -21,6 +24,7 @@ use super::informational::InformationalResponses;
 use super::limits;
 use super::plain::PlainHits;
 use super::timeouts::Timeouts;
+use super::upgrade::Switch;
 use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
 use std::cell::RefCell;
@@ -36,12 +40,15 @@ pub(super) struct Before {
     pub(super) interims: InformationalResponses,
     pub(super) plain: Option<PlainHits>,
     pub(super) timeouts: Timeouts,
+    pub(super) switch: Switch,
 }
 
 pub(super) struct ClientStream<S> {
     stream: S,
     before: Before,
     framing: Framing,
+    /// Bytes after a request that asks for another protocol.
+    held: Vec<u8>,
     exchanges: Exchanges,
     /// The number of heads passed to hyper whose responses are on their way.
     settled: u64,
@@ -67,8 +74,8 @@ thread_local! {
 impl<S> ClientStream<S> {
     pub(super) fn new(stream: S, before: Before, exchanges: Exchanges) -> ClientStream<S> {
         let (framing, since) = (Framing::default(), Instant::now());
-        let (settled, missed, owed, begun, is_new, alarm) = (0, 0, None, None, true, None);
-        ClientStream { stream, before, framing, exchanges, settled, missed, owed, since, begun, is_new, alarm }
+        let (held, settled, missed, owed, begun, is_new, alarm) = (Vec::new(), 0, 0, None, None, true, None);
+        ClientStream { stream, before, framing, held, exchanges, settled, missed, owed, since, begun, is_new, alarm }
     }
 
     fn awaits_head(&self) -> bool {
@@ -169,11 +176,63 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
     }
 }
 
+impl<S: AsyncRead + Unpin> ClientStream<S> {
+    /// Reads while it is undecided whether the protocol changes, and what was held back then.
+    /// Returns false if there is nothing more to do before the next message is read.
+    fn poll_held(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<bool>> {
+        let before = buffer.filled().len();
+        let has_switched = self.before.switch.has_switched();
+        if !has_switched && self.framing.is_undecided() && self.exchanges.answered() < self.framing.heads() {
+            // Reading ahead shows that a client has left.
+            while self.held.len() < limits::HELD_BYTES {
+                ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+                let read = &buffer.filled()[before..];
+                if read.is_empty() {
+                    // After held bytes, the end comes again.
+                    return if self.held.is_empty() { Poll::Ready(Ok(true)) } else { Poll::Pending };
+                }
+                self.held.extend_from_slice(read);
+                buffer.set_filled(before);
+            }
+            // The answer wakes hyper to read again.
+            return Poll::Pending;
+        }
+        if self.held.is_empty() && has_switched {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer).map_ok(|()| true);
+        }
+        let held = self.held.len().min(buffer.remaining());
+        buffer.put_slice(&self.held[..held]);
+        self.held.drain(..held);
+        if !has_switched {
+            self.framing.go_on();
+            self.inspect(buffer, before);
+        }
+        Poll::Ready(Ok(held > 0))
+    }
+}
+
+impl<S> ClientStream<S> {
+    /// Inspects the bytes of a buffer from `before` on. Those that do not go up to hyper yet are
+    /// held back.
+    fn inspect(&mut self, buffer: &mut ReadBuf<'_>, before: usize) {
+        let bytes = &mut buffer.filled_mut()[before..];
+        let passed = self.framing.pass(bytes);
+        if self.framing.is_undecided() && passed < bytes.len() {
+            self.held.splice(..0, bytes[passed..].iter().copied());
+        }
+        self.note_begun();
+        buffer.set_filled(before + passed);
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if let Some(end) = this.framing.refused() {
             buffer.put_slice(&end[..end.len().min(buffer.remaining())]);
+            return Poll::Ready(Ok(()));
+        }
+        if (this.framing.is_undecided() || !this.held.is_empty()) && ready!(this.poll_held(cx, buffer))? {
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
@@ -185,9 +244,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
             read?;
             let bytes = &mut buffer.filled_mut()[before..];
             if !this.answer(cx, bytes)? {
-                let passed = this.framing.pass(bytes);
-                this.note_begun();
-                buffer.set_filled(before + passed);
+                this.inspect(buffer, before);
                 return Poll::Ready(Ok(()));
             }
             buffer.set_filled(before);
@@ -224,6 +281,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
         let answered = self.exchanges.answered();
         if self.settled != answered {
             (self.settled, self.since, self.is_new) = (answered, Instant::now(), false);
+            if self.framing.is_undecided() {
+                // For hyper, the last read has found nothing.
+                cx.waker().wake_by_ref();
+            }
             // hyper reads again only after an event, and the alarm may have fired meanwhile.
             let _ = self.poll_alarm(cx);
         }
@@ -269,9 +330,11 @@ mod tests {
         let (near, far) = duplex(256);
         let (interims, exchanges) = (InformationalResponses::default(), Exchanges::default());
         let plain = is_plain.then(|| plain_hits(proxy));
-        let client = Client { address: ([127, 0, 0, 1], 1).into(), is_secure: false, interims: interims.clone() };
+        let switch = Switch::default();
+        let address = ([127, 0, 0, 1], 1).into();
+        let client = Client { address, is_secure: false, interims: interims.clone(), switch: switch.clone() };
         let service = Counted::new(Service::new(proxy, client), &exchanges);
-        let before = Before { interims, plain, timeouts: timeouts() };
+        let before = Before { interims, plain, timeouts: timeouts(), switch };
         let connection =
             http1::Builder::new().serve_connection(TokioIo::new(ClientStream::new(near, before, exchanges)), service);
         (far, tokio::spawn(async { drop(connection.await) }))
@@ -351,6 +414,7 @@ mod tests {
             interims: InformationalResponses::default(),
             plain: Some(plain_hits(&proxy)),
             timeouts: timeouts(),
+            switch: Switch::default(),
         };
         let mut stream = ClientStream::new(near, before, Exchanges::default());
         far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
@@ -380,7 +444,7 @@ mod tests {
         for (missed, is_looked_at) in [(0, true), (7, true), (many - 1, false), (many, true), (many + 1, false)] {
             let (near, mut far) = duplex(4096);
             let (interims, plain) = (InformationalResponses::default(), Some(plain_hits(&proxy)));
-            let before = Before { interims, plain, timeouts: timeouts() };
+            let before = Before { interims, plain, timeouts: timeouts(), switch: Switch::default() };
             let mut stream = ClientStream::new(near, before, Exchanges::default());
             stream.missed = missed;
             far.write_all(request).await.unwrap();
@@ -398,7 +462,8 @@ mod tests {
         const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
         let (near, mut far) = tokio::io::duplex(20);
         let interims = InformationalResponses::default();
-        let before = Before { interims: interims.clone(), plain: None, timeouts: timeouts() };
+        let (plain, switch) = (None, Switch::default());
+        let before = Before { interims: interims.clone(), plain, timeouts: timeouts(), switch };
         let mut stream = ClientStream::new(near, before, Exchanges::default());
         interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
         assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_flush(cx).is_pending())).await);

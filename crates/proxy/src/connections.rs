@@ -13,7 +13,7 @@ use super::timeouts::Timeouts;
 use super::upload::Upload;
 use super::{limits, threads};
 use ::http::uri::{Authority, Scheme, Uri};
-use ::http::{Request, Response};
+use ::http::{Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::TrySendError;
@@ -147,7 +147,9 @@ impl Server {
             let (sent, has_ended) = self.within(sender.try_send_request(request), body_end).await?;
             match sent {
                 Ok(response) => {
-                    let lease = (!is_held).then(|| Lease { sender, server: Arc::clone(self) });
+                    // Nor after a change of protocol.
+                    let is_http = response.status() != StatusCode::SWITCHING_PROTOCOLS;
+                    let lease = (is_http && !is_held).then(|| Lease { sender, server: Arc::clone(self) });
                     return Ok(response.map(|body| ReceivedBody::new(body, lease)));
                 }
                 // A new connection fails for a reason of its own; a kept one perhaps because the
@@ -271,7 +273,7 @@ async fn speak(
     let (sender, connection) = http1.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     tokio::spawn(async move {
         // A request that waits for a response gets the error.
-        let _ = connection.await;
+        let _ = connection.with_upgrades().await;
     });
     Ok(sender)
 }

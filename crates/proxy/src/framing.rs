@@ -13,6 +13,9 @@
 //! however hyper treats that byte. This module judges nothing else: hyper refuses by itself what is
 //! no HTTP, and then the result here does not matter.
 //!
+//! After a head without a body that asks for another protocol, nothing passes until that is decided
+//! (`upgrade.rs`): what follows is HTTP only if the protocol stays.
+//!
 //! Costs a search for LF per line, and nothing for the bytes of bodies. 64 bytes per connection.
 
 use memchr::memchr;
@@ -26,6 +29,8 @@ pub(super) struct Framing {
     heads: u64,
     /// True after a head has asked for another protocol.
     asked_upgrade: bool,
+    /// True if the present head asks for another protocol.
+    asks_upgrade: bool,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +45,8 @@ enum At {
     /// In the line before a chunk.
     Size(u64),
     Trailers,
+    /// After a head that asks for another protocol.
+    Undecided,
     /// After a refusal; true while hyper has to get the end of the head in which it was.
     Refused(bool),
 }
@@ -94,14 +101,27 @@ impl Framing {
         matches!(self.at, At::Start | At::Fields(_))
     }
 
+    /// Returns true while it is undecided whether the protocol changes.
+    pub(super) fn is_undecided(&self) -> bool {
+        matches!(self.at, At::Undecided)
+    }
+
+    /// The protocol stays: what follows is the next message.
+    pub(super) fn go_on(&mut self) {
+        if self.is_undecided() {
+            self.at = At::Start;
+        }
+    }
+
     /// Inspects bytes of a client. If they can be read in two ways, replaces one by NUL. Returns
-    /// the number of bytes for hyper: up to that one.
+    /// the number of bytes for hyper: up to that one, or to the end of a head after which the
+    /// protocol may change.
     pub(super) fn pass(&mut self, all: &mut [u8]) -> usize {
         let mut passed = 0;
         while passed < all.len() {
             let bytes = &mut all[passed..];
             passed += match &mut self.at {
-                At::Refused(_) => return passed,
+                At::Refused(_) | At::Undecided => return passed,
                 At::Skip(left, after) => {
                     let skipped = (*left).min(bytes.len() as u64);
                     *left -= skipped;
@@ -163,7 +183,8 @@ impl Framing {
                 }
                 let (start, known) = (&self.line.start, before + text.len());
                 let is_named = |name: &[u8]| (before..known).contains(&(name.len() - 1)) && start.starts_with(name);
-                self.asked_upgrade |= is_named(UPGRADE);
+                self.asks_upgrade |= is_named(UPGRADE);
+                self.asked_upgrade |= self.asks_upgrade;
                 let mut digits = text;
                 for (name, says) in [(LENGTH, Said::Length(0)), (CODING, Said::Chunked)] {
                     if is_named(name) {
@@ -201,7 +222,9 @@ impl Framing {
         // Only its CR.
         let is_empty = self.line.bytes == 1;
         self.line = Line::default();
-        self.heads += u64::from(is_empty && matches!(self.at, At::Fields(_)));
+        let ends_head = is_empty && matches!(self.at, At::Fields(_));
+        self.heads += u64::from(ends_head);
+        let asks_upgrade = ends_head && std::mem::take(&mut self.asks_upgrade);
         self.at = match std::mem::take(&mut self.at) {
             At::Start if !is_empty => At::Fields(None),
             At::Fields(Some(Said::Chunked)) if is_empty => {
@@ -209,6 +232,7 @@ impl Framing {
                 At::Size(0)
             }
             At::Fields(Some(Said::Length(length @ 1..))) if is_empty => At::Skip(length, After::Body),
+            At::Fields(_) if asks_upgrade => At::Undecided,
             At::Fields(_) if is_empty => At::Start,
             At::Size(0) => At::Trailers,
             At::Size(size) => At::Skip(size.saturating_add(2), After::Chunk),
@@ -308,6 +332,32 @@ mod tests {
                 .repeat(2),
         ] {
             assert_eq!(refused_at(&text), None, "{text}");
+        }
+    }
+
+    /// Failure: what follows an accepted upgrade is changed, or what follows a refused one is not
+    /// inspected.
+    #[test]
+    fn nothing_passes_while_the_protocol_is_undecided() {
+        let head = "GET / HTTP/1.1\r\nupGrade: x\r\nHost: a\r\n\r\n";
+        for piece in 1..=head.len() {
+            let mut framing = Framing::default();
+            for piece in head.as_bytes().chunks(piece) {
+                assert!(!framing.is_undecided());
+                assert_eq!(framing.pass(&mut piece.to_vec()), piece.len());
+            }
+            assert!(framing.is_undecided());
+            let mut rest = *b"\n\0\n";
+            assert_eq!((framing.pass(&mut rest), rest), (0, *b"\n\0\n"));
+            framing.go_on();
+            assert_eq!((framing.pass(&mut rest), rest), (1, [0, 0, b'\n']), "a bare LF");
+        }
+        for other in
+            ["GET / HTTP/1.1\r\nX-Upgrade: x\r\n\r\n", "POST / HTTP/1.1\r\nupgrade: x\r\ncontent-length: 1\r\n\r\n"]
+        {
+            let mut framing = Framing::default();
+            assert_eq!(framing.pass(&mut other.repeat(2).into_bytes()), other.len() * 2);
+            assert!(!framing.is_undecided());
         }
     }
 

@@ -29,9 +29,9 @@
 //! is decremented (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 without TLS and to origins; protocol upgrades (`Upgrade` is removed, so WebSockets do not
-//! pass; a 101 without a request for it is an error); informational responses to clients of HTTP/2
-//! (hyper's server sends none; `informational.rs` sends those of HTTP/1.1).
+//! HTTP/2 without TLS and to origins; protocol upgrades by clients of HTTP/2 (RFC 8441), and by
+//! requests with a body; informational responses to clients of HTTP/2 (hyper's server sends none;
+//! `informational.rs` sends those of HTTP/1.1).
 #![deny(unsafe_code)]
 
 pub mod admin;
@@ -77,6 +77,8 @@ mod threads;
 mod timeouts;
 mod tls;
 mod trust;
+mod tunnel;
+mod upgrade;
 mod upload;
 mod upstream;
 mod upstream_request;

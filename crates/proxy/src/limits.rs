@@ -52,6 +52,26 @@ pub const HEADER_FIELDS: usize = 100;
 /// The range of `header_fields`. A stored response counts its fields in 16 bits.
 pub const HEADER_FIELDS_RANGE: (usize, usize) = (16, 4096);
 
+/// Bytes of a client that are held back while it is undecided whether its protocol changes. A
+/// client that is in order sends none.
+pub const HELD_BYTES: usize = 16 * 1024;
+
+/// Connections with another protocol, such as WebSockets, at once: they last for hours, and half of
+/// [`CONNECTIONS`] has to stay for requests. Further ones get 503.
+pub const TUNNELS: usize = CONNECTIONS / 2;
+
+/// Bytes that are copied at once on such connections. Each thread has one buffer for all.
+pub const TUNNEL_BYTES: usize = 16 * 1024;
+
+/// A connection with another protocol on which both sides are silent for so long is closed
+/// (`upgrade`), as other forwarded bodies are ([`RELAY_SILENCE`]). Most applications send something
+/// every half minute, for proxies that wait one minute.
+pub const TUNNEL_IDLE: Duration = Duration::from_secs(600);
+
+/// The longest silence on such a connection after one side has ended: most protocols, WebSocket
+/// among them, have nothing more to say then, and a client may forget to close.
+pub const TUNNEL_HALF_CLOSED: Duration = Duration::from_secs(60);
+
 /// Bytes that a connection reads ahead or holds back, in each direction. Larger buffers gain
 /// nothing in benchmarks, and ten thousand connections multiply them.
 pub const BUFFER_BYTES: usize = 64 * 1024;

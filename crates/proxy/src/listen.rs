@@ -10,6 +10,7 @@ use super::plain::PlainHits;
 use super::slow_client::{MemoryPressure, WriteTimeout};
 use super::timeouts::Timeouts;
 use super::tls::{self, Identity};
+use super::upgrade::Switch;
 use crate::error::Error;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -94,6 +95,8 @@ pub(super) struct Client {
     pub(super) is_secure: bool,
     /// Informational responses for this client.
     pub(super) interims: InformationalResponses,
+    /// The change of protocol of the connection.
+    pub(super) switch: Switch,
 }
 
 /// Serves every connection with its own service, on this thread, until `stopped` fires or its
@@ -188,11 +191,12 @@ async fn accept<S, B>(
         match accepted {
             Ok((stream, address)) => {
                 let _ = stream.set_nodelay(true);
-                let interims = InformationalResponses::default();
+                let (interims, switch) = (InformationalResponses::default(), Switch::default());
                 let is_secure = identity.is_some();
-                let service = service(Client { address, is_secure, interims: interims.clone() });
+                let client = Client { address, is_secure, interims: interims.clone(), switch: switch.clone() };
+                let service = service(client);
                 let identity = identity.as_ref().map(|identity| identity.current());
-                let before = Before { interims, plain: plain.clone(), timeouts: bounds.timeouts };
+                let before = Before { interims, plain: plain.clone(), timeouts: bounds.timeouts, switch };
                 let stream = WriteTimeout::new(stream, &bounds.memory_pressure, bounds.timeouts.client_send);
                 let connection = connect((stream, before, bounds.headers), identity, service, stop.clone());
                 tokio::spawn(async move {
@@ -264,7 +268,7 @@ async fn connect<S, B>(
 }
 
 async fn http1<S, B>(
-    (stream, before, headers): (impl AsyncRead + AsyncWrite + Unpin, Before, HeaderLimits),
+    (stream, before, headers): (impl AsyncRead + AsyncWrite + Send + Unpin + 'static, Before, HeaderLimits),
     service: S,
     mut stop: watch::Receiver<()>,
 ) where
@@ -276,7 +280,7 @@ async fn http1<S, B>(
 {
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
     // read.
-    let exchanges = Exchanges::default();
+    let (exchanges, switch) = (Exchanges::default(), before.switch.clone());
     let service = Counted::new(service, &exchanges);
     let mut http1 = http1::Builder::new();
     http1.max_header_size(headers.bytes()).max_buf_size(headers.buffer());
@@ -284,7 +288,7 @@ async fn http1<S, B>(
         http1.max_headers(fields);
     }
     let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
-    let mut connection = std::pin::pin!(connection);
+    let mut connection = std::pin::pin!(connection.with_upgrades());
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         _ = stop.changed() => {
@@ -293,6 +297,10 @@ async fn http1<S, B>(
         }
     };
     said(ended);
+    // Its place and its share of a stop are those of the connection.
+    if let Some(tunnel) = switch.take() {
+        Box::pin(tunnel.run()).await;
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::shards::{OpenExchange, ShardAssembly, Shards};
 use super::slow_client::MemoryPressure;
 use super::streamed::stream;
 use super::timeouts::Timeouts;
+use super::tunnel::Tunnels;
 use super::upload::Upload;
 use super::upstream::Origins;
 use super::upstream_request::{UpstreamTarget, set_forwarded_headers};
@@ -36,6 +37,8 @@ pub(super) struct Proxy {
     uploads: Arc<Semaphore>,
     /// Places for [`limits::BACKGROUND`].
     background: Arc<Semaphore>,
+    /// Connections that have left HTTP.
+    tunnels: Arc<Tunnels>,
     /// True after a request in a loop was logged.
     circle_logged: AtomicBool,
 }
@@ -51,6 +54,7 @@ impl Proxy {
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             uploads: Arc::new(Semaphore::new(limits::UPLOADS)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
+            tunnels: Tunnels::new(limits::TUNNELS),
             circle_logged: AtomicBool::new(false),
         }
     }
@@ -66,6 +70,11 @@ impl Proxy {
 
     pub(super) fn timeouts(&self) -> &Timeouts {
         &self.timeouts
+    }
+
+    /// Returns the connections that have left HTTP.
+    pub(super) fn tunnels(&self) -> &Arc<Tunnels> {
+        &self.tunnels
     }
 
     pub(super) fn origins(&self) -> Arc<Origins> {
@@ -173,6 +182,7 @@ mod tests {
     use super::super::informational::InformationalResponses;
     use super::super::listen::Client;
     use super::super::service::Service;
+    use super::super::upgrade::Switch;
     use super::*;
     use hyper_util::rt::TokioIo;
     use std::time::Duration;
@@ -188,6 +198,7 @@ mod tests {
                 address: ([127, 0, 0, 1], 1).into(),
                 is_secure: false,
                 interims: InformationalResponses::default(),
+                switch: Switch::default(),
             };
             let service = Service::new(&proxy, client);
             tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(near), service));

@@ -9,8 +9,9 @@ use super::outgoing::plain_error;
 use super::proxy::Proxy;
 use super::proxy::forward::DetachOnDrop;
 use super::shards::Next;
+use super::upgrade::{Offer, Switch, Upgrade};
 use super::upstream_request::{UpstreamRequest, head};
-use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
+use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, RETRY_AFTER, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::Authority;
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -30,6 +31,7 @@ pub(super) struct Service {
     /// `http` or `https`.
     scheme: &'static str,
     interims: InformationalResponses,
+    switch: Switch,
 }
 
 impl Service {
@@ -37,7 +39,7 @@ impl Service {
         let peer = client.address.ip().to_canonical().to_string();
         let peer = HeaderValue::try_from(peer).expect("an address is visible ASCII");
         let scheme = if client.is_secure { "https" } else { "http" };
-        Service { proxy: Arc::clone(proxy), peer, scheme, interims: client.interims }
+        Service { proxy: Arc::clone(proxy), peer, scheme, interims: client.interims, switch: client.switch }
     }
 }
 
@@ -70,12 +72,15 @@ impl Service {
         let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
         let fallback = origins.as_ref().map_or("", |origins| origins.authority());
         let own_answer = max_forwards::spend(&mut parts);
+        let offer = Offer::of(&mut parts, !body.is_end_stream());
         let authority = match coding(&parts.headers).and_then(|()| authority(&parts, scheme, fallback)) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => authority,
         };
-        let step = match self.proxy.shards().step(&head(&parts, scheme, authority, !body.is_end_stream())) {
+        // Nothing stored changes a protocol: as a request with a body, it goes to the origin.
+        let goes_by = !body.is_end_stream() || offer.is_some();
+        let step = match self.proxy.shards().step(&head(&parts, scheme, authority, goes_by)) {
             Next::Answer(answer) => return Responding::Now(Some(self.proxy.sent(answer))),
             other => other,
         };
@@ -87,10 +92,15 @@ impl Service {
         // RFC 9110 §10.1.1: ignored for HTTP/1.0; for HTTP/2, hyper does not ask for a body.
         let is_current = parts.version == Version::HTTP_11;
         let expects = parts.headers.remove(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
+        let upgrade = match offer.map(|offer| (offer, self.proxy.tunnels().place())) {
+            Some((_, None)) => return Responding::Now(Some(no_place())),
+            Some((offer, Some(place))) => Some(Upgrade::new(offer, &self.switch, place)),
+            None => None,
+        };
         let turn = is_current.then(|| self.interims.turn());
         let (proxy, interims) = (Arc::clone(&self.proxy), turn.clone());
-        let upstream_request =
-            UpstreamRequest { parts, peer: self.peer.clone(), scheme, host, expects: is_current && expects, interims };
+        let (peer, expects) = (self.peer.clone(), is_current && expects);
+        let upstream_request = UpstreamRequest { parts, peer, scheme, host, expects, interims, upgrade };
         match step {
             Next::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
             Next::Assemble(_) | Next::Follow(_) if goes_round => {
@@ -199,6 +209,15 @@ fn join_cookies(headers: &mut HeaderMap) {
     if let Ok(cookie) = HeaderValue::from_maybe_shared(Bytes::from(cookie)) {
         headers.insert(COOKIE, cookie);
     }
+}
+
+/// Returns the answer to a request that offers to change the protocol, when there are too many such
+/// connections.
+fn no_place() -> Response<Outgoing> {
+    let text = "larder: too many connections with another protocol\n";
+    let mut response = plain_error(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+    response
 }
 
 /// Returns a 400 that closes the connection: after a malformed request, the start of the next one

@@ -4,6 +4,7 @@ use super::admin::{Metrics, StatusSource};
 use super::config::{HttpConfig, Upstream};
 use super::proxy::Proxy;
 use super::shards::CacheFigures;
+use super::tunnel::TunnelFigures;
 use crate::disk;
 use larder_http::{ForwardReason, Refusal};
 use larder_units::Ratio;
@@ -41,6 +42,7 @@ impl StatusSource for CacheSource {
         let refused = |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
         let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
         let slow_clients = self.proxy.memory_pressure().left();
+        let TunnelFigures { open, opened, refused: no_place, received, sent } = self.proxy.tunnels().figures();
         let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();
         let mut figures = Map::new();
         for (policy, gauge) in engine.gauges() {
@@ -77,6 +79,13 @@ impl StatusSource for CacheSource {
             "origin_failures": counters.upstream_failures,
             "origin_heads_too_large": counters.heads_too_large,
             "slow_clients": slow_clients,
+            "upgraded": {
+                "open": open,
+                "opened": opened,
+                "refused": no_place,
+                "received_bytes": received,
+                "sent_bytes": sent,
+            },
             "disk": disk,
         })
     }
@@ -116,6 +125,7 @@ impl StatusSource for CacheSource {
         );
         let slow = self.proxy.memory_pressure().left();
         metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
+        upgraded(metrics, self.proxy.tunnels().figures());
         metrics.gauge(
             "larder_http_used_bytes",
             "Bytes stored, with headers and structures",
@@ -144,6 +154,20 @@ impl StatusSource for CacheSource {
         let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));
         metrics.gauges("larder_http_policy", "What the policies report of themselves", "figure", gauges);
     }
+}
+
+/// Writes the figures of connections that have left HTTP.
+fn upgraded(metrics: &mut Metrics<'_, '_>, figures: TunnelFigures) {
+    let TunnelFigures { open, opened, refused, received, sent } = figures;
+    metrics.gauge("larder_http_upgraded_open", "Connections with another protocol, such as WebSocket", open as f64);
+    metrics.counter("larder_http_upgraded", "Connections that changed to another protocol", opened);
+    metrics.counter("larder_http_upgrades_refused", "Upgrades that got 503, because too many were open", refused);
+    metrics.counters(
+        "larder_http_upgraded_bytes",
+        "Bytes on connections with another protocol",
+        "direction",
+        [("received", received), ("sent", sent)].into_iter(),
+    );
 }
 
 fn table<const N: usize>(names: [&str; N], counts: [u64; N]) -> Value {

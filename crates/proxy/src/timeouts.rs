@@ -39,6 +39,9 @@ pub struct Timeouts {
     /// other request waits for the body.
     #[serde(deserialize_with = "time")]
     pub origin_read: Duration,
+    /// The longest silence of both sides after a change of protocol, such as to WebSocket.
+    #[serde(deserialize_with = "time")]
+    pub upgrade: Duration,
     /// The time for requests in progress at a stop.
     #[serde(deserialize_with = "time")]
     pub shutdown: Duration,
@@ -55,6 +58,7 @@ impl Default for Timeouts {
             origin_send: limits::ORIGIN_SEND,
             origin_response: limits::RESPONSE,
             origin_read: limits::BODY_STALL,
+            upgrade: limits::TUNNEL_IDLE,
             shutdown: limits::STOP_GRACE,
         }
     }

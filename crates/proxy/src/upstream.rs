@@ -10,11 +10,12 @@ use super::origin::{Origin, OriginRequest};
 use super::origin_body::OriginBody;
 use super::servers::{self, Servers, Tried};
 use super::trust::Trust;
+use super::upgrade::Accepted;
 use super::upload::Upload;
 use super::upstream_request::UpstreamTarget;
 use super::{generated_origin, limits};
 use crate::error::{Error, Problem};
-use ::http::header::{EXPECT, HOST};
+use ::http::header::{CONNECTION, EXPECT, HOST, UPGRADE};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Body;
@@ -226,7 +227,7 @@ impl Group {
         fields: Fields<'_>,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        let UpstreamTarget { host, target, interims, .. } = upstream_target;
+        let UpstreamTarget { host, target, .. } = upstream_target;
         let several = self.servers.len() > 1;
         let may_repeat = several && method.is_idempotent() && body.is_end_stream();
         let key = if several { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) } else { 0 };
@@ -234,7 +235,7 @@ impl Group {
         let mut failed = UpstreamFailure::Unreachable;
         while let Some(at) = self.next(key, &mut tried) {
             let body = body.take().unwrap_or_else(Upload::empty);
-            let asked = ask_http(&self.servers[at].server, &method, target, fields, body, interims.as_ref()).await;
+            let asked = ask_http(&self.servers[at].server, &method, target, fields, body, Some(upstream_target)).await;
             self.learn(at, asked.as_ref().err());
             failed = match asked {
                 Ok(response) => return Ok(response),
@@ -289,19 +290,25 @@ async fn ask_http(
     target: &PathAndQuery,
     fields: Fields<'_>,
     body: Upload,
-    interims: Option<&Turn>,
+    client: Option<&UpstreamTarget>,
 ) -> Result<Response<OriginBody>, Failed> {
+    let interims = client.and_then(|client| client.interims.as_ref());
+    let protocols = client.and_then(|client| client.protocols.as_ref());
     let request = |mut body: Upload| {
         let gate = body.gate();
         let mut request = Request::new(body);
         *request.method_mut() = method.clone();
         *request.uri_mut() = Uri::from(target.clone());
         *request.headers_mut() = fields();
+        if let Some(protocols) = protocols {
+            request.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            request.headers_mut().insert(UPGRADE, protocols.clone());
+        }
         if gate.is_some() {
             request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
         }
         if gate.is_some() || interims.is_some() {
-            let interims = interims.cloned();
+            let interims: Option<Turn> = interims.cloned();
             hyper::ext::on_informational(&mut request, move |response| match (&gate, &interims) {
                 // hyper sends this to the client when it polls the body.
                 (Some(gate), _) if response.status() == StatusCode::CONTINUE => gate.open(),
@@ -311,10 +318,13 @@ async fn ask_http(
         }
         request
     };
-    let response = server.ask(request(body), || request(Upload::empty())).await?;
-    // RFC 9110 §15.2.2 forbids it, because `Upgrade` was not sent.
+    let mut response = server.ask(request(body), || request(Upload::empty())).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(Failed::new(UpstreamFailure::Malformed, "it switches protocols, which nobody asked for"));
+        // RFC 9110 §15.2.2 forbids a protocol that `Upgrade` did not offer.
+        let Some(accepted) = Accepted::of(&mut response, protocols) else {
+            return Err(Failed::new(UpstreamFailure::Malformed, "it switches to a protocol that was not offered"));
+        };
+        response.extensions_mut().insert(accepted);
     }
     Ok(response.map(OriginBody::Received))
 }

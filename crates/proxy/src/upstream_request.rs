@@ -1,6 +1,7 @@
 //! A request on its way to the origin, and the fields that describe its client.
 
 use super::informational::Turn;
+use super::upgrade::Upgrade;
 use ::http::header::HOST;
 use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
@@ -20,6 +21,8 @@ pub(super) struct UpstreamTarget {
     /// The informational responses that the client may get before its response. Slices have none:
     /// they are requested after the head of the response has left.
     pub(super) interims: Option<Turn>,
+    /// The protocols that the request offers (`Upgrade`).
+    pub(super) protocols: Option<HeaderValue>,
 }
 
 /// A request on its way to the origin, with its client and its target.
@@ -34,13 +37,21 @@ pub(super) struct UpstreamRequest {
     pub(super) expects: bool,
     /// The informational responses that the client may get before its response.
     pub(super) interims: Option<Turn>,
+    /// Present if the client offers to change the protocol.
+    pub(super) upgrade: Option<Upgrade>,
 }
 
 impl UpstreamRequest {
     pub(super) fn upstream_target(&self) -> UpstreamTarget {
         let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let interims = self.interims.clone();
-        UpstreamTarget { target, peer: self.peer.clone(), scheme: self.scheme, host: self.host.clone(), interims }
+        UpstreamTarget {
+            target,
+            peer: self.peer.clone(),
+            scheme: self.scheme,
+            host: self.host.clone(),
+            interims: self.interims.clone(),
+            protocols: self.upgrade.as_ref().map(|upgrade| upgrade.protocols().clone()),
+        }
     }
 
     /// Returns its head, for the cache.

@@ -7,12 +7,14 @@ use super::super::disk_tier;
 use super::super::origin_body::OriginBody;
 use super::super::outgoing::{Outgoing, response};
 use super::super::shards::{self, Lookup, Next, OpenExchange, OpenFill, ShardAssembly, WaitEnd, Waiting};
+use super::super::upgrade::Accepted;
 use super::super::upload::Upload;
 use super::super::upstream_request::{UpstreamRequest, UpstreamTarget};
 use super::Proxy;
 use ::http::header::CONNECTION;
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, Version};
+use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{Assembled, ResponseHead, UpstreamFailure};
 use std::future::{Future, poll_fn};
@@ -163,11 +165,12 @@ impl Proxy {
             Err(answer) => return (*answer, None),
         };
         let upstream_target = upstream_request.upstream_target();
+        let mut upgrade = upstream_request.upgrade;
         let Parts { method, headers, version, .. } = upstream_request.parts;
         exchange.take_headers(headers);
         let mut asked = self.ask(method.clone(), &upstream_target, || exchange.upstream_headers(), upload).await;
         loop {
-            let (head, body) = match asked {
+            let (mut head, body) = match asked {
                 Ok(response) => response.into_parts(),
                 Err(failure) => {
                     let mut answer = self.sent(self.shards.on_failure(exchange, failure));
@@ -178,6 +181,7 @@ impl Proxy {
                     return (answer, None);
                 }
             };
+            let accepted = head.extensions.remove::<Accepted>();
             let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
             let (reply, unsettled) = self.shards.on_response(exchange, head);
             // A client that gets the answer to its change must not see the old page after a crash.
@@ -187,6 +191,10 @@ impl Proxy {
             match reply {
                 shards::Response::Answer(answer) => return (self.sent(answer), None),
                 shards::Response::Relay(status, headers, fill) => {
+                    if let Some((upgrade, accepted)) = upgrade.take().zip(accepted) {
+                        let switching = response(status, headers, Outgoing::whole(Bytes::new()));
+                        return (upgrade.accept(accepted, self.timeouts.upgrade, switching), None);
+                    }
                     let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
                         let body = Timed::new(body, self.timeouts.origin_relay());
                         return (response(status, headers, Outgoing::Relay(Box::new(body))), None);
