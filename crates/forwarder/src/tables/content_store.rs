@@ -523,3 +523,6 @@ impl ContentStore {
 /// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh
 /// one cost no more than this.
 const MOST_UNDER_PREFIX: usize = 256;
+
+#[cfg(test)]
+mod tests;

@@ -179,4 +179,72 @@ mod tests {
         }
         assert_eq!(dead.buckets.len(), MOST_BUCKETS);
     }
+
+    fn tick() -> Duration {
+        DEAD_NONCE_AGE / AGE as u32
+    }
+
+    /// Failure: a busy table has too few places, so nonces displace each other too early, or more
+    /// than the load needs.
+    #[test]
+    fn the_places_do_not_follow_the_load() {
+        let mut dead = DeadNonces::new();
+        for load in 1..10_000u64 {
+            dead.insert(Time::ZERO, hash(load), 1);
+            let expected = load.div_ceil(4).next_power_of_two().max(FEWEST_BUCKETS as u64);
+            assert_eq!(dead.buckets.len() as u64, expected, "{load} nonces");
+        }
+        // As many nonces in a longer time are a smaller load.
+        let mut dead = DeadNonces::new();
+        for number in 0..2000 {
+            dead.insert(Time::ZERO + tick() * number, hash(u64::from(number)), 1);
+        }
+        assert_eq!(dead.buckets.len(), FEWEST_BUCKETS);
+        // But those of one age count together.
+        let starts = [Time::ZERO, Time::from_secs(3000)];
+        for (start, later) in starts.into_iter().flat_map(|start| [1, AGE as u32 / 2, AGE as u32].map(|at| (start, at)))
+        {
+            let mut dead = DeadNonces::new();
+            (0..40).for_each(|number| dead.insert(start, hash(number), 1));
+            (40..80).for_each(|number| dead.insert(start + tick() * later, hash(number), 1));
+            assert_eq!(dead.buckets.len(), 2 * FEWEST_BUCKETS, "{later} ticks later");
+        }
+    }
+
+    /// Failure: the sweep of old nonces takes those whose age has not passed, or a nonce is
+    /// remembered after its age.
+    #[test]
+    fn a_sweep_takes_a_nonce_before_its_age_or_leaves_it() {
+        for ticks_at_once in 1..=AGE as u32 {
+            let (mut dead, start) = (DeadNonces::new(), Time::from_secs(3000));
+            (0..40).for_each(|number| dead.insert(start, hash(number), 1));
+            for ticks in (0..40).step_by(ticks_at_once as usize) {
+                let now = start + tick() * ticks;
+                for number in 0..40 {
+                    let is_young = u64::from(ticks) <= AGE;
+                    assert_eq!(dead.contains(now, hash(number), 1), is_young, "after {ticks} ticks");
+                }
+            }
+        }
+        // A clock that steps back changes nothing.
+        let mut dead = DeadNonces::new();
+        dead.insert(Time::from_secs(100), hash(1), 1);
+        assert!(dead.contains(Time::from_secs(50), hash(1), 1));
+    }
+
+    /// Failure: in a large table, not every place is swept before its nonce's tick comes round.
+    #[test]
+    fn an_old_nonce_of_a_large_table_comes_back() {
+        let nonces = 4 * (MOST_BUCKETS as u64 / 2) + 1;
+        for ticks_at_once in [1, AGE as usize] {
+            let mut dead = DeadNonces::new();
+            (0..nonces).for_each(|number| dead.insert(Time::ZERO, hash(number), 1));
+            assert_eq!(dead.buckets.len(), MOST_BUCKETS);
+            let ticks = (0..1 << TICK_BITS).step_by(ticks_at_once);
+            ticks.for_each(|ticks| _ = dead.contains(Time::ZERO + tick() * ticks, 0, 0));
+            let now = Time::ZERO + tick() * (1 << TICK_BITS);
+            let back = (0..nonces).filter(|number| dead.contains(now, hash(*number), 1)).count();
+            assert_eq!(back, 0, "of {nonces}");
+        }
+    }
 }

@@ -73,4 +73,16 @@ mod tests {
         marks.add(30, b"\xff no name");
         assert!(marks.erased(29, &bytes("/x")) && !marks.erased(30, &bytes("/x")));
     }
+
+    #[test]
+    fn bans_take_ever_more_memory() {
+        let mut bans = EraseBans::default();
+        for number in 0..ERASE_MARKS {
+            assert!(!bans.is_full(), "{number} fit");
+            bans.add(number as u64, &bytes(&format!("/{number}")));
+        }
+        assert!(bans.is_full());
+        bans.retire(1);
+        assert!(!bans.is_full());
+    }
 }

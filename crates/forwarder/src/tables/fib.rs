@@ -189,10 +189,48 @@ mod tests {
                 fib.check_invariants(&hasher);
             }
             let all: BTreeMap<Name, Vec<NextHop>> = fib.iter().map(|(name, hops)| (name, hops.to_vec())).collect();
-            prop_assert_eq!(&all, &model);
+            prop_assert_eq!((&all, fib.len()), (&model, model.len()));
+            let mut prefixes = Vec::new();
+            for prefix in 0..8 {
+                let mut name = Name::root();
+                name.push_generic(&[prefix]);
+                let expected = model.get(&name).map(Vec::as_slice);
+                prop_assert_eq!(fib.get(&hasher, name.as_name()), expected);
+                let hash = hasher.hash(name.as_bytes());
+                name.push_generic(b"longer");
+                hasher.prefixes(name.as_name(), fib.lengths(), &mut prefixes);
+                let found = fib.longest_match(name.as_name(), &prefixes);
+                prop_assert_eq!(found, expected.map(|next_hops| (hash, next_hops)));
+            }
             let different: BTreeSet<Vec<u64>> = model.values().map(|hops| hops.iter().map(|hop| hop.face.0).collect()).collect();
             prop_assert_eq!(fib.sets.index.len(), different.len());
             prop_assert_eq!(fib.sets.sets.len() - fib.sets.free.len(), different.len());
+        }
+    }
+
+    /// Failure: the check that property tests, simulations and fuzz targets rely on accepts a
+    /// broken table.
+    #[test]
+    fn a_broken_fib_passes_its_check() {
+        let hasher = NameHasher::new([5, 6]);
+        let hops = |face| [NextHop { face: FaceId(face), cost: 1 }];
+        let breakages: [fn(&mut Fib); 4] = [
+            |fib| fib.sets.sets[0].prefixes += 1,
+            |fib| fib.sets.sets[0].next_hops = Box::new([]),
+            |fib| fib.sets.index.clear(),
+            |fib| fib.sets.free.clear(),
+        ];
+        for (number, breakage) in breakages.into_iter().enumerate() {
+            let mut fib = Fib::new();
+            let names: [Name; 2] = ["/a".parse().unwrap(), "/b".parse().unwrap()];
+            for (name, face) in names.iter().zip(1..) {
+                fib.set(&hasher, name.as_name(), &hops(face));
+            }
+            fib.set(&hasher, names[1].as_name(), &[]);
+            fib.check_invariants(&hasher);
+            breakage(&mut fib);
+            let check = std::panic::AssertUnwindSafe(|| fib.check_invariants(&hasher));
+            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
         }
     }
 }

@@ -239,8 +239,38 @@ mod tests {
         for entered in [30, 60, 90, 100] {
             tree.enter(&hasher, 30, named);
             let near: Vec<usize> = tree.near(&hasher, prefix.as_name()).map(Slot::index).collect();
-            assert_eq!(near.len(), entered);
+            assert_eq!((near.len(), tree.is_whole()), (entered, entered == 100));
             assert!(near.iter().all(|slot| *slot >= 100 - entered), "the latest first");
+        }
+        tree.add(Slot::new(100));
+        tree.clear();
+        assert!(tree.is_whole() && tree.under(&hasher, Name::root().as_name()).next().is_none());
+    }
+
+    /// Failure: the check that property tests, simulations and fuzz targets rely on accepts a
+    /// broken tree.
+    #[test]
+    fn a_broken_tree_passes_its_check() {
+        let hasher = NameHasher::new([7, 8]);
+        let breakages: [fn(&mut NameTree); 5] = [
+            |tree| tree.waiting.swap(0, 1),
+            |tree| _ = tree.waiting.pop(),
+            |tree| tree.places[3] = 0,
+            |tree| tree.waiting[0] = Slot::new(9),
+            |tree| tree.tree.values_mut().for_each(|slot| *slot = Slot::new(9)),
+        ];
+        let names: Vec<Name> = (0..4).map(|component| name(&[component])).collect();
+        for (number, breakage) in breakages.into_iter().enumerate() {
+            let mut tree = NameTree::default();
+            (0..4).for_each(|slot| tree.add(Slot::new(slot)));
+            // Slot 9 is known, and not stored.
+            tree.places.resize(10, ENTERED);
+            let named = |slot: Slot| Some((names[slot.index()].as_name(), hasher.hash(names[slot.index()].as_bytes())));
+            tree.enter(&hasher, 1, named);
+            tree.check_invariants(|slot| slot.index() < 4);
+            breakage(&mut tree);
+            let check = std::panic::AssertUnwindSafe(|| tree.check_invariants(|slot| slot.index() < 4));
+            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
         }
     }
 }

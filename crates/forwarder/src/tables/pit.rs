@@ -397,3 +397,241 @@ impl Pit {
         self.wheel.next_timeout()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const NAMES: [&str; 5] = ["/a", "/a/b", "/a/b/c", "/b", "/ab"];
+    const UPSTREAM: FaceId = FaceId(9);
+
+    /// An Interest by what tells it from others; its digest is right or wrong.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Wish {
+        name: usize,
+        can_be_prefix: bool,
+        must_be_fresh: bool,
+        hint: bool,
+        digest: Option<bool>,
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u64, Wish),
+        Remove(usize),
+        Data(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let wish = (0..NAMES.len(), any::<bool>(), any::<bool>(), any::<bool>(), any::<Option<bool>>());
+        let wish = wish.prop_map(|(name, can_be_prefix, must_be_fresh, hint, digest)| Wish {
+            name,
+            can_be_prefix,
+            must_be_fresh,
+            hint,
+            digest,
+        });
+        prop_oneof![
+            4 => (1u64..4, wish).prop_map(|(face, wish)| Step::Insert(face, wish)),
+            2 => (0usize..20).prop_map(Step::Remove),
+            1 => (0..NAMES.len()).prop_map(Step::Data),
+        ]
+    }
+
+    fn consumer(face: u64, expires: Time) -> InRecord {
+        InRecord { face: FaceId(face), nonce: 1, hop_limit: None, expires, token: None, repeated: false }
+    }
+
+    fn data(name: usize) -> Vec<u8> {
+        let name: Name = NAMES[name].parse().unwrap();
+        DataBuilder::new(name.as_name()).content(b"x").build(&DigestSigner).unwrap()
+    }
+
+    fn frame(wish: Wish, hop_limit: Option<u8>) -> Vec<u8> {
+        let mut name: Name = NAMES[wish.name].parse().unwrap();
+        let right = Data::decode(&data(wish.name)).unwrap().implicit_digest();
+        if let Some(is_right) = wish.digest {
+            name.push(types::IMPLICIT_SHA256_DIGEST, if is_right { &right } else { &[7; 32] });
+        }
+        let builder = InterestBuilder::new(name).can_be_prefix(wish.can_be_prefix).must_be_fresh(wish.must_be_fresh);
+        let builder = if wish.hint { builder.forwarding_hint(&["/hint".parse().unwrap()]) } else { builder };
+        let builder = hop_limit.map_or(builder.clone(), |hops| builder.hop_limit(hops));
+        builder.nonce(1).build()
+    }
+
+    /// Compares what the table says of each possible Interest with the pending ones.
+    fn look_for(pit: &Pit, hasher: &NameHasher, pending: &[(u32, Wish)], wish: Wish, sent: Option<u8>) {
+        let slot = pending.iter().find(|(_, other)| *other == wish).map(|(slot, _)| *slot);
+        for hops in [None, Some(4), Some(5), Some(6)] {
+            let wire = frame(wish, hops);
+            let interest = Interest::decode(&wire).unwrap();
+            let hash = hasher.hash(interest.name.strip_implicit_digest().0.as_bytes());
+            assert_eq!(pit.find(hash, &interest), slot, "{wish:?}");
+            for (face, nonce) in [(UPSTREAM, 1), (FaceId(1), 1), (UPSTREAM, 2)] {
+                let may = (face, nonce) == (UPSTREAM, 1) && hops.is_some() == sent.is_some() && hops <= sent;
+                let expected = slot.filter(|_| may).map(|slot| (slot, sent));
+                assert_eq!(pit.find_asked(hash, &interest, face, nonce), expected, "{wish:?} {hops:?}");
+            }
+        }
+    }
+
+    proptest! {
+        /// Failure: an Interest is taken for another one, Data does not match what it answers, or
+        /// a Nack is taken for one of what was not sent.
+        #[test]
+        fn an_interest_is_taken_for_another(
+            steps in prop::collection::vec(step(), 1..60),
+            sent in prop_oneof![Just(None), Just(Some(5))],
+        ) {
+            let hasher = NameHasher::new([1, 2]);
+            let (limit, most_bytes) = (12, 200);
+            let mut pit = Pit::new(limit, most_bytes);
+            let mut pending: Vec<(u32, Wish)> = Vec::new();
+            let (mut prefixes, mut found) = (Vec::new(), Vec::new());
+            for step in steps {
+                match step {
+                    Step::Insert(face, wish) => {
+                        look_for(&pit, &hasher, &pending, wish, sent);
+                        if pending.iter().any(|(_, other)| *other == wish) {
+                            continue;
+                        }
+                        let wire = frame(wish, None);
+                        let interest = Interest::decode(&wire).unwrap();
+                        let bytes = |wish| bytes_of(&Interest::decode(&frame(wish, None)).unwrap());
+                        let used: usize = pending.iter().map(|(_, wish)| bytes(*wish)).sum();
+                        let has_room = pending.len() < limit && used + bytes(wish) <= most_bytes;
+                        prop_assert_eq!(pit.is_full_for(&interest), !has_room);
+                        let hash = hasher.hash(interest.name.strip_implicit_digest().0.as_bytes());
+                        let slot = pit.insert(FaceId(face), hash, &interest);
+                        prop_assert_eq!(slot.is_some(), has_room);
+                        let Some(slot) = slot else { continue };
+                        let record = OutRecord {
+                            face: UPSTREAM,
+                            nonce: 1,
+                            hop_limit: sent,
+                            sent: Time::ZERO,
+                            expires: Time::ZERO,
+                            nacked: None,
+                            held: false,
+                        };
+                        let expires = Time::from_secs(face);
+                        let entry = pit.entry_mut(slot);
+                        prop_assert!(!entry.waits_for_tier());
+                        entry.out_records.push(record);
+                        entry.in_records.push(consumer(face, expires));
+                        entry.in_records.push(consumer(face + 10, Time::ZERO));
+                        prop_assert_eq!((entry.name(), entry.name_hash()), (interest.name, hash));
+                        prop_assert_eq!(entry.must_be_fresh(), wish.must_be_fresh);
+                        prop_assert_eq!((entry.last_expiry(), entry.waits_for_tier()), (expires, false));
+                        pending.push((slot, wish));
+                    }
+                    Step::Remove(at) if !pending.is_empty() => pit.remove(pending.remove(at % pending.len()).0),
+                    Step::Remove(_) => {}
+                    Step::Data(name) => {
+                        let wire = data(name);
+                        let data = Data::decode(&wire).unwrap();
+                        pit.matches(&hasher, hasher.hash(data.name.as_bytes()), &data, &mut prefixes, &mut found);
+                        let answers = |wish: &Wish| match wish.digest {
+                            Some(is_right) => is_right && wish.name == name,
+                            None if wish.name == name => true,
+                            None => wish.can_be_prefix && NAMES[name].starts_with(&format!("{}/", NAMES[wish.name])),
+                        };
+                        let expected = pending.iter().filter(|(_, wish)| answers(wish)).map(|(slot, _)| *slot);
+                        prop_assert_eq!(found.iter().copied().collect::<BTreeSet<_>>(), expected.collect());
+                    }
+                }
+                prop_assert_eq!((pit.len(), pit.waiting()), (pending.len(), 2 * pending.len() as u64));
+                prop_assert_eq!(pit.prefix_lengths(), pit.prefix_lengths);
+                pit.check_invariants();
+            }
+        }
+    }
+
+    /// Failure: the memory of a burst of Interests is kept for ever, or a steady load gives its
+    /// entries back and allocates them again.
+    #[test]
+    fn a_burst_of_interests_keeps_its_entries_or_a_steady_load_loses_them() {
+        for (interests, kept) in [(4096, 4096), (4097, 0)] {
+            let mut pit = Pit::new(1 << 16, 1 << 20);
+            let wire = InterestBuilder::new("/a".parse::<Name>().unwrap()).nonce(1).build();
+            let interest = Interest::decode(&wire).unwrap();
+            // As many names: their hashes differ.
+            let slots: Vec<u32> = (0..interests)
+                .map(|hash: u64| pit.insert(FaceId(1), hash.wrapping_mul(0x9e37_79b9_7f4a_7c15), &interest).unwrap())
+                .collect();
+            slots.into_iter().for_each(|slot| pit.remove(slot));
+            assert_eq!((pit.len(), pit.entries.len()), (0, kept), "{interests}");
+            pit.check_invariants();
+        }
+    }
+
+    /// Failure: the check that property tests, simulations and fuzz targets rely on accepts a
+    /// broken table.
+    #[test]
+    fn a_broken_pit_passes_its_check() {
+        let hasher = NameHasher::new([1, 2]);
+        let record = consumer(1, Time::ZERO);
+        let breakages: [fn(&mut Pit, InRecord); 9] = [
+            |pit, _| pit.bytes += 1,
+            |pit, _| pit.most_bytes = 0,
+            |pit, _| pit.limit = 0,
+            |pit, _| pit.free.push(0),
+            |pit, _| pit.free.clear(),
+            |pit, _| pit.prefix_counts[1] += 1,
+            |pit, _| pit.prefix_lengths.remove(1),
+            |pit, _| pit.prefix_lengths.insert(2),
+            |pit, record| pit.entries[1].in_records.push(record),
+        ];
+        for (number, breakage) in breakages.into_iter().enumerate() {
+            let mut pit = Pit::new(10, 1000);
+            for uri in ["/a", "/b"] {
+                let name: Name = uri.parse().unwrap();
+                let frame = InterestBuilder::new(name).can_be_prefix(uri == "/a").nonce(1).build();
+                let interest = Interest::decode(&frame).unwrap();
+                pit.insert(FaceId(1), hasher.hash(interest.name.as_bytes()), &interest);
+            }
+            pit.remove(1);
+            pit.check_invariants();
+            breakage(&mut pit, record.clone());
+            let check = std::panic::AssertUnwindSafe(|| pit.check_invariants());
+            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
+        }
+    }
+
+    /// Failure: a name with ever other hints makes a chain without end, or it takes the room of
+    /// other names.
+    #[test]
+    fn entries_of_one_name_are_not_bounded() {
+        let mut pit = Pit::new(1000, 1 << 20);
+        for number in 0..=limits::ENTRIES_PER_NAME {
+            let hint = format!("/{number}").parse().unwrap();
+            let wire = InterestBuilder::new("/a".parse::<Name>().unwrap()).forwarding_hint(&[hint]).nonce(1).build();
+            let slot = pit.insert(FaceId(1), 5, &Interest::decode(&wire).unwrap());
+            assert_eq!(slot.is_some(), number < limits::ENTRIES_PER_NAME, "{number}");
+        }
+        let wire = InterestBuilder::new("/b".parse::<Name>().unwrap()).nonce(1).build();
+        assert!(pit.insert(FaceId(1), 6, &Interest::decode(&wire).unwrap()).is_some());
+        pit.check_invariants();
+    }
+
+    /// Failure: an entry goes although others wait for it, or the face that loses it still gets
+    /// the Data.
+    #[test]
+    fn a_shared_entry_is_lost_with_the_face_that_made_it() {
+        let mut pit = Pit::new(10, 1000);
+        for (number, name) in ["/a", "/b", "/c"].into_iter().enumerate() {
+            let wire = InterestBuilder::new(name.parse::<Name>().unwrap()).nonce(1).build();
+            let slot = pit.insert(FaceId(1), number as u64, &Interest::decode(&wire).unwrap()).unwrap();
+            pit.entry_mut(slot).in_records.push(consumer(1, Time::ZERO));
+        }
+        pit.entry_mut(0).in_records.push(consumer(2, Time::ZERO));
+        assert_eq!(pit.take_from(FaceId(3)), Some((FaceId(1), None)), "another waits for it");
+        let waiting: Vec<FaceId> = pit.entry(0).in_records.iter().map(|record| record.face).collect();
+        assert_eq!((waiting, pit.holders.face_of(0)), (vec![FaceId(2)], FaceId(2)));
+        assert_eq!(pit.take_from(FaceId(3)), Some((FaceId(1), Some(1))));
+        pit.check_invariants();
+    }
+}

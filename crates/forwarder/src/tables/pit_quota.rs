@@ -222,4 +222,59 @@ mod tests {
             }
         }
     }
+
+    /// Failure: the check that property tests, simulations and fuzz targets rely on accepts a
+    /// broken table.
+    #[test]
+    fn a_broken_quota_passes_its_check() {
+        let breakages: [fn(&mut PitQuota); 7] = [
+            |quota| quota.holders[0].face = FaceId(9),
+            |quota| quota.holders[0].entries += 1,
+            |quota| quota.holders[0].newest = 0,
+            |quota| quota.links[1].older = NONE,
+            |quota| quota.links[1].newer = NONE,
+            |quota| quota.latest = None,
+            |quota| quota.free.push(0),
+        ];
+        for (number, breakage) in breakages.into_iter().enumerate() {
+            let mut quota = PitQuota::default();
+            (0..3).for_each(|entry| quota.insert(FaceId(1), entry));
+            quota.insert(FaceId(2), 3);
+            quota.remove(3);
+            quota.check_invariants(3, |entry| entry < 3);
+            breakage(&mut quota);
+            let check = std::panic::AssertUnwindSafe(|| quota.check_invariants(3, |entry| entry < 3));
+            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
+        }
+        let mut quota = PitQuota::default();
+        quota.insert(FaceId(1), 0);
+        for (pending, is_pending) in [(0, true), (2, true), (1, false)] {
+            let check = std::panic::AssertUnwindSafe(|| quota.check_invariants(pending, |_| is_pending));
+            assert!(std::panic::catch_unwind(check).is_err(), "{pending} pending");
+        }
+    }
+
+    /// Failure: the face that holds the most is not known without a scan of all faces, so those
+    /// that hold less are refused until it comes.
+    #[test]
+    fn a_face_that_holds_little_is_refused_until_all_are_scanned() {
+        let mut quota = PitQuota::default();
+        let mut entries = 0..;
+        let mut insert = |quota: &mut PitQuota, face: u64, count: usize| {
+            entries.by_ref().take(count).for_each(|entry| quota.insert(FaceId(face), entry));
+        };
+        insert(&mut quota, 1, 3);
+        assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(0));
+        insert(&mut quota, 2, 5);
+        assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(3), "another holds more now");
+        insert(&mut quota, 1, 1);
+        assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(3), "this one still holds less");
+        insert(&mut quota, 2, 1);
+        insert(&mut quota, 3, 1);
+        assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(3));
+        (3..7).for_each(|entry| quota.remove(entry));
+        insert(&mut quota, 1, 1);
+        assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(0), "the other has lost most of its own");
+        assert_eq!(quota.refusals, 0);
+    }
 }

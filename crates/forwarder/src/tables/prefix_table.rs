@@ -518,4 +518,31 @@ mod tests {
             prop_assert_eq!(table.longest_match_mut(asked.as_name(), &prefixes).map(|value| &*value), expected);
         }
     }
+
+    /// Failure: the check that property tests, simulations and fuzz targets rely on accepts a
+    /// broken table.
+    #[test]
+    fn a_broken_table_passes_its_check() {
+        let hasher = NameHasher::new([3, 4]);
+        let breakages: [fn(&mut PrefixTable<u32>); 7] = [
+            |table| table.index = Index::default(),
+            |table| table.index.len += 1,
+            |table| table.counts[1] += 1,
+            |table| table.free.clear(),
+            |table| table.lengths.remove(1),
+            |table| table.lengths.insert(3),
+            |table| table.root = None,
+        ];
+        for (number, breakage) in breakages.into_iter().enumerate() {
+            let mut table = PrefixTable::new();
+            for components in [&[][..], &[1], &[1, 2]] {
+                table.insert(&hasher, name(components).as_name(), 1);
+            }
+            table.remove(&hasher, name(&[1, 2]).as_name());
+            table.check_invariants(&hasher);
+            breakage(&mut table);
+            let check = std::panic::AssertUnwindSafe(|| table.check_invariants(&hasher));
+            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
+        }
+    }
 }

@@ -270,6 +270,129 @@ impl Rib {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const NAMES: [&str; 6] = ["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Add(usize, Route),
+        Remove(usize, u64, u64),
+        RemoveFace(u64),
+        Pass(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let origin = || prop_oneof![Just(0), Just(255), Just(ORIGIN_FIB)];
+        let expires = prop::option::of((1u64..40).prop_map(Time::from_secs));
+        let made = (1u64..4, origin(), 0u64..3, 0u64..4, expires);
+        prop_oneof![
+            4 => (0..NAMES.len(), made).prop_map(|(name, (face, origin, cost, flags, expires))| {
+                Step::Add(name, Route { face: FaceId(face), origin, cost, flags, expires })
+            }),
+            2 => (0..NAMES.len(), 1u64..4, origin()).prop_map(|(name, face, origin)| Step::Remove(name, face, origin)),
+            1 => (1u64..4).prop_map(Step::RemoveFace),
+            1 => (0u64..8).prop_map(Step::Pass),
+        ]
+    }
+
+    /// The next hops of a prefix by the rules of NFD's RIB; `None` if it has no route of its own.
+    fn by_definition(routes: &[(Name, Route)], prefix: &Name) -> Option<Vec<NextHop>> {
+        let of = |name: NameRef<'_>| -> Vec<&Route> {
+            routes.iter().filter(|(other, _)| other.as_name() == name).map(|(_, route)| route).collect()
+        };
+        let own = of(prefix.as_name());
+        own.first()?;
+        let is_registered = own.iter().any(|route| route.origin != ORIGIN_FIB);
+        let mut costs = BTreeMap::new();
+        let mut name = prefix.as_name();
+        loop {
+            let (found, is_own) = (of(name), name == prefix.as_name());
+            for route in found.iter().filter(|route| is_own || route.flags == 1 || route.flags == 3) {
+                let cost = costs.entry(route.face).or_insert(route.cost);
+                *cost = route.cost.min(*cost);
+            }
+            if name.component_count() == 0 || !is_registered || found.iter().any(|route| route.flags >= 2) {
+                break;
+            }
+            name = name.prefix(name.component_count() - 1);
+        }
+        let mut hops: Vec<NextHop> = costs.into_iter().map(|(face, cost)| NextHop { face, cost }).collect();
+        hops.sort_by_key(|hop| (hop.cost, hop.face));
+        Some(hops)
+    }
+
+    /// Does a step with the routes alone; returns the prefixes whose routes it changed.
+    fn change(routes: &mut Vec<(Name, Route)>, step: &Step, now: Time) -> Vec<Name> {
+        let before = routes.clone();
+        match step {
+            Step::Add(at, route) => {
+                let name: Name = NAMES[*at].parse().unwrap();
+                let of_same =
+                    |(other, old): &(Name, Route)| (other, old.face, old.origin) == (&name, route.face, route.origin);
+                let old = routes.iter().position(of_same).map(|at| routes.remove(at).1);
+                routes.push((name.clone(), route.clone()));
+                let is_refresh = old.is_some_and(|old| (old.cost, old.flags) == (route.cost, route.flags));
+                return if is_refresh { Vec::new() } else { vec![name] };
+            }
+            Step::Remove(at, face, origin) => {
+                let name: Name = NAMES[*at].parse().unwrap();
+                routes.retain(|(other, old)| (other, old.face, old.origin) != (&name, FaceId(*face), *origin));
+            }
+            Step::RemoveFace(face) => routes.retain(|(_, route)| route.face != FaceId(*face)),
+            Step::Pass(_) => routes.retain(|(_, route)| route.expires.is_none_or(|at| at > now)),
+        }
+        before.into_iter().filter(|old| !routes.contains(old)).map(|(name, _)| name).collect()
+    }
+
+    proptest! {
+        /// Failure: a prefix has other next hops than its routes give, or a change computes
+        /// prefixes that it does not concern, or one twice.
+        #[test]
+        fn next_hops_are_not_those_of_the_routes(steps in prop::collection::vec(step(), 1..60)) {
+            let (mut rib, mut routes, mut now) = (Rib::default(), Vec::new(), Time::ZERO);
+            let mut fib: BTreeMap<Name, Vec<NextHop>> = BTreeMap::new();
+            for step in steps {
+                let updates = match &step {
+                    Step::Add(at, route) => rib.add(&NAMES[*at].parse().unwrap(), route.clone()),
+                    Step::Remove(at, face, origin) => rib.remove(&NAMES[*at].parse().unwrap(), FaceId(*face), *origin),
+                    Step::RemoveFace(face) => rib.remove_face(FaceId(*face)),
+                    Step::Pass(seconds) => {
+                        now += std::time::Duration::from_secs(*seconds);
+                        rib.expire(now)
+                    }
+                };
+                let changed = change(&mut routes, &step, now);
+                let names: BTreeSet<&Name> = updates.iter().map(|update| &update.prefix).collect();
+                prop_assert_eq!(names.len(), updates.len(), "twice");
+                let concerns = |name: &Name| changed.iter().any(|prefix| name.as_name().starts_with(prefix.as_name()));
+                prop_assert!(names.into_iter().all(concerns), "{:?}", step);
+                for FibUpdate { prefix, next_hops } in updates {
+                    match next_hops.is_empty() {
+                        true => drop(fib.remove(&prefix)),
+                        false => drop(fib.insert(prefix, next_hops)),
+                    }
+                }
+                for name in NAMES {
+                    let name: Name = name.parse().unwrap();
+                    let expected = by_definition(&routes, &name);
+                    prop_assert_eq!(fib.get(&name), expected.as_ref(), "{} after {:?}", name, step);
+                    let of_name = routes.iter().filter(|(other, _)| *other == name).count();
+                    prop_assert_eq!(rib.of(&name).len(), of_name);
+                }
+                prop_assert_eq!((rib.routes(), rib.iter().count()), (routes.len(), fib.len()));
+                (1..4).map(FaceId).for_each(|face| {
+                    assert_eq!(rib.has_routes_to(face), routes.iter().any(|(_, route)| route.face == face));
+                });
+                let first = routes.iter().filter_map(|(_, route)| route.expires).min();
+                prop_assert!(first.is_none_or(|first| rib.next_timeout().is_some_and(|at| at <= first)));
+                let is_due = rib.next_timeout().is_some_and(|at| at <= now);
+                prop_assert!(!matches!(step, Step::Pass(_)) || !is_due, "it wakes its host again and again");
+                rib.check_invariants(fib.len(), |prefix| fib.get(&prefix.to_name()).map(Vec::as_slice));
+            }
+        }
+    }
 
     fn route(face: u64, cost: u64, flags: u64) -> Route {
         Route { face: FaceId(face), origin: 0, cost, flags, expires: None }
@@ -309,5 +432,32 @@ mod tests {
         assert!(rib.expire(Time::from_secs(4)).is_empty());
         assert_eq!(hops(&rib.expire(Time::from_secs(5)), "/a"), []);
         assert_eq!(rib.next_timeout(), None);
+    }
+
+    /// Failure: the check that property tests, simulations and fuzz targets rely on accepts a
+    /// broken table.
+    #[test]
+    fn a_broken_rib_passes_its_check() {
+        let name: Name = "/a".parse().unwrap();
+        let hops = [NextHop { face: FaceId(1), cost: 10 }];
+        let check = |rib: &Rib, prefixes: usize, hops: &[NextHop]| {
+            let check = std::panic::AssertUnwindSafe(|| rib.check_invariants(prefixes, |_| Some(hops)));
+            std::panic::catch_unwind(check).is_ok()
+        };
+        let breakages: [fn(&mut Rib); 4] = [
+            |rib| rib.prefixes.values_mut().for_each(Vec::clear),
+            |rib| _ = rib.of_face.insert(FaceId(2), 1),
+            |rib| rib.routes += 1,
+            |rib| rib.soonest = None,
+        ];
+        for (number, breakage) in breakages.into_iter().enumerate() {
+            let mut rib = Rib::default();
+            rib.add(&name, Route { expires: Some(Time::from_secs(5)), ..route(1, 10, 0) });
+            assert!(check(&rib, 1, &hops));
+            assert!(!check(&rib, 2, &hops), "the FIB has another prefix");
+            assert!(!check(&rib, 1, &[]), "the FIB has other next hops");
+            breakage(&mut rib);
+            assert!(!check(&rib, 1, &hops), "breakage {number}");
+        }
     }
 }

@@ -128,8 +128,11 @@ mod tests {
         let third = spare.store(b"third");
         assert_eq!(&*third, b"third");
         let freed = second.as_ptr();
+        assert_eq!(spare.bytes, 0);
         spare.put(second);
+        assert_eq!(spare.bytes, CLASS_BYTES);
         let fourth = spare.store(b"4");
+        assert_eq!(spare.bytes, 0);
         assert_eq!((&*fourth, fourth.as_ptr()), (&b"4"[..], freed), "used again");
         assert_ne!(where_it_stands, freed);
     }
@@ -143,12 +146,15 @@ mod tests {
         here.offer(None);
         assert_eq!(stored.as_ptr(), packet.as_ptr());
         here.put(stored);
+        assert_eq!(here.bytes, 0, "it is not used again");
         assert_ne!(here.store(&[8; 1000]).as_ptr(), packet.as_ptr());
         // What one store has for itself, and another is offered.
         let own = here.store(&[9; 1000]);
         there.offer(Some(own.clone()));
         let shared = there.store(&own);
         assert_ne!(there.store(&[9; 1000]).as_ptr(), own.as_ptr(), "other bytes that look alike");
+        there.put(shared.clone());
+        assert_eq!(there.bytes, 0, "it may be in other stores");
         here.put(own);
         assert_ne!(here.store(&[1; 1000]).as_ptr(), shared.as_ptr());
         assert_eq!((&*shared, &*packet), (&[9; 1000][..], &[7; 1000][..]));
@@ -160,5 +166,9 @@ mod tests {
         let packets: Vec<StoredPacket> = (0..2000).map(|_| spare.store(&[1; 8000])).collect();
         packets.into_iter().for_each(|packet| spare.put(packet));
         assert!(spare.bytes <= SPARE_BUFFER_BYTES && spare.bytes > SPARE_BUFFER_BYTES - 10_000);
+        let mut spare = Spare::default();
+        let packets: Vec<StoredPacket> = (0..1025).map(|_| spare.store(&[1; 1024])).collect();
+        packets.into_iter().for_each(|packet| spare.put(packet));
+        assert_eq!(spare.bytes, SPARE_BUFFER_BYTES);
     }
 }

@@ -195,6 +195,10 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(wheel.armed, model.len());
+                // The host is woken for the first bucket with a slot, and for no empty one.
+                let ahead = |slot: &u32| (wheel.links[*slot as usize].due - wheel.tick) % BUCKETS as u64;
+                let first = model.keys().map(ahead).min().map(|ahead| Time::from_millis(wheel.tick + ahead));
+                prop_assert_eq!(wheel.next_timeout(), first);
             }
         }
     }

@@ -282,20 +282,42 @@ mod tests {
         assert!(found.no_store && !found.must_understand);
     }
 
+    fn request(name: &'static str, text: &'static str) -> RequestDirectives {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_static(text));
+        RequestDirectives::of(&headers)
+    }
+
     #[test]
     fn wishes_of_clients() {
-        let directives = |name: &'static str, text: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(name, HeaderValue::from_static(text));
-            RequestDirectives::of(&headers)
-        };
-        assert!(directives("pragma", "no-cache").no_cache);
-        assert!(!directives("pragma", "no-cached").no_cache);
-        assert_eq!(directives("cache-control", "max-stale").max_stale, Some(u64::MAX));
-        assert_eq!(directives("cache-control", "max-stale=7").max_stale, Some(7));
-        assert_eq!(directives("cache-control", "max-stale=x").max_stale, Some(0));
-        assert_eq!(directives("cache-control", "min-fresh=x").min_fresh, Some(1 << 31));
-        assert_eq!(directives("cache-control", "max-age=0, only-if-cached").max_age, Some(0));
+        assert!(request("pragma", "no-cache").no_cache);
+        assert!(!request("pragma", "no-cached").no_cache);
+        assert_eq!(request("cache-control", "max-stale").max_stale, Some(u64::MAX));
+        assert_eq!(request("cache-control", "max-stale=7").max_stale, Some(7));
+        assert_eq!(request("cache-control", "max-stale=x").max_stale, Some(0));
+        assert_eq!(request("cache-control", "min-fresh=x").min_fresh, Some(1 << 31));
+        assert_eq!(request("cache-control", "max-age=0, only-if-cached").max_age, Some(0));
+    }
+
+    /// Failure: a reload that is being carried out, or is ignored, still refuses what is stored, or
+    /// the client's other directives are lost with it.
+    #[test]
+    fn a_reload_stays_or_takes_other_directives_with_it() {
+        for (text, left) in [
+            ("no-cache", ""),
+            ("max-age=0", ""),
+            ("max-age=x", ""),
+            ("no-cache, max-age=0", ""),
+            ("max-age=1", "max-age=1"),
+            ("no-cache, max-age=60", "max-age=60"),
+            ("max-age=0, max-stale=7, min-fresh=5", "max-stale=7, min-fresh=5"),
+            ("no-store, no-cache, only-if-cached, max-stale", "no-store, only-if-cached, max-stale"),
+        ] {
+            let without = request("cache-control", text).without_reload();
+            assert_eq!(without, request("cache-control", left), "{text}");
+            assert_eq!(without.reload(), Reload::No, "{text}");
+        }
+        assert_eq!(request("pragma", "no-cache").without_reload(), RequestDirectives::default());
     }
 
     proptest! {
