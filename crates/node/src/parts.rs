@@ -46,6 +46,7 @@ fn origin_group(table: &OriginTable) -> OriginGroup {
         host: table.host.clone(),
         path: table.path.clone(),
         servers: table.servers.clone(),
+        pool: table.pool(),
         check: table.check.clone().map(|path| (path, table.check_every)),
     }
 }

@@ -114,6 +114,13 @@ impl Server {
         (server.tls.is_some() || uri.scheme() == Some(&Scheme::HTTP)).then_some(server)
     }
 
+    /// Returns true if this is the same server, with the same settings.
+    pub(super) fn is_like(&self, other: &Server) -> bool {
+        (&self.authority, self.port, self.tls.is_some()) == (&other.authority, other.port, other.tls.is_some())
+            && self.timeouts == other.timeouts
+            && self.headers == other.headers
+    }
+
     /// Sends a request. The fields are complete, with `Host`; the target has the origin form.
     /// `again` creates the same request if it may be sent twice, which is rare: a copy of each
     /// request would cost a fiftieth of a miss.

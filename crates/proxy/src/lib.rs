@@ -91,13 +91,14 @@ pub use timeouts::Timeouts;
 pub use tls::TlsConfig;
 
 pub use body::BodyError;
-pub use config::{ClientNoCache, HttpConfig, OriginGroup, Upstream};
+pub use config::{ClientNoCache, HttpConfig, OriginGroup, PoolServer, Upstream};
 pub use connections::{ConnectionVerdict, Failed, ReceivedBody, Server};
 pub use error::{Error, Problem};
 pub use host_pattern::HostPattern;
 pub use origin::{Origin, OriginFuture, OriginRequest};
 pub use origin_body::OriginBody;
 pub use preflight::Preflight;
+pub use servers::{Balance, PoolConfig};
 pub use trust::Trust;
 pub use upload::Upload;
 
@@ -146,7 +147,7 @@ fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<Error> {
         Upstream::Http(origin) => Some(("[http] origin", origin)),
     };
     let servers = config.origins.iter().flat_map(|origin| &origin.servers);
-    let servers = servers.map(|server| ("[[http.origins]] servers", server));
+    let servers = servers.map(|server| ("[[http.origins]] servers", &server.uri));
     let tls = config.tls.as_ref().map(|tls| ("[http.tls]", tls.listen));
     let listeners: Vec<_> = local.map(|local| ("[http]", local)).into_iter().chain(tls).collect();
     let own = |(setting, origin): (&str, &::http::Uri)| {

@@ -161,20 +161,55 @@ pub const SERVERS: usize = 64;
 /// independent; when they are not, retries multiply the load.
 pub const RETRIES: u32 = 1;
 
-/// Failed requests in a row after which a server is out: one may be chance, and some are in
-/// progress when it restarts.
+/// Retries for each 100 requests (`retry_budget`): Finagle's default, and twice that of Google's
+/// SRE book. Without such a bound, an origin that fails gets twice the load.
+pub const RETRY_PERCENT: u32 = 20;
+
+/// Retries that each second allows in addition, so that an origin with few requests has enough.
+pub const RETRIES_PER_SECOND: u64 = 10;
+
+/// Unused retries that are saved for later: those of ten seconds without requests. A server that
+/// fails suddenly costs as many before its breaker opens.
+pub const RETRIES_SAVED: u64 = 100;
+
+/// Failed requests in a row after which a server is left out (`max_fails`): one may be chance, and
+/// some are in progress when it restarts.
 pub const FAILURES_OUT: u32 = 3;
 
 /// The time for which a server is out at first. It doubles each time.
 pub const OUT_FIRST: Duration = Duration::from_secs(1);
 
-/// The longest time for which a server is out.
+/// The longest time for which a server is out (`fail_timeout`).
 pub const OUT_LONGEST: Duration = Duration::from_secs(60);
+
+/// The least share of its weight that a server has after a recovery (`slow_start`): with less, it
+/// would get no requests to warm up with.
+pub const SLOW_START_LEAST: f64 = 0.1;
+
+/// A server has at most so many times its part of the outstanding requests (`balance = "hash"`). A
+/// smaller factor moves more URLs to other servers (Mirrokni et al.: each change of a server moves
+/// 1/(c-1)² of them); HAProxy recommends 1.25 to 2, and Vimeo runs 1.25.
+pub const LOAD_FACTOR: f64 = 1.25;
+
+/// Outstanding requests that a server may always have, whatever the others have: chance alone makes
+/// such differences.
+pub const LOAD_ALWAYS: u32 = 8;
+
+/// The greatest weight of a server. With more, others would get one request of thousands.
+pub const WEIGHT_MOST: u32 = 1000;
+
+/// The longest wait for a server that has fewer requests than `max_conns`. After that, clients get
+/// 503: they soon leave or repeat their requests, and a longer queue serves neither.
+pub const SERVER_WAIT: Duration = Duration::from_secs(2);
+
+/// The time between two log lines about failed requests to a server that answers others.
+pub const SERVER_COMPLAINT: Duration = Duration::from_secs(10);
 
 /// Equal probes in a row that change a server's state.
 pub const PROBES: u32 = 2;
 
-/// A probe that takes longer has failed.
+/// A probe that takes longer has failed: an active check, or the request that tries a server that
+/// was left out.
 pub const PROBE: Duration = Duration::from_secs(5);
 
 /// The interval of checks whether probes are due.

@@ -3,15 +3,16 @@
 use super::body::BodyError;
 use super::connections::ReceivedBody;
 use super::generated_origin::Content;
+use super::servers::InProgress;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// A body from the origin.
 pub enum OriginBody {
-    /// A body on a connection to a server.
-    Received(ReceivedBody),
+    /// A body on a connection to a server, and its place among the server's requests.
+    Received(ReceivedBody, Option<InProgress>),
     /// A body that this process generates.
     Generated(Content),
     /// A body of an [`super::Origin`].
@@ -31,7 +32,13 @@ impl Body for OriginBody {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            OriginBody::Received(body) => Pin::new(body).poll_frame(cx),
+            OriginBody::Received(body, in_progress) => {
+                let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+                if frame.is_none() || body.is_end_stream() {
+                    *in_progress = None;
+                }
+                Poll::Ready(frame)
+            }
             OriginBody::Generated(content) => Poll::Ready(content.next_piece().map(|piece| piece.map(Frame::data))),
             OriginBody::Custom(body) => body.as_mut().poll_frame(cx),
         }
@@ -39,7 +46,7 @@ impl Body for OriginBody {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            OriginBody::Received(body) => body.is_end_stream(),
+            OriginBody::Received(body, _) => body.is_end_stream(),
             OriginBody::Generated(content) => content.is_at_end(),
             OriginBody::Custom(body) => body.is_end_stream(),
         }
@@ -47,7 +54,7 @@ impl Body for OriginBody {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            OriginBody::Received(body) => body.size_hint(),
+            OriginBody::Received(body, _) => body.size_hint(),
             OriginBody::Generated(content) => content.size_hint(),
             OriginBody::Custom(body) => body.size_hint(),
         }

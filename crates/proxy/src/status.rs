@@ -3,12 +3,15 @@
 use super::admin::{Metrics, StatusSource};
 use super::config::{HttpConfig, Upstream};
 use super::proxy::Proxy;
+use super::servers::{Figures, Known, Snapshot};
 use super::shards::CacheFigures;
 use super::tunnel::TunnelFigures;
+use super::upstream::Origins;
 use crate::disk;
 use larder_http::{ForwardReason, Refusal};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -39,6 +42,7 @@ impl StatusSource for CacheSource {
             |counts: [u64; ForwardReason::ALL.len()]| table(ForwardReason::ALL.map(ForwardReason::name), counts);
         let servers: Map<String, Value> =
             self.proxy.origins().servers().into_iter().map(|(server, usable)| (server, json!(usable))).collect();
+        let (retries_refused, no_server) = self.proxy.origins().refusals();
         let refused = |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
         let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
         let slow_clients = self.proxy.memory_pressure().left();
@@ -52,6 +56,9 @@ impl StatusSource for CacheSource {
             "listen": self.listen.map_or(String::new(), |listen| listen.to_string()),
             "origin": self.origin,
             "servers": servers,
+            "pools": pools(self.proxy.origins().members()),
+            "retries_refused": retries_refused,
+            "no_server": no_server,
             "policy": { "spec": engine.spec().to_string(), "figures": figures },
             "capacity_bytes": engine.capacity().bytes(),
             "used_bytes": engine.used().bytes(),
@@ -149,6 +156,7 @@ impl StatusSource for CacheSource {
         let servers = self.proxy.origins().servers();
         let servers = servers.iter().map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
         metrics.gauges("larder_http_server_up", "1 where requests go to the server as they should", "server", servers);
+        member_metrics(&self.proxy.origins(), metrics);
         let gauges: Vec<(String, f64)> =
             engine.gauges().iter().map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value)).collect();
         let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));
@@ -172,4 +180,53 @@ fn upgraded(metrics: &mut Metrics<'_, '_>, figures: TunnelFigures) {
 
 fn table<const N: usize>(names: [&str; N], counts: [u64; N]) -> Value {
     Value::Object(names.into_iter().zip(counts).map(|(name, count)| (name.to_owned(), json!(count))).collect())
+}
+
+/// Returns the members of each origin.
+fn pools(origins: impl Iterator<Item = (String, Vec<Snapshot<Arc<Known>>>)>) -> Value {
+    let member = |one: &Snapshot<Arc<Known>>| {
+        let seconds = one.figures.response_time.as_secs_f64();
+        json!({
+            "server": one.item.name,
+            "state": one.state,
+            "weight": one.config.weight,
+            "backup": one.config.is_backup,
+            "outstanding": one.outstanding,
+            "requests": one.figures.requests,
+            "failures": one.figures.failures,
+            "ejections": one.figures.ejections,
+            "mean_response_seconds": Ratio::of(1, one.figures.answers).value() * seconds,
+        })
+    };
+    let origins = origins.map(
+        |(origin, members)| json!({ "origin": origin, "servers": members.iter().map(member).collect::<Vec<_>>() }),
+    );
+    Value::Array(origins.collect())
+}
+
+/// Writes the figures of servers, each the sum over all origins that have the server.
+fn member_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
+    let mut all: BTreeMap<String, (u64, Figures)> = BTreeMap::new();
+    for one in origins.members().flat_map(|(_, members)| members) {
+        let (outstanding, sum) = all.entry(one.item.name.clone()).or_default();
+        *outstanding += u64::from(one.outstanding);
+        sum.add(&one.figures);
+    }
+    let counters = |figure: fn(&Figures) -> u64| all.iter().map(move |(name, (_, sum))| (name.as_str(), figure(sum)));
+    let outstanding = all.iter().map(|(name, (outstanding, _))| (name.as_str(), *outstanding as f64));
+    metrics.gauges("larder_http_server_outstanding", "Requests in progress at the server", "server", outstanding);
+    let requests = counters(|sum| sum.requests);
+    metrics.counters("larder_http_server_requests", "Requests sent to the server", "server", requests);
+    let failures = counters(|sum| sum.failures);
+    metrics.counters("larder_http_server_failures", "Requests that the server did not answer", "server", failures);
+    let ejections = counters(|sum| sum.ejections);
+    metrics.counters("larder_http_server_ejections", "Times that the server was left out", "server", ejections);
+    let answers = counters(|sum| sum.answers);
+    metrics.counters("larder_http_server_answers", "Requests that the server answered", "server", answers);
+    let nanos = counters(|sum| u64::try_from(sum.response_time.as_nanos()).unwrap_or(u64::MAX));
+    let help = "Time from requests to the heads of their responses; divide it by the answers";
+    metrics.counters("larder_http_server_response_nanoseconds", help, "server", nanos);
+    let (retries_refused, no_server) = origins.refusals();
+    metrics.counter("larder_http_retries_refused", "Retries that retry_budget did not allow", retries_refused);
+    metrics.counter("larder_http_no_server", "Requests that no server could get", no_server);
 }

@@ -1,14 +1,14 @@
 //! The origins: selects the origin of a request, and sends it over the connections to its servers,
-//! or to the generated origin. `servers.rs` decides which server is used; this file sends the
+//! or to the generated origin. `servers/` decides which server is used; this file sends the
 //! request, and sends it to another server if that is allowed.
 
-use super::config::{HttpConfig, OriginGroup, Upstream};
-use super::connections::{ConnectionVerdict, Failed, Server};
+use super::config::{HttpConfig, OriginGroup, PoolServer, Upstream};
+use super::connections::{Failed, ReceivedBody, Server};
 use super::host_pattern::HostPattern;
 use super::informational::Turn;
 use super::origin::{Origin, OriginRequest};
 use super::origin_body::OriginBody;
-use super::servers::{self, Servers, Tried};
+use super::servers::{self, Known, MemberConfig, NoMember, Pool, SharedPool, Snapshot, Tried};
 use super::trust::Trust;
 use super::upgrade::Accepted;
 use super::upload::Upload;
@@ -22,9 +22,9 @@ use hyper::body::Body;
 use larder_http::UpstreamFailure;
 use larder_units::Time;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// All origins.
 pub(super) struct Origins {
@@ -46,17 +46,9 @@ pub(super) type Fields<'a> = &'a (dyn Fn() -> HeaderMap + Send + Sync);
 struct Group {
     config: OriginGroup,
     host: HostPattern,
-    servers: Vec<Known>,
-    state: Mutex<Servers>,
+    pool: Arc<SharedPool>,
     /// The time of the next probes.
     check_at: AtomicU64,
-    started: Instant,
-}
-
-struct Known {
-    server: Arc<Server>,
-    /// Failures since its last answer.
-    failures: AtomicU64,
 }
 
 impl Origins {
@@ -72,11 +64,11 @@ impl Origins {
         }
         let rest = match &config.upstream {
             Upstream::Generated | Upstream::Custom(_) => Vec::new(),
-            Upstream::Http(uri) => vec![uri.clone()],
+            Upstream::Http(uri) => vec![PoolServer::from(uri.clone())],
         };
-        let rest = OriginGroup { host: None, path: "/".to_owned(), servers: rest, check: None };
+        let rest = OriginGroup { path: "/".to_owned(), servers: rest, ..OriginGroup::default() };
         let all = || config.origins.iter().chain([&rest]);
-        let is_secret = |server: &Uri| server.scheme() == Some(&Scheme::HTTPS);
+        let is_secret = |server: &PoolServer| server.uri.scheme() == Some(&Scheme::HTTPS);
         let speaks_tls = all().any(|group| group.servers.iter().any(is_secret));
         let trust = speaks_tls.then(|| Trust::read(config.origin_ca.as_deref())).transpose()?;
         let trusts_as_before = match (&trust, before.and_then(|before| before.trust.as_ref())) {
@@ -85,17 +77,23 @@ impl Origins {
         };
         let mut groups = Vec::new();
         for group in all() {
-            let known = before.and_then(|before| before.groups.iter().find(|known| known.config == *group));
-            let known = known.filter(|_| trusts_as_before || !group.servers.iter().any(is_secret));
-            groups.push(match known {
+            let is_usable = trusts_as_before || !group.servers.iter().any(is_secret);
+            let groups_before = before.filter(|_| is_usable).map_or(&[][..], |before| &before.groups);
+            groups.push(match groups_before.iter().find(|known| known.config == *group) {
                 Some(known) => Arc::clone(known),
                 None => {
                     let setting = if std::ptr::eq(group, &rest) { "[http] origin" } else { "[[http.origins]] servers" };
-                    Arc::new(Group::read(group, setting, trust.as_ref(), config)?)
+                    let before = groups_before.iter().find(|known| known.config.is_at_place_of(group));
+                    Arc::new(Group::read(group, setting, trust.as_ref(), config, before.map(|group| &**group))?)
                 }
             });
         }
-        let authority = rest.servers.first().and_then(Uri::authority).map_or("localhost", Authority::as_str).to_owned();
+        let authority = rest
+            .servers
+            .first()
+            .and_then(|server| server.uri.authority())
+            .map_or("localhost", Authority::as_str)
+            .to_owned();
         let custom = match &config.upstream {
             Upstream::Custom(origin) => Some(Arc::clone(origin)),
             _ => None,
@@ -105,8 +103,9 @@ impl Origins {
 
     #[cfg(test)]
     pub(super) fn generated() -> Origins {
-        let config = OriginGroup { host: None, path: "/".to_owned(), servers: Vec::new(), check: None };
-        let group = Arc::new(Group::new(&config, HostPattern::Any, Vec::new()));
+        let config = OriginGroup { path: "/".to_owned(), ..OriginGroup::default() };
+        let pool = SharedPool::new(Pool::new(config.pool, Time::ZERO), Instant::now());
+        let group = Arc::new(Group::new(&config, HostPattern::Any, pool));
         Origins { groups: vec![group], authority: "localhost".to_owned(), custom: None, trust: None }
     }
 
@@ -125,7 +124,7 @@ impl Origins {
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         let UpstreamTarget { host, target, .. } = upstream_target;
         match self.group(host.to_str().unwrap_or_default(), target.path()) {
-            Some(group) if !group.servers.is_empty() => group.ask(method, upstream_target, fields, body).await,
+            Some(group) if !group.config.servers.is_empty() => group.ask(method, upstream_target, fields, body).await,
             _ if let Some(origin) = &self.custom => {
                 // It was created from text.
                 let authority = host.to_str().unwrap_or_default().to_owned();
@@ -148,16 +147,17 @@ impl Origins {
     /// Starts the probes that are due, and closes idle connections.
     pub(super) fn check(&self) {
         for group in &self.groups {
-            group.servers.iter().for_each(|known| known.server.sweep());
+            let members: Vec<_> = group.pool.pool().items().map(Arc::clone).collect();
+            members.iter().for_each(|known| known.server.sweep());
             let Some((path, every)) = &group.config.check else { continue };
-            let now = group.now();
+            let now = group.pool.now();
             if now.nanos() < group.check_at.load(Ordering::Relaxed) {
                 continue;
             }
             group.check_at.store((now + *every).nanos(), Ordering::Relaxed);
-            for at in 0..group.servers.len() {
+            for known in members {
                 let (group, path) = (Arc::clone(group), path.clone());
-                tokio::spawn(async move { group.probe(at, path).await });
+                tokio::spawn(async move { group.probe(known, path).await });
             }
         }
     }
@@ -166,41 +166,67 @@ impl Origins {
     pub(super) fn servers(&self) -> BTreeMap<String, bool> {
         let mut all = BTreeMap::new();
         for group in &self.groups {
-            let (state, now) = (group.state(), group.now());
-            for (at, known) in group.servers.iter().enumerate() {
-                *all.entry(known.server.authority.to_string()).or_insert(true) &= state.is_usable(at, now);
+            let mut servers = BTreeMap::new();
+            for member in group.members() {
+                *servers.entry(member.item.server.authority.to_string()).or_insert(false) |= member.is_usable;
             }
+            servers.into_iter().for_each(|(server, usable)| *all.entry(server).or_insert(true) &= usable);
         }
         all
+    }
+
+    /// Returns the members of each origin, with the origin's host and path.
+    pub(super) fn members(&self) -> impl Iterator<Item = (String, Vec<Snapshot<Arc<Known>>>)> {
+        let named = |group: &Arc<Group>| {
+            let OriginGroup { host, path, .. } = &group.config;
+            (format!("{}{path}", host.as_deref().unwrap_or("*")), group.members())
+        };
+        self.groups.iter().map(named).filter(|(_, members)| !members.is_empty())
+    }
+
+    /// Returns the retries that budgets did not allow, and the requests that found no server.
+    pub(super) fn refusals(&self) -> (u64, u64) {
+        let refusals = self.groups.iter().map(|group| group.pool.pool().refusals());
+        refusals.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 }
 
 impl Group {
-    fn read(group: &OriginGroup, setting: &str, trust: Option<&Trust>, config: &HttpConfig) -> Result<Group, Error> {
+    fn read(
+        group: &OriginGroup,
+        setting: &str,
+        trust: Option<&Trust>,
+        config: &HttpConfig,
+        before: Option<&Group>,
+    ) -> Result<Group, Error> {
         if group.servers.len() > limits::SERVERS {
             return Err(Error::setting("[[http.origins]] servers", Problem::ServerCount));
         }
-        let known = |uri: &Uri| {
-            let server = Server::new(uri, trust.map(|trust| &trust.config), config.timeouts, config.header_limits);
-            let server = server.ok_or_else(|| Error::setting(setting, Problem::NotAServer(uri.clone())))?;
-            Ok::<_, Error>(Known { server: Arc::new(server), failures: AtomicU64::new(0) })
-        };
-        let servers = group.servers.iter().map(known).collect::<Result<_, _>>()?;
         let host = group.host.as_deref().map_or(Some(HostPattern::Any), HostPattern::parse);
         let host = host.ok_or_else(|| Error::setting("[[http.origins]] host", Problem::Wildcard))?;
-        Ok(Group::new(group, host, servers))
+        let started = before.map_or_else(Instant::now, |before| before.pool.started());
+        let pool = SharedPool::new(Pool::new(group.pool, Time::ZERO), started);
+        let now = pool.now();
+        for one in &group.servers {
+            let server = Server::new(&one.uri, trust.map(|trust| &trust.config), config.timeouts, config.header_limits);
+            let server = server.ok_or_else(|| Error::setting(setting, Problem::NotAServer(one.uri.clone())))?;
+            let name = server.authority.to_string();
+            let hash = servers::key(&[name.as_bytes()]);
+            let PoolServer { weight, is_backup, max_conns, .. } = *one;
+            let member = MemberConfig { hash, weight, is_backup, max_conns };
+            let is_same = |known: &Arc<Known>| known.server.is_like(&server);
+            let (kept, past) = before.map_or((None, None), |before| {
+                let pool = before.pool.pool();
+                (pool.items().find(|known| is_same(known)).cloned(), pool.past(is_same))
+            });
+            let known = kept.unwrap_or_else(|| Arc::new(Known::new(Arc::new(server), name)));
+            pool.pool().add(known, member, past.as_ref(), now);
+        }
+        Ok(Group::new(group, host, pool))
     }
 
-    fn new(config: &OriginGroup, host: HostPattern, servers: Vec<Known>) -> Group {
-        let state = Servers::new(servers.iter().map(|known| known.server.authority.as_str()));
-        Group {
-            config: config.clone(),
-            host,
-            servers,
-            state: Mutex::new(state),
-            check_at: AtomicU64::new(0),
-            started: Instant::now(),
-        }
+    fn new(config: &OriginGroup, host: HostPattern, pool: SharedPool) -> Group {
+        Group { config: config.clone(), host, pool: Arc::new(pool), check_at: AtomicU64::new(0) }
     }
 
     /// Returns how closely it matches a request; `None` if it does not.
@@ -210,12 +236,9 @@ impl Group {
         self.host.fit(host).filter(|_| is_path)
     }
 
-    fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    fn state(&self) -> MutexGuard<'_, Servers> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn members(&self) -> Vec<Snapshot<Arc<Known>>> {
+        let now = self.pool.now();
+        self.pool.pool().snapshot(now)
     }
 
     /// Sends the request to the server of the key. If that fails and the request may be sent twice
@@ -228,17 +251,31 @@ impl Group {
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         let UpstreamTarget { host, target, .. } = upstream_target;
-        let several = self.servers.len() > 1;
-        let may_repeat = several && method.is_idempotent() && body.is_end_stream();
-        let key = if several { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) } else { 0 };
+        let is_alone = self.pool.pool().items().nth(1).is_none();
+        let may_repeat = !is_alone && method.is_idempotent() && body.is_end_stream();
+        let key = if is_alone { 0 } else { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) };
         let (mut tried, mut body) = (Tried::default(), Some(body));
         let mut failed = UpstreamFailure::Unreachable;
-        while let Some(at) = self.next(key, &mut tried) {
+        loop {
+            let mut in_progress = match self.pool.next(key, &mut tried, may_repeat).await {
+                Ok(in_progress) => in_progress,
+                Err(NoMember::Exhausted) => break,
+                Err(NoMember::Unavailable(after)) => {
+                    if let Some(mut body) = body {
+                        body.take_rest().await;
+                    }
+                    return Err(unavailable(after));
+                }
+            };
             let body = body.take().unwrap_or_else(Upload::empty);
-            let asked = ask_http(&self.servers[at].server, &method, target, fields, body, Some(upstream_target)).await;
-            self.learn(at, asked.as_ref().err());
+            let asked = ask_http(in_progress.server(), &method, target, fields, body, Some(upstream_target)).await;
+            in_progress.on_result(asked.as_ref().err(), is_alone);
             failed = match asked {
-                Ok(response) => return Ok(response),
+                Ok(response) => {
+                    let has_body = !response.body().is_end_stream();
+                    let in_progress = has_body.then_some(in_progress);
+                    return Ok(response.map(|body| OriginBody::Received(body, in_progress)));
+                }
                 Err(failed) => failed.failure,
             };
             // After a time-out, the client does not wait as long again.
@@ -250,38 +287,28 @@ impl Group {
         Err(failed)
     }
 
-    fn next(&self, key: u64, tried: &mut Tried) -> Option<usize> {
-        let now = self.now();
-        self.state().next(key, tried, now)
-    }
-
-    fn learn(&self, at: usize, failed: Option<&Failed>) {
-        let now = self.now();
-        match failed.map_or(ConnectionVerdict::Answered, |failed| failed.verdict) {
-            ConnectionVerdict::Failed => self.state().on_failure(at, now),
-            ConnectionVerdict::Answered => self.state().on_answer(at),
-            ConnectionVerdict::Nothing => return,
-        }
-        let failed = failed.filter(|failed| failed.verdict == ConnectionVerdict::Failed);
-        report(&self.servers[at].server.authority, &self.servers[at].failures, failed);
-    }
-
     /// Sends a health check.
-    async fn probe(&self, at: usize, path: PathAndQuery) {
-        let server = &self.servers[at].server;
-        let authority = &server.authority;
+    async fn probe(&self, known: Arc<Known>, path: PathAndQuery) {
+        let authority = &known.server.authority;
         let fields = || {
             let host = HeaderValue::from_str(authority.as_str()).ok();
             host.into_iter().map(|host| (HOST, host)).collect()
         };
-        let asked = ask_http(server, &Method::GET, &path, &fields, Upload::empty(), None);
+        let asked = ask_http(&known.server, &Method::GET, &path, &fields, Upload::empty(), None);
         let answer = tokio::time::timeout(limits::PROBE, asked).await;
         let well = matches!(&answer, Ok(Ok(response)) if response.status().as_u16() < 400);
-        if self.state().on_probe(at, well) {
+        let now = self.pool.now();
+        let change = self.pool.pool().on_check(|member| Arc::ptr_eq(member, &known), well, now);
+        if change.is_some() {
             let state = if well { "in service again" } else { "out of service" };
-            tracing::warn!(server = %authority, "[[http.origins]] check: {state}");
+            tracing::warn!(server = %known.name, "[[http.origins]] check: {state}");
         }
     }
+}
+
+fn unavailable(after: Duration) -> UpstreamFailure {
+    let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+    UpstreamFailure::Unavailable { retry_after: u32::try_from(seconds.max(1)).unwrap_or(u32::MAX) }
 }
 
 async fn ask_http(
@@ -291,7 +318,7 @@ async fn ask_http(
     fields: Fields<'_>,
     body: Upload,
     client: Option<&UpstreamTarget>,
-) -> Result<Response<OriginBody>, Failed> {
+) -> Result<Response<ReceivedBody>, Failed> {
     let interims = client.and_then(|client| client.interims.as_ref());
     let protocols = client.and_then(|client| client.protocols.as_ref());
     let request = |mut body: Upload| {
@@ -326,24 +353,5 @@ async fn ask_http(
         };
         response.extensions_mut().insert(accepted);
     }
-    Ok(response.map(OriginBody::Received))
-}
-
-/// Logs one line when the origin stops answering, and one when it answers again: not one per
-/// request.
-fn report(authority: &Authority, failures: &AtomicU64, failed: Option<&Failed>) {
-    match failed {
-        Some(Failed { reason, .. }) => {
-            if failures.fetch_add(1, Ordering::Relaxed) == 0 {
-                tracing::warn!(origin = %authority, %reason, "an origin does not answer; what no other answers gets 502 or 504");
-            }
-        }
-        None => {
-            let failed = failures.load(Ordering::Relaxed);
-            if failed > 0 {
-                failures.store(0, Ordering::Relaxed);
-                tracing::info!(origin = %authority, failed_requests = failed, "an origin answers again");
-            }
-        }
-    }
+    Ok(response)
 }

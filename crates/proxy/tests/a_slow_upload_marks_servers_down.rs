@@ -23,8 +23,9 @@ fn counting() -> Origin {
 }
 
 fn pool(servers: &[std::net::SocketAddr], timeouts: Timeouts) -> Node {
-    let servers = servers.iter().map(|address| format!("http://{address}").parse().unwrap()).collect();
-    let group = OriginGroup { host: None, path: "/".into(), servers, check: None };
+    let servers =
+        servers.iter().map(|address| format!("http://{address}").parse::<http::Uri>().unwrap().into()).collect();
+    let group = OriginGroup { host: None, path: "/".into(), servers, ..OriginGroup::default() };
     Node::with(&HttpConfig { origins: vec![group], timeouts, ..wire::config(Upstream::Generated) })
 }
 

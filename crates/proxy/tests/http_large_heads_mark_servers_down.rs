@@ -18,8 +18,8 @@ fn origin() -> Origin {
 }
 
 fn node(origin: &Origin, header_limits: HeaderLimits) -> Node {
-    let servers = vec![format!("http://{}", origin.address).parse().unwrap()];
-    let group = OriginGroup { host: None, path: "/".into(), servers, check: None };
+    let servers = vec![format!("http://{}", origin.address).parse::<http::Uri>().unwrap().into()];
+    let group = OriginGroup { host: None, path: "/".into(), servers, ..OriginGroup::default() };
     Node::with(&HttpConfig { origins: vec![group], header_limits, ..wire::config(Upstream::Generated) })
 }
 

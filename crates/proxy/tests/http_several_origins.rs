@@ -3,7 +3,7 @@
 
 mod wire;
 
-use larder_proxy::{HttpConfig, OriginGroup, Upstream};
+use larder_proxy::{HttpConfig, OriginGroup, PoolServer, Upstream};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -27,8 +27,9 @@ fn dead() -> SocketAddr {
 }
 
 fn group(host: Option<&str>, path: &str, servers: &[SocketAddr]) -> OriginGroup {
-    let servers = servers.iter().map(|server| format!("http://{server}").parse().unwrap()).collect();
-    OriginGroup { host: host.map(str::to_owned), path: path.to_owned(), servers, check: None }
+    let server = |server: &SocketAddr| PoolServer::from(format!("http://{server}").parse::<http::Uri>().unwrap());
+    let servers = servers.iter().map(server).collect();
+    OriginGroup { host: host.map(str::to_owned), path: path.to_owned(), servers, ..OriginGroup::default() }
 }
 
 fn config(rest: SocketAddr, origins: Vec<OriginGroup>) -> HttpConfig {

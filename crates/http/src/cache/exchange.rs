@@ -60,6 +60,12 @@ pub enum UpstreamFailure {
     UploadTimedOut,
     /// The response has more or larger header fields than the limit: 502.
     HeadTooLarge,
+    /// The request was not sent, because no server can get it now: 503, with the seconds until one
+    /// may.
+    Unavailable {
+        /// For `Retry-After`.
+        retry_after: u32,
+    },
 }
 
 /// A request on its way to the origin. It goes back to the cache, with the response, the failure,

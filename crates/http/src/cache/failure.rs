@@ -10,7 +10,8 @@ use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::store::answer::Answer;
-use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, StatusCode};
 
 impl Cache {
     /// Returns the stale answer that may replace a failure (RFC 5861 §4; RFC 9111 §4.2.4), if there
@@ -90,6 +91,7 @@ impl Cache {
                 | UpstreamFailure::TimedOut
                 | UpstreamFailure::Malformed
                 | UpstreamFailure::HeadTooLarge
+                | UpstreamFailure::Unavailable { .. }
         );
         if disconnected && let Some(answer) = self.stale_answer(&mut exchange, None, now, outbox) {
             // Those that the stale answer does not suit.
@@ -113,6 +115,9 @@ impl Cache {
                 StatusCode::BAD_GATEWAY,
                 "larder: the origin's response has too many header fields, or too large ones\n",
             ),
+            UpstreamFailure::Unavailable { .. } => {
+                (StatusCode::SERVICE_UNAVAILABLE, "larder: no server of the origin is available\n")
+            }
         };
         let forwarded = CacheStatus::Forwarded {
             reason: exchange.reason,
@@ -121,9 +126,18 @@ impl Cache {
             collapsed: false,
             refusal: None,
         };
+        let retry_after = match failure {
+            UpstreamFailure::Unavailable { retry_after } if !strict => Some(HeaderValue::from(retry_after)),
+            _ => None,
+        };
         if let Some(lead) = exchange.lead.take() {
-            self.in_flight_table.finish(lead, Outcome::Failed { status, retry_after: None }, outbox);
+            let retry_after = retry_after.clone();
+            self.in_flight_table.finish(lead, Outcome::Failed { status, retry_after }, outbox);
         }
-        Answer::error(status, &exchange.method, line, forwarded, now)
+        let mut answer = Answer::error(status, &exchange.method, line, forwarded, now);
+        if let Some(after) = retry_after {
+            answer.headers.insert(RETRY_AFTER, after);
+        }
+        answer
     }
 }

@@ -1,13 +1,13 @@
 //! `[http]` of the configuration: the listener, the origin, and the cache between them.
 
 use super::gateway::UpstreamTable;
-use super::origin::{Origin, server};
+use super::origin::{Origin, ServerEntry, server};
 use super::values::{address, from_text, known_spec, loopback, parsed};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
 use larder_proxy::disk::DiskConfig;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
-use larder_proxy::{ClientNoCache, HeaderLimits, HostPattern, Timeouts};
+use larder_proxy::{Balance, ClientNoCache, HeaderLimits, HostPattern, PoolConfig, PoolServer, Timeouts};
 use larder_units::ByteSize;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -120,9 +120,24 @@ pub struct OriginTable {
     /// Requests whose path begins so.
     #[serde(default = "root", deserialize_with = "path")]
     pub path: String,
-    /// `http://host:port` or `https://host:port`, one or more.
+    /// One or more.
     #[serde(deserialize_with = "servers")]
-    pub servers: Vec<http::Uri>,
+    pub servers: Vec<PoolServer>,
+    /// The choice between servers.
+    #[serde(default)]
+    pub balance: Balance,
+    /// Failed requests in a row after which a server is left out; 0: it never is.
+    #[serde(default = "max_fails")]
+    pub max_fails: u32,
+    /// The longest time for which it is left out.
+    #[serde(default = "fail_timeout", deserialize_with = "period")]
+    pub fail_timeout: Duration,
+    /// The time in which its share grows after that; 0: it has all at once.
+    #[serde(default, deserialize_with = "slow_start")]
+    pub slow_start: Duration,
+    /// Retries for each 100 requests.
+    #[serde(default = "retry_percent", deserialize_with = "percent")]
+    pub retry_budget: u32,
     /// The path of health checks; `None` for no checks.
     #[serde(default, deserialize_with = "check")]
     pub check: Option<PathAndQuery>,
@@ -137,6 +152,26 @@ fn root() -> String {
 
 fn check_every() -> Duration {
     Duration::from_secs(5)
+}
+
+impl OriginTable {
+    /// Returns the settings of its pool.
+    pub fn pool(&self) -> PoolConfig {
+        let OriginTable { balance, max_fails, fail_timeout, slow_start, retry_budget, .. } = *self;
+        PoolConfig { balance, max_fails, fail_timeout, slow_start, retry_percent: retry_budget }
+    }
+}
+
+fn max_fails() -> u32 {
+    PoolConfig::default().max_fails
+}
+
+fn fail_timeout() -> Duration {
+    PoolConfig::default().fail_timeout
+}
+
+fn retry_percent() -> u32 {
+    PoolConfig::default().retry_percent
 }
 
 impl Default for HttpTable {
@@ -192,18 +227,13 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
     })
 }
 
-fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::Uri>, D::Error> {
-    let texts = Vec::<String>::deserialize(deserializer)?;
+fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PoolServer>, D::Error> {
+    let entries = Vec::<ServerEntry>::deserialize(deserializer)?;
     let most = larder_proxy::limits::SERVERS;
-    if texts.is_empty() || texts.len() > most {
-        return Err(D::Error::custom(format!("servers: expected 1 to {most}, not {}", texts.len())));
+    if entries.is_empty() || entries.len() > most {
+        return Err(D::Error::custom(format!("servers: expected 1 to {most}, not {}", entries.len())));
     }
-    let one = |text: &String| {
-        server(text).ok_or_else(|| {
-            D::Error::custom(format!("{text:?}: expected \"http://HOST:PORT\" or \"https://HOST:PORT\""))
-        })
-    };
-    texts.iter().map(one).collect()
+    Ok(entries.into_iter().map(|ServerEntry(server)| server).collect())
 }
 
 fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -230,6 +260,17 @@ fn check<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathAndQue
         Ok(path) if text.starts_with('/') => Ok(Some(path)),
         _ if text.is_empty() => Ok(None),
         _ => Err("expected a path that starts with /, or \"\" for no checks".to_owned()),
+    })
+}
+
+fn slow_start<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    from_text(deserializer, |text| larder_units::parse_duration(text).map_err(|error| error.to_string()))
+}
+
+fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    from_text(deserializer, |text| {
+        let percent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+        percent.filter(|percent| *percent <= 100).ok_or("expected 0% to 100%")
     })
 }
 

@@ -276,6 +276,27 @@ mod tests {
         ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
         ("[[http.origins]]\nservers = []", &["larder.toml:2", "servers", "1 to 64"]),
         ("[[http.origins]]\nservers = [\"ftp://a\"]", &["larder.toml:2", "ftp://a", "http://HOST:PORT"]),
+        (
+            "[[http.origins]]\nservers = [{ url = \"http://a\", wieght = 2 }]",
+            &["larder.toml:2", "wieght", "did you mean `weight`?"],
+        ),
+        (
+            "[[http.origins]]\nservers = [\"http://b\", { url = \"a\" }]",
+            &["larder.toml:2", "\"a\"", "http://HOST:PORT"],
+        ),
+        (
+            "[[http.origins]]\nservers = [\"http://b\", { url = \"http://a\", weight = 0 }]",
+            &["larder.toml:2", "weight", "1 to 1000"],
+        ),
+        ("[[http.origins]]\nservers = [7]", &["larder.toml:2", "a URL such as"]),
+        (
+            "[[http.origins]]\nservers = [\"http://a\"]\nbalance = \"lest\"",
+            &["larder.toml:3", "lest", "least_outstanding"],
+        ),
+        (
+            "[[http.origins]]\nservers = [\"http://a\"]\nretry_budget = \"200%\"",
+            &["larder.toml:3", "200%", "0% to 100%"],
+        ),
         ("[[http.origins]]\nhost = \"a/b\"\nservers = [\"http://a\"]", &["larder.toml:2", "a/b", "img.example.com"]),
         ("[[http.origins]]\nhost = \"a.*.b\"\nservers = [\"http://a\"]", &["larder.toml:2", "a.*.b", "*.example.com"]),
         ("[[http.origins]]\npath = \"b\"\nservers = [\"http://a\"]", &["larder.toml:2", "starts with /"]),

@@ -1,5 +1,12 @@
 //! HTTP servers as origins.
 
+use larder_proxy::PoolServer;
+use larder_proxy::limits::WEIGHT_MOST;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+
 /// The origin of the HTTP cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -23,4 +30,58 @@ pub(super) fn server(text: &str) -> Option<http::Uri> {
             && uri.path() == "/"
             && uri.query().is_none()
     })
+}
+
+/// An element of `servers`: a URL, or a table with more.
+pub(super) struct ServerEntry(pub(super) PoolServer);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerTable {
+    /// `http://host:port` or `https://host:port`.
+    url: String,
+    /// Its share, relative to others.
+    #[serde(default = "one")]
+    weight: u32,
+    /// Whether it gets requests only if no other server can.
+    #[serde(default)]
+    backup: bool,
+    /// The most requests at once; 0: no limit.
+    #[serde(default)]
+    max_conns: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl<'de> Deserialize<'de> for ServerEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(EntryVisitor)
+    }
+}
+
+struct EntryVisitor;
+
+impl<'de> Visitor<'de> for EntryVisitor {
+    type Value = ServerEntry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a URL such as \"http://10.0.0.5:8000\", or { url = \"...\", weight = 2 }")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<ServerEntry, E> {
+        let expected = || E::custom(format!("{text:?}: expected \"http://HOST:PORT\" or \"https://HOST:PORT\""));
+        server(text).map(|uri| ServerEntry(uri.into())).ok_or_else(expected)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ServerEntry, A::Error> {
+        let table = ServerTable::deserialize(MapAccessDeserializer::new(map))?;
+        let ServerEntry(server) = self.visit_str(&table.url)?;
+        if !(1..=WEIGHT_MOST).contains(&table.weight) {
+            return Err(A::Error::custom(format!("weight: expected 1 to {WEIGHT_MOST}, not {}", table.weight)));
+        }
+        let ServerTable { weight, backup, max_conns, .. } = table;
+        Ok(ServerEntry(PoolServer { weight, is_backup: backup, max_conns, ..server }))
+    }
 }

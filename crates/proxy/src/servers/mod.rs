@@ -1,0 +1,416 @@
+//! Chooses one of several servers, and keeps their health, without any I/O: a state machine with
+//! time as an argument. A member is a server at one address.
+//!
+//! - **Choice** (`balance.rs`): by key or by load, with weights. Backups get requests if no other
+//!   member can.
+//! - **Passive checks** (`breaker.rs`): after some failed requests in a row, a member is out for a
+//!   second, then for twice as long each time. After that, one request tries it, and others use
+//!   other members until that one is answered. If others are healthy, only a request that may be
+//!   repeated is used for that.
+//! - **Active checks**: two failures in a row take a member out, two successes bring it back. If no
+//!   other member is left, these are used all the same: a wrong check must not end the service.
+//! - **No member is left**: requests fail at once, with the time of the next try.
+//! - **Retries** have a budget (`retry_budget.rs`).
+//!
+//! A choice costs some twenty instructions per member. A member takes 200 bytes.
+
+mod balance;
+mod breaker;
+mod retry_budget;
+mod shared_pool;
+#[cfg(test)]
+mod simulation;
+
+pub use balance::Balance;
+pub(super) use breaker::Change;
+pub(super) use shared_pool::{InProgress, Known, NoMember, SharedPool};
+
+use super::limits;
+use balance::{Candidate, choose};
+use breaker::{Breaker, Thresholds};
+use larder_units::Time;
+use retry_budget::RetryBudget;
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
+use std::time::Duration;
+
+/// The settings of an origin's servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolConfig {
+    /// The choice between servers.
+    pub balance: Balance,
+    /// Failed requests in a row after which a server is left out; 0: it never is.
+    pub max_fails: u32,
+    /// The longest time for which it is left out.
+    pub fail_timeout: Duration,
+    /// The time in which the share of a server grows after that.
+    pub slow_start: Duration,
+    /// Retries for each 100 requests.
+    pub retry_percent: u32,
+}
+
+impl Default for PoolConfig {
+    fn default() -> Self {
+        PoolConfig {
+            balance: Balance::Hash,
+            max_fails: limits::FAILURES_OUT,
+            fail_timeout: limits::OUT_LONGEST,
+            slow_start: Duration::ZERO,
+            retry_percent: limits::RETRY_PERCENT,
+        }
+    }
+}
+
+/// The settings of one member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MemberConfig {
+    /// The hash of its name: the same in every node and after every restart.
+    pub hash: u64,
+    /// At least 1.
+    pub weight: u32,
+    /// True if it gets requests only if no other member can.
+    pub is_backup: bool,
+    /// The most outstanding requests; 0: no limit.
+    pub max_conns: u32,
+}
+
+/// The members of one origin. `T` is the host's server.
+#[derive(Debug)]
+pub(super) struct Pool<T> {
+    config: PoolConfig,
+    /// At most [`limits::SERVERS`]. The place of a member that is gone is used again.
+    members: Vec<Option<Member<T>>>,
+    /// The number of the next member.
+    next_id: u32,
+    retries: RetryBudget,
+    /// Retries that the budget did not allow.
+    retries_refused: u64,
+    /// Requests that found no member.
+    unavailable: u64,
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Debug)]
+struct Member<T> {
+    item: T,
+    /// Tells it from an earlier member in its place.
+    id: u32,
+    config: MemberConfig,
+    breaker: Breaker,
+    outstanding: u32,
+    figures: Figures,
+}
+
+/// Counts of a member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Figures {
+    /// Requests that were sent to it.
+    pub requests: u64,
+    /// Those of them that it did not answer.
+    pub failures: u64,
+    /// The times that its breaker opened.
+    pub ejections: u64,
+    /// Those that it answered.
+    pub answers: u64,
+    /// The sum of the times from a request to the head of its response.
+    pub response_time: Duration,
+}
+
+impl Figures {
+    pub(super) fn add(&mut self, other: &Figures) {
+        self.requests += other.requests;
+        self.failures += other.failures;
+        self.ejections += other.ejections;
+        self.answers += other.answers;
+        self.response_time += other.response_time;
+    }
+}
+
+/// A member, for the status page.
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot<T> {
+    /// The host's server.
+    pub item: T,
+    /// True if it gets requests.
+    pub is_usable: bool,
+    /// The state in words.
+    pub state: &'static str,
+    /// Requests in progress.
+    pub outstanding: u32,
+    /// Its counts.
+    pub figures: Figures,
+    /// Its settings.
+    pub config: MemberConfig,
+}
+
+/// The members that a request has been sent to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tried(u64);
+
+impl Tried {
+    pub(super) fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+}
+
+/// A request at a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    at: usize,
+    id: u32,
+    /// The number of the probe that it is.
+    probe: Option<u32>,
+    sent: Time,
+}
+
+/// The result of [`Pool::next`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// Send the request to this member.
+    Send(Ticket),
+    /// All members that could be used have as many requests as they may have.
+    Wait,
+    /// There is no member for it; one may be there after this time.
+    Unavailable(Duration),
+    /// All members for it were tried, or the budget allows no further try.
+    Exhausted,
+}
+
+/// What a request says about its member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It was answered, with any status.
+    Answered,
+    /// It was not answered.
+    Failed,
+    /// Nothing: the client may be the cause.
+    Nothing,
+}
+
+/// Returns the hash of a key, which is the same on every node.
+pub(super) fn key(parts: &[&[u8]]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    for part in parts {
+        hasher.write(part);
+        hasher.write_u8(0xff);
+    }
+    hasher.finish()
+}
+
+impl<T: Clone> Pool<T> {
+    pub(super) fn new(config: PoolConfig, now: Time) -> Pool<T> {
+        Pool {
+            config,
+            members: Vec::new(),
+            next_id: 0,
+            retries: RetryBudget::new(config.retry_percent, now),
+            retries_refused: 0,
+            unavailable: 0,
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Adds a member. `before` is the same server in an earlier pool, whose health and counts it
+    /// keeps. Returns false if there are [`limits::SERVERS`] already.
+    pub(super) fn add(&mut self, item: T, config: MemberConfig, before: Option<&Past>, now: Time) -> bool {
+        let free = self.members.iter().position(Option::is_none).unwrap_or(self.members.len());
+        if free >= limits::SERVERS {
+            return false;
+        }
+        let (breaker, figures) = match before {
+            Some(past) => (past.breaker.under(self.thresholds(), now), past.figures),
+            None => (Breaker::new(self.thresholds()), Figures::default()),
+        };
+        let member = Some(Member { item, id: self.next_id, config, breaker, outstanding: 0, figures });
+        self.next_id = self.next_id.wrapping_add(1);
+        match self.members.get_mut(free) {
+            Some(place) => *place = member,
+            None => self.members.push(member),
+        }
+        true
+    }
+
+    #[cfg(test)]
+    /// Keeps the members that `is_kept` names.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
+        for place in &mut self.members {
+            if place.as_ref().is_some_and(|member| !is_kept(&member.item)) {
+                *place = None;
+            }
+        }
+    }
+
+    /// Returns the health and the counts of a member.
+    pub(super) fn past(&self, is_it: impl Fn(&T) -> bool) -> Option<Past> {
+        let member = self.members.iter().flatten().find(|member| is_it(&member.item))?;
+        Some(Past { breaker: member.breaker.clone(), figures: member.figures })
+    }
+
+    /// Returns the host's servers.
+    pub(super) fn items(&self) -> impl Iterator<Item = &T> {
+        self.members.iter().flatten().map(|member| &member.item)
+    }
+
+    /// Returns the server of a ticket that was just given.
+    pub(super) fn item(&self, ticket: Ticket) -> Option<&T> {
+        self.member(ticket).map(|member| &member.item)
+    }
+
+    /// Returns the member for the key among those that were not tried. `is_repeatable`: another
+    /// member may get the request if this one does not answer.
+    pub(super) fn next(&mut self, key: u64, tried: &mut Tried, is_repeatable: bool, now: Time) -> Choice {
+        let is_retry = tried.count() > 0;
+        if is_retry && !self.retries.allows(now) {
+            self.retries_refused += 1;
+            return Choice::Exhausted;
+        }
+        self.members.iter_mut().flatten().for_each(|member| member.breaker.settle(now));
+        let chosen = self.choose(key, *tried, is_repeatable, now);
+        let Some(Candidate { at, .. }) = chosen else {
+            return match is_retry {
+                true => Choice::Exhausted,
+                false => self.none_is_left(now),
+            };
+        };
+        match is_retry {
+            true => self.retries.on_retry(),
+            false => self.retries.on_request(now),
+        }
+        tried.0 |= 1 << at;
+        let member = self.members[at].as_mut().expect("a candidate is a member");
+        let probe = (!member.breaker.is_closed()).then(|| member.breaker.begin_probe(now));
+        member.outstanding += 1;
+        member.figures.requests += 1;
+        Choice::Send(Ticket { at, id: member.id, probe, sent: now })
+    }
+
+    /// Healthy members and those that are due for a probe, then backups, then members that only
+    /// active checks have taken out.
+    fn choose(&mut self, key: u64, tried: Tried, is_repeatable: bool, now: Time) -> Option<Candidate> {
+        let is_any_healthy = self.members.iter().flatten().any(|member| member.breaker.is_healthy());
+        let probes = is_repeatable || !is_any_healthy;
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let mut best = |is_fit: &dyn Fn(&Member<T>) -> bool, members: &mut [Option<Member<T>>]| {
+            candidates.clear();
+            for (at, member) in members.iter_mut().enumerate() {
+                let Some(member) = member.as_mut().filter(|_| tried.0 & 1 << at == 0) else { continue };
+                let MemberConfig { hash, weight, max_conns, .. } = member.config;
+                if is_fit(member) && (max_conns == 0 || member.outstanding < max_conns) {
+                    let weight = f64::from(weight.max(1)) * member.breaker.share(now);
+                    candidates.push(Candidate { at, hash, weight, outstanding: member.outstanding });
+                }
+            }
+            choose(self.config.balance, key, &candidates)
+        };
+        let is_used = |member: &Member<T>| {
+            let is_probed = probes && (!member.breaker.is_down() || !is_any_healthy);
+            member.breaker.is_healthy() || is_probed && member.breaker.is_due(now)
+        };
+        let chosen = best(&|member| !member.config.is_backup && is_used(member), &mut self.members)
+            .or_else(|| best(&|member| member.config.is_backup && is_used(member), &mut self.members))
+            .or_else(|| {
+                let is_last = |member: &Member<T>| !is_any_healthy && member.breaker.is_closed();
+                best(&is_last, &mut self.members)
+            });
+        self.candidates = candidates;
+        chosen
+    }
+
+    fn none_is_left(&mut self, now: Time) -> Choice {
+        let is_any_full = self.members.iter().flatten().any(|member| member.breaker.is_closed());
+        if is_any_full {
+            return Choice::Wait;
+        }
+        self.unavailable += 1;
+        let next = self.members.iter().flatten().filter_map(|member| member.breaker.opens_at()).min();
+        Choice::Unavailable(next.map_or(limits::OUT_FIRST, |next| next.since(now)))
+    }
+
+    /// Records that a request gave up its wait for a member.
+    pub(super) fn on_wait_over(&mut self) {
+        self.unavailable += 1;
+    }
+
+    /// Records what a request says about its member. Each ticket has one verdict.
+    pub(super) fn on_verdict(&mut self, ticket: Ticket, verdict: Verdict, now: Time) -> Option<Change> {
+        let member = self.member_mut(ticket)?;
+        let change = match verdict {
+            Verdict::Answered => {
+                member.figures.answers += 1;
+                member.figures.response_time += now.since(ticket.sent);
+                member.breaker.on_answer(now)
+            }
+            Verdict::Failed => {
+                member.figures.failures += 1;
+                member.breaker.on_failure(ticket.probe, now)
+            }
+            Verdict::Nothing => {
+                member.breaker.on_nothing(ticket.probe, now);
+                None
+            }
+        };
+        member.figures.ejections += u64::from(change == Some(Change::Opened));
+        change
+    }
+
+    /// Records the end of a request, with the body of its response. Each ticket ends once.
+    pub(super) fn on_end(&mut self, ticket: Ticket) {
+        if let Some(member) = self.member_mut(ticket) {
+            member.outstanding -= 1;
+        }
+    }
+
+    /// Records the result of an active check.
+    pub(super) fn on_check(&mut self, is_it: impl Fn(&T) -> bool, well: bool, now: Time) -> Option<Change> {
+        let member = self.members.iter_mut().flatten().find(|member| is_it(&member.item))?;
+        let change = member.breaker.on_check(well, now);
+        member.figures.ejections += u64::from(change == Some(Change::Opened));
+        change
+    }
+
+    /// Returns every member.
+    pub(super) fn snapshot(&self, now: Time) -> Vec<Snapshot<T>> {
+        let one = |member: &Member<T>| Snapshot {
+            item: member.item.clone(),
+            is_usable: member.breaker.is_healthy() || member.breaker.is_due(now) && !member.breaker.is_down(),
+            state: member.breaker.name(),
+            outstanding: member.outstanding,
+            figures: member.figures,
+            config: member.config,
+        };
+        self.members.iter().flatten().map(one).collect()
+    }
+
+    /// Returns true if some member has a limit of requests.
+    pub(super) fn has_limits(&self) -> bool {
+        self.members.iter().flatten().any(|member| member.config.max_conns > 0)
+    }
+
+    /// Returns the retries that the budget did not allow, and the requests that found no member.
+    pub(super) fn refusals(&self) -> (u64, u64) {
+        (self.retries_refused, self.unavailable)
+    }
+
+    fn member(&self, ticket: Ticket) -> Option<&Member<T>> {
+        self.members.get(ticket.at)?.as_ref().filter(|member| member.id == ticket.id)
+    }
+
+    fn member_mut(&mut self, ticket: Ticket) -> Option<&mut Member<T>> {
+        self.members.get_mut(ticket.at)?.as_mut().filter(|member| member.id == ticket.id)
+    }
+
+    fn thresholds(&self) -> Thresholds {
+        Thresholds {
+            max_fails: self.config.max_fails,
+            longest_pause: self.config.fail_timeout,
+            slow_start: self.config.slow_start,
+        }
+    }
+}
+
+/// The health and the counts of a member of an earlier pool.
+#[derive(Clone, Debug)]
+pub(super) struct Past {
+    breaker: Breaker,
+    figures: Figures,
+}

@@ -1,0 +1,201 @@
+//! The members of an origin for all request threads, and requests at them.
+
+use super::super::connections::{ConnectionVerdict, Failed, Server};
+use super::super::limits;
+use super::{Change, Choice, Pool, Ticket, Tried, Verdict};
+use larder_http::UpstreamFailure;
+use larder_units::Time;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// A server, and what the log knows of it.
+pub(in super::super) struct Known {
+    pub(in super::super) server: Arc<Server>,
+    /// Its name in the log and in metrics.
+    pub(in super::super) name: String,
+    /// The time of the last line about a failure, and the failures since; 0: none since its last
+    /// answer.
+    complained: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Known {
+    pub(in super::super) fn new(server: Arc<Server>, name: String) -> Known {
+        Known { server, name, complained: AtomicU64::new(0), failures: AtomicU64::new(0) }
+    }
+}
+
+/// The members of an origin.
+pub(in super::super) struct SharedPool {
+    pool: Mutex<Pool<Arc<Known>>>,
+    /// Tells requests that wait that a member has room.
+    freed: Notify,
+    started: Instant,
+}
+
+/// The reason why no member gets a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum NoMember {
+    /// None can get it; one may after this time.
+    Unavailable(Duration),
+    /// All that could get it were tried.
+    Exhausted,
+}
+
+impl SharedPool {
+    /// `started` is time 0 of the pool.
+    pub(in super::super) fn new(pool: Pool<Arc<Known>>, started: Instant) -> SharedPool {
+        SharedPool { pool: Mutex::new(pool), freed: Notify::new(), started }
+    }
+
+    pub(in super::super) fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(in super::super) fn pool(&self) -> MutexGuard<'_, Pool<Arc<Known>>> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns time 0 of the pool.
+    pub(in super::super) fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// Chooses a member. If all have as many requests as they may have, it waits for one, at most
+    /// [`limits::SERVER_WAIT`].
+    pub(in super::super) async fn next(
+        self: &Arc<Self>,
+        key: u64,
+        tried: &mut Tried,
+        is_repeatable: bool,
+    ) -> Result<InProgress, NoMember> {
+        match self.choose(key, tried, is_repeatable) {
+            Some(chosen) => chosen,
+            // Boxed, because it is rare.
+            None => Box::pin(self.wait(key, tried, is_repeatable)).await,
+        }
+    }
+
+    async fn wait(self: &Arc<Self>, key: u64, tried: &mut Tried, is_repeatable: bool) -> Result<InProgress, NoMember> {
+        let end = Instant::now() + limits::SERVER_WAIT;
+        loop {
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable();
+            if let Some(chosen) = self.choose(key, tried, is_repeatable) {
+                return chosen;
+            }
+            if timeout(end.saturating_duration_since(Instant::now()), freed).await.is_err() {
+                self.pool().on_wait_over();
+                return Err(NoMember::Unavailable(Duration::ZERO));
+            }
+        }
+    }
+
+    /// `None`: the request has to wait.
+    fn choose(
+        self: &Arc<Self>,
+        key: u64,
+        tried: &mut Tried,
+        is_repeatable: bool,
+    ) -> Option<Result<InProgress, NoMember>> {
+        let now = self.now();
+        let mut pool = self.pool();
+        Some(match pool.next(key, tried, is_repeatable, now) {
+            Choice::Wait => return None,
+            Choice::Unavailable(after) => Err(NoMember::Unavailable(after)),
+            Choice::Exhausted => Err(NoMember::Exhausted),
+            Choice::Send(ticket) => match pool.item(ticket).map(Arc::clone) {
+                Some(known) => Ok(InProgress { pool: Arc::clone(self), known, ticket, has_verdict: false }),
+                None => Err(NoMember::Exhausted),
+            },
+        })
+    }
+}
+
+/// A request at a member, until the end of its response's body.
+pub struct InProgress {
+    pool: Arc<SharedPool>,
+    known: Arc<Known>,
+    ticket: Ticket,
+    has_verdict: bool,
+}
+
+impl InProgress {
+    pub(in super::super) fn server(&self) -> &Arc<Server> {
+        &self.known.server
+    }
+
+    /// Records the result of the request. `is_alone`: no other member could answer it. Then a
+    /// malformed response does not count, because one wrong page must not close a whole origin.
+    pub(in super::super) fn on_result(&mut self, failed: Option<&Failed>, is_alone: bool) {
+        self.has_verdict = true;
+        let verdict = match failed {
+            None => Verdict::Answered,
+            Some(failed) if is_alone && failed.failure == UpstreamFailure::Malformed => Verdict::Answered,
+            Some(failed) => match failed.verdict {
+                ConnectionVerdict::Failed => Verdict::Failed,
+                ConnectionVerdict::Answered => Verdict::Answered,
+                ConnectionVerdict::Nothing => Verdict::Nothing,
+            },
+        };
+        let now = self.pool.now();
+        let change = self.pool.pool().on_verdict(self.ticket, verdict, now);
+        match failed {
+            Some(failed) if failed.verdict == ConnectionVerdict::Failed => self.known.complain(failed, now),
+            Some(failed) if failed.verdict == ConnectionVerdict::Nothing => {}
+            _ => self.known.relax(),
+        }
+        self.known.report(change);
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        let mut pool = self.pool.pool();
+        if !self.has_verdict {
+            pool.on_verdict(self.ticket, Verdict::Nothing, self.pool.now());
+        }
+        pool.on_end(self.ticket);
+        let has_limits = pool.has_limits();
+        drop(pool);
+        if has_limits {
+            self.pool.freed.notify_one();
+        }
+    }
+}
+
+impl Known {
+    /// Logs one line when the server stops answering, not one per request.
+    fn complain(&self, failed: &Failed, now: Time) {
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed);
+        let complained = self.complained.load(Ordering::Relaxed);
+        let is_recent = complained > 0 && now.since(Time::from_nanos(complained)) < limits::SERVER_COMPLAINT;
+        if failures == 0 && !is_recent {
+            self.complained.store(now.nanos().max(1), Ordering::Relaxed);
+            let (origin, reason) = (&self.name, &failed.reason);
+            tracing::warn!(%origin, %reason, "an origin does not answer; what no other answers gets 502 or 504");
+        }
+    }
+
+    /// The server answers.
+    fn relax(&self) {
+        let failures = self.failures.load(Ordering::Relaxed);
+        if failures > 0 {
+            self.failures.store(0, Ordering::Relaxed);
+            tracing::debug!(origin = %self.name, failed_requests = failures, "an origin answers again");
+        }
+    }
+
+    /// Logs a change of the breaker.
+    fn report(&self, change: Option<Change>) {
+        let origin = &self.name;
+        match change {
+            None => {}
+            Some(Change::Opened) => tracing::warn!(%origin, "a server is left out; single requests try it"),
+            Some(Change::Closed) => tracing::info!(%origin, "a server is in use again"),
+        }
+    }
+}
