@@ -248,7 +248,8 @@ fn sigusr1_ends_the_node() {
 fn strangers_reach_a_node_that_was_not_opened_to_them() {
     let defaults = larder_node::Config::default();
     let ndn = [defaults.ndn.tcp, defaults.ndn.udp, defaults.ndn.websocket];
-    for address in ndn.into_iter().chain([defaults.http.listen, defaults.admin.listen]) {
+    let http = defaults.http.listen.iter().map(|listen| listen.address.tcp());
+    for address in ndn.into_iter().chain(http).chain([defaults.admin.listen]) {
         assert!(address.is_some_and(|address| address.ip().is_loopback()), "{address:?}");
     }
     let workspace = Workspace::new();

@@ -121,24 +121,7 @@ impl Node {
                 let _ = writeln!(text, "       export NDN_CLIENT_TRANSPORT=unix://{}", path.display());
             }
         }
-        if let Some(address) = self.http.as_ref().and_then(Http::local_addr) {
-            let _ = match &self.origin {
-                Origin::Generated if let Some(ingress) = &self.ingress => {
-                    writeln!(text, "HTTP   http://{address}/  in front of ndn:{}", ingress.handle().prefix())
-                }
-                Origin::Generated => {
-                    writeln!(text, "HTTP   http://{address}/  try: curl -sv -o /dev/null http://{address}/10KiB/hello")
-                }
-                Origin::Http(origin) => writeln!(text, "HTTP   http://{address}/  in front of {origin}"),
-            };
-            if address.ip().is_loopback() {
-                let _ =
-                    writeln!(text, "       for this machine only; [http] listen = \"0.0.0.0:80\" opens it to others");
-            }
-        }
-        if let Some(address) = self.http.as_ref().and_then(Http::local_tls_addr) {
-            let _ = writeln!(text, "HTTPS  https://{address}/  HTTP/2 and HTTP/1.1");
-        }
+        self.greet_http(&mut text);
         if let Some(egress) = &self.egress {
             let _ = writeln!(text, "HTTP   under ndn:{}  try: larder get {0}/HOST/PATH", egress.prefix());
         }
@@ -146,6 +129,35 @@ impl Node {
             let _ = writeln!(text, "admin  http://{}/status  and /metrics", admin.local_addr());
         }
         text
+    }
+
+    /// Adds the listeners for HTTP. The first one says what stands behind them.
+    fn greet_http(&self, text: &mut String) {
+        let listening = self.http.as_ref().map_or(&[][..], Http::listening);
+        for (number, (address, is_secure)) in listening.iter().enumerate() {
+            let url = match (address.tcp(), is_secure) {
+                (Some(address), false) => format!("HTTP   http://{address}/"),
+                (Some(address), true) => format!("HTTPS  https://{address}/  HTTP/2 and HTTP/1.1"),
+                (None, false) => format!("HTTP   {address}"),
+                (None, true) => format!("HTTPS  {address}  HTTP/2 and HTTP/1.1"),
+            };
+            let behind = match (&self.origin, address.tcp()) {
+                _ if number > 0 || *is_secure => String::new(),
+                (Origin::Generated, _) if let Some(ingress) = &self.ingress => {
+                    format!("  in front of ndn:{}", ingress.handle().prefix())
+                }
+                (Origin::Generated, Some(address)) => {
+                    format!("  try: curl -sv -o /dev/null http://{address}/10KiB/hello")
+                }
+                (Origin::Generated, None) => String::new(),
+                (Origin::Http(origin), _) => format!("  in front of {origin}"),
+            };
+            let _ = writeln!(text, "{url}{behind}");
+        }
+        let mut plain = listening.iter().filter(|(_, is_secure)| !is_secure).peekable();
+        if plain.peek().is_some() && plain.all(|(address, _)| address.is_local()) {
+            let _ = writeln!(text, "       for this machine only; [http] listen = \"0.0.0.0:80\" opens it to others");
+        }
     }
 
     /// Runs until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read its configuration

@@ -1,26 +1,25 @@
 //! The configurations of the HTTP cache and of the gateway, from the tables of the file.
 
-use crate::config::{Config, GatewayTable, HttpTable, Origin, OriginTable, UpstreamTable};
+use crate::config::{Config, GatewayTable, HttpTable, Origin, OriginTable, TlsTable, UpstreamTable};
 use larder_gateway::NdnOrigin;
 use larder_gateway::egress::EgressConfig;
 use larder_gateway::ingress::{Ingress, IngressConfig};
-use larder_proxy::{HttpConfig, OriginGroup, TlsConfig, Upstream};
+use larder_proxy::{HttpConfig, OriginGroup, Upstream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Returns the HTTP configuration of the table; `None` if nothing is served by HTTP. `ingress` is
 /// the origin over NDN.
 pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpConfig> {
-    let tls = table.tls.as_ref().and_then(|tls| {
-        let (certificate, key) = (tls.certificate.clone(), tls.key.clone());
-        Some(TlsConfig { listen: tls.listen?, certificate, key })
-    });
-    if !table.enabled || (table.listen.is_none() && tls.is_none()) {
+    let tls = table.tls.as_ref().filter(|tls| !tls.listen.is_empty()).map(TlsTable::config);
+    if !table.enabled || (table.listen.is_empty() && tls.is_none()) {
         return None;
     }
     Some(HttpConfig {
-        listen: table.listen,
+        listen: table.listen.clone(),
         tls,
+        redirect_to_https: table.redirect_to_https,
+        trusted_proxies: table.trusted_proxies.clone(),
         upstream: match &table.origin {
             Origin::Generated => ingress.map_or(Upstream::Generated, custom),
             Origin::Http(uri) => Upstream::Http(uri.clone()),

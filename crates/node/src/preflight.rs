@@ -29,7 +29,7 @@ pub fn problems(config: &Config) -> Vec<String> {
         preflight.disk("[http.disk]", http.disk.as_ref());
     }
     if let Some(listen) = config.admin.listen {
-        preflight.listen("[admin] listen", listen);
+        preflight.listen("[admin] listen", &listen.into());
     }
     preflight.into_problems()
 }

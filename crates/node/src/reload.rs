@@ -9,13 +9,17 @@ use toml::{Table, Value};
 
 /// The keys that change while the node runs; all others need a restart. The embedded configuration
 /// documents this too.
-const AT_ONCE: [&str; 14] = [
+const AT_ONCE: [&str; 18] = [
     "admin.token",
     "http.origin",
     "http.origin_ca",
     "http.origins",
     "http.tls.certificate",
+    "http.tls.certificates",
+    "http.tls.client_ca",
+    "http.tls.client_certificates",
     "http.tls.key",
+    "http.tls.min_version",
     "ndn.authorize",
     "ndn.content_store",
     "ndn.count_by",

@@ -5,7 +5,7 @@
 use super::outgoing::Outgoing;
 use super::purge::{PurgeError, Purging};
 use super::timeouts::Timeouts;
-use super::{limits, listen};
+use super::{limits, listen, sockets};
 use crate::error::{Error, Problem};
 use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -133,7 +133,7 @@ impl Admin {
         sources: Vec<Arc<dyn StatusSource>>,
         purging: Option<Arc<Purging>>,
     ) -> Result<Admin, Error> {
-        let listener = listen::bind("[admin] listen", listen)?;
+        let listener = sockets::bind("[admin] listen", listen)?;
         let local =
             listener.local_addr().map_err(|error| Error::setting("[admin] listen", Problem::Listener(error)))?;
         let sources = Arc::new(Sources { sources, started: Instant::now() });
@@ -151,7 +151,7 @@ impl Admin {
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                let listeners = vec![listen::Listener { listener, identity: None, plain: None }];
+                let listeners = vec![listen::Listener::simple(listener)];
                 listen::serve(listeners, bounds, stopped, std::future::ready(()), move |_client| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {

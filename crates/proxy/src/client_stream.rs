@@ -301,6 +301,7 @@ mod tests {
     use super::super::exchanges::Counted;
     use super::super::header_limits::HeaderLimits;
     use super::super::listen::Client;
+    use super::super::listen_address::Peer;
     use super::super::proxy::Proxy;
     use super::super::service::Service;
     use super::*;
@@ -331,8 +332,15 @@ mod tests {
         let (interims, exchanges) = (InformationalResponses::default(), Exchanges::default());
         let plain = is_plain.then(|| plain_hits(proxy));
         let switch = Switch::default();
-        let address = ([127, 0, 0, 1], 1).into();
-        let client = Client { address, is_secure: false, interims: interims.clone(), switch: switch.clone() };
+        let client = Client {
+            peer: Peer::Unix,
+            trusted: None,
+            redirect: None,
+            subject: None,
+            is_secure: false,
+            interims: interims.clone(),
+            switch: switch.clone(),
+        };
         let service = Counted::new(Service::new(proxy, client), &exchanges);
         let before = Before { interims, plain, timeouts: timeouts(), switch };
         let connection =

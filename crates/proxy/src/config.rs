@@ -2,13 +2,14 @@
 
 use super::disk::DiskConfig;
 use super::header_limits::HeaderLimits;
+use super::listen_address::ListenConfig;
 use super::origin::Origin;
 use super::servers::PoolConfig;
 use super::timeouts::Timeouts;
 use super::tls::TlsConfig;
+use super::trusted_proxies::TrustedProxies;
 use larder_policy::Spec;
 use larder_units::ByteSize;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,14 @@ use std::time::Duration;
 /// The configuration of the HTTP side.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// The address for HTTP; port 0 takes a free one. `None` for TLS only.
-    pub listen: Option<SocketAddr>,
-    /// The address and identity for TLS, if there is one.
+    /// The listeners for HTTP; none for TLS only.
+    pub listen: Vec<ListenConfig>,
+    /// The listeners and identity for TLS, if there is one.
     pub tls: Option<TlsConfig>,
+    /// Redirects requests without TLS to HTTPS.
+    pub redirect_to_https: bool,
+    /// The peers whose `X-Forwarded-*` and `Forwarded` are believed.
+    pub trusted_proxies: TrustedProxies,
     /// The origin of requests that match none of `origins`.
     pub upstream: Upstream,
     /// Origins for some hosts and paths. The closest match is used; of equal matches, the first.

@@ -1,12 +1,12 @@
 //! The errors of a start, a reload and a disk tier: each is one line.
 
 use crate::limits;
+use crate::listen_address::ListenAddress;
 use http::Uri;
 use larder_disk::GeometryError;
 use larder_policy::SpecError;
 use larder_units::system_message;
 use rustls::pki_types::pem;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::{error, fmt, io};
 
@@ -34,11 +34,11 @@ pub enum Error {
 #[non_exhaustive]
 pub enum Problem {
     /// Another program listens on the address.
-    InUse(SocketAddr),
+    InUse(ListenAddress),
     /// The system refuses the address.
     Listen {
         /// The address.
-        address: SocketAddr,
+        address: ListenAddress,
         /// The system's error.
         error: io::Error,
     },
@@ -94,7 +94,7 @@ pub enum Problem {
     OwnListener {
         /// The origin.
         origin: Uri,
-        /// The table of the listener.
+        /// The setting of the listener.
         listener: &'static str,
     },
     /// A group of origins has no server, or too many.
@@ -112,7 +112,8 @@ impl Error {
     }
 
     /// Returns the error of an address that cannot be bound.
-    pub(crate) fn listen(setting: &str, address: SocketAddr, error: io::Error) -> Error {
+    pub(crate) fn listen(setting: &str, address: &ListenAddress, error: io::Error) -> Error {
+        let address = address.clone();
         let problem = match error.kind() {
             io::ErrorKind::AddrInUse => Problem::InUse(address),
             _ => Problem::Listen { address, error },
@@ -140,7 +141,9 @@ impl fmt::Display for Error {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::InUse(address) => write!(f, "{address} is in use; stop the other program or set another port"),
+            Problem::InUse(address) => {
+                write!(f, "{address} is in use; stop the other program or set another {}", address.kind())
+            }
             Problem::Listen { address, error } => write!(f, "cannot listen on {address}: {}", system_message(error)),
             Problem::Listener(error) => error.fmt(f),
             Problem::File { path, error } => write!(f, "{}: {}", path.display(), system_message(error)),
@@ -164,7 +167,7 @@ impl fmt::Display for Problem {
             Problem::Verifier(error) => error.fmt(f),
             Problem::NoTickets(error) => write!(f, "no tickets: {error}"),
             Problem::OwnListener { origin, listener } => {
-                write!(f, "{origin} is {listener} listen itself; set it to the server behind this cache")
+                write!(f, "{origin} is {listener} itself; set it to the server behind this cache")
             }
             Problem::ServerCount => write!(f, "expected 1 to {}", limits::SERVERS),
             Problem::NotAServer(uri) => write!(f, "expected http://HOST:PORT or https://HOST:PORT, not {uri}"),
@@ -208,8 +211,8 @@ mod tests {
     /// Failure: an error does not say which setting is wrong, or what to do.
     #[test]
     fn an_error_names_the_setting_and_the_remedy() {
-        let address = ([127, 0, 0, 1], 80).into();
-        let refused = |kind| Error::listen("[http] listen", address, io::Error::from(kind)).to_string();
+        let address = ListenAddress::Tcp(([127, 0, 0, 1], 80).into());
+        let refused = |kind| Error::listen("[http] listen", &address, io::Error::from(kind)).to_string();
         assert_eq!(
             refused(io::ErrorKind::AddrInUse),
             "[http] listen: 127.0.0.1:80 is in use; stop the other program or set another port"

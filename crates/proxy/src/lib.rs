@@ -20,8 +20,9 @@
 //! # Fields of requests to the origin
 //! `Host` is the client's, as it is keyed: in lower case, without port 80. The client's address is
 //! appended to `X-Forwarded-For`, so its last entry is trustworthy. `X-Forwarded-Host` and
-//! `X-Forwarded-Proto` are overwritten. Other fields that frameworks use as the target are removed
-//! (a list in `upstream_request.rs`): they are not part of the key, so the responses that they
+//! `X-Forwarded-Proto` are overwritten: with the host and scheme of the key, which a trusted proxy
+//! may have named (`trusted_proxies.rs`). Other fields that frameworks use as the target are
+//! removed (a list in `upstream_request.rs`): they are not part of the key, so the responses that they
 //! select must not be stored under it.
 //!
 //! A request that comes back to this cache by `CDN-Loop`, or that has our name eight times there or
@@ -29,20 +30,22 @@
 //! is decremented (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 without TLS and to origins; protocol upgrades by clients of HTTP/2 (RFC 8441), and by
-//! requests with a body; informational responses to clients of HTTP/2 (hyper's server sends none;
+//! HTTP/2 to origins; protocol upgrades by clients of HTTP/2 (RFC 8441), and by requests with a
+//! body; informational responses to clients of HTTP/2 (hyper's server sends none;
 //! `informational.rs` sends those of HTTP/1.1).
 #![deny(unsafe_code)]
 
 pub mod admin;
 mod assemble;
 mod body;
+mod certificate_watch;
 mod client_stream;
 mod collecting;
 mod config;
 mod connections;
 pub mod disk;
 mod disk_tier;
+mod distinguished_name;
 mod entropy;
 mod error;
 mod exchanges;
@@ -51,11 +54,15 @@ mod generated_origin;
 mod header_limits;
 mod host_pattern;
 mod http2;
+mod https_redirect;
 mod informational;
 pub mod limits;
 mod listen;
+mod listen_address;
+mod listeners;
 mod loop_detection;
 mod max_forwards;
+mod network;
 mod origin;
 mod origin_body;
 mod origin_server;
@@ -64,12 +71,15 @@ mod pieces;
 mod plain;
 mod preflight;
 mod proxy;
+pub mod proxy_protocol;
 mod purge;
 mod send_timeout;
+mod server_certificates;
 mod servers;
 mod service;
 pub mod shards;
 mod slow_client;
+mod sockets;
 mod status;
 mod streamed;
 mod streams;
@@ -77,6 +87,7 @@ mod threads;
 mod timeouts;
 mod tls;
 mod trust;
+mod trusted_proxies;
 mod tunnel;
 mod upgrade;
 mod upload;
@@ -85,23 +96,29 @@ mod upstream_request;
 
 pub use admin::{Admin, Metrics, StatusSource};
 pub use header_limits::HeaderLimits;
+pub use listen_address::{ListenAddress, ListenConfig, Peer, SOCKET_MODE};
+pub use listeners::{Bound, Listeners};
 pub use origin_server::OriginServer;
 pub use purge::Purging;
+pub use sockets::ListenSocket;
 pub use timeouts::Timeouts;
-pub use tls::TlsConfig;
+pub use tls::{CertificateFiles, ClientCertificates, TlsConfig};
 
 pub use body::BodyError;
 pub use config::{ClientNoCache, HttpConfig, OriginGroup, PoolServer, Upstream};
 pub use connections::{ConnectionVerdict, Failed, ReceivedBody, Server};
 pub use error::{Error, Problem};
 pub use host_pattern::HostPattern;
+pub use network::Network;
 pub use origin::{Origin, OriginFuture, OriginRequest};
 pub use origin_body::OriginBody;
 pub use preflight::Preflight;
 pub use servers::{Balance, PoolConfig};
 pub use trust::Trust;
+pub use trusted_proxies::{Forwarded, TrustedProxies};
 pub use upload::Upload;
 
+use certificate_watch::CertificateWatch;
 use larder_units::{ByteSize, Streams};
 use shards::Shards;
 use std::net::SocketAddr;
@@ -113,8 +130,9 @@ use upstream::Origins;
 
 /// The running HTTP side.
 pub struct Http {
-    local: Option<SocketAddr>,
-    local_tls: Option<SocketAddr>,
+    listening: Listening,
+    /// The files of Unix sockets, removed at the end.
+    _files: Vec<listeners::SocketFile>,
     /// The stop signals, one per thread.
     stops: Vec<oneshot::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
@@ -128,30 +146,34 @@ pub struct Http {
 /// The result of [`Http::reload`].
 pub struct HttpReload {
     origins: Origins,
-    identity: Option<rustls::ServerConfig>,
+    identity: Option<(TlsConfig, rustls::ServerConfig)>,
 }
 
-/// Returns the origins of a cache that listens at `local`. Takes over from `before` what has not
+/// The actual addresses of the listeners, each with true for TLS.
+type Listening = Vec<(ListenAddress, bool)>;
+
+/// Returns the origins of a cache with these listeners. Takes over from `before` what has not
 /// changed.
-fn origins(config: &HttpConfig, local: Option<SocketAddr>, before: Option<&Origins>) -> Result<Origins, Error> {
-    match own_origins(config, local).into_iter().next() {
+fn origins(config: &HttpConfig, listening: &Listening, before: Option<&Origins>) -> Result<Origins, Error> {
+    match own_origins(config, listening).into_iter().next() {
         Some(problem) => Err(problem),
         None => Origins::new(config, before),
     }
 }
 
 /// Returns an error for each origin that is a listener of this cache itself.
-fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<Error> {
+fn own_origins(config: &HttpConfig, listening: &Listening) -> Vec<Error> {
     let fallback = match &config.upstream {
         Upstream::Generated | Upstream::Custom(_) => None,
         Upstream::Http(origin) => Some(("[http] origin", origin)),
     };
     let servers = config.origins.iter().flat_map(|origin| &origin.servers);
     let servers = servers.map(|server| ("[[http.origins]] servers", &server.uri));
-    let tls = config.tls.as_ref().map(|tls| ("[http.tls]", tls.listen));
-    let listeners: Vec<_> = local.map(|local| ("[http]", local)).into_iter().chain(tls).collect();
     let own = |(setting, origin): (&str, &::http::Uri)| {
-        let (listener, _) = listeners.iter().find(|(_, listener)| loop_detection::leads_to(origin, *listener))?;
+        let leads =
+            |listener: &ListenAddress| listener.tcp().is_some_and(|local| loop_detection::leads_to(origin, local));
+        let (_, is_secure) = listening.iter().find(|(listener, _)| leads(listener))?;
+        let listener = listeners::setting(*is_secure);
         Some(Error::setting(setting, Problem::OwnListener { origin: origin.clone(), listener }))
     };
     servers.chain(fallback).filter_map(own).collect()
@@ -159,12 +181,14 @@ fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<Error> {
 
 /// Tries the steps of [`Http::start`]: listeners, certificates and origins.
 pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
-    let tls = config.tls.as_ref().map(|tls| ("[http.tls] listen", tls.listen));
-    for (setting, address) in config.listen.map(|listen| ("[http] listen", listen)).into_iter().chain(tls) {
-        preflight.listen(setting, address);
+    let secure = config.tls.iter().flat_map(|tls| &tls.listen).map(|listen| (listen, true));
+    let mut listening = Listening::new();
+    for (listen, is_secure) in config.listen.iter().map(|listen| (listen, false)).chain(secure) {
+        preflight.listen(listeners::setting(is_secure), listen);
+        listening.push((listen.address.clone(), is_secure));
     }
     preflight.add(config.tls.as_ref().and_then(|tls| tls::read(tls).err()));
-    let own = own_origins(config, config.listen);
+    let own = own_origins(config, &listening);
     if own.is_empty() {
         preflight.add(Origins::new(config, None).err());
     }
@@ -172,18 +196,30 @@ pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
 }
 
 impl Http {
-    /// Starts the listeners and threads. `on_end` is called when the first thread ends, for
-    /// whatever reason.
+    /// Binds the listeners, and starts the threads. `on_end` is called when the first thread ends,
+    /// for whatever reason.
     ///
     /// # Errors
     /// One line that names the setting and its problem.
     pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, Error> {
-        let listener = config.listen.map(|address| bind_at("[http] listen", address)).transpose()?;
-        let origins = origins(config, listener.as_ref().map(|(_, local)| *local), None)?;
+        Http::start_on(Listeners::bind(config)?, config, on_end)
+    }
+
+    /// Starts the threads on listeners that are bound already.
+    ///
+    /// # Errors
+    /// As [`Http::start`].
+    pub fn start_on(
+        listeners: Listeners,
+        config: &HttpConfig,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Http, Error> {
+        let listening = listeners.iter().map(|bound| (bound.local().clone(), bound.is_secure())).collect();
+        let origins = origins(config, &listening, None)?;
         let [seed] = crate::entropy::words();
         let streams = Streams::new(seed);
         let disk = config.disk.as_ref().map(|config| disk_tier::start(config, &streams)).transpose()?;
-        let started = Http::serve(config, listener, origins, disk.clone(), &streams, on_end);
+        let started = Http::serve(config, (listeners, listening), origins, disk.clone(), &streams, on_end);
         if let (Err(_), Some(disk)) = (&started, disk) {
             disk.stop();
         }
@@ -192,31 +228,32 @@ impl Http {
 
     fn serve(
         config: &HttpConfig,
-        listener: Option<(std::net::TcpListener, SocketAddr)>,
+        (bound, listening): (Listeners, Listening),
         origins: Origins,
         disk: Option<disk_tier::HttpDisk>,
         streams: &Streams,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Http, Error> {
         let shards = new_cache(config, disk.as_ref(), streams)?;
-        let proxy = Arc::new(proxy::Proxy::new(shards, origins, disk, config.timeouts));
-        let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme, config.header_limits));
-        let (mut listeners, mut local, mut local_tls, mut tls_identity) = (Vec::new(), None, None, None);
-        if let Some((listener, address)) = listener {
-            local = Some(address);
-            listeners.push(listen::Listener { listener, identity: None, plain: plain("http") });
+        let proxy = Arc::new(proxy::Proxy::new(shards, origins, disk, config.timeouts).with_subject_field(config));
+        let tls_identity = config.tls.as_ref().map(|tls| Identity::read(tls).map(Arc::new)).transpose()?;
+        let (mut listeners, mut files) = (Vec::new(), Vec::new());
+        let https = listening.iter().filter(|(_, is_secure)| *is_secure).find_map(|(address, _)| address.tcp());
+        let to_https = https_redirect::HttpsRedirect { port: https.map_or(443, |address| address.port()) };
+        for Bound { socket, is_secure, proxy_protocol, file, .. } in bound.0 {
+            files.extend(file);
+            let identity = tls_identity.clone().filter(|_| is_secure);
+            let scheme = if is_secure { "https" } else { "http" };
+            let plain = Some(plain::PlainHits::new(&proxy, scheme, config.header_limits));
+            let redirect = (config.redirect_to_https && !is_secure).then_some(to_https);
+            listeners.push(listen::Listener { socket, identity, plain, proxy_protocol, redirect });
         }
-        if let Some(tls) = &config.tls {
-            let identity = Some(Arc::new(Identity::read(tls)?));
-            let (listener, address) = bind_at("[http.tls] listen", tls.listen)?;
-            local_tls = Some(address);
-            listeners.push(listen::Listener { listener, identity: identity.clone(), plain: plain("https") });
-            tls_identity = identity;
-        }
-        let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local.or(local_tls)));
         let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
             .with_memory_pressure(proxy.memory_pressure())
-            .with_headers(config.header_limits);
+            .with_headers(config.header_limits)
+            .with_trusted_proxies(&config.trusted_proxies);
+        let source = status::CacheSource::new(Arc::clone(&proxy), config, &listening, bounds.counters());
+        let source = Arc::new(source);
         let on_end = Arc::new(Mutex::new(Some(on_end)));
         let (mut stops, mut running) = (Vec::new(), Vec::new());
         for number in 0..request_threads(config.threads) {
@@ -224,10 +261,16 @@ impl Http {
             let listeners = listeners.map_err(|error| Error::setting("[http] listen", Problem::Listener(error)))?;
             let (stop, stopped) = oneshot::channel();
             stops.push(stop);
+            let watched = tls_identity.clone().filter(|_| number == 0);
             let (serving, bounds, on_end) = (Arc::clone(&proxy), bounds.clone(), Arc::clone(&on_end));
             let serve = move || {
                 threads::enter(number);
                 let checks = check_origins(Arc::downgrade(&serving), number == 0);
+                let watch = watched.map(CertificateWatch::new);
+                let checks = async move {
+                    watch.map(|watch| tokio::spawn(watch.run()));
+                    checks.await;
+                };
                 listen::serve(listeners, bounds, stopped, checks, move |client| {
                     service::Service::new(&serving, client)
                 });
@@ -238,17 +281,27 @@ impl Http {
             running.push(thread.map_err(Error::Thread)?);
         }
         let (timeouts, header_limits) = (config.timeouts, config.header_limits);
-        Ok(Http { local, local_tls, stops, threads: running, source, proxy, tls_identity, timeouts, header_limits })
+        let (threads, _files) = (running, files);
+        Ok(Http { listening, _files, stops, threads, source, proxy, tls_identity, timeouts, header_limits })
     }
 
-    /// Returns the address for HTTP.
+    /// Returns the actual addresses of the listeners, each with true for TLS.
+    pub fn listening(&self) -> &[(ListenAddress, bool)] {
+        &self.listening
+    }
+
+    /// Returns the first address for HTTP over TCP.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.local
+        self.local(false)
     }
 
-    /// Returns the address for TLS.
+    /// Returns the first address for TLS over TCP.
     pub fn local_tls_addr(&self) -> Option<SocketAddr> {
-        self.local_tls
+        self.local(true)
+    }
+
+    fn local(&self, is_secure: bool) -> Option<SocketAddr> {
+        self.listening.iter().filter(|(_, secure)| *secure == is_secure).find_map(|(address, _)| address.tcp())
     }
 
     /// Returns its figures, for the admin server.
@@ -271,9 +324,17 @@ impl Http {
         // These need a restart.
         let (timeouts, header_limits) = (self.timeouts, self.header_limits);
         let config = &HttpConfig { timeouts, header_limits, ..config.clone() };
-        let origins = origins(config, self.local, Some(&self.proxy.origins()))?;
+        let origins = origins(config, &self.listening, Some(&self.proxy.origins()))?;
         let identity = match (&self.tls_identity, &config.tls) {
-            (Some(_), Some(tls)) => Some(tls::read(tls)?),
+            (Some(running), Some(tls)) => {
+                let mut tls = tls.clone();
+                if let Some(clients) = &mut tls.clients {
+                    // It needs a restart.
+                    clients.subject_field = running.config().clients.and_then(|clients| clients.subject_field);
+                }
+                let identity = tls::read(&tls)?;
+                Some((tls, identity))
+            }
             _ => None,
         };
         Ok(HttpReload { origins, identity })
@@ -281,8 +342,8 @@ impl Http {
 
     /// Applies the reload. Requests in progress continue as they began.
     pub fn take_over(&self, reload: HttpReload) {
-        if let (Some(running), Some(identity)) = (&self.tls_identity, reload.identity) {
-            running.set(identity);
+        if let (Some(running), Some((config, identity))) = (&self.tls_identity, reload.identity) {
+            running.set(&config, identity);
         }
         self.proxy.set_origins(reload.origins);
     }
@@ -326,13 +387,6 @@ fn new_cache(config: &HttpConfig, disk: Option<&disk_tier::HttpDisk>, streams: &
     let tier = handle.as_ref().map(|handle| (handle as &dyn Fn() -> Box<dyn larder_http::SecondTier>, queue));
     Shards::new(&cache, streams, request_threads(config.threads), tier)
         .map_err(|error| Error::setting("[http] policy", Problem::Policy(error)))
-}
-
-/// Listens on `address`. Returns the actual address.
-fn bind_at(setting: &str, address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), Error> {
-    let listener = listen::bind(setting, address)?;
-    let local = listener.local_addr().map_err(|error| Error::setting(setting, Problem::Listener(error)))?;
-    Ok((listener, local))
 }
 
 /// Returns the number of request threads.

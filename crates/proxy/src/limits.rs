@@ -8,6 +8,10 @@ use std::time::Duration;
 /// wait in the kernel's queue.
 pub const CONNECTIONS: usize = 10_000;
 
+/// Elements of `trusted_proxies`: each new connection is compared with all of them. The published
+/// blocks of a large CDN are some dozens.
+pub const TRUSTED_PROXIES: usize = 256;
+
 /// Request threads. Beyond this number the network card and the kernel's locks limit a cache on one
 /// machine.
 pub const THREADS: usize = 64;
@@ -98,9 +102,13 @@ pub const SLOW: Duration = Duration::from_secs(60);
 /// quarter of an hour.
 pub const SLOW_BYTES: u64 = 1 << 20;
 
-/// The time for a TLS handshake: three round trips of the slowest network, with little to hold
-/// meanwhile.
+/// The time for a TLS handshake (`tls_handshake`): three round trips of the slowest network, with
+/// little to hold meanwhile.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// The interval of looks at the files of certificates. An operator who changes one waits for two of
+/// them; a look takes some microseconds.
+pub const CERTIFICATES_LOOK: Duration = Duration::from_secs(1);
 
 /// Concurrent requests on one HTTP/2 connection, as most servers allow (RFC 9113 §6.5.2 recommends
 /// at least 100).

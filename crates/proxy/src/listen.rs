@@ -4,61 +4,63 @@ use super::client_stream::{Before, ClientStream};
 use super::exchanges::{Counted, Exchanges};
 use super::header_limits::HeaderLimits;
 use super::http2::{http2, said};
+use super::https_redirect::HttpsRedirect;
 use super::informational::InformationalResponses;
 use super::limits;
+use super::listen_address::Peer;
 use super::plain::PlainHits;
 use super::slow_client::{MemoryPressure, WriteTimeout};
+use super::sockets::{ClientSocket, ListenSocket};
 use super::timeouts::Timeouts;
 use super::tls::{self, Identity};
+use super::trusted_proxies::{TrustedPeer, TrustedProxies};
 use super::upgrade::Switch;
-use crate::error::Error;
+use ::http::HeaderValue;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use rustls::ServerConfig;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Listens on `address`. `setting` names it in the error.
-pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpListener, Error> {
-    try_bind(address).map_err(|error| Error::listen(setting, address, error))
-}
-
-/// Listens on `address`.
-pub(crate) fn try_bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let domain = socket2::Domain::for_address(address);
-    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    // A restart does not have to wait until connections of the previous run time out.
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(4096)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket.into())
-}
-
 /// A listener for clients.
 pub(super) struct Listener {
-    pub(super) listener: std::net::TcpListener,
+    pub(super) socket: ListenSocket,
     /// The identity for TLS, if this listener uses it.
     pub(super) identity: Option<Arc<Identity>>,
     /// Answers plain hits before the service, if enabled.
     pub(super) plain: Option<PlainHits>,
+    /// True if each connection begins with a header of the PROXY protocol.
+    pub(super) proxy_protocol: bool,
+    /// Present if requests for `http` are redirected to HTTPS.
+    pub(super) redirect: Option<HttpsRedirect>,
 }
 
 impl Listener {
+    /// Returns a listener without TLS and without plain hits.
+    pub(super) fn simple(socket: std::net::TcpListener) -> Listener {
+        Listener {
+            socket: ListenSocket::Tcp(socket),
+            identity: None,
+            plain: None,
+            proxy_protocol: false,
+            redirect: None,
+        }
+    }
+
     /// Returns the same listener for another thread. A free thread accepts.
     pub(super) fn again(&self) -> io::Result<Listener> {
         let (identity, plain) = (self.identity.clone(), self.plain.clone());
-        Ok(Listener { listener: self.listener.try_clone()?, identity, plain })
+        let (proxy_protocol, redirect) = (self.proxy_protocol, self.redirect);
+        Ok(Listener { socket: self.socket.try_clone()?, identity, plain, proxy_protocol, redirect })
     }
 }
 
@@ -71,16 +73,42 @@ pub(super) struct Bounds {
     headers: HeaderLimits,
     /// The memory pressure for which slow clients are dropped.
     memory_pressure: Arc<MemoryPressure>,
+    trusted_proxies: Arc<TrustedProxies>,
+    counters: Arc<ClientCounters>,
+}
+
+/// Counts connections that end before their first request.
+#[derive(Default)]
+pub(super) struct ClientCounters {
+    /// Without a valid header of the PROXY protocol where one is required.
+    pub(super) no_proxy_header: AtomicU64,
+    /// In the TLS handshake.
+    pub(super) no_tls: AtomicU64,
 }
 
 impl Bounds {
     pub(super) fn new(connections: usize, timeouts: Timeouts) -> Bounds {
         let (places, headers) = (Arc::new(Semaphore::new(connections)), HeaderLimits::default());
-        Bounds { places, timeouts, headers, memory_pressure: Arc::default() }
+        Bounds {
+            places,
+            timeouts,
+            headers,
+            memory_pressure: Arc::default(),
+            trusted_proxies: Arc::default(),
+            counters: Arc::default(),
+        }
     }
 
     pub(super) fn with_headers(self, headers: HeaderLimits) -> Bounds {
         Bounds { headers, ..self }
+    }
+
+    pub(super) fn with_trusted_proxies(self, trusted_proxies: &TrustedProxies) -> Bounds {
+        Bounds { trusted_proxies: Arc::new(trusted_proxies.clone()), ..self }
+    }
+
+    pub(super) fn counters(&self) -> &Arc<ClientCounters> {
+        &self.counters
     }
 
     pub(super) fn with_memory_pressure(self, memory_pressure: &Arc<MemoryPressure>) -> Bounds {
@@ -90,9 +118,16 @@ impl Bounds {
 
 /// A connected client.
 pub(super) struct Client {
-    pub(super) address: SocketAddr,
+    /// The other end of the connection, or the client that the PROXY protocol names.
+    pub(super) peer: Peer,
+    /// Reads what a trusted proxy says of each request's client; `None` for all other peers.
+    pub(super) trusted: Option<TrustedPeer>,
+    /// Present if requests for `http` are redirected to HTTPS.
+    pub(super) redirect: Option<HttpsRedirect>,
     /// True for TLS.
     pub(super) is_secure: bool,
+    /// The subject of its verified certificate, if the origin is to learn it.
+    pub(super) subject: Option<HeaderValue>,
     /// Informational responses for this client.
     pub(super) interims: InformationalResponses,
     /// The change of protocol of the connection.
@@ -161,7 +196,7 @@ async fn accept<S, B>(
     listener: Listener,
     bounds: Bounds,
     mut stop: watch::Receiver<()>,
-    service: Arc<impl Fn(Client) -> S>,
+    service: Arc<impl Fn(Client) -> S + Send + Sync + 'static>,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
@@ -170,11 +205,12 @@ async fn accept<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Listener { listener, identity, plain } = listener;
-    let listener = match TcpListener::from_std(listener) {
+    let Listener { socket, identity, plain, proxy_protocol, redirect } = listener;
+    let listener = match socket.accepting() {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
     };
+    let serving = Arc::new(Serving { identity, plain, proxy_protocol, redirect, bounds: bounds.clone(), service });
     let mut failing = Failing::default();
     loop {
         let accepted = async {
@@ -189,16 +225,8 @@ async fn accept<S, B>(
         // The semaphore is never closed.
         let Ok(place) = place else { break };
         match accepted {
-            Ok((stream, address)) => {
-                let _ = stream.set_nodelay(true);
-                let (interims, switch) = (InformationalResponses::default(), Switch::default());
-                let is_secure = identity.is_some();
-                let client = Client { address, is_secure, interims: interims.clone(), switch: switch.clone() };
-                let service = service(client);
-                let identity = identity.as_ref().map(|identity| identity.current());
-                let before = Before { interims, plain: plain.clone(), timeouts: bounds.timeouts, switch };
-                let stream = WriteTimeout::new(stream, &bounds.memory_pressure, bounds.timeouts.client_send);
-                let connection = connect((stream, before, bounds.headers), identity, service, stop.clone());
+            Ok((stream, peer)) => {
+                let connection = connect(stream, peer, Arc::clone(&serving), stop.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop(place);
@@ -236,13 +264,24 @@ impl Failing {
     }
 }
 
+/// The parts that the connections of a listener share on one thread.
+struct Serving<F> {
+    identity: Option<Arc<Identity>>,
+    plain: Option<PlainHits>,
+    proxy_protocol: bool,
+    redirect: Option<HttpsRedirect>,
+    bounds: Bounds,
+    service: Arc<F>,
+}
+
 /// Serves one connection from its first to its last request.
-async fn connect<S, B>(
-    (stream, before, headers): (WriteTimeout<TcpStream>, Before, HeaderLimits),
-    identity: Option<Arc<ServerConfig>>,
-    service: S,
+async fn connect<S, B, F>(
+    mut socket: ClientSocket,
+    mut peer: Peer,
+    serving: Arc<Serving<F>>,
     mut stop: watch::Receiver<()>,
 ) where
+    F: Fn(Client) -> S,
     S: Service<Request<Incoming>, Response = Response<B>>,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
@@ -250,21 +289,75 @@ async fn connect<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Some(identity) = identity else { return http1((stream, before, headers), service, stop).await };
-    let memory_pressure = Arc::clone(stream.memory_pressure());
-    let handshake = timeout(limits::HANDSHAKE, TlsAcceptor::from(identity).accept(stream));
-    let stream = tokio::select! {
-        shaken = handshake => match shaken {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return tracing::debug!(%error, "no TLS"),
-            Err(_) => return tracing::debug!("no TLS in time"),
-        },
+    let Bounds { timeouts, headers, memory_pressure, trusted_proxies, counters, .. } = &serving.bounds;
+    let begin = timeout(timeouts.client_header, begin(&mut socket, &serving));
+    let begun = tokio::select! {
+        begun = begin => begun,
         _ = stop.changed() => return,
     };
-    match stream.get_ref().1.alpn_protocol() {
-        Some(tls::H2) => Box::pin(http2(stream, service, (before.timeouts, headers, &memory_pressure), stop)).await,
-        _ => Box::pin(http1((stream, before, headers), service, stop)).await,
+    let (client, is_http2) = match begun {
+        Ok(Ok(begun)) => begun,
+        failed => {
+            if let (Ok(Err(error)), true) = (failed, serving.proxy_protocol) {
+                counters.no_proxy_header.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(%error, %peer, "connection ended");
+            }
+            return;
+        }
+    };
+    peer = client.map_or(peer, Peer::from);
+    let trusted = TrustedPeer::new(trusted_proxies, peer);
+    let (interims, switch) = (InformationalResponses::default(), Switch::default());
+    let is_secure = serving.identity.is_some();
+    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, serving.redirect.is_some()));
+    let mut client = Client {
+        peer,
+        trusted,
+        redirect: serving.redirect,
+        is_secure,
+        subject: None,
+        interims: interims.clone(),
+        switch: switch.clone(),
+    };
+    let mut before = Before { interims, plain, timeouts: *timeouts, switch };
+    let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
+    let limits = (*timeouts, *headers, &**memory_pressure);
+    let Some(identity) = &serving.identity else {
+        let service = (serving.service)(client);
+        return match is_http2 {
+            true => Box::pin(http2(stream, service, limits, stop)).await,
+            false => http1((stream, before, *headers), service, stop).await,
+        };
+    };
+    let handshake = timeout(timeouts.tls_handshake, TlsAcceptor::from(identity.current()).accept(stream));
+    let shaken = tokio::select! {
+        shaken = handshake => shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        _ = stop.changed() => return,
+    };
+    let stream = match shaken {
+        Ok(stream) => stream,
+        Err(error) => {
+            counters.no_tls.fetch_add(1, Ordering::Relaxed);
+            return tracing::debug!(%error, "no TLS");
+        }
+    };
+    let connection = stream.get_ref().1;
+    client.subject = identity.subject(connection);
+    if client.subject.is_some() {
+        before.plain = None;
     }
+    let service = (serving.service)(client);
+    match stream.get_ref().1.alpn_protocol() {
+        Some(tls::H2) => Box::pin(http2(stream, service, limits, stop)).await,
+        _ => Box::pin(http1((stream, before, *headers), service, stop)).await,
+    }
+}
+
+/// Reads the beginning of a connection: the client that the PROXY protocol names, and whether the
+/// client uses HTTP/2 without TLS.
+async fn begin<F>(socket: &mut ClientSocket, serving: &Serving<F>) -> io::Result<(Option<SocketAddr>, bool)> {
+    let client = if serving.proxy_protocol { socket.read_proxy_header().await? } else { None };
+    Ok((client, serving.identity.is_none() && socket.begins_http2().await?))
 }
 
 async fn http1<S, B>(

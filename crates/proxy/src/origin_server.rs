@@ -3,7 +3,7 @@
 use super::body::BodyError;
 use super::origin_body::OriginBody;
 use super::timeouts::Timeouts;
-use super::{generated_origin, limits, listen};
+use super::{generated_origin, limits, listen, sockets};
 use crate::error::{Error, Problem};
 use ::http::uri::PathAndQuery;
 use ::http::{Request, Response};
@@ -27,7 +27,7 @@ impl OriginServer {
     /// # Errors
     /// One line about the address.
     pub fn start(listen: SocketAddr, threads: usize) -> Result<OriginServer, Error> {
-        let listener = listen::bind("--listen", listen)?;
+        let listener = sockets::bind("--listen", listen)?;
         let of_listener = |error| Error::setting("--listen", Problem::Listener(error));
         let local = listener.local_addr().map_err(of_listener)?;
         let thread = |_| {
@@ -37,7 +37,7 @@ impl OriginServer {
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
                 .spawn(move || {
-                    let listeners = vec![listen::Listener { listener, identity: None, plain: None }];
+                    let listeners = vec![listen::Listener::simple(listener)];
                     listen::serve(listeners, bounds, stopped, std::future::ready(()), |_client| {
                         service_fn(|request| Box::pin(respond(request)))
                     });

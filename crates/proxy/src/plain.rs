@@ -12,6 +12,7 @@
 use super::header_limits::HeaderLimits;
 use super::host_pattern::is_plain_host;
 use super::proxy::Proxy;
+use super::trusted_proxies::TrustedPeer;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Header, Request, Status};
@@ -28,19 +29,46 @@ pub(super) struct PlainHits {
     /// `http` or `https`.
     scheme: &'static str,
     headers: HeaderLimits,
+    /// Reads what a trusted proxy says of a request's client.
+    trusted: Option<TrustedPeer>,
+    /// True if requests for `http` are redirected.
+    redirects: bool,
 }
 
 impl PlainHits {
     pub(super) fn new(proxy: &Arc<Proxy>, scheme: &'static str, headers: HeaderLimits) -> PlainHits {
-        PlainHits { proxy: Arc::clone(proxy), scheme, headers }
+        PlainHits { proxy: Arc::clone(proxy), scheme, headers, trusted: None, redirects: false }
+    }
+
+    /// Returns the plain hits of one client.
+    pub(super) fn of_client(&self, trusted: &Option<TrustedPeer>, redirects: bool) -> PlainHits {
+        PlainHits { trusted: trusted.clone(), redirects, ..self.clone() }
     }
 
     /// If `bytes` are a plain request and the store has the response: appends the head of the
     /// answer to `head` and returns the body.
     pub(super) fn answer(&self, bytes: &[u8], head: &mut Vec<u8>) -> Option<Bytes> {
         let mut fields = [EMPTY_HEADER; FIELDS];
-        let Parsed { authority, target, fields, asks_for_less } = parse(bytes, &mut fields, &self.headers)?;
-        let request = PlainRequest { scheme: self.scheme, authority, target, asks_for_less };
+        let Parsed { mut authority, target, fields, asks_for_less } = parse(bytes, &mut fields, &self.headers)?;
+        // Only the certificate of a client may set it.
+        if let Some(name) = self.proxy.subject_field()
+            && fields.iter().any(|field| field.name.eq_ignore_ascii_case(name.as_str()))
+        {
+            return None;
+        }
+        let mut scheme = self.scheme;
+        if let Some(trusted) = &self.trusted {
+            let forwarded = trusted.read(fields.iter().map(|field| (field.name, field.value)));
+            scheme = forwarded.scheme.unwrap_or(scheme);
+            authority = forwarded.host.unwrap_or(authority);
+            if !is_plain_host(authority) {
+                return None;
+            }
+        }
+        if self.redirects && scheme == "http" {
+            return None;
+        }
+        let request = PlainRequest { scheme, authority, target, asks_for_less };
         self.proxy.shards().plain_hit(request, || map(fields), head)
     }
 }

@@ -3,10 +3,11 @@
 
 use crate::disk::{self, DiskConfig};
 use crate::error::Error;
-use crate::listen;
+use crate::listen_address::ListenConfig;
+use crate::listeners::SocketFile;
+use crate::sockets::ListenSocket;
 use std::any::Any;
 use std::io;
-use std::net::SocketAddr;
 
 /// The checks of one configuration.
 pub struct Preflight {
@@ -47,9 +48,10 @@ impl Preflight {
         self.is_running
     }
 
-    /// Binds a listener for HTTP.
-    pub fn listen(&mut self, setting: &str, address: SocketAddr) {
-        self.hold(listen::try_bind(address), |error| Error::listen(setting, address, error));
+    /// Binds a listener for HTTP. The file of a Unix socket is removed again.
+    pub fn listen(&mut self, setting: &str, listen: &ListenConfig) {
+        let opened = ListenSocket::bind(listen).map(|socket| (socket, SocketFile::of(listen)));
+        self.hold(opened, |error| Error::listen(setting, &listen.address, error));
     }
 
     /// Opens the file of a disk tier, if there is one.

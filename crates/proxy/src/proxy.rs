@@ -3,6 +3,7 @@
 
 pub(super) mod forward;
 
+use super::config::HttpConfig;
 use super::disk_tier::{self, HttpDisk};
 use super::limits;
 use super::origin_body::OriginBody;
@@ -16,7 +17,7 @@ use super::upload::Upload;
 use super::upstream::Origins;
 use super::upstream_request::{UpstreamTarget, set_forwarded_headers};
 use crate::error::Error;
-use ::http::{HeaderMap, Method, Response};
+use ::http::{HeaderMap, HeaderName, Method, Response};
 use larder_http::{Answer, Assembly, Budget, TierSlice, UpstreamFailure};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,6 +42,8 @@ pub(super) struct Proxy {
     tunnels: Arc<Tunnels>,
     /// True after a request in a loop was logged.
     circle_logged: AtomicBool,
+    /// The request field for the subject of a client's certificate.
+    subject_field: Option<HeaderName>,
 }
 
 impl Proxy {
@@ -56,7 +59,19 @@ impl Proxy {
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
             tunnels: Tunnels::new(limits::TUNNELS),
             circle_logged: AtomicBool::new(false),
+            subject_field: None,
         }
+    }
+
+    pub(super) fn with_subject_field(self, config: &HttpConfig) -> Proxy {
+        let clients = config.tls.as_ref().and_then(|tls| tls.clients.as_ref());
+        Proxy { subject_field: clients.and_then(|clients| clients.subject_field.clone()), ..self }
+    }
+
+    /// Returns the request field for the subject of a client's certificate, if it is configured. No
+    /// client may send it.
+    pub(super) fn subject_field(&self) -> Option<&HeaderName> {
+        self.subject_field.as_ref()
     }
 
     /// Returns the cache.
@@ -181,6 +196,7 @@ impl Proxy {
 mod tests {
     use super::super::informational::InformationalResponses;
     use super::super::listen::Client;
+    use super::super::listen_address::Peer;
     use super::super::service::Service;
     use super::super::upgrade::Switch;
     use super::*;
@@ -195,7 +211,10 @@ mod tests {
         let ask = async |target: &str| {
             let (near, mut far) = tokio::io::duplex(4096);
             let client = Client {
-                address: ([127, 0, 0, 1], 1).into(),
+                peer: Peer::Unix,
+                trusted: None,
+                redirect: None,
+                subject: None,
                 is_secure: false,
                 interims: InformationalResponses::default(),
                 switch: Switch::default(),

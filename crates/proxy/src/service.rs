@@ -1,6 +1,7 @@
 //! Validates a client's request, and passes it to the proxy.
 
 use super::host_pattern::is_plain_host;
+use super::https_redirect::HttpsRedirect;
 use super::informational::{InformationalResponses, Last};
 use super::listen::Client;
 use super::max_forwards;
@@ -9,16 +10,18 @@ use super::outgoing::plain_error;
 use super::proxy::Proxy;
 use super::proxy::forward::DetachOnDrop;
 use super::shards::Next;
+use super::trusted_proxies::{Forwarded, TrustedPeer};
 use super::upgrade::{Offer, Switch, Upgrade};
 use super::upstream_request::{UpstreamRequest, head};
 use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, RETRY_AFTER, TRANSFER_ENCODING};
 use ::http::request::Parts;
-use ::http::uri::Authority;
+use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,18 +31,36 @@ pub(super) struct Service {
     proxy: Arc<Proxy>,
     /// The client's address for `X-Forwarded-For`.
     peer: HeaderValue,
+    /// The same address; `None` for a Unix socket.
+    client: Option<IpAddr>,
     /// `http` or `https`.
     scheme: &'static str,
+    /// Reads what a trusted proxy says of a request's client.
+    trusted: Option<TrustedPeer>,
+    redirect: Option<HttpsRedirect>,
+    /// The subject of the client's certificate.
+    subject: Option<HeaderValue>,
     interims: InformationalResponses,
     switch: Switch,
 }
 
 impl Service {
     pub(super) fn new(proxy: &Arc<Proxy>, client: Client) -> Service {
-        let peer = client.address.ip().to_canonical().to_string();
-        let peer = HeaderValue::try_from(peer).expect("an address is visible ASCII");
+        let peer = HeaderValue::try_from(client.peer.to_string()).expect("an address is visible ASCII");
         let scheme = if client.is_secure { "https" } else { "http" };
-        Service { proxy: Arc::clone(proxy), peer, scheme, interims: client.interims, switch: client.switch }
+        let address = client.peer.ip();
+        let Client { trusted, redirect, subject, interims, switch, .. } = client;
+        Service {
+            proxy: Arc::clone(proxy),
+            peer,
+            client: address,
+            scheme,
+            trusted,
+            redirect,
+            subject,
+            interims,
+            switch,
+        }
     }
 }
 
@@ -63,23 +84,52 @@ impl hyper::service::Service<Request<Incoming>> for Service {
 }
 
 impl Service {
+    /// Sets the field with the subject of the client's certificate, and removes a client's own.
+    fn set_subject(&self, headers: &mut HeaderMap) {
+        let Some(field) = self.proxy.subject_field() else { return };
+        headers.remove(field);
+        if let Some(subject) = &self.subject {
+            headers.insert(field.clone(), subject.clone());
+        }
+    }
+
+    /// Returns the client of a request, and what it asked for, as far as a trusted proxy says it.
+    fn forwarded<'a>(&self, headers: &'a HeaderMap) -> Forwarded<'a> {
+        match &self.trusted {
+            Some(trusted) => trusted.read(fields(headers)),
+            None => Forwarded { client: self.client, scheme: None, host: None },
+        }
+    }
+
+    /// Returns the redirect to HTTPS, if the request gets one.
+    fn redirected(&self, parts: &Parts, scheme: &str, authority: &str) -> Option<Response<Outgoing>> {
+        self.redirect.filter(|_| scheme == "http")?.answer(authority, target(parts))
+    }
+
     fn answer(&self, request: Request<Incoming>) -> Responding {
         let (mut parts, body) = request.into_parts();
         if parts.version == Version::HTTP_2 {
             join_cookies(&mut parts.headers);
         }
-        let scheme = self.scheme;
+        self.set_subject(&mut parts.headers);
         let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
         let fallback = origins.as_ref().map_or("", |origins| origins.authority());
         let own_answer = max_forwards::spend(&mut parts);
         let offer = Offer::of(&mut parts, !body.is_end_stream());
-        let authority = match coding(&parts.headers).and_then(|()| authority(&parts, scheme, fallback)) {
+        let Forwarded { scheme, host, .. } = self.forwarded(&parts.headers);
+        let scheme = scheme.unwrap_or(self.scheme);
+        let schemes = [self.scheme, scheme];
+        let authority = match coding(&parts.headers).and_then(|()| authority(&parts, &schemes, host, fallback)) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => authority,
         };
-        // Nothing stored changes a protocol: as a request with a body, it goes to the origin.
-        let goes_by = !body.is_end_stream() || offer.is_some();
+        if let Some(redirect) = self.redirected(&parts, scheme, authority) {
+            return Responding::Now(Some(redirect));
+        }
+        // Nothing stored changes a protocol, and what the origin tells one subject is nobody else's:
+        // such requests go to the origin, as one with a body.
+        let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
         let step = match self.proxy.shards().step(&head(&parts, scheme, authority, goes_by)) {
             Next::Answer(answer) => return Responding::Now(Some(self.proxy.sent(answer))),
             other => other,
@@ -130,6 +180,15 @@ impl Service {
 
 const CONTINUE: &[u8] = b"100-continue";
 
+/// Returns names and values.
+fn fields(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {
+    headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
+}
+
+fn target(parts: &Parts) -> &str {
+    parts.uri.path_and_query().map_or("/", PathAndQuery::as_str)
+}
+
 /// Returns true if the client waits with its body until it gets `100 Continue`.
 fn waits_to_be_asked(request: &Request<Incoming>) -> bool {
     request.version() == Version::HTTP_11
@@ -165,7 +224,15 @@ fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
 /// Returns the authority of a request. RFC 9112 §3.2: a request with no `Host`, several, or an
 /// invalid one gets 400; a target in absolute form overrides it (§3.2.2). HTTP/2 has `:authority`,
 /// and a `Host` beside it has to be equal (RFC 9113 §8.3.1).
-fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'a str, &'static str> {
+///
+/// The host that a trusted proxy got (`said`) counts more than the one that it sends. `schemes` are
+/// those of the connection and of the proxy's client.
+fn authority<'a>(
+    parts: &'a Parts,
+    schemes: &[&str],
+    said: Option<&'a str>,
+    fallback: &'a str,
+) -> Result<&'a str, &'static str> {
     if parts.method == Method::CONNECT {
         return Err("this is no tunnel");
     }
@@ -182,13 +249,16 @@ fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'
         (Some(_), Some(_)) => return Err("there are several Hosts"),
     };
     let named = match parts.uri.authority() {
-        Some(_) if parts.uri.scheme_str() != Some(scheme) => return Err("another scheme is served here"),
+        Some(_) if parts.uri.scheme_str().is_none_or(|scheme| !schemes.contains(&scheme)) => {
+            return Err("another scheme is served here");
+        }
         Some(authority) if parts.version == Version::HTTP_2 && authority.as_str() != host => {
             return Err("Host is not :authority");
         }
         Some(authority) => authority.as_str(),
         None => host,
     };
+    let named = said.unwrap_or(named);
     let sound =
         |text: &str| is_plain_host(text) || text.parse::<Authority>().is_ok_and(|authority| is_host(&authority));
     if sound(host) && (named == host || sound(named)) { Ok(named) } else { Err("the host is not a host") }

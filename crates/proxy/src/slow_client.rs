@@ -165,10 +165,6 @@ impl<S> WriteTimeout<S> {
         WriteTimeout { stream, memory_pressure: Arc::clone(memory_pressure), stall, slow: None }
     }
 
-    pub(super) fn memory_pressure(&self) -> &Arc<MemoryPressure> {
-        &self.memory_pressure
-    }
-
     fn patiently(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = &write {
             if let (Some(slow), Ok(bytes)) = (&mut self.slow, written) {

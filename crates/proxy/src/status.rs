@@ -2,6 +2,8 @@
 
 use super::admin::{Metrics, StatusSource};
 use super::config::{HttpConfig, Upstream};
+use super::listen::ClientCounters;
+use super::listen_address::ListenAddress;
 use super::proxy::Proxy;
 use super::servers::{Figures, Known, Snapshot};
 use super::shards::CacheFigures;
@@ -12,23 +14,47 @@ use larder_http::{ForwardReason, Refusal};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub(super) struct CacheSource {
     proxy: Arc<Proxy>,
-    listen: Option<SocketAddr>,
+    /// Addresses of listeners, as URLs.
+    listen: Vec<String>,
+    clients: Arc<ClientCounters>,
     origin: String,
 }
 
 impl CacheSource {
-    pub(super) fn new(proxy: Arc<Proxy>, config: &HttpConfig, listen: Option<SocketAddr>) -> CacheSource {
+    pub(super) fn new(
+        proxy: Arc<Proxy>,
+        config: &HttpConfig,
+        listening: &[(ListenAddress, bool)],
+        clients: &Arc<ClientCounters>,
+    ) -> CacheSource {
         let origin = match &config.upstream {
             Upstream::Generated => "generated".to_owned(),
             Upstream::Http(uri) => uri.to_string(),
             Upstream::Custom(origin) => origin.name(),
         };
-        CacheSource { proxy, listen, origin }
+        let listen = listening.iter().map(|(address, is_secure)| url(address, *is_secure)).collect();
+        CacheSource { proxy, listen, clients: Arc::clone(clients), origin }
+    }
+}
+
+impl CacheSource {
+    /// Writes the metrics of connections that were closed.
+    fn client_metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        let ended = [("proxy_protocol", &self.clients.no_proxy_header), ("tls", &self.clients.no_tls)];
+        let ended = ended.map(|(step, count)| (step, count.load(Ordering::Relaxed)));
+        metrics.counters(
+            "larder_http_connections_refused",
+            "Connections of clients that ended before their first request",
+            "step",
+            ended.into_iter(),
+        );
+        let slow = self.proxy.memory_pressure().left();
+        metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
     }
 }
 
@@ -53,7 +79,7 @@ impl StatusSource for CacheSource {
             figures.insert(format!("{policy}.{}", gauge.name), json!(gauge.value));
         }
         json!({
-            "listen": self.listen.map_or(String::new(), |listen| listen.to_string()),
+            "listen": self.listen,
             "origin": self.origin,
             "servers": servers,
             "pools": pools(self.proxy.origins().members()),
@@ -93,6 +119,8 @@ impl StatusSource for CacheSource {
                 "received_bytes": received,
                 "sent_bytes": sent,
             },
+            "no_proxy_header": self.clients.no_proxy_header.load(Ordering::Relaxed),
+            "no_tls": self.clients.no_tls.load(Ordering::Relaxed),
             "disk": disk,
         })
     }
@@ -130,8 +158,7 @@ impl StatusSource for CacheSource {
             "Responses of origins with more header fields, or larger ones, than [http.limits] lets in",
             counters.heads_too_large,
         );
-        let slow = self.proxy.memory_pressure().left();
-        metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
+        self.client_metrics(metrics);
         upgraded(metrics, self.proxy.tunnels().figures());
         metrics.gauge(
             "larder_http_used_bytes",
@@ -176,6 +203,15 @@ fn upgraded(metrics: &mut Metrics<'_, '_>, figures: TunnelFigures) {
         "direction",
         [("received", received), ("sent", sent)].into_iter(),
     );
+}
+
+/// Returns `http://127.0.0.1:80`, or `https+unix:/run/http.sock`.
+fn url(address: &ListenAddress, is_secure: bool) -> String {
+    let scheme = if is_secure { "https" } else { "http" };
+    match address {
+        ListenAddress::Tcp(address) => format!("{scheme}://{address}"),
+        ListenAddress::Unix(_) => format!("{scheme}+{address}"),
+    }
 }
 
 fn table<const N: usize>(names: [&str; N], counts: [u64; N]) -> Value {

@@ -17,6 +17,9 @@ pub struct Timeouts {
     /// its start.
     #[serde(deserialize_with = "time")]
     pub client_header: Duration,
+    /// The time for a client's TLS handshake.
+    #[serde(deserialize_with = "time")]
+    pub tls_handshake: Duration,
     /// Between two reads of an upload.
     #[serde(deserialize_with = "time")]
     pub client_body: Duration,
@@ -51,6 +54,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Timeouts {
             client_header: limits::HEADER_READ,
+            tls_handshake: limits::HANDSHAKE,
             client_body: limits::UPLOAD_SILENCE,
             client_send: limits::WRITE_STALL,
             keepalive: limits::KEEPALIVE,

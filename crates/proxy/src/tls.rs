@@ -1,28 +1,78 @@
-//! TLS for clients: rustls with ring, certificate and key from PEM files, HTTP/2 or HTTP/1.1 by
-//! ALPN (RFC 7301).
+//! TLS for clients: rustls with ring, certificates and keys from PEM files, HTTP/2 or HTTP/1.1 by
+//! ALPN (RFC 7301), and certificates of clients if they are configured.
 
+use super::distinguished_name;
+use super::listen_address::ListenConfig;
+use super::server_certificates::ServerCertificates;
 use crate::error::{Error, Problem};
-use rustls::ServerConfig;
-use rustls::crypto::ring;
+use ::http::{HeaderName, HeaderValue};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::net::SocketAddr;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ProducesTickets, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use webpki::EndEntityCert;
 
-/// `[http.tls]`: the address for TLS, and the identity.
+/// `[http.tls]`: the listeners for TLS, and the identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The address; port 0 takes a free one.
-    pub listen: SocketAddr,
+    /// The listeners.
+    pub listen: Vec<ListenConfig>,
+    /// The certificate for clients that name no host, or an unknown one.
+    pub certificate: CertificateFiles,
+    /// Certificates for the hosts that they name. Of several for one host, the first is used.
+    pub certificates: Vec<CertificateFiles>,
+    /// Certificates that clients show; `None` if they are not asked for one.
+    pub clients: Option<ClientCertificates>,
+    /// True if only TLS 1.3 is served.
+    pub is_tls13_only: bool,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
     /// PEM file: the server's certificate first, then those that lead to a root.
     pub certificate: PathBuf,
     /// PEM file: its private key, as PKCS #8, PKCS #1 or SEC 1.
     pub key: PathBuf,
 }
 
+/// The certificates of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificates {
+    /// PEM file of the authorities that sign them.
+    pub authorities: PathBuf,
+    /// True if a client without a certificate gets no connection.
+    pub are_required: bool,
+    /// The request field that tells the origin the subject of the verified certificate.
+    pub subject_field: Option<HeaderName>,
+}
+
+impl TlsConfig {
+    /// Returns the configuration for one certificate.
+    pub fn new(listen: Vec<ListenConfig>, certificate: CertificateFiles) -> TlsConfig {
+        TlsConfig { listen, certificate, certificates: Vec::new(), clients: None, is_tls13_only: false }
+    }
+
+    /// Returns all its files.
+    pub(super) fn files(&self) -> Vec<&Path> {
+        let pairs = std::iter::once(&self.certificate).chain(&self.certificates);
+        let pairs = pairs.flat_map(|pair| [&*pair.certificate, &*pair.key]);
+        pairs.chain(self.clients.iter().map(|clients| &*clients.authorities)).collect()
+    }
+}
+
 /// The identity for new connections. It can be replaced while connections run.
-pub(super) struct Identity(RwLock<Arc<ServerConfig>>);
+pub(super) struct Identity(RwLock<Current>);
+
+struct Current {
+    /// The configuration that the files of `server` come from.
+    config: TlsConfig,
+    server: Arc<ServerConfig>,
+}
 
 impl Identity {
     /// Reads the identity from its files.
@@ -30,49 +80,89 @@ impl Identity {
     /// # Errors
     /// As [`read`].
     pub(super) fn read(config: &TlsConfig) -> Result<Identity, Error> {
-        Ok(Identity(RwLock::new(Arc::new(read(config)?))))
+        let server = Arc::new(read(config)?);
+        Ok(Identity(RwLock::new(Current { config: config.clone(), server })))
     }
 
-    /// Replaces the identity for new connections.
-    pub(super) fn set(&self, config: ServerConfig) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    /// Replaces the identity for new connections. Sessions are resumed across the change, unless
+    /// clients show certificates: those would not be verified by the new authorities.
+    pub(super) fn set(&self, config: &TlsConfig, mut server: ServerConfig) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if current.config.clients.is_none() && config.clients.is_none() {
+            server.ticketer = Arc::clone(&current.server.ticketer);
+        }
+        *current = Current { config: config.clone(), server: Arc::new(server) };
     }
 
     pub(super) fn current(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).server)
+    }
+
+    /// Returns the subject of the client's verified certificate, if the origin is to learn it.
+    pub(super) fn subject(&self, connection: &ServerConnection) -> Option<HeaderValue> {
+        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        current.config.clients.as_ref()?.subject_field.as_ref()?;
+        let certificate = EndEntityCert::try_from(connection.peer_certificates()?.first()?).ok()?;
+        HeaderValue::try_from(distinguished_name::text(certificate.subject())?).ok()
+    }
+
+    pub(super) fn config(&self) -> TlsConfig {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).config.clone()
     }
 }
 
 /// The ALPN name of HTTP/2.
 pub(super) const H2: &[u8] = b"h2";
 
+const TLS13_ONLY: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
+
 /// Reads the files.
 ///
 /// # Errors
 /// One line: the file and its problem.
 pub(super) fn read(config: &TlsConfig) -> Result<ServerConfig, Error> {
-    let (certificate, key) = ("[http.tls] certificate", "[http.tls] key");
-    let of_file = |setting: &'static str, path: &Path| {
-        let path = path.to_owned();
-        move |error| Error::setting(setting, Problem::Pem { path: path.clone(), error })
+    let provider = Arc::new(ring::default_provider());
+    let certificates = ServerCertificates::read(config, &provider)?;
+    let of_tls = |error| Error::setting("[http.tls]", Problem::Tls(error));
+    let versions = if config.is_tls13_only { TLS13_ONLY } else { rustls::DEFAULT_VERSIONS };
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = builder.with_protocol_versions(versions).map_err(of_tls)?;
+    let builder = match &config.clients {
+        Some(clients) => builder.with_client_cert_verifier(verifier(clients, &provider)?),
+        None => builder.with_no_client_auth(),
     };
-    let of_certificate = of_file(certificate, &config.certificate);
-    let chain = CertificateDer::pem_file_iter(&config.certificate).map_err(&of_certificate)?;
-    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(&of_certificate)?;
-    if chain.is_empty() {
-        return Err(Error::setting(certificate, Problem::NoCertificate(config.certificate.clone())));
-    }
-    let private = PrivateKeyDer::from_pem_file(&config.key).map_err(of_file(key, &config.key))?;
-    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::setting(key, Problem::TlsFile { path: config.key.clone(), error }))?;
-    let mut server = builder
-        .with_no_client_auth()
-        .with_single_cert(chain, private)
-        .map_err(|error| Error::setting("[http.tls] certificate and key", Problem::Tls(error)))?;
+    let mut server = builder.with_cert_resolver(Arc::new(certificates));
     server.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
-    // Tickets of one run only: their keys rotate every six hours, and no state is kept per client.
-    server.ticketer = ring::Ticketer::new().map_err(|error| Error::setting("[http.tls]", Problem::NoTickets(error)))?;
+    server.ticketer = tickets()?;
     Ok(server)
+}
+
+/// Returns the keys of tickets: of one run only, for all threads. They rotate every six hours, and
+/// no state is kept per client.
+fn tickets() -> Result<Arc<dyn ProducesTickets>, Error> {
+    ring::Ticketer::new().map_err(|error| Error::setting("[http.tls]", Problem::NoTickets(error)))
+}
+
+/// Reads the authorities of clients' certificates.
+fn verifier(
+    clients: &ClientCertificates,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    const SETTING: &str = "[http.tls] client_ca";
+    let path = &clients.authorities;
+    let of_file = |error| Error::setting(SETTING, Problem::Pem { path: path.clone(), error });
+    let all = CertificateDer::pem_file_iter(path).map_err(of_file)?.collect::<Result<Vec<_>, _>>().map_err(of_file)?;
+    let (count, mut roots) = (all.len(), RootCertStore::empty());
+    let (_, unusable) = roots.add_parsable_certificates(all);
+    let problem = match (count, unusable) {
+        (0, _) => Some(Problem::NoCertificate(path.clone())),
+        (_, 0) => None,
+        (all, unusable) => Some(Problem::UnusableCertificates { path: path.clone(), unusable, all }),
+    };
+    if let Some(problem) = problem {
+        return Err(Error::setting(SETTING, problem));
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let builder = if clients.are_required { builder } else { builder.allow_unauthenticated() };
+    builder.build().map_err(|error| Error::setting(SETTING, Problem::Verifier(error)))
 }

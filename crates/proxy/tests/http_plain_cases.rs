@@ -168,7 +168,7 @@ fn oversized_heads_are_refused() {
 fn bad_settings_are_one_line_that_names_them() {
     let node = Node::generated();
     let config = |listen: SocketAddr, origin: &str| HttpConfig {
-        listen: Some(listen),
+        listen: vec![listen.into()],
         upstream: Upstream::Http(origin.parse().unwrap()),
         ..wire::config(Upstream::Generated)
     };

@@ -44,7 +44,7 @@ fn a_circle_of_caches_ends() {
     let vacant = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let far = Node::of(vacant);
     let upstream = Upstream::Http(format!("http://{}", far.address).parse().unwrap());
-    let near = Node::with(&HttpConfig { listen: Some(vacant), ..wire::config(upstream) });
+    let near = Node::with(&HttpConfig { listen: vec![vacant.into()], ..wire::config(upstream) });
     let ask = |client: &mut Client, number: u32| {
         let seen = client.get(&format!("/{number}"));
         assert_eq!((seen.status, seen.text().as_str()), (508, "larder: the request goes round in a circle\n"));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use larder_proxy::{HttpConfig, TlsConfig, Upstream};
+use larder_proxy::{CertificateFiles, HttpConfig, TlsConfig, Upstream};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -24,11 +24,8 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn with_tls(upstream: Upstream) -> HttpConfig {
-    let tls = TlsConfig {
-        listen: ([127, 0, 0, 1], 0).into(),
-        certificate: data("localhost.pem"),
-        key: data("localhost.key"),
-    };
+    let files = CertificateFiles { certificate: data("localhost.pem"), key: data("localhost.key") };
+    let tls = TlsConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()], files);
     HttpConfig { tls: Some(tls), ..wire::config(upstream) }
 }
 
@@ -141,7 +138,8 @@ fn a_certificate_or_key_that_cannot_be_read_is_one_line_with_the_file() {
         ("authority.pem", "localhost.key", "[http.tls] certificate and key"),
     ] {
         let mut config = with_tls(Upstream::Generated);
-        let tls = TlsConfig { certificate: data(certificate), key: data(key), ..config.tls.take().unwrap() };
+        let certificate = CertificateFiles { certificate: data(certificate), key: data(key) };
+        let tls = TlsConfig { certificate, ..config.tls.take().unwrap() };
         config.tls = Some(tls);
         let said = larder_proxy::Http::start(&config, || ()).err().expect("a refusal").to_string();
         assert!(said.starts_with(word) && !said.contains('\n'), "{said}");

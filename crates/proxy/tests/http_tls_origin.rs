@@ -3,7 +3,7 @@
 
 mod wire;
 
-use larder_proxy::{Http, HttpConfig, TlsConfig, Upstream};
+use larder_proxy::{CertificateFiles, Http, HttpConfig, TlsConfig, Upstream};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ fn origin() -> Node {
 }
 
 fn origin_with(certificate: &str, key: &str) -> Node {
-    let listen = ([127, 0, 0, 1], 0).into();
-    let tls = TlsConfig { listen, certificate: data(certificate), key: data(key) };
+    let listen = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()];
+    let tls = TlsConfig::new(listen, CertificateFiles { certificate: data(certificate), key: data(key) });
     Node::with(&HttpConfig { tls: Some(tls), ..wire::config(Upstream::Generated) })
 }
 

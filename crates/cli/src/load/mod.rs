@@ -91,8 +91,10 @@ mod tests {
 
     fn cache(origin: &OriginServer, capacity: ByteSize) -> Http {
         let config = HttpConfig {
-            listen: Some(([127, 0, 0, 1], 0).into()),
+            listen: vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()],
             tls: None,
+            redirect_to_https: false,
+            trusted_proxies: larder_proxy::TrustedProxies::default(),
             origins: Vec::new(),
             origin_ca: None,
             timeouts: Timeouts::default(),

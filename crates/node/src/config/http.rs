@@ -1,17 +1,20 @@
 //! `[http]` of the configuration: the listener, the origin, and the cache between them.
 
 use super::gateway::UpstreamTable;
+use super::listen::listeners;
 use super::origin::{Origin, ServerEntry, server};
-use super::values::{address, from_text, known_spec, loopback, parsed};
+use super::values::{from_text, known_spec, loopback, parsed};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
 use larder_proxy::disk::DiskConfig;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
-use larder_proxy::{Balance, ClientNoCache, HeaderLimits, HostPattern, PoolConfig, PoolServer, Timeouts};
+use larder_proxy::{
+    Balance, CertificateFiles, ClientCertificates, ClientNoCache, HeaderLimits, HostPattern, ListenConfig, PoolConfig,
+    PoolServer, Timeouts, TlsConfig, TrustedProxies,
+};
 use larder_units::ByteSize;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,11 +24,16 @@ use std::time::Duration;
 pub struct HttpTable {
     /// Whether this node serves HTTP.
     pub enabled: bool,
-    /// The address for HTTP; `None` if it is off.
-    #[serde(deserialize_with = "address")]
-    pub listen: Option<SocketAddr>,
+    /// The listeners for HTTP; none if it is off.
+    #[serde(deserialize_with = "listeners")]
+    pub listen: Vec<ListenConfig>,
     /// `[http.tls]`
     pub tls: Option<TlsTable>,
+    /// Redirect requests without TLS to HTTPS.
+    pub redirect_to_https: bool,
+    /// The peers whose `X-Forwarded-*` and `Forwarded` are believed.
+    #[serde(deserialize_with = "trusted_proxies")]
+    pub trusted_proxies: TrustedProxies,
     /// `generated`, `http://host:port` or `https://host:port`.
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
@@ -101,13 +109,99 @@ fn fifo() -> Spec {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct TlsTable {
-    /// The address for TLS; `None` if it is off.
-    #[serde(deserialize_with = "address")]
-    pub listen: Option<SocketAddr>,
+    /// The listeners for TLS; none if it is off.
+    #[serde(deserialize_with = "listeners")]
+    pub listen: Vec<ListenConfig>,
     /// PEM file of the server's certificate and those between it and a root.
     pub certificate: PathBuf,
     /// PEM file of its private key.
     pub key: PathBuf,
+    /// `[[http.tls.certificates]]`: further certificates, for the hosts that they name.
+    #[serde(default)]
+    pub certificates: Vec<CertificateTable>,
+    /// PEM file of the authorities of clients' certificates; `None` if clients need none.
+    #[serde(default, deserialize_with = "optional_path")]
+    pub client_ca: Option<PathBuf>,
+    /// Whether a client without a certificate gets a connection.
+    pub client_certificates: Option<ClientCertificateUse>,
+    /// The request field that tells the origin the subject of a client's certificate.
+    #[serde(default, deserialize_with = "optional_field")]
+    pub client_subject: Option<http::HeaderName>,
+    /// The oldest version of TLS.
+    #[serde(default)]
+    pub min_version: TlsVersion,
+}
+
+/// `[[http.tls.certificates]]`
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateTable {
+    /// PEM file of a certificate.
+    pub certificate: PathBuf,
+    /// PEM file of its private key.
+    pub key: PathBuf,
+}
+
+/// Whether clients need a certificate.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientCertificateUse {
+    /// A client without one gets no connection.
+    Required,
+    /// A client may have none.
+    Optional,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// RFC 5246
+    #[default]
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// RFC 8446
+    #[serde(rename = "1.3")]
+    Tls13,
+}
+
+impl TlsTable {
+    /// Returns the configuration of the listeners.
+    pub fn config(&self) -> TlsConfig {
+        let clients = self.client_ca.clone().map(|authorities| ClientCertificates {
+            authorities,
+            are_required: self.client_certificates != Some(ClientCertificateUse::Optional),
+            subject_field: self.client_subject.clone(),
+        });
+        let files = |certificate: &PathBuf, key: &PathBuf| CertificateFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        };
+        TlsConfig {
+            listen: self.listen.clone(),
+            certificate: files(&self.certificate, &self.key),
+            certificates: self.certificates.iter().map(|table| files(&table.certificate, &table.key)).collect(),
+            clients,
+            is_tls13_only: self.min_version == TlsVersion::Tls13,
+        }
+    }
+
+    /// Returns a setting that has no effect.
+    pub(super) fn contradiction(&self) -> Option<String> {
+        let key = match self {
+            TlsTable { client_ca: Some(_), .. } => return None,
+            TlsTable { client_certificates: Some(_), .. } => "client_certificates",
+            TlsTable { client_subject: Some(_), .. } => "client_subject",
+            _ => return None,
+        };
+        Some(format!("[http.tls] {key}: it needs client_ca, the authorities that sign the clients' certificates"))
+    }
+}
+
+fn optional_field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<http::HeaderName>, D::Error> {
+    from_text(deserializer, |text| match text {
+        "" => Ok(None),
+        _ => text.parse().map(Some).map_err(|_| "it is no name of a field"),
+    })
 }
 
 /// `[[http.origins]]`
@@ -178,8 +272,10 @@ impl Default for HttpTable {
     fn default() -> Self {
         HttpTable {
             enabled: true,
-            listen: Some(loopback(8080)),
+            listen: vec![loopback(8080).into()],
             tls: None,
+            redirect_to_https: false,
+            trusted_proxies: TrustedProxies::default(),
             origin: Origin::Generated,
             upstream: None,
             origins: Vec::new(),
@@ -204,6 +300,15 @@ fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::H
     let name =
         |text: String| text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is no name of a field")));
     names.into_iter().map(name).collect()
+}
+
+fn trusted_proxies<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrustedProxies, D::Error> {
+    let elements = Vec::<String>::deserialize(deserializer)?;
+    let most = larder_proxy::limits::TRUSTED_PROXIES;
+    if elements.len() > most {
+        return Err(D::Error::custom(format!("trusted_proxies: expected up to {most}, not {}", elements.len())));
+    }
+    TrustedProxies::parse(elements.iter().map(String::as_str)).map_err(D::Error::custom)
 }
 
 fn optional_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {

@@ -8,6 +8,7 @@ mod certificates;
 mod document;
 mod gateway;
 mod http;
+mod listen;
 mod ndn;
 mod origin;
 mod values;
@@ -131,6 +132,7 @@ impl Config {
     /// Returns settings that exclude each other, or have no effect together.
     fn contradictions(&self) -> Vec<String> {
         let mut problems = gateway::contradictions(self);
+        problems.extend(self.http.tls.as_ref().and_then(TlsTable::contradiction));
         problems.extend(ndn::needlessly_reliable(&self.ndn.routes).map(|route| {
             format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to)
         }));
@@ -238,6 +240,8 @@ mod tests {
         assert_eq!(file.http.client_no_cache, code.http.client_no_cache);
         assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
         assert_eq!(file.http.targets, code.http.targets);
+        assert_eq!(file.http.redirect_to_https, code.http.redirect_to_https);
+        assert_eq!(file.http.trusted_proxies, code.http.trusted_proxies);
         assert_eq!((file.http.timeouts, file.http.limits), (code.http.timeouts, code.http.limits));
         assert_eq!((file.http.origin_ca, file.http.threads), (code.http.origin_ca, code.http.threads));
         assert!(file.http.disk.is_none() && code.http.disk.is_none());
@@ -321,6 +325,16 @@ mod tests {
         ("[http.timeouts]\norigin_raed = \"1s\"", &["larder.toml:2", "did you mean `origin_read`?"]),
         ("[http.limits]\nheader_fields = 5", &["larder.toml:2", "16 to 4096"]),
         ("[http.limits]\nheader_size = \"1KiB\"", &["larder.toml:2", "1KiB", "8KiB to 1MiB"]),
+        ("[http]\ntrusted_proxies = [\"10.0.0.1/8\"]", &["larder.toml:2", "10.0.0.1/8", "write 10.0.0.0/8"]),
+        (
+            "[http.tls]\nlisten = \"[::]:443\"\ncertificate = \"/a\"\nkey = \"/b\"\nclient_subject = \"X-Subject\"",
+            &["larder.toml", "[http.tls] client_subject", "client_ca"],
+        ),
+        (
+            "[http.tls]\nlisten = \"[::]:443\"\ncertificate = \"/a\"\nkey = \"/b\"\nmin_version = \"1.1\"",
+            &["larder.toml:5", "1.1", "1.2"],
+        ),
+        ("[http]\ntrusted_proxies = [\"lb\"]", &["larder.toml:2", "lb", "192.0.2.1"]),
         ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
         ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
         ("[http.upstream]\nndn = \"far\"", &["larder.toml:2", "far", "a name starts with"]),
@@ -348,7 +362,7 @@ mod tests {
     fn a_listener_can_be_switched_off() {
         let config = Config::parse("[ndn]\ntcp = \"\"\nunix = \"\"\n[http]\nlisten = \"\"", "t")
             .unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!((config.ndn.tcp, config.ndn.unix, config.http.listen), (None, None, None));
+        assert_eq!((config.ndn.tcp, config.ndn.unix, config.http.listen), (None, None, Vec::new()));
         assert!(config.ndn.udp.is_some());
     }
 

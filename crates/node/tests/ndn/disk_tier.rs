@@ -143,7 +143,7 @@ fn two_caches_write_into_one_file() {
     let directory = tempfile::tempdir().unwrap();
     let text = settings(directory.path(), "16MiB");
     let mut config = config(&directory.path().join("nfd.sock"), &text);
-    config.http.listen = Some(([127, 0, 0, 1], 0).into());
+    config.http.listen = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()];
     config.http.disk = config.ndn.disk.clone();
     let error = Node::start(&config).err().expect("a refusal").to_string();
     assert!(error.contains(".disk] path") && error.contains("another process"), "{error}");

@@ -5,7 +5,7 @@ use crate::wire::{self, Asked, Node, Origin, say};
 use crate::{Place, noise, pair};
 use larder_client::{Client, Received, Transport};
 use larder_packet::Name;
-use larder_proxy::{HttpConfig, TlsConfig, Upstream};
+use larder_proxy::{CertificateFiles, HttpConfig, TlsConfig, Upstream};
 use larder_transfer::{CongestionSpec, FetchOptions, Fetcher, PathFeedback, Progress};
 use std::io::Write;
 use std::net::TcpStream;
@@ -73,11 +73,8 @@ fn site() -> Origin {
 #[test]
 fn an_origin_by_https_is_asked_where_its_certificate_is_believed() {
     let data = |name: &str| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../proxy/tests/data").join(name);
-    let tls = TlsConfig {
-        listen: ([127, 0, 0, 1], 0).into(),
-        certificate: data("localhost.pem"),
-        key: data("localhost.key"),
-    };
+    let files = CertificateFiles { certificate: data("localhost.pem"), key: data("localhost.key") };
+    let tls = TlsConfig::new(vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()], files);
     let origin = Node::with(&HttpConfig { tls: Some(tls), ..wire::config(Upstream::Generated) });
     let port = origin.http.as_ref().unwrap().local_tls_addr().unwrap().port();
     let gateway = format!("[ndn.gateway]\nprefix = \"/far\"\norigin = \"https://localhost:{port}\"");

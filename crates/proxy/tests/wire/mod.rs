@@ -13,8 +13,10 @@ use std::time::Duration;
 
 pub fn config(upstream: Upstream) -> HttpConfig {
     HttpConfig {
-        listen: Some(([127, 0, 0, 1], 0).into()),
+        listen: vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()],
         tls: None,
+        redirect_to_https: false,
+        trusted_proxies: larder_proxy::TrustedProxies::default(),
         origins: Vec::new(),
         origin_ca: None,
         timeouts: Timeouts::default(),

@@ -1,0 +1,92 @@
+//! Blocks of IP addresses, such as `10.0.0.0/8`.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// Addresses with a common prefix (CIDR, RFC 4632). A single address is a block of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The first address. Bits after the prefix are 0.
+    address: IpAddr,
+    /// The number of bits of the prefix.
+    prefix: u8,
+}
+
+impl Network {
+    /// Returns true if the address is in the block. IPv4 addresses that are mapped to IPv6 are IPv4
+    /// addresses.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        masked(address.to_canonical(), self.prefix) == Some(self.address)
+    }
+}
+
+/// Returns the address with the bits after the prefix set to 0; `None` if it has fewer bits.
+fn masked(address: IpAddr, prefix: u8) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32_u32.checked_sub(prefix.into())?).unwrap_or(0);
+            Some(IpAddr::V4((u32::from(address) & mask).into()))
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128_u32.checked_sub(prefix.into())?).unwrap_or(0);
+            Some(IpAddr::V6((u128::from(address) & mask).into()))
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Network, String> {
+        let expected = || "expected addresses such as \"10.0.0.0/8\", \"2001:db8::/32\" or \"192.0.2.1\"".to_owned();
+        let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
+        let address = address.parse::<IpAddr>().map_err(|_| expected())?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = prefix.map_or(Ok(bits), str::parse).map_err(|_| expected())?;
+        match masked(address, prefix) {
+            Some(first) if first == address => Ok(Network { address, prefix }),
+            Some(first) => Err(format!("{address} is not the first address of its block; write {first}/{prefix}")),
+            None => Err(expected()),
+        }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_in_the_wrong_block() {
+        let contains =
+            |network: &str, address: &str| network.parse::<Network>().unwrap().contains(address.parse().unwrap());
+        for (network, address) in [
+            ("10.0.0.0/8", "10.255.0.1"),
+            ("10.0.0.0/8", "::ffff:10.0.0.1"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("0.0.0.0/0", "192.0.2.1"),
+            ("::/0", "2001:db8::1"),
+            ("2001:db8::/32", "2001:db8:1::1"),
+        ] {
+            assert!(contains(network, address), "{network} {address}");
+        }
+        for (network, address) in [
+            ("10.0.0.0/8", "11.0.0.1"),
+            ("192.0.2.1", "192.0.2.2"),
+            ("0.0.0.0/0", "2001:db8::1"),
+            ("::/0", "192.0.2.1"),
+            ("2001:db8::/32", "2001:db9::1"),
+        ] {
+            assert!(!contains(network, address), "{network} {address}");
+        }
+        for text in ["", "a", "10.0.0.0/33", "10.0.0.1/8", "10.0.0.0/", "10.0.0.0/-1", "::/129", "10.0.0.0/8/8"] {
+            assert!(text.parse::<Network>().is_err(), "{text}");
+        }
+    }
+}

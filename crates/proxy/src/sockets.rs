@@ -1,0 +1,259 @@
+//! The sockets of listeners and clients: TCP, or Unix.
+
+use super::listen_address::{ListenAddress, ListenConfig, Peer};
+use super::proxy_protocol::{self, Decoded};
+use crate::error::Error;
+use bytes::{Buf, BytesMut};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// Connections that wait for `accept`: the kernel drops further ones, and their clients try again
+/// after a second. nginx has 511; a cache gets more at once.
+const BACKLOG: i32 = 4096;
+
+/// A bound socket that listens.
+#[derive(Debug)]
+pub enum ListenSocket {
+    /// TCP.
+    Tcp(std::net::TcpListener),
+    /// A Unix socket.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+impl ListenSocket {
+    /// Binds the address and listens. The socket file of a process that has ended is replaced.
+    pub(crate) fn bind(config: &ListenConfig) -> io::Result<ListenSocket> {
+        match &config.address {
+            ListenAddress::Tcp(address) => bind_tcp(*address).map(ListenSocket::Tcp),
+            ListenAddress::Unix(path) => bind_unix(path, config.mode).map(ListenSocket::Unix),
+        }
+    }
+
+    /// Returns the actual address.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn local(&self) -> io::Result<ListenAddress> {
+        Ok(match self {
+            ListenSocket::Tcp(listener) => ListenAddress::Tcp(listener.local_addr()?),
+            ListenSocket::Unix(listener) => {
+                ListenAddress::Unix(listener.local_addr()?.as_pathname().map(Path::to_owned).unwrap_or_default())
+            }
+        })
+    }
+
+    /// Returns another descriptor of the same socket.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn try_clone(&self) -> io::Result<ListenSocket> {
+        Ok(match self {
+            ListenSocket::Tcp(listener) => ListenSocket::Tcp(listener.try_clone()?),
+            ListenSocket::Unix(listener) => ListenSocket::Unix(listener.try_clone()?),
+        })
+    }
+
+    pub(super) fn accepting(self) -> io::Result<Accepting> {
+        Ok(match self {
+            ListenSocket::Tcp(listener) => {
+                listener.set_nonblocking(true)?;
+                Accepting::Tcp(TcpListener::from_std(listener)?)
+            }
+            ListenSocket::Unix(listener) => {
+                listener.set_nonblocking(true)?;
+                Accepting::Unix(UnixListener::from_std(listener)?)
+            }
+        })
+    }
+}
+
+/// Listens on a TCP address. `setting` names it in the error.
+pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpListener, Error> {
+    bind_tcp(address).map_err(|error| Error::listen(setting, &ListenAddress::Tcp(address), error))
+}
+
+fn bind_tcp(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    // A restart does not have to wait until connections of the previous run time out.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// The file gets its permissions before anything listens: nobody connects by others.
+fn bind_unix(path: &Path, mode: u32) -> io::Result<std::os::unix::net::UnixListener> {
+    remove_stale(path)?;
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Removes a socket file on which no process listens. Any other file stays.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(io::Error::other("the file is no socket; name another path, or remove it"));
+        }
+        Ok(_) => {}
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(error) => Err(error),
+        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+    }
+}
+
+/// A listener on a thread's runtime.
+pub(super) enum Accepting {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Accepting {
+    pub(super) async fn accept(&self) -> io::Result<(ClientSocket, Peer)> {
+        match self {
+            Accepting::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                let _ = stream.set_nodelay(true);
+                Ok((ClientSocket::new(Stream::Tcp(stream)), Peer::Tcp(address)))
+            }
+            Accepting::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((ClientSocket::new(Stream::Unix(stream)), Peer::Unix))
+            }
+        }
+    }
+}
+
+/// The socket of a client's connection.
+pub(super) struct ClientSocket {
+    stream: Stream,
+    /// Bytes that were read to look at them, and are read again.
+    early: BytesMut,
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+macro_rules! on_stream {
+    ($socket:expr, $stream:ident => $call:expr) => {
+        match &mut $socket.get_mut().stream {
+            Stream::Tcp($stream) => $call,
+            Stream::Unix($stream) => $call,
+        }
+    };
+}
+
+impl ClientSocket {
+    fn new(stream: Stream) -> ClientSocket {
+        ClientSocket { stream, early: BytesMut::new() }
+    }
+
+    /// Reads what has come. Returns false at the end of the stream.
+    async fn read_early(&mut self) -> io::Result<bool> {
+        let mut space = [0; EARLY_BYTES];
+        let read = poll_fn(|cx| {
+            let mut buffer = ReadBuf::new(&mut space);
+            let read = match &mut self.stream {
+                Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
+                Stream::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
+            };
+            read.map_ok(|()| {
+                self.early.extend_from_slice(buffer.filled());
+                !buffer.filled().is_empty()
+            })
+        });
+        read.await
+    }
+
+    /// Reads the header of the PROXY protocol. Returns the client that it names, if there is one.
+    ///
+    /// # Errors
+    /// The stream does not start with a whole header, or the system's.
+    pub(super) async fn read_proxy_header(&mut self) -> io::Result<Option<SocketAddr>> {
+        loop {
+            match proxy_protocol::decode(&self.early) {
+                Decoded::Complete(header) => {
+                    self.early.advance(header.length);
+                    return Ok(header.client);
+                }
+                Decoded::Partial if self.read_early().await? => {}
+                Decoded::Partial | Decoded::Invalid => {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, "no header of the PROXY protocol"));
+                }
+            }
+        }
+    }
+
+    /// Returns true if the client begins with the preface of HTTP/2 (RFC 9113 §3.4), and so knows
+    /// that the server supports it. Waits for the first bytes; they are read again.
+    pub(super) async fn begins_http2(&mut self) -> io::Result<bool> {
+        const START: &[u8] = b"PRI * HTTP/2.0";
+        loop {
+            let common = self.early.len().min(START.len());
+            if self.early[..common] != START[..common] {
+                return Ok(false);
+            }
+            if common == START.len() || !self.read_early().await? {
+                return Ok(common == START.len());
+            }
+        }
+    }
+}
+
+/// Bytes of one early read: most requests fit. They are on the stack.
+const EARLY_BYTES: usize = 2048;
+
+impl AsyncRead for ClientSocket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.early.is_empty() {
+            let count = self.early.len().min(buffer.remaining());
+            buffer.put_slice(&self.early.split_to(count));
+            return Poll::Ready(Ok(()));
+        }
+        on_stream!(self, stream => Pin::new(stream).poll_read(cx, buffer))
+    }
+}
+
+impl AsyncWrite for ClientSocket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        on_stream!(self, stream => Pin::new(stream).poll_write(cx, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        on_stream!(self, stream => Pin::new(stream).poll_write_vectored(cx, slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_stream!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_stream!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}

@@ -1,0 +1,296 @@
+//! `[http] trusted_proxies`: the peers that tell truly whom they speak for, by `X-Forwarded-For`,
+//! `-Proto` and `-Host`, or by `Forwarded` (RFC 7239).
+//!
+//! Each proxy appends the address that it got the request from. So the list is read from its end:
+//! the client is the first address that is not a trusted proxy, because a trusted one wrote it. The
+//! addresses before that are what the client says.
+//!
+//! `Forwarded` counts only if there is no `X-Forwarded-` field. Otherwise a client could pass a
+//! `Forwarded` of its own through a proxy that sets only the others.
+
+use super::listen_address::Peer;
+use super::network::Network;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// The proxies that are trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies {
+    networks: Vec<Network>,
+    /// True if programs on Unix sockets are.
+    unix: bool,
+}
+
+/// The client of a request, and what it asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forwarded<'a> {
+    /// The client's address; `None` for a program on a Unix socket of this machine.
+    pub client: Option<IpAddr>,
+    /// The scheme that the client used, `http` or `https`; `None` if no trusted proxy says it.
+    pub scheme: Option<&'static str>,
+    /// The host that the client named; `None` if no trusted proxy says it.
+    pub host: Option<&'a str>,
+}
+
+impl TrustedProxies {
+    /// Reads addresses, blocks of them, and `unix:`.
+    ///
+    /// # Errors
+    /// The element that is none of these, and what was expected.
+    pub fn parse<'a>(elements: impl IntoIterator<Item = &'a str>) -> Result<TrustedProxies, String> {
+        let mut trusted = TrustedProxies::default();
+        for element in elements {
+            match element {
+                "unix:" => trusted.unix = true,
+                _ => trusted.networks.push(element.parse().map_err(|error| format!("{element:?}: {error}"))?),
+            }
+        }
+        Ok(trusted)
+    }
+
+    /// Returns true if the peer is one of them.
+    pub fn trusts(&self, peer: Peer) -> bool {
+        peer.ip().map_or(self.unix, |ip| self.has(ip))
+    }
+
+    fn has(&self, ip: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(ip))
+    }
+
+    /// Returns what the fields of a request from `peer` say. The peer is trusted.
+    pub fn read<'a>(&self, peer: Peer, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Forwarded<'a> {
+        let mut said = Said::default();
+        for (name, value) in fields {
+            said.note(name, value);
+        }
+        let mut forwarded = Forwarded { client: peer.ip(), scheme: None, host: None };
+        if said.has_x {
+            self.walk(
+                &mut forwarded,
+                said.addresses
+                    .iter()
+                    .rev()
+                    .flat_map(|line| line.rsplit(','))
+                    .map(|node| Element { node: Some(node.trim()), ..Element::default() }),
+            );
+            forwarded.scheme = said.scheme.and_then(scheme);
+            forwarded.host = said.host;
+        } else if !said.elements.is_empty() {
+            let mut elements = Vec::new();
+            let complete = said.elements.iter().all(|line| parse_elements(line, &mut elements));
+            if complete {
+                self.walk(&mut forwarded, elements.into_iter().rev());
+            }
+        }
+        forwarded
+    }
+
+    /// Goes from the last element to the first, up to the one that a trusted proxy wrote about
+    /// somebody else.
+    fn walk<'a>(&self, forwarded: &mut Forwarded<'a>, elements: impl Iterator<Item = Element<'a>>) {
+        for element in elements.take(HOPS) {
+            forwarded.scheme = element.proto.and_then(scheme).or(forwarded.scheme);
+            forwarded.host = element.host.or(forwarded.host);
+            let Some(ip) = element.node.and_then(address) else { return };
+            forwarded.client = Some(ip);
+            if !self.has(ip) {
+                return;
+            }
+        }
+    }
+}
+
+/// A peer that is a trusted proxy.
+#[derive(Clone)]
+pub(super) struct TrustedPeer {
+    proxies: Arc<TrustedProxies>,
+    peer: Peer,
+}
+
+impl TrustedPeer {
+    /// Returns `None` for a peer that is not trusted.
+    pub(super) fn new(proxies: &Arc<TrustedProxies>, peer: Peer) -> Option<TrustedPeer> {
+        proxies.trusts(peer).then(|| TrustedPeer { proxies: Arc::clone(proxies), peer })
+    }
+
+    /// Returns what the fields of its request say.
+    pub(super) fn read<'a>(&self, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Forwarded<'a> {
+        self.proxies.read(self.peer, fields)
+    }
+}
+
+/// The longest chain of proxies that is followed: the time for a request has a bound.
+const HOPS: usize = 64;
+
+/// The fields of a request that proxies set.
+#[derive(Default)]
+struct Said<'a> {
+    has_x: bool,
+    addresses: Vec<&'a str>,
+    scheme: Option<&'a str>,
+    host: Option<&'a str>,
+    elements: Vec<&'a str>,
+}
+
+impl<'a> Said<'a> {
+    fn note(&mut self, name: &str, value: &'a [u8]) {
+        // Few fields have a name of such a length.
+        if !matches!(name.len(), 9 | 15 | 16 | 17) {
+            return;
+        }
+        // A value with other characters is unknown to all.
+        let value = str::from_utf8(value).unwrap_or("");
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        // A proxy that appends writes the last value.
+        let last = || value.rsplit(',').next().map(str::trim).filter(|last| !last.is_empty());
+        if is("x-forwarded-for") {
+            self.addresses.push(value);
+        } else if is("x-forwarded-proto") {
+            self.scheme = last();
+        } else if is("x-forwarded-host") {
+            self.host = last();
+        } else if is("forwarded") {
+            return self.elements.push(value);
+        } else {
+            return;
+        }
+        self.has_x = true;
+    }
+}
+
+fn scheme(text: &str) -> Option<&'static str> {
+    ["http", "https"].into_iter().find(|scheme| scheme.eq_ignore_ascii_case(text))
+}
+
+/// Reads `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`. `None` for `unknown`,
+/// for names that hide an address, and for everything else.
+fn address(node: &str) -> Option<IpAddr> {
+    let bare = node.strip_prefix('[').and_then(|node| node.strip_suffix(']')).unwrap_or(node);
+    let ip = bare.parse().or_else(|_| node.parse::<SocketAddr>().map(|address| address.ip()));
+    ip.ok().map(|ip: IpAddr| ip.to_canonical())
+}
+
+/// An element of `Forwarded`: what one proxy says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Element<'a> {
+    /// `for`
+    node: Option<&'a str>,
+    proto: Option<&'a str>,
+    host: Option<&'a str>,
+}
+
+/// Appends the elements of a line (RFC 7239 §4). Returns false if it is malformed.
+fn parse_elements<'a>(line: &'a str, elements: &mut Vec<Element<'a>>) -> bool {
+    let mut element = Element::default();
+    let mut rest = line.trim();
+    loop {
+        if let Some((name, value)) = rest.split_once('=').filter(|(name, _)| is_token(name.trim())) {
+            let (value, after) = match value.strip_prefix('"') {
+                // A quoted pair stands in no address and in no host.
+                Some(quoted) => match quoted.split_once('"') {
+                    Some((value, after)) if !value.contains('\\') => (value, after),
+                    _ => return false,
+                },
+                None => value.split_at(value.find([';', ',']).unwrap_or(value.len())),
+            };
+            let place = match name.trim() {
+                name if name.eq_ignore_ascii_case("for") => Some(&mut element.node),
+                name if name.eq_ignore_ascii_case("proto") => Some(&mut element.proto),
+                name if name.eq_ignore_ascii_case("host") => Some(&mut element.host),
+                _ => None,
+            };
+            if let Some(place) = place
+                && place.replace(value.trim()).is_some()
+            {
+                return false;
+            }
+            rest = after.trim_start();
+        }
+        match rest.as_bytes().first() {
+            Some(b';') => rest = rest[1..].trim_start(),
+            Some(b',') => {
+                elements.push(std::mem::take(&mut element));
+                rest = rest[1..].trim_start();
+            }
+            Some(_) => return false,
+            None => {
+                elements.push(element);
+                return true;
+            }
+        }
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<'a>(peer: &str, fields: &[(&'a str, &'a str)]) -> (String, Option<&'static str>, Option<&'a str>) {
+        let trusted = TrustedProxies::parse(["10.0.0.0/8", "fd00::/8", "unix:"]).unwrap();
+        let peer = peer.parse().map_or(Peer::Unix, |ip: IpAddr| SocketAddr::from((ip, 1)).into());
+        assert!(trusted.trusts(peer));
+        let Forwarded { client, scheme, host } =
+            trusted.read(peer, fields.iter().map(|(name, value)| (*name, value.as_bytes())));
+        (client.map_or_else(|| "unix:".to_owned(), |ip| ip.to_string()), scheme, host)
+    }
+
+    /// Failure: a client chooses the address that others see, by a field of its own.
+    #[test]
+    fn an_address_that_the_client_wrote_is_believed() {
+        for (fields, client) in [
+            (&[][..], "10.0.0.1"),
+            (&[("X-Forwarded-For", "192.0.2.1")], "192.0.2.1"),
+            (&[("x-forwarded-for", "198.51.100.1, 192.0.2.1")], "192.0.2.1"),
+            (&[("x-forwarded-for", "198.51.100.1, 192.0.2.1, 10.9.9.9")], "192.0.2.1"),
+            (&[("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.1,10.1.1.1")], "192.0.2.1"),
+            (&[("x-forwarded-for", "10.2.2.2, 10.3.3.3")], "10.2.2.2"),
+            (&[("x-forwarded-for", "192.0.2.1, unknown, 10.3.3.3")], "10.3.3.3"),
+            (&[("x-forwarded-for", "192.0.2.1, ")], "10.0.0.1"),
+            (&[("x-forwarded-for", "[2001:db8::1]:80")], "2001:db8::1"),
+            (&[("x-forwarded-for", "::ffff:192.0.2.1")], "192.0.2.1"),
+            (&[("forwarded", "for=198.51.100.1;proto=https, for=\"[2001:db8::1]:80\"")], "2001:db8::1"),
+            (&[("forwarded", "for=198.51.100.1"), ("forwarded", "for=192.0.2.1, for=10.3.3.3")], "192.0.2.1"),
+            (&[("forwarded", "for=192.0.2.1, for=_hidden")], "10.0.0.1"),
+            (&[("forwarded", "for=\"192.0.2.1")], "10.0.0.1"),
+            (&[("forwarded", "for=192.0.2.1;for=192.0.2.2")], "10.0.0.1"),
+            // A client's own, past a proxy that knows only the other field.
+            (&[("forwarded", "for=198.51.100.1"), ("x-forwarded-for", "192.0.2.1")], "192.0.2.1"),
+            (&[("forwarded", "for=198.51.100.1"), ("x-forwarded-proto", "https")], "10.0.0.1"),
+        ] {
+            assert_eq!(read("10.0.0.1", fields).0, client, "{fields:?}");
+        }
+        assert_eq!(read("unix:", &[]).0, "unix:");
+        assert_eq!(read("unix:", &[("x-forwarded-for", "192.0.2.1")]).0, "192.0.2.1");
+    }
+
+    #[test]
+    fn scheme_and_host_of_another_hop_are_believed() {
+        let said = |fields: &[(&'static str, &'static str)]| {
+            let (_, scheme, host) = read("10.0.0.1", fields);
+            (scheme, host)
+        };
+        assert_eq!(said(&[("x-forwarded-for", "192.0.2.1")]), (None, None));
+        assert_eq!(
+            said(&[("x-forwarded-proto", "HTTPS"), ("x-forwarded-host", "a.example")]),
+            (Some("https"), Some("a.example"))
+        );
+        assert_eq!(said(&[("x-forwarded-proto", "https, http")]).0, Some("http"));
+        assert_eq!(said(&[("x-forwarded-proto", "gopher")]).0, None);
+        let own = "proto=http;host=evil.example;for=192.0.2.1";
+        let chain = "proto=https;host=a.example;for=192.0.2.2, for=10.1.1.1;proto=http";
+        assert_eq!(said(&[("forwarded", own), ("forwarded", chain)]), (Some("https"), Some("a.example")));
+        assert_eq!(said(&[("forwarded", "for=10.1.1.1;proto=https, for=10.2.2.2")]).0, Some("https"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn anything_is_read_without_a_panic(line in "((for|proto|host|x)?[=;,\" ]{0,3}(10\\.0\\.0\\.1|\\[::1\\]|a|\\\\)?){0,6}") {
+            read("10.0.0.1", &[("forwarded", &line)]);
+            read("10.0.0.1", &[("x-forwarded-for", &line)]);
+        }
+    }
+}

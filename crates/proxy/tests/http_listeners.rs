@@ -1,0 +1,85 @@
+//! Failure: one of several listeners serves nothing or another cache, an address of the node is
+//! taken for an origin, or a socket file stays behind.
+
+mod wire;
+use larder_proxy::{Http, HttpConfig, ListenAddress, ListenConfig, Listeners, Upstream};
+use std::io::{BufReader, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use wire::{Client, Node};
+
+fn any_port() -> ListenConfig {
+    SocketAddr::from(([127, 0, 0, 1], 0)).into()
+}
+
+fn socket_file(path: &Path) -> ListenConfig {
+    ListenAddress::Unix(path.to_owned()).into()
+}
+
+fn get_unix(path: &Path, target: &str) -> wire::Seen {
+    let mut stream = UnixStream::connect(path).unwrap();
+    write!(stream, "GET {target} HTTP/1.1\r\nhost: example.test\r\n\r\n").unwrap();
+    wire::read_response(&mut BufReader::new(stream), false)
+}
+
+#[test]
+fn a_listener_of_several_serves_nothing_or_another_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("http.sock");
+    let listen = vec![any_port(), any_port(), socket_file(&path)];
+    let node = Node::with(&HttpConfig { listen, ..wire::config(Upstream::Generated) });
+    let listening = node.http.as_ref().unwrap().listening().to_vec();
+    assert_eq!(node.status()["listen"].as_array().map(Vec::len), Some(3));
+    let tcp: Vec<SocketAddr> = listening.iter().filter_map(|(address, _)| address.tcp()).collect();
+    assert!(!Client::to(tcp[0]).get("/1000/a").is_hit());
+    assert!(Client::to(tcp[1]).get("/1000/a").is_hit());
+    let seen = get_unix(&path, "/1000/a");
+    assert!(seen.is_hit() && seen.body.len() == 1000, "{seen:?}");
+    drop(node);
+    assert!(!path.exists(), "the socket file stays");
+}
+
+/// The origin learns of a client without an address what nginx would tell it.
+#[test]
+fn a_client_on_a_socket_file_gets_an_address() {
+    let origin = wire::Origin::new(|asked, stream| {
+        let peer = asked.head.iter().find(|(name, _)| name == "x-forwarded-for").unwrap().1.clone();
+        wire::say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{peer}", peer.len()))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("http.sock");
+    let upstream = Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
+    let node = Node::with(&HttpConfig { listen: vec![any_port(), socket_file(&path)], ..wire::config(upstream) });
+    assert_eq!(get_unix(&path, "/").text(), "unix:");
+    drop(node);
+}
+
+#[test]
+fn the_second_listener_is_taken_for_an_origin() {
+    let bound =
+        Listeners::bind(&HttpConfig { listen: vec![any_port(), any_port()], ..wire::config(Upstream::Generated) });
+    let bound = bound.unwrap();
+    let second = bound.iter().nth(1).unwrap().local().to_string();
+    let upstream = Upstream::Http(format!("http://{second}").parse().unwrap());
+    let refused = Http::start_on(bound, &wire::config(upstream), || ()).err().expect("a refusal").to_string();
+    assert!(refused.starts_with("[http] origin: ") && refused.contains("is [http] listen itself"), "{refused}");
+}
+
+/// Failure: a socket that another process has bound is bound again, or its file is removed.
+#[test]
+fn a_socket_that_is_handed_over_is_bound_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("http.sock");
+    let config = HttpConfig { listen: vec![socket_file(&path)], ..wire::config(Upstream::Generated) };
+    let first = Listeners::bind(&config).unwrap();
+    let handed = first.iter().next().unwrap().socket().try_clone().unwrap();
+    let mut handed = Some(handed);
+    let second = Listeners::bind_or_inherit(&config, |_| handed.take()).unwrap();
+    let http = Http::start_on(second, &config, || ()).unwrap();
+    assert_eq!(get_unix(&path, "/10/a").status, 200);
+    http.stop();
+    assert!(path.exists());
+    drop(first);
+    assert!(!path.exists());
+}
