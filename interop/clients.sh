@@ -57,12 +57,13 @@ install_apps() {
     (cd "$here/apps/express" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund) && cp "$lock" "$here/apps/express/node_modules/.installed-lock.json"
 }
 
-# have PACKAGE COMMAND...: the commands, from Debian's package if root may install it. Other systems go without, and the run says so.
+# have PACKAGES TEST...: what the command TEST finds, from Debian's packages if root may install them. Other systems go without, and the
+# run says so.
 have() {
-    local package=$1
+    local packages=$1
     shift
-    (PATH=$PATH:/usr/sbin && command -v "$@") >/dev/null && return 0
+    (PATH=$PATH:/usr/sbin && "$@") >/dev/null 2>&1 && return 0
     [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
-    { apt-get update -q && apt-get install -qy --no-install-recommends "$package"; } >"$work/install.log" 2>&1 </dev/null
-    (PATH=$PATH:/usr/sbin && command -v "$@") >/dev/null
+    { apt-get update -q && apt-get install -qy --no-install-recommends $packages; } >"$work/install.log" 2>&1 </dev/null
+    (PATH=$PATH:/usr/sbin && "$@") >/dev/null 2>&1
 }

@@ -11,7 +11,7 @@ python=$here/../.env/apps/bin/python
 export STATIC=$here/static
 read -r origin < <(free_ports 1)
 case $kind in
-    flask) (cd "$here/flask" && exec "$python" -m gunicorn --threads 64 --timeout 0 --bind "127.0.0.1:$origin" app:app) >"$work/application.log" 2>&1 & ;;
+    flask) (cd "$here/flask" && exec "$python" -m gunicorn --no-control-socket --threads 64 --timeout 0 --bind "127.0.0.1:$origin" app:app) >"$work/application.log" 2>&1 & ;;
     express) node "$here/express/app.mjs" "$origin" >"$work/application.log" 2>&1 & ;;
 esac
 pids[application]=$!

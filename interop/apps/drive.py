@@ -104,7 +104,7 @@ def events(base, options):
 
 def upload(base, options):
     """A body that comes slowly. Half of it has reached the application before the second half is sent."""
-    client, watcher, name = Client(base), Client(base), uuid.uuid4().hex
+    client = Client(base)
     content = random.Random(7).randbytes(1 << 20) * options.upload
     for framed in ("length", "chunked"):
         name = uuid.uuid4().hex
@@ -114,7 +114,7 @@ def upload(base, options):
             for place in range(0, len(content), CHUNK):
                 yield content[place : place + CHUNK]
                 if place == len(content) // 2 // CHUNK * CHUNK:
-                    while int(watcher.text("GET", f"/uploaded/{name}")[1]) < place // 2:
+                    while int(Client(base).text("GET", f"/uploaded/{name}")[1]) < place // 2:
                         time.sleep(0.05)
                 time.sleep(max(0, begun + place / (options.rate * 1e6) - time.monotonic()))
 
