@@ -35,6 +35,7 @@ mod progress;
 mod put;
 mod replay;
 mod reproduce;
+mod rules;
 mod run;
 mod seeds;
 mod simulate;
@@ -110,6 +111,7 @@ enum Command {
     Origin(origin::OriginArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Rules(rules::RulesArgs),
     Simulate(simulate::SimulateArgs),
     Testbed(testbed::TestbedArgs),
     Trace(trace::TraceArgs),
@@ -157,6 +159,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Origin(args) => origin::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Rules(args) => rules::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Testbed(args) => testbed::run(args),
         Command::Trace(args) => trace::run(args),

@@ -190,6 +190,7 @@ pub use outbox::{FollowerId, Invalidation, Outbox};
 pub use rfc::cache_status::ForwardReason;
 pub use rfc::fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
 pub use rfc::key::keyed_authority;
+pub use rfc::overrides::{Overrides, ResponseRules};
 pub use rfc::route::{Route, Router};
 pub use rfc::sharing::{Sharing, sharing};
 pub use rfc::storability::Refusal;

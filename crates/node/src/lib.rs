@@ -37,4 +37,4 @@ pub use config::{
 pub use error::NodeError;
 pub use ndn::{NdnError, SocketError};
 pub use node::{Node, raise_descriptor_limit};
-pub use preflight::{problems, running_node};
+pub use preflight::{origin_servers, problems, running_node};

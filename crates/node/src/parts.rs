@@ -25,6 +25,7 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
             Origin::Http(uri) => Upstream::Http(uri.clone()),
         },
         origins: table.origins.iter().map(origin_group).collect(),
+        rules: table.rules.clone(),
         origin_ca: table.origin_ca.clone(),
         timeouts: table.timeouts,
         header_limits: table.limits,

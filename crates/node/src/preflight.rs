@@ -5,6 +5,7 @@
 //! Then it closes all of them and reports every problem.
 
 use crate::config::Config;
+use crate::error::NodeError;
 use crate::{ndn, parts};
 use larder_proxy::Preflight;
 use serde_json::Value;
@@ -12,6 +13,17 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Returns the servers that may get an HTTP request for this host, as it is keyed, and target.
+///
+/// # Errors
+/// One line that names the setting and its problem.
+pub fn origin_servers(config: &Config, host: &str, target: &str) -> Result<Vec<String>, NodeError> {
+    match parts::http(&config.http, None) {
+        Some(config) => Ok(larder_proxy::origin_servers(&config, host, target)?),
+        None => Ok(Vec::new()),
+    }
+}
 
 /// Returns the problems that would prevent a start with `config`, one line each.
 ///

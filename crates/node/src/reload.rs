@@ -9,11 +9,12 @@ use toml::{Table, Value};
 
 /// The keys that change while the node runs; all others need a restart. The embedded configuration
 /// documents this too.
-const AT_ONCE: [&str; 18] = [
+const AT_ONCE: [&str; 19] = [
     "admin.token",
     "http.origin",
     "http.origin_ca",
     "http.origins",
+    "http.rules",
     "http.tls.certificate",
     "http.tls.certificates",
     "http.tls.client_ca",

@@ -91,9 +91,12 @@ async fn deliver(
 
 async fn ask(
     proxy: &Arc<Proxy>,
-    exchange: OpenExchange,
+    mut exchange: OpenExchange,
     upstream_target: &UpstreamTarget,
 ) -> Result<SharedReader, &'static str> {
+    if let Some(rules) = upstream_target.rules.clone() {
+        exchange.set_rules(rules);
+    }
     let place = proxy.place().await;
     let response = proxy.ask(Method::GET, upstream_target, || exchange.retry_headers(), Upload::empty()).await;
     let Ok(response) = response else {
@@ -101,7 +104,10 @@ async fn ask(
         return Err("the origin failed");
     };
     let (head, body) = response.into_parts();
-    let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
+    let mut head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
+    if let Some(rules) = &upstream_target.rules {
+        rules.change_origin_response(head.status, &mut head.headers);
+    }
     let fill = proxy.shards().on_slice(exchange, head).ok_or("the origin has something else now")?;
     let reader = fill.reader().ok_or("the slice has gone by")?;
     tokio::spawn(Collecting::new(body, fill, proxy, place));

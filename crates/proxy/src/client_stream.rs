@@ -137,7 +137,10 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
 
     /// Answers a plain hit, or begins to. Returns false if `bytes` are no plain hit.
     fn answer(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<bool> {
-        let Some(plain) = self.before.plain.as_ref().filter(|_| self.hyper_waits()) else { return Ok(false) };
+        if !self.hyper_waits() {
+            return Ok(false);
+        }
+        let Some(plain) = &mut self.before.plain else { return Ok(false) };
         let missed = self.missed;
         self.missed = missed.wrapping_add(1);
         if missed >= limits::PLAIN_MISSES && !missed.is_multiple_of(limits::PLAIN_MISSES) {

@@ -4,6 +4,7 @@ use super::disk::DiskConfig;
 use super::header_limits::HeaderLimits;
 use super::listen_address::ListenConfig;
 use super::origin::Origin;
+use super::rules::Rule;
 use super::servers::PoolConfig;
 use super::timeouts::Timeouts;
 use super::tls::TlsConfig;
@@ -29,6 +30,8 @@ pub struct HttpConfig {
     pub upstream: Upstream,
     /// Origins for some hosts and paths. The closest match is used; of equal matches, the first.
     pub origins: Vec<OriginGroup>,
+    /// The rules, in their order.
+    pub rules: Vec<Rule>,
     /// PEM file of the certificates that verify `https://` origins; `None` for the system's.
     pub origin_ca: Option<PathBuf>,
     /// The time limits of a request's steps.

@@ -101,6 +101,8 @@ pub enum Problem {
     ServerCount,
     /// A server is not a URI of a host.
     NotAServer(Uri),
+    /// Rules contradict themselves: one text for all of them.
+    Rules(String),
     /// A host pattern has a `*` at a wrong position.
     Wildcard,
 }
@@ -171,6 +173,7 @@ impl fmt::Display for Problem {
             }
             Problem::ServerCount => write!(f, "expected 1 to {}", limits::SERVERS),
             Problem::NotAServer(uri) => write!(f, "expected http://HOST:PORT or https://HOST:PORT, not {uri}"),
+            Problem::Rules(text) => f.write_str(text),
             Problem::Wildcard => f.write_str("a * stands only before a domain"),
         }
     }

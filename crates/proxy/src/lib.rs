@@ -73,6 +73,8 @@ mod preflight;
 mod proxy;
 pub mod proxy_protocol;
 mod purge;
+mod ruled;
+pub mod rules;
 mod send_timeout;
 mod server_certificates;
 mod servers;
@@ -120,6 +122,7 @@ pub use upload::Upload;
 
 use certificate_watch::CertificateWatch;
 use larder_units::{ByteSize, Streams};
+use rules::Rules;
 use shards::Shards;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -146,6 +149,7 @@ pub struct Http {
 /// The result of [`Http::reload`].
 pub struct HttpReload {
     origins: Origins,
+    rules: Option<Arc<Rules>>,
     identity: Option<(TlsConfig, rustls::ServerConfig)>,
 }
 
@@ -159,6 +163,21 @@ fn origins(config: &HttpConfig, listening: &Listening, before: Option<&Origins>)
         Some(problem) => Err(problem),
         None => Origins::new(config, before),
     }
+}
+
+/// Compiles the rules; `None` if there are none.
+fn rules(config: &HttpConfig) -> Result<Option<Arc<Rules>>, Error> {
+    if config.rules.is_empty() {
+        return Ok(None);
+    }
+    let mut rules = Rules::new(config.rules.clone()).map_err(|errors| {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Error::setting("[http]", Problem::Rules(texts.join("; ")))
+    })?;
+    rules
+        .read_pages()
+        .map_err(|(path, error)| Error::setting("[[http.rules]] error_page", Problem::File { path, error }))?;
+    Ok(Some(Arc::new(rules)))
 }
 
 /// Returns an error for each origin that is a listener of this cache itself.
@@ -192,7 +211,16 @@ pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
     if own.is_empty() {
         preflight.add(Origins::new(config, None).err());
     }
+    preflight.add(rules(config).err());
     own.into_iter().for_each(|problem| preflight.add(Some(problem)));
+}
+
+/// Returns the servers that may get a request for this host, as it is keyed, and target.
+///
+/// # Errors
+/// One line that names the setting and its problem.
+pub fn origin_servers(config: &HttpConfig, host: &str, target: &str) -> Result<Vec<String>, Error> {
+    Ok(Origins::new(config, None)?.servers_of(host, target))
 }
 
 impl Http {
@@ -235,7 +263,9 @@ impl Http {
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Http, Error> {
         let shards = new_cache(config, disk.as_ref(), streams)?;
-        let proxy = Arc::new(proxy::Proxy::new(shards, origins, disk, config.timeouts).with_subject_field(config));
+        let origins_and_rules = (origins, rules(config)?);
+        let proxy =
+            Arc::new(proxy::Proxy::new(shards, origins_and_rules, disk, config.timeouts).with_subject_field(config));
         let tls_identity = config.tls.as_ref().map(|tls| Identity::read(tls).map(Arc::new)).transpose()?;
         let (mut listeners, mut files) = (Vec::new(), Vec::new());
         let https = listening.iter().filter(|(_, is_secure)| *is_secure).find_map(|(address, _)| address.tcp());
@@ -315,8 +345,8 @@ impl Http {
         Arc::new(Purging::new(Arc::clone(&self.proxy), token))
     }
 
-    /// Reads the parts of another configuration that can change while it runs: the origins, and
-    /// certificate and key, whose files are read again. Changes nothing yet.
+    /// Reads the parts of another configuration that can change while it runs: the origins, the
+    /// rules, and certificate and key, whose files are read again. Changes nothing yet.
     ///
     /// # Errors
     /// One line that names the setting and its problem.
@@ -325,6 +355,7 @@ impl Http {
         let (timeouts, header_limits) = (self.timeouts, self.header_limits);
         let config = &HttpConfig { timeouts, header_limits, ..config.clone() };
         let origins = origins(config, &self.listening, Some(&self.proxy.origins()))?;
+        let rules = rules(config)?;
         let identity = match (&self.tls_identity, &config.tls) {
             (Some(running), Some(tls)) => {
                 let mut tls = tls.clone();
@@ -337,7 +368,7 @@ impl Http {
             }
             _ => None,
         };
-        Ok(HttpReload { origins, identity })
+        Ok(HttpReload { origins, rules, identity })
     }
 
     /// Applies the reload. Requests in progress continue as they began.
@@ -346,6 +377,7 @@ impl Http {
             running.set(&config, identity);
         }
         self.proxy.set_origins(reload.origins);
+        self.proxy.rules().set(reload.rules);
     }
 
     /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the

@@ -358,3 +358,7 @@ pub const DISK_RETRY: Duration = Duration::from_millis(10);
 
 /// The interval in which a node that stops checks its disk tier: too short to be noticed.
 pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);
+
+/// The largest page of `error_page`: each is held in memory, and a page with all its styles has
+/// less.
+pub const ERROR_PAGE_BYTES: u64 = 1 << 20;

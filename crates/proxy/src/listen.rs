@@ -309,7 +309,7 @@ async fn connect<S, B, F>(
     let trusted = TrustedPeer::new(trusted_proxies, peer);
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
-    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, serving.redirect.is_some()));
+    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), serving.redirect.is_some()));
     let mut client = Client {
         peer,
         trusted,

@@ -12,11 +12,14 @@
 use super::header_limits::HeaderLimits;
 use super::host_pattern::is_plain_host;
 use super::proxy::Proxy;
+use super::ruled::{RulesView, address_of};
+use super::rules::{RequestFields, RuleRequest, Values};
 use super::trusted_proxies::TrustedPeer;
-use ::http::{HeaderMap, HeaderName, HeaderValue};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Header, Request, Status};
 use larder_http::{PlainField, PlainRequest};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// More fields than browsers send. hyper handles requests with more.
@@ -33,21 +36,30 @@ pub(super) struct PlainHits {
     trusted: Option<TrustedPeer>,
     /// True if requests for `http` are redirected.
     redirects: bool,
+    rules: RulesView,
+    /// The client of the connection, for the rules.
+    client: IpAddr,
 }
 
 impl PlainHits {
     pub(super) fn new(proxy: &Arc<Proxy>, scheme: &'static str, headers: HeaderLimits) -> PlainHits {
-        PlainHits { proxy: Arc::clone(proxy), scheme, headers, trusted: None, redirects: false }
+        let (rules, client) = (RulesView::new(proxy.rules()), address_of(None));
+        PlainHits { proxy: Arc::clone(proxy), scheme, headers, trusted: None, redirects: false, rules, client }
     }
 
     /// Returns the plain hits of one client.
-    pub(super) fn of_client(&self, trusted: &Option<TrustedPeer>, redirects: bool) -> PlainHits {
-        PlainHits { trusted: trusted.clone(), redirects, ..self.clone() }
+    pub(super) fn of_client(
+        &self,
+        trusted: &Option<TrustedPeer>,
+        client: Option<IpAddr>,
+        redirects: bool,
+    ) -> PlainHits {
+        PlainHits { trusted: trusted.clone(), client: address_of(client), redirects, ..self.clone() }
     }
 
     /// If `bytes` are a plain request and the store has the response: appends the head of the
     /// answer to `head` and returns the body.
-    pub(super) fn answer(&self, bytes: &[u8], head: &mut Vec<u8>) -> Option<Bytes> {
+    pub(super) fn answer(&mut self, bytes: &[u8], head: &mut Vec<u8>) -> Option<Bytes> {
         let mut fields = [EMPTY_HEADER; FIELDS];
         let Parsed { mut authority, target, fields, asks_for_less } = parse(bytes, &mut fields, &self.headers)?;
         // Only the certificate of a client may set it.
@@ -56,10 +68,11 @@ impl PlainHits {
         {
             return None;
         }
-        let mut scheme = self.scheme;
+        let (mut scheme, mut client) = (self.scheme, self.client);
         if let Some(trusted) = &self.trusted {
             let forwarded = trusted.read(fields.iter().map(|field| (field.name, field.value)));
             scheme = forwarded.scheme.unwrap_or(scheme);
+            client = address_of(forwarded.client);
             authority = forwarded.host.unwrap_or(authority);
             if !is_plain_host(authority) {
                 return None;
@@ -68,8 +81,33 @@ impl PlainHits {
         if self.redirects && scheme == "http" {
             return None;
         }
+        let shards = self.proxy.shards();
         let request = PlainRequest { scheme, authority, target, asks_for_less };
-        self.proxy.shards().plain_hit(request, || map(fields), head)
+        let Some(rules) = self.rules.current() else {
+            return shards.plain_hit(request, || map(fields), head, |_| ());
+        };
+        let method = &Method::GET;
+        let asking =
+            RuleRequest { scheme, host: authority, target, method, client, fields: RequestFields::Parsed(fields) };
+        let bits = rules.of_request(&asking);
+        if !rules.allow_plain(bits, &asking) {
+            return None;
+        }
+        let values = || {
+            let host = larder_http::keyed_authority(scheme, authority).into_owned();
+            Values { scheme, host, target: target.to_owned(), client }
+        };
+        let changed = || {
+            let mut fields = map(fields);
+            rules.select_cookies(bits, &mut fields);
+            rules.change_request(bits, &values(), &mut fields);
+            fields
+        };
+        let keyed = rules.keyed_target(bits, target);
+        let request = PlainRequest { target: keyed.as_deref().unwrap_or(target), ..request };
+        let body = shards.plain_hit(request, changed, head, |head| rules.change_head(bits, &values, head))?;
+        rules.count(bits, &asking);
+        Some(body)
     }
 }
 

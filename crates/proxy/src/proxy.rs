@@ -8,6 +8,8 @@ use super::disk_tier::{self, HttpDisk};
 use super::limits;
 use super::origin_body::OriginBody;
 use super::outgoing::{Outgoing, response};
+use super::ruled::RulesCell;
+use super::rules::Rules;
 use super::shards::{OpenExchange, ShardAssembly, Shards};
 use super::slow_client::MemoryPressure;
 use super::streamed::stream;
@@ -28,6 +30,7 @@ pub(super) struct Proxy {
     shards: Arc<Shards>,
     /// Replaced as a whole. Requests in progress keep the origins that they began with.
     origins: Mutex<Arc<Origins>>,
+    rules: Arc<RulesCell>,
     disk: Option<HttpDisk>,
     timeouts: Timeouts,
     /// Tells whether bodies find no room.
@@ -47,9 +50,15 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    pub(super) fn new(shards: Arc<Shards>, origins: Origins, disk: Option<HttpDisk>, timeouts: Timeouts) -> Proxy {
+    pub(super) fn new(
+        shards: Arc<Shards>,
+        (origins, rules): (Origins, Option<Arc<Rules>>),
+        disk: Option<HttpDisk>,
+        timeouts: Timeouts,
+    ) -> Proxy {
         Proxy {
             origins: Mutex::new(Arc::new(origins)),
+            rules: RulesCell::new(rules),
             disk,
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
             shards,
@@ -98,6 +107,11 @@ impl Proxy {
 
     pub(super) fn set_origins(&self, origins: Origins) {
         *self.origins.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(origins);
+    }
+
+    /// Returns the rules in force.
+    pub(super) fn rules(&self) -> &Arc<RulesCell> {
+        &self.rules
     }
 
     /// Returns the room for bodies in progress.
@@ -188,7 +202,7 @@ impl Proxy {
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
-        Arc::new(Proxy::new(shards, Origins::generated(), None, Timeouts::default()))
+        Arc::new(Proxy::new(shards, (Origins::generated(), None), None, Timeouts::default()))
     }
 }
 

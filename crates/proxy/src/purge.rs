@@ -126,7 +126,8 @@ impl Purging {
             return Err(PurgeError::Unauthorized);
         }
         let read = tokio::time::timeout(ORDER_TIME, read(body)).await;
-        let purge = parse(&read.map_err(|_| PurgeError::TimedOut)??)?;
+        let rules = self.proxy.rules();
+        let purge = parse(&read.map_err(|_| PurgeError::TimedOut)??, |url| rules.keyed_url(url))?;
         let objects = self.proxy.shards().purge(&purge);
         self.proxy.settle().await.map_err(PurgeError::NotSettled)?;
         tracing::info!(?purge, objects, "purged");
@@ -159,11 +160,13 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, PurgeError> {
     Ok(text)
 }
 
-fn parse(text: &[u8]) -> Result<Purge, PurgeError> {
+/// `keyed` returns the URL under which the responses of another one are stored, if the rules say
+/// so.
+fn parse(text: &[u8], keyed: impl Fn(&str) -> Option<String>) -> Result<Purge, PurgeError> {
     let request: PurgeRequest = serde_json::from_slice(text).map_err(PurgeError::Json)?;
     let url = |text: String| text.parse::<Url>().map_err(PurgeError::Url);
     let scope = match (request.url, request.prefix, request.tag, request.everything) {
-        (Some(text), None, None, false) => Scope::Exact(url(text)?),
+        (Some(text), None, None, false) => Scope::Exact(url(keyed(&text).unwrap_or(text))?),
         (None, Some(text), None, false) => Scope::Prefix(url(text)?),
         (None, None, Some(tag), false) if !tag.is_empty() => Scope::Tag(tag),
         (None, None, None, true) => Scope::Everything,
@@ -190,9 +193,9 @@ mod tests {
             "{\"tags\": \"a\", \"everything\": true}",
             "{\"everything\": true, \"soft\": 1}",
         ] {
-            assert!(parse(text.as_bytes()).is_err(), "{text}");
+            assert!(parse(text.as_bytes(), |_| None).is_err(), "{text}");
         }
-        let soft = parse(b"{\"tag\": \"a b\", \"soft\": true}").unwrap();
+        let soft = parse(b"{\"tag\": \"a b\", \"soft\": true}", |_| None).unwrap();
         assert_eq!(soft, Purge { scope: Scope::Tag("a b".to_owned()), soft: true });
     }
 }

@@ -9,6 +9,7 @@ use super::outgoing::Outgoing;
 use super::outgoing::plain_error;
 use super::proxy::Proxy;
 use super::proxy::forward::DetachOnDrop;
+use super::ruled::{Ruled, RulesView};
 use super::shards::Next;
 use super::trusted_proxies::{Forwarded, TrustedPeer};
 use super::upgrade::{Offer, Switch, Upgrade};
@@ -19,6 +20,7 @@ use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::IpAddr;
@@ -42,10 +44,12 @@ pub(super) struct Service {
     subject: Option<HeaderValue>,
     interims: InformationalResponses,
     switch: Switch,
+    rules: RefCell<RulesView>,
 }
 
 impl Service {
     pub(super) fn new(proxy: &Arc<Proxy>, client: Client) -> Service {
+        let rules = RefCell::new(RulesView::new(proxy.rules()));
         let peer = HeaderValue::try_from(client.peer.to_string()).expect("an address is visible ASCII");
         let scheme = if client.is_secure { "https" } else { "http" };
         let address = client.peer.ip();
@@ -60,6 +64,7 @@ impl Service {
             subject,
             interims,
             switch,
+            rules,
         }
     }
 }
@@ -116,7 +121,7 @@ impl Service {
         let fallback = origins.as_ref().map_or("", |origins| origins.authority());
         let own_answer = max_forwards::spend(&mut parts);
         let offer = Offer::of(&mut parts, !body.is_end_stream());
-        let Forwarded { scheme, host, .. } = self.forwarded(&parts.headers);
+        let Forwarded { scheme, host, client } = self.forwarded(&parts.headers);
         let scheme = scheme.unwrap_or(self.scheme);
         let schemes = [self.scheme, scheme];
         let authority = match coding(&parts.headers).and_then(|()| authority(&parts, &schemes, host, fallback)) {
@@ -130,12 +135,39 @@ impl Service {
         // Nothing stored changes a protocol, and what the origin tells one subject is nobody else's:
         // such requests go to the origin, as one with a body.
         let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
-        let step = match self.proxy.shards().step(&head(&parts, scheme, authority, goes_by)) {
-            Next::Answer(answer) => return Responding::Now(Some(self.proxy.sent(answer))),
-            other => other,
+        let rules =
+            self.rules.borrow_mut().current().and_then(|rules| Ruled::of(rules, &parts, scheme, authority, client));
+        let Some(rules) = rules else {
+            let step = self.proxy.shards().step(&head(&parts, scheme, authority, goes_by));
+            if let Next::Answer(answer) = step {
+                return Responding::Now(Some(self.proxy.sent(answer)));
+            }
+            let host = larder_http::keyed_authority(scheme, authority).into_owned();
+            return self.go_on(step, (parts, body), (scheme, &host), None, offer);
         };
-        // As it is keyed: an authority is visible ASCII.
-        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
+        if let Some(answer) = rules.answer() {
+            return Responding::Now(Some(answer)).ruled(&rules);
+        }
+        let changed = rules.changed(&parts);
+        let request = head(changed.as_ref().unwrap_or(&parts), scheme, authority, goes_by);
+        let shards = self.proxy.shards();
+        let step = if rules.passes() { shards.pass(&request) } else { shards.step(&request) };
+        let host = larder_http::keyed_authority(scheme, authority).into_owned();
+        let parts = changed.unwrap_or(parts);
+        self.go_on(step, (parts, body), (scheme, &host), Some(Arc::clone(&rules)), offer).ruled(&rules)
+    }
+
+    /// Carries out the cache's decision. `host` is the host as it is keyed.
+    fn go_on(
+        &self,
+        step: Next,
+        (mut parts, body): (Parts, Incoming),
+        (scheme, host): (&'static str, &str),
+        rules: Option<Arc<Ruled>>,
+        offer: Option<Offer>,
+    ) -> Responding {
+        // An authority is visible ASCII.
+        let Ok(host) = HeaderValue::from_str(host) else {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
         let goes_round = self.proxy.shards().cdn_loop().goes_round(&parts.headers);
@@ -150,7 +182,7 @@ impl Service {
         let turn = is_current.then(|| self.interims.turn());
         let (proxy, interims) = (Arc::clone(&self.proxy), turn.clone());
         let (peer, expects) = (self.peer.clone(), is_current && expects);
-        let upstream_request = UpstreamRequest { parts, peer, scheme, host, expects, interims, upgrade };
+        let upstream_request = UpstreamRequest { parts, peer, scheme, host, expects, interims, upgrade, rules };
         match step {
             Next::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
             Next::Assemble(_) | Next::Follow(_) if goes_round => {
@@ -162,12 +194,13 @@ impl Service {
             }
             Next::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(exchange))),
             Next::Forward(exchange) => {
-                Responding::Later(Last::new(turn, proxy.send_forward(exchange, upstream_request, body)))
+                let sent = proxy.send_forward(exchange, upstream_request, body);
+                Responding::Later(Last::new(turn, sent), None)
             }
-            Next::Follow(waiting) => Responding::Later(Last::new(
-                turn,
-                DetachOnDrop::new(false, proxy.follow(waiting, upstream_request, body)),
-            )),
+            Next::Follow(waiting) => {
+                let followed = DetachOnDrop::new(false, proxy.follow(waiting, upstream_request, body));
+                Responding::Later(Last::new(turn, followed), None)
+            }
             Next::Refresh(answer, exchange) => {
                 if !goes_round {
                     proxy.refresh(exchange, upstream_request);
@@ -199,7 +232,20 @@ fn waits_to_be_asked(request: &Request<Incoming>) -> bool {
 /// The future of a response. A hit needs no box, a miss one.
 pub(super) enum Responding {
     Now(Option<Response<Outgoing>>),
-    Later(Last<DetachOnDrop<Response<Outgoing>>>),
+    Later(Last<DetachOnDrop<Response<Outgoing>>>, Option<Arc<Ruled>>),
+}
+
+impl Responding {
+    /// Lets the rules change the response.
+    fn ruled(self, rules: &Arc<Ruled>) -> Responding {
+        match self {
+            Responding::Now(mut response) => {
+                response.iter_mut().for_each(|response| rules.finish(response));
+                Responding::Now(response)
+            }
+            Responding::Later(last, _) => Responding::Later(last, Some(Arc::clone(rules))),
+        }
+    }
 }
 
 impl Future for Responding {
@@ -208,7 +254,10 @@ impl Future for Responding {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
             Responding::Now(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
-            Responding::Later(last) => Pin::new(last).poll(cx).map(Ok),
+            Responding::Later(last, rules) => Pin::new(last).poll(cx).map(|mut response| {
+                rules.iter().for_each(|rules| rules.finish(&mut response));
+                Ok(response)
+            }),
         }
     }
 }

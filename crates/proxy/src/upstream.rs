@@ -134,6 +134,13 @@ impl Origins {
         }
     }
 
+    /// Returns the servers of a request.
+    pub(super) fn servers_of(&self, host: &str, target: &str) -> Vec<String> {
+        let path = target.split('?').next().unwrap_or_default();
+        let servers = self.group(host, path).map_or(&[][..], |group| &group.config.servers);
+        servers.iter().filter_map(|server| server.uri.authority().map(ToString::to_string)).collect()
+    }
+
     fn group(&self, host: &str, path: &str) -> Option<&Arc<Group>> {
         let fit = |group: &Group| group.fit(host, path);
         let first = self.groups.iter().find(|group| fit(group).is_some())?;

@@ -1,6 +1,7 @@
 //! A request on its way to the origin, and the fields that describe its client.
 
 use super::informational::Turn;
+use super::ruled::Ruled;
 use super::upgrade::Upgrade;
 use ::http::header::HOST;
 use ::http::request::Parts;
@@ -8,6 +9,7 @@ use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use larder_http::RequestHead;
+use std::sync::Arc;
 
 /// The target of requests for slices, and the client that they serve.
 pub(super) struct UpstreamTarget {
@@ -16,13 +18,17 @@ pub(super) struct UpstreamTarget {
     pub(super) peer: HeaderValue,
     /// The scheme of the client's request: `http` or `https`.
     pub(super) scheme: &'static str,
-    /// The host, as it is keyed.
+    /// The host of the request to the origin: as it is keyed, unless a rule sets another one.
     pub(super) host: HeaderValue,
+    /// The host of the client's request, as it is keyed.
+    pub(super) client_host: HeaderValue,
     /// The informational responses that the client may get before its response. Slices have none:
     /// they are requested after the head of the response has left.
     pub(super) interims: Option<Turn>,
     /// The protocols that the request offers (`Upgrade`).
     pub(super) protocols: Option<HeaderValue>,
+    /// The rules of the request.
+    pub(super) rules: Option<Arc<Ruled>>,
 }
 
 /// A request on its way to the origin, with its client and its target.
@@ -39,17 +45,22 @@ pub(super) struct UpstreamRequest {
     pub(super) interims: Option<Turn>,
     /// Present if the client offers to change the protocol.
     pub(super) upgrade: Option<Upgrade>,
+    /// The rules of the request.
+    pub(super) rules: Option<Arc<Ruled>>,
 }
 
 impl UpstreamRequest {
     pub(super) fn upstream_target(&self) -> UpstreamTarget {
         let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let (other_target, other_host) = self.rules.as_ref().map_or((None, None), |rules| rules.rewrite());
         UpstreamTarget {
-            target,
+            target: other_target.unwrap_or(target),
             peer: self.peer.clone(),
             scheme: self.scheme,
-            host: self.host.clone(),
+            host: other_host.unwrap_or_else(|| self.host.clone()),
+            client_host: self.host.clone(),
             interims: self.interims.clone(),
+            rules: self.rules.clone(),
             protocols: self.upgrade.as_ref().map(|upgrade| upgrade.protocols().clone()),
         }
     }
@@ -91,7 +102,7 @@ pub(super) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &U
     }
     headers.insert(X_FORWARDED_FOR, peer);
     headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(upstream_target.scheme));
-    headers.insert(X_FORWARDED_HOST, upstream_target.host.clone());
+    headers.insert(X_FORWARDED_HOST, upstream_target.client_host.clone());
     headers.insert(HOST, upstream_target.host.clone());
 }
 

@@ -96,6 +96,7 @@ mod tests {
             redirect_to_https: false,
             trusted_proxies: larder_proxy::TrustedProxies::default(),
             origins: Vec::new(),
+            rules: Vec::new(),
             origin_ca: None,
             timeouts: Timeouts::default(),
             header_limits: HeaderLimits::default(),

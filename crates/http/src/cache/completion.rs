@@ -77,8 +77,17 @@ impl Cache {
     fn is_page_of_target(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> bool {
         let named = headers.get(CONTENT_LOCATION).and_then(|value| value.to_str().ok());
         let named = named.and_then(|reference| exchange.key.same_origin_reference(reference));
-        let explicit = || freshness::is_explicit(headers, &targeted::directives(headers, &self.targets));
+        let explicit = || freshness::is_explicit(headers, &self.says(exchange, status, headers));
         status == StatusCode::OK && named.is_some_and(|key| key == exchange.key) && explicit()
+    }
+
+    /// Returns the directives of a response, as the host's rules leave them.
+    pub(crate) fn says(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> ResponseDirectives {
+        let mut says = targeted::directives(headers, &self.targets);
+        if let Some(rules) = &exchange.rules {
+            rules.overrides(status, headers).apply(&mut says, headers);
+        }
+        says
     }
 
     /// Returns whether a response may be stored at all (RFC 9111 §3).
@@ -124,7 +133,7 @@ impl Cache {
     ) -> Result<Fill, Refusal> {
         let (hash, asked) = (exchange.hash, exchange.asked);
         // The request that led here counts where its answer may be stored by HTTP's rules.
-        let says = targeted::directives(headers, &self.targets);
+        let says = self.says(exchange, status, headers);
         let freshness = Freshness::of(status, headers, &says, asked, now);
         self.judge(status, headers, &says, exchange.is_authorized(), &freshness)?;
         if !framed {
@@ -259,7 +268,7 @@ impl Cache {
         now: Now,
     ) -> Result<(), Refusal> {
         let had_lifetime = stored.freshness.has_lifetime();
-        let says = stored.freshen(headers, &self.targets, exchange.asked, now);
+        let says = stored.freshen(headers, |status, headers| self.says(exchange, status, headers), exchange.asked, now);
         let authorized = exchange.is_authorized();
         let renewed = stored.headers();
         let verdict = self.judge(stored.status, &renewed, &says, authorized, &stored.freshness);

@@ -5,6 +5,7 @@ use crate::collapse::in_flight::Lead;
 use crate::rfc::cache_status::ForwardReason;
 use crate::rfc::fields::CdnLoop;
 use crate::rfc::key::Key;
+use crate::rfc::overrides::ResponseRules;
 use crate::rfc::{conditional, fields};
 use crate::store::stored::Stored;
 use http::header::{AUTHORIZATION, IF_RANGE, RANGE};
@@ -103,6 +104,8 @@ pub struct Exchange {
     pub(crate) part: (u64, Option<u64>),
     /// How far the lookup in the second tier has come.
     pub(crate) tier_lookup: TierLookup,
+    /// The host's rules about the response.
+    pub(crate) rules: Option<Arc<dyn ResponseRules>>,
 }
 
 /// The part of the body that a request to the origin asks for.
@@ -171,6 +174,7 @@ impl Exchange {
             headers: HeaderMap::new(),
             part: (0, None),
             tier_lookup: TierLookup::No,
+            rules: None,
         }
     }
 
@@ -178,6 +182,11 @@ impl Exchange {
     pub fn take_headers(&mut self, client: HeaderMap) {
         self.headers = client;
         fields::strip_hop_by_hop(&mut self.headers);
+    }
+
+    /// Lets the host's rules decide about the response. Call it before the response comes.
+    pub fn set_rules(&mut self, rules: Arc<dyn ResponseRules>) {
+        self.rules = Some(rules);
     }
 
     /// Returns the header fields for the origin, each time that the request is sent: the client's

@@ -72,10 +72,11 @@ impl Cache {
         start: &mut Vec<u8>,
     ) -> Option<Bytes> {
         let route = self.router.route(request.scheme, request.authority, request.target);
-        self.plain_hit_at(&route, request.asks_for_less, fields, now, start)
+        self.plain_hit_at(&route, request.asks_for_less, fields, now, start, |_| ())
     }
 
-    /// Does what [`Cache::plain_hit`] does, for a request whose route is known.
+    /// Does what [`Cache::plain_hit`] does, for a request whose route is known. `edit` may change
+    /// the complete head, which is the end of the buffer, before the body is appended.
     pub fn plain_hit_at(
         &mut self,
         route: &Route<'_>,
@@ -83,6 +84,7 @@ impl Cache {
         fields: impl FnOnce() -> HeaderMap,
         now: Now,
         start: &mut Vec<u8>,
+        edit: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Bytes> {
         let Route { key, hash, .. } = route;
         let newest = self.store.newest_variant(key, *hash)?;
@@ -121,6 +123,7 @@ impl Cache {
             },
         };
         view.write_hit(&hit, now.time, start);
+        edit(start);
         let part = match hit {
             HitHead::Whole => 0..entry.length(),
             HitHead::Part(part) => part,

@@ -33,6 +33,24 @@ impl Cache {
         self.step(route, request, None, now)
     }
 
+    /// Processes a client's request that bypasses the store by the host's decision: nothing stored
+    /// answers it, and its response is not stored.
+    pub fn on_pass(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
+        self.counters.requests += 1;
+        let directives = self.directives(request.headers);
+        if directives.only_if_cached {
+            return Step::Answer(self.unsatisfied(request, now));
+        }
+        let Route { key, hash, .. } = self.router.route(request.scheme, request.authority, request.target);
+        let reason = match *request.method {
+            Method::GET | Method::HEAD => ForwardReason::Bypass,
+            _ => ForwardReason::Method,
+        };
+        let mut exchange = self.forward(request, key, hash, reason, now);
+        exchange.forbids_storing = true;
+        Step::Forward(exchange)
+    }
+
     /// Continues with a client that waited for the response to another request and got no answer
     /// ([`crate::JoinResult::Again`]). A reload accepts a stored response that came since it
     /// `joined` and was not requested before the response that it waited for.

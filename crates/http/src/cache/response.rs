@@ -149,7 +149,7 @@ impl Cache {
         if exchange.forbids_storing {
             // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of
             // a 304 included.
-            stored.freshen(headers, &self.targets, exchange.asked, now);
+            stored.freshen(headers, |status, headers| self.says(&exchange, status, headers), exchange.asked, now);
             self.counters.refuse(Refusal::NoStore);
         } else if let Err(refusal) = self.renew(&exchange, &mut stored, headers, now) {
             self.counters.refuse(refusal);

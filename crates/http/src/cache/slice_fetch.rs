@@ -23,7 +23,7 @@ use crate::rfc::range::Place;
 use crate::rfc::selection::{Ready, Response};
 use crate::rfc::storability::Refusal;
 use crate::rfc::vary::Selector;
-use crate::rfc::{fields, range, targeted};
+use crate::rfc::{fields, range};
 use crate::store::index::Found;
 use crate::store::sliced::{Pin, Sliced};
 use crate::store::stored::{Elsewhere, Stored};
@@ -66,7 +66,7 @@ impl Cache {
             self.fail_followers(&mut exchange, outbox);
             return None;
         }
-        let says = targeted::directives(&headers, &self.targets);
+        let says = self.says(&exchange, StatusCode::OK, &headers);
         let freshness = Freshness::of(StatusCode::OK, &headers, &says, exchange.asked, now);
         let verdict = self.judge(StatusCode::OK, &headers, &says, exchange.is_authorized(), &freshness);
         if let Err(refusal) = verdict {
@@ -179,7 +179,7 @@ impl Cache {
     /// Returns the stored head of a sliced response. `None` if it may not be stored, or not in
     /// slices.
     fn head_of(&mut self, exchange: &Exchange, headers: &HeaderMap, length: u64, now: Now) -> Option<Stored> {
-        let says = targeted::directives(headers, &self.targets);
+        let says = self.says(exchange, StatusCode::OK, headers);
         let freshness = Freshness::of(StatusCode::OK, headers, &says, exchange.asked, now);
         let verdict = self.judge(StatusCode::OK, headers, &says, exchange.is_authorized(), &freshness);
         let verdict = if exchange.may_store { verdict } else { Err(Refusal::NoStore) };

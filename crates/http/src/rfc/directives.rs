@@ -37,6 +37,10 @@ pub(crate) struct ResponseDirectives {
     pub stale_if_error: Option<u64>,
     /// RFC 8246: it does not change while it is fresh.
     pub immutable: bool,
+    /// Seconds from the receipt, which the host's rules say in the place of the response.
+    pub ttl: Option<u64>,
+    /// The host's rules allow to serve it stale, whatever `s-maxage` means for that.
+    pub allows_stale: bool,
     /// A field that speaks to this cache said all this (RFC 9213): then `Expires` says nothing.
     pub targeted: bool,
 }

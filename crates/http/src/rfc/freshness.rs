@@ -71,13 +71,22 @@ impl Freshness {
         let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
         let apparent_age = Duration::from_secs(now.unix_seconds.saturating_sub(date).min(limits::LIFETIME_SECONDS));
         let corrected_age = Duration::from_secs(fields::age(headers)).saturating_add(now.time.since(asked));
+        let initial_age = apparent_age.max(corrected_age);
+        let lifetime = match says.ttl {
+            None => lifetime(status, headers, says, date),
+            Some(0) => Duration::ZERO,
+            // From the receipt.
+            Some(seconds) => initial_age.saturating_add(Duration::from_secs(seconds)),
+        };
+        let obeys = says.ttl.is_none();
+        let shared_only = says.s_maxage.is_some() && !says.allows_stale;
         Freshness {
-            lifetime: Span::of(lifetime(status, headers, says, date)),
-            initial_age: Span::of(apparent_age.max(corrected_age)),
+            lifetime: Span::of(lifetime),
+            initial_age: Span::of(initial_age),
             requested: asked,
             received: now.time,
-            always_validate: says.no_cache,
-            never_stale: says.must_revalidate || says.proxy_revalidate || says.s_maxage.is_some(),
+            always_validate: obeys && says.no_cache,
+            never_stale: obeys && (says.must_revalidate || says.proxy_revalidate || shared_only),
             while_revalidating_seconds: says.stale_while_revalidate.map_or(0, seconds),
             if_error_seconds: says.stale_if_error.map(seconds),
             immutable: says.immutable,
@@ -265,7 +274,10 @@ pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
 
 /// Returns true if anything other than the heuristic determines the lifetime (§3, last list).
 pub(crate) fn is_explicit(headers: &HeaderMap, says: &ResponseDirectives) -> bool {
-    says.s_maxage.is_some() || says.max_age.is_some() || !says.targeted && headers.contains_key(EXPIRES)
+    says.ttl.is_some()
+        || says.s_maxage.is_some()
+        || says.max_age.is_some()
+        || !says.targeted && headers.contains_key(EXPIRES)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub(crate) mod framing;
 pub(crate) mod freshness;
 pub(crate) mod key;
 pub(crate) mod multipart;
+pub(crate) mod overrides;
 pub(crate) mod range;
 pub(crate) mod route;
 pub(crate) mod selection;

@@ -4,12 +4,12 @@
 use crate::body::streamed::InTier;
 use crate::limits;
 use crate::now::Now;
+use crate::rfc::cache_status;
 use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus};
 use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::Ready;
 use crate::rfc::vary::Selector;
-use crate::rfc::{cache_status, targeted};
 use crate::store::allocation::allocated;
 use crate::store::sliced::Sliced;
 use bytes::Bytes;
@@ -169,7 +169,7 @@ impl Stored {
     pub(crate) fn freshen(
         &mut self,
         not_modified: &HeaderMap,
-        targets: &[HeaderName],
+        says: impl FnOnce(StatusCode, &HeaderMap) -> ResponseDirectives,
         asked: Time,
         now: Now,
     ) -> ResponseDirectives {
@@ -189,7 +189,7 @@ impl Stored {
                 headers.append(name, value.clone());
             }
         }
-        let says = targeted::directives(&headers, targets);
+        let says = says(self.status, &headers);
         self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
         self.earlier = cache_status::earlier(&headers).into_boxed_str();
         self.headers = without_written_anew(headers);

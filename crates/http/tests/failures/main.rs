@@ -13,6 +13,7 @@ mod popular_object_evicted;
 mod private_response_shared;
 mod purge_incomplete;
 mod recalled_bodies_unbounded;
+mod rules_overrule_too_much;
 mod stage;
 mod stale_data_served;
 mod stale_refused_or_overdone;

@@ -8,6 +8,7 @@ use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
 use larder_proxy::disk::DiskConfig;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
+use larder_proxy::rules::Rule;
 use larder_proxy::{
     Balance, CertificateFiles, ClientCertificates, ClientNoCache, HeaderLimits, HostPattern, ListenConfig, PoolConfig,
     PoolServer, Timeouts, TlsConfig, TrustedProxies,
@@ -41,6 +42,8 @@ pub struct HttpTable {
     pub upstream: Option<UpstreamTable>,
     /// `[[http.origins]]`
     pub origins: Vec<OriginTable>,
+    /// `[[http.rules]]`
+    pub rules: Vec<Rule>,
     /// PEM file of the certificates that verify `https://` origins; `None` for the system's.
     #[serde(deserialize_with = "optional_path")]
     pub origin_ca: Option<PathBuf>,
@@ -279,6 +282,7 @@ impl Default for HttpTable {
             origin: Origin::Generated,
             upstream: None,
             origins: Vec::new(),
+            rules: Vec::new(),
             origin_ca: None,
             timeouts: Timeouts::default(),
             limits: HeaderLimits::default(),

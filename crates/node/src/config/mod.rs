@@ -23,6 +23,7 @@ pub use ndn::{
 pub use origin::Origin;
 
 use larder_policy::Engine;
+use larder_proxy::rules::Rules;
 use larder_units::Streams;
 use larder_units::system_message;
 use serde::{Deserialize, Deserializer};
@@ -139,6 +140,7 @@ impl Config {
         if !self.ndn.enabled && !self.http.enabled {
             problems.push("[ndn] enabled and [http] enabled are both false: keep one of them".to_owned());
         }
+        problems.extend(Rules::new(self.http.rules.clone()).err().into_iter().flatten().map(|error| error.to_string()));
         // The parameters of a policy are checked together with a capacity.
         let disks = [("[ndn.disk] policy", &self.ndn.disk), ("[http.disk] policy", &self.http.disk)];
         let disks =
@@ -242,6 +244,7 @@ mod tests {
         assert_eq!(file.http.targets, code.http.targets);
         assert_eq!(file.http.redirect_to_https, code.http.redirect_to_https);
         assert_eq!(file.http.trusted_proxies, code.http.trusted_proxies);
+        assert!(file.http.rules.is_empty() && code.http.rules.is_empty());
         assert_eq!((file.http.timeouts, file.http.limits), (code.http.timeouts, code.http.limits));
         assert_eq!((file.http.origin_ca, file.http.threads), (code.http.origin_ca, code.http.threads));
         assert!(file.http.disk.is_none() && code.http.disk.is_none());
@@ -303,6 +306,22 @@ mod tests {
         ),
         ("[[http.origins]]\nhost = \"a/b\"\nservers = [\"http://a\"]", &["larder.toml:2", "a/b", "img.example.com"]),
         ("[[http.origins]]\nhost = \"a.*.b\"\nservers = [\"http://a\"]", &["larder.toml:2", "a.*.b", "*.example.com"]),
+        ("[[http.rules]]\npth = \"/a\"", &["larder.toml:2", "pth", "did you mean `path`?"]),
+        ("[[http.rules]]\npath = \"a\"", &["larder.toml:2", "/img/*"]),
+        ("[[http.rules]]\nhost = \"a.*.b\"", &["larder.toml:2", "a.*.b", "*.example.com"]),
+        ("[[http.rules]]\nmethod = []", &["larder.toml:2", "leave the key out"]),
+        ("[[http.rules]]\nclient = \"10.0.0.0/33\"", &["larder.toml:2", "10.0.0.0/33", "10.0.0.0/8"]),
+        ("[[http.rules]]\nstatus = 99", &["larder.toml:2", "99", "5xx"]),
+        ("[[http.rules]]\nredirect = \"$hots\"", &["larder.toml:2", "$hots", "$host"]),
+        ("[[http.rules]]\nredirect = \"/\"\nredirect_status = 200", &["larder.toml:3", "200", "308"]),
+        ("[[http.rules]]\nttl = \"1 fortnight\"", &["larder.toml:2", "fortnight", "10ms"]),
+        ("[[http.rules]]\nrate_limit = { rate = \"10/s\" }", &["larder.toml:2", "10/s", "10r/s"]),
+        ("[[http.rules]]\nrate_limit = { rate = \"1r/s\", by = \"x\" }", &["larder.toml:2", "header:NAME"]),
+        ("[[http.rules]]\nttl = \"10ms\"", &["larder.toml:2", "whole seconds"]),
+        ("[[http.rules]]\nignore = [\"cookies\"]", &["larder.toml:2", "cookies", "set-cookie"]),
+        ("[[http.rules]]\nstatus = 404\nredirect = \"/\"", &["[[http.rules]] number 1", "status"]),
+        ("[[http.rules]]\nrequest_headers = { set = { Host = \"a\" } }", &["larder.toml:2", "rewrite_host"]),
+        ("[[http.rules]]\nresponse_headers = { remove = [\"Content-Length\"] }", &["larder.toml:2", "itself"]),
         ("[[http.origins]]\npath = \"b\"\nservers = [\"http://a\"]", &["larder.toml:2", "starts with /"]),
         ("[[http.origins]]\ncheck_every = \"1ms\"\nservers = [\"http://a\"]", &["larder.toml:2", "1ms", "at least 1s"]),
         ("[ndn]\npolicy = \"filter(window=9999,table=1024)+lru\"", &["larder.toml", "[ndn] policy", "table=1024"]),

@@ -168,6 +168,9 @@ impl Proxy {
         let mut upgrade = upstream_request.upgrade;
         let Parts { method, headers, version, .. } = upstream_request.parts;
         exchange.take_headers(headers);
+        if let Some(rules) = upstream_target.rules.clone() {
+            exchange.set_rules(rules);
+        }
         let mut asked = self.ask(method.clone(), &upstream_target, || exchange.upstream_headers(), upload).await;
         loop {
             let (mut head, body) = match asked {
@@ -182,7 +185,10 @@ impl Proxy {
                 }
             };
             let accepted = head.extensions.remove::<Accepted>();
-            let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
+            let mut head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
+            if let Some(rules) = &upstream_target.rules {
+                rules.change_origin_response(head.status, &mut head.headers);
+            }
             let (reply, unsettled) = self.shards.on_response(exchange, head);
             // A client that gets the answer to its change must not see the old page after a crash.
             if unsettled && let Err(error) = self.settle().await {

@@ -5,7 +5,7 @@ use super::Shards;
 use super::body_cell::{BodyCell, SharedReader};
 use bytes::Bytes;
 use http::HeaderMap;
-use larder_http::{Answer, Completion, Exchange, Fill, Follower, Joined, Pushed, SliceFollower};
+use larder_http::{Answer, Completion, Exchange, Fill, Follower, Joined, Pushed, ResponseRules, SliceFollower};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,6 +25,13 @@ impl OpenExchange {
     pub fn take_headers(&mut self, client: HeaderMap) {
         if let Some(exchange) = &mut self.exchange {
             exchange.take_headers(client);
+        }
+    }
+
+    /// Lets rules decide about the response: see [`Exchange::set_rules`].
+    pub fn set_rules(&mut self, rules: Arc<dyn ResponseRules>) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.set_rules(rules);
         }
     }
 

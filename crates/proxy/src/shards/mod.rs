@@ -256,17 +256,18 @@ impl Shards {
         Now { time: Time::from_nanos(nanos), unix_seconds }
     }
 
-    /// Answers from the store, if a plain hit is enough: see [`Cache::plain_hit`].
+    /// Answers from the store, if a plain hit is enough: see [`Cache::plain_hit_at`].
     pub fn plain_hit(
         self: &Arc<Self>,
         request: PlainRequest<'_>,
         fields: impl FnOnce() -> HeaderMap,
         head: &mut Vec<u8>,
+        edit: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Bytes> {
         let route = self.router.route(request.scheme, request.authority, request.target);
         let now = self.now();
         let mut state = self.shards[route.shard()].lock();
-        let body = state.cache.plain_hit_at(&route, request.asks_for_less, fields, now, head)?;
+        let body = state.cache.plain_hit_at(&route, request.asks_for_less, fields, now, head, edit)?;
         let is_due = state.is_job_check_due();
         drop(state);
         if is_due {
@@ -286,6 +287,13 @@ impl Shards {
         if is_due {
             self.start_job(shard);
         }
+        self.next(shard, step)
+    }
+
+    /// See [`Cache::on_pass`].
+    pub fn pass(self: &Arc<Self>, head: &RequestHead<'_>) -> Next {
+        let (now, shard) = (self.now(), self.router.route(head.scheme, head.authority, head.target).shard());
+        let step = self.run(shard, now, |state| state.cache.on_pass(head, now));
         self.next(shard, step)
     }
 

@@ -18,6 +18,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         redirect_to_https: false,
         trusted_proxies: larder_proxy::TrustedProxies::default(),
         origins: Vec::new(),
+        rules: Vec::new(),
         origin_ca: None,
         timeouts: Timeouts::default(),
         header_limits: HeaderLimits::default(),

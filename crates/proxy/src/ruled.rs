@@ -1,0 +1,214 @@
+//! The rules in force, and what they do to one request of a client.
+
+use super::outgoing::{Outgoing, plain_error};
+use super::rules::{Bits, ErrorPage, OwnAnswer, RequestFields, RuleRequest, Rules, Values};
+use ::http::header::{
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, LOCATION, RETRY_AFTER,
+};
+use ::http::request::Parts;
+use ::http::uri::PathAndQuery;
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
+use bytes::Bytes;
+use larder_http::{Overrides, ResponseRules};
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The rules in force, which a reload replaces.
+pub(super) struct RulesCell {
+    /// Counts the replacements.
+    generation: AtomicU64,
+    /// `None` if there is no rule.
+    rules: Mutex<Option<Arc<Rules>>>,
+}
+
+impl RulesCell {
+    pub(super) fn new(rules: Option<Arc<Rules>>) -> Arc<RulesCell> {
+        Arc::new(RulesCell { generation: AtomicU64::new(0), rules: Mutex::new(rules) })
+    }
+
+    pub(super) fn set(&self, rules: Option<Arc<Rules>>) {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = rules;
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the URL under which the response to a GET of this URL is stored.
+    pub(super) fn keyed_url(&self, url: &str) -> Option<String> {
+        let rules = self.get()?;
+        let uri: Uri = url.parse().ok()?;
+        let scheme = if uri.scheme_str()? == "https" { "https" } else { "http" };
+        let (host, target) = (uri.authority()?.as_str(), uri.path_and_query()?.as_str());
+        let (client, fields) = (address_of(None), RequestFields::Parsed(&[]));
+        let bits = rules.of_request(&RuleRequest { scheme, host, target, method: &Method::GET, client, fields });
+        Some(format!("{scheme}://{host}{}", rules.keyed_target(bits, target)?))
+    }
+
+    fn get(&self) -> Option<Arc<Rules>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Returns the address of a client, as rules compare it. A program on a Unix socket has the
+/// unspecified one, `::`.
+pub(super) fn address_of(client: Option<IpAddr>) -> IpAddr {
+    client.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))
+}
+
+/// A connection's view of the rules. It looks at the cell only after a reload, so connections do
+/// not share a lock.
+#[derive(Clone)]
+pub(super) struct RulesView {
+    cell: Arc<RulesCell>,
+    generation: u64,
+    rules: Option<Arc<Rules>>,
+}
+
+impl RulesView {
+    pub(super) fn new(cell: &Arc<RulesCell>) -> RulesView {
+        let generation = cell.generation.load(Ordering::Acquire);
+        RulesView { cell: Arc::clone(cell), generation, rules: cell.get() }
+    }
+
+    /// Returns the rules in force.
+    pub(super) fn current(&mut self) -> Option<&Arc<Rules>> {
+        let generation = self.cell.generation.load(Ordering::Acquire);
+        if generation != self.generation {
+            (self.generation, self.rules) = (generation, self.cell.get());
+        }
+        self.rules.as_ref()
+    }
+}
+
+/// The rules of one request, and the values of their variables.
+pub(super) struct Ruled {
+    rules: Arc<Rules>,
+    bits: Bits,
+    values: Values,
+    /// The target under which the response is stored, if it is not the client's.
+    keyed_target: Option<PathAndQuery>,
+    /// The answer of the rules themselves.
+    answer: Option<OwnAnswer>,
+    is_head: bool,
+}
+
+impl fmt::Debug for Ruled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?}", self.bits, self.values)
+    }
+}
+
+impl ResponseRules for Ruled {
+    fn overrides(&self, status: StatusCode, headers: &HeaderMap) -> Overrides {
+        self.rules.overrides(self.bits, status, headers)
+    }
+}
+
+impl Ruled {
+    /// Returns the rules of a request; `None` if there are none.
+    pub(super) fn of(
+        rules: &Arc<Rules>,
+        parts: &Parts,
+        scheme: &'static str,
+        authority: &str,
+        client: Option<IpAddr>,
+    ) -> Option<Arc<Ruled>> {
+        let client = address_of(client);
+        let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let fields = RequestFields::Map(&parts.headers);
+        let request = RuleRequest { scheme, host: authority, target, method: &parts.method, client, fields };
+        let bits = rules.of_request(&request);
+        if bits.is_empty() {
+            return None;
+        }
+        let host = larder_http::keyed_authority(scheme, authority).into_owned();
+        let values = Values { scheme, host, target: target.to_owned(), client };
+        let answer = rules.own_answer(bits, &request, &values);
+        let is_head = parts.method == Method::HEAD;
+        let keyed_target = match rules.passes(bits) {
+            true => None,
+            false => rules.keyed_target(bits, target).and_then(|target| target.parse().ok()),
+        };
+        Some(Arc::new(Ruled { rules: Arc::clone(rules), bits, values, keyed_target, answer, is_head }))
+    }
+
+    /// Returns the answer of the rules themselves, if they have one.
+    pub(super) fn answer(&self) -> Option<Response<Outgoing>> {
+        Some(match self.answer.as_ref()? {
+            OwnAnswer::Denied => plain_error(StatusCode::FORBIDDEN, "larder: access denied\n"),
+            OwnAnswer::Limited(wait) => {
+                let mut response = plain_error(StatusCode::TOO_MANY_REQUESTS, "larder: too many requests\n");
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+                response
+            }
+            OwnAnswer::Redirect(status, target) => {
+                let mut response = plain_error(*status, "");
+                response.headers_mut().insert(LOCATION, target.clone());
+                response
+            }
+        })
+    }
+
+    /// Returns true if the request bypasses the cache.
+    pub(super) fn passes(&self) -> bool {
+        self.rules.passes(self.bits)
+    }
+
+    /// Returns the request as the rules change it, for the cache and the origin; `None` if they do
+    /// not.
+    pub(super) fn changed(&self, parts: &Parts) -> Option<Parts> {
+        let selects_cookies = self.rules.selects_cookies(self.bits) && !self.passes();
+        if !self.rules.changes_request(self.bits) && !selects_cookies && self.keyed_target.is_none() {
+            return None;
+        }
+        let mut parts = parts.clone();
+        if let Some(target) = &self.keyed_target {
+            let mut uri = parts.uri.clone().into_parts();
+            uri.path_and_query = Some(target.clone());
+            parts.uri = Uri::from_parts(uri).unwrap_or(parts.uri);
+        }
+        if selects_cookies {
+            self.rules.select_cookies(self.bits, &mut parts.headers);
+        }
+        self.rules.change_request(self.bits, &self.values, &mut parts.headers);
+        Some(parts)
+    }
+
+    /// Returns the target and the host of the request to the origin, if a rule changes them.
+    pub(super) fn rewrite(&self) -> (Option<PathAndQuery>, Option<HeaderValue>) {
+        match &self.keyed_target {
+            None => self.rules.rewrite(self.bits, &self.values),
+            Some(target) => {
+                self.rules.rewrite(self.bits, &Values { target: target.to_string(), ..self.values.clone() })
+            }
+        }
+    }
+
+    /// Changes the head of the origin's response before the cache sees it.
+    pub(super) fn change_origin_response(&self, status: StatusCode, headers: &mut HeaderMap) {
+        if !self.passes() {
+            self.rules.change_origin_response(self.bits, status, headers);
+        }
+    }
+
+    /// Changes a response to the client.
+    pub(super) fn finish(&self, response: &mut Response<Outgoing>) {
+        let status = response.status();
+        if let Some(page) = self.rules.error_page(self.bits, status, response.headers()) {
+            self.replace_body(response, page);
+        }
+        self.rules.change_response(self.bits, &self.values, status, response.headers_mut());
+    }
+
+    fn replace_body(&self, response: &mut Response<Outgoing>, page: &ErrorPage) {
+        const OF_THE_BODY: [HeaderName; 6] =
+            [ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, ETAG, LAST_MODIFIED];
+        let headers = response.headers_mut();
+        OF_THE_BODY.iter().for_each(|name| drop(headers.remove(name)));
+        headers.insert(CONTENT_TYPE, page.content_type.clone());
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(page.text.len()));
+        *response.body_mut() = Outgoing::whole(if self.is_head { Bytes::new() } else { page.text.clone() });
+    }
+}

@@ -1,0 +1,335 @@
+//! Patterns of rules: globs, networks of addresses, and statuses. And the form of a path in which
+//! it is compared.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// A text in which each `*` stands for any characters, also for none.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Glob {
+    /// The texts between the `*`s.
+    parts: Vec<String>,
+}
+
+impl FromStr for Glob {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Glob, String> {
+        let mut parts: Vec<String> = text.split('*').map(str::to_owned).collect();
+        // `**` is `*`.
+        let last = parts.len() - 1;
+        let mut at = 0;
+        parts.retain(|part| {
+            at += 1;
+            at == 1 || at == last + 1 || !part.is_empty()
+        });
+        if text.is_empty() {
+            Err("expected a text; * stands for any characters".to_owned())
+        } else {
+            Ok(Glob { parts })
+        }
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.parts.join("*"))
+    }
+}
+
+impl fmt::Debug for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+impl Glob {
+    /// Returns the same pattern in lower case.
+    pub(super) fn lower(self) -> Glob {
+        Glob { parts: self.parts.into_iter().map(|part| part.to_ascii_lowercase()).collect() }
+    }
+
+    /// Returns the texts between the `*`s.
+    pub(super) fn parts(&self) -> &[String] {
+        &self.parts
+    }
+
+    /// Returns true if the whole text matches.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.each_star(text, |_| ()).is_some()
+    }
+
+    /// Returns the characters for which each `*` stands; each takes as few as possible, and the
+    /// last one the rest.
+    pub(super) fn captures<'a>(&self, text: &'a str) -> Option<Vec<&'a str>> {
+        let mut found = Vec::new();
+        self.each_star(text, |part| found.push(part)).map(|()| found)
+    }
+
+    fn each_star<'a>(&self, text: &'a str, mut take: impl FnMut(&'a str)) -> Option<()> {
+        let (first, others) = self.parts.split_first()?;
+        let Some((last, middle)) = others.split_last() else { return (text == first).then_some(()) };
+        let mut rest = text.strip_prefix(first.as_str())?;
+        for part in middle {
+            let (before, after) = rest.split_once(part.as_str())?;
+            take(before);
+            rest = after;
+        }
+        take(rest.strip_suffix(last.as_str())?);
+        Some(())
+    }
+}
+
+/// An address, or a network in the notation of RFC 4632, such as `10.0.0.0/8`; or `all`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// An IPv4 address is mapped to IPv6.
+    address: u128,
+    /// The bits of `address` that count.
+    mask: u128,
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Network, String> {
+        let error =
+            || "expected an address, a network such as \"10.0.0.0/8\" or \"2001:db8::/32\", or \"all\"".to_owned();
+        if text == "all" {
+            return Ok(Network { address: 0, mask: 0 });
+        }
+        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().map_err(|_| error())?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let bits: u32 = bits.map_or(Ok(width), |bits| bits.parse().map_err(|_| error()))?;
+        if bits > width {
+            return Err(error());
+        }
+        let mask = u128::MAX.checked_shl(width - bits).unwrap_or(0);
+        Ok(Network { address: number(address) & mask, mask })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = std::net::Ipv6Addr::from(self.address);
+        let bits = self.mask.count_ones();
+        match address.to_ipv4_mapped() {
+            _ if self.mask == 0 => f.write_str("all"),
+            Some(address) if bits >= 96 => write!(f, "{address}/{}", bits - 96),
+            _ => write!(f, "{address}/{bits}"),
+        }
+    }
+}
+
+impl Network {
+    /// Returns true if the address is in the network.
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
+        number(address) & self.mask == self.address
+    }
+}
+
+/// Returns an address as a number; an IPv4 address is mapped to IPv6, so `::ffff:192.0.2.1` is the
+/// same as `192.0.2.1`.
+pub(super) fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// A status, such as `404`, or all statuses of a class, such as `5xx`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusPattern {
+    first: u16,
+    last: u16,
+}
+
+impl FromStr for StatusPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StatusPattern, String> {
+        let class = text.strip_suffix("xx").map(|class| format!("{class}00"));
+        let first: Option<u16> = class.as_deref().unwrap_or(text).parse().ok();
+        let first = first.filter(|status| (200..600).contains(status) && text.len() == 3);
+        let first = first.ok_or("expected a status, such as 404 or \"5xx\"")?;
+        Ok(StatusPattern { first, last: first + if class.is_some() { 99 } else { 0 } })
+    }
+}
+
+impl fmt::Display for StatusPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last { self.first.fmt(f) } else { write!(f, "{}xx", self.first / 100) }
+    }
+}
+
+impl StatusPattern {
+    /// Returns true if it is for errors.
+    pub(super) fn is_error(&self) -> bool {
+        self.first >= 400
+    }
+
+    /// Returns true if the status matches.
+    pub(super) fn contains(&self, status: http::StatusCode) -> bool {
+        (self.first..=self.last).contains(&status.as_u16())
+    }
+}
+
+/// Returns the path of a target as patterns see it: decoded, with dot segments resolved and
+/// repeated slashes merged. Otherwise `/%61dmin`, `//admin` and `/x/../admin` would evade a rule
+/// for `/admin`.
+pub(super) fn matched_path(target: &str) -> Cow<'_, str> {
+    let path = path_of(target);
+    if is_normal(path.as_bytes()) { Cow::Borrowed(path) } else { Cow::Owned(normalised(path)) }
+}
+
+/// Returns the path of a target, as it was sent.
+pub(super) fn path_of(target: &str) -> &str {
+    memchr::memchr(b'?', target.as_bytes()).map_or(target, |end| &target[..end])
+}
+
+/// Returns the query of a target, without the question mark.
+pub(super) fn query_of(target: &str) -> Option<&str> {
+    memchr::memchr(b'?', target.as_bytes()).map(|end| &target[end + 1..])
+}
+
+fn is_normal(path: &[u8]) -> bool {
+    if memchr::memchr(b'%', path).is_some() {
+        return false;
+    }
+    memchr::memchr_iter(b'/', path).all(|at| !matches!(path.get(at + 1), Some(b'/' | b'.')))
+}
+
+fn normalised(path: &str) -> String {
+    let decoded = decoded(path);
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = decoded.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            ".." | "." | "" => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                if is_last {
+                    kept.push("");
+                }
+            }
+            _ => kept.push(segment),
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+/// Decodes percent-encoded bytes. What is no UTF-8 becomes U+FFFD.
+pub(super) fn decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
+    let pair = |at: usize| u8::try_from(digit(at + 1)? * 16 + digit(at + 2)?).ok();
+    let (mut all, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        let pair = pair(at).filter(|_| *byte == b'%');
+        all.push(pair.unwrap_or(*byte));
+        at += if pair.is_some() { 3 } else { 1 };
+    }
+    Cow::Owned(String::from_utf8_lossy(&all).into_owned())
+}
+
+/// Encodes a text for a path: what may not stand there is percent-encoded.
+pub(super) fn encoded(text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte) {
+            all.push(char::from(byte));
+        } else {
+            all.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn naive(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern.split_first(), text.split_first()) {
+            (None, None) => true,
+            (Some((b'*', rest)), _) => naive(rest, text) || !text.is_empty() && naive(pattern, &text[1..]),
+            (Some((a, pattern)), Some((b, text))) => a == b && naive(pattern, text),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_glob_matches_something_else(pattern in "[ab*]{1,8}", text in "[ab]{0,10}") {
+            let glob: Glob = pattern.parse().unwrap();
+            prop_assert_eq!(glob.matches(&text), naive(pattern.as_bytes(), text.as_bytes()));
+            if let Some(found) = glob.captures(&text) {
+                let joined: String = glob.parts().iter().zip(found.into_iter().chain([""])).map(|(a, b)| format!("{a}{b}")).collect();
+                prop_assert_eq!(joined, text);
+            }
+        }
+
+        #[test]
+        fn no_path_panics_or_keeps_a_dot_segment(path in "/(%[0-9a-f]{0,2}|[a/.]){0,12}") {
+            let normal = matched_path(&path);
+            prop_assert!(normal.starts_with('/') && !normal.contains("//"), "{}", normal);
+            prop_assert!(!normal.split('/').any(|segment| segment == ".." || segment == "."), "{}", normal);
+        }
+    }
+
+    #[test]
+    fn spellings_of_a_path_evade_a_pattern() {
+        for spelling in ["/admin", "/%61dmin", "//admin", "/./admin", "/x/../admin", "/x/%2e%2e/admin", "/%2fadmin"] {
+            assert_eq!(matched_path(spelling), "/admin", "{spelling}");
+            assert_eq!(matched_path(&format!("{spelling}?a=/../b")), "/admin", "{spelling}");
+        }
+        for (path, normal) in [
+            ("/a/.", "/a/"),
+            ("/a/..", "/"),
+            ("/..", "/"),
+            ("/a.b/.c", "/a.b/.c"),
+            ("/%zz%4", "/%zz%4"),
+            ("/%ff", "/\u{fffd}"),
+        ] {
+            assert_eq!(matched_path(path), normal);
+        }
+    }
+
+    #[test]
+    fn networks() {
+        let contains =
+            |network: &str, address: &str| network.parse::<Network>().unwrap().contains(address.parse().unwrap());
+        assert!(contains("10.0.0.0/8", "10.255.0.1") && !contains("10.0.0.0/8", "11.0.0.1"));
+        assert!(contains("10.0.0.0/8", "::ffff:10.1.2.3") && !contains("10.0.0.0/8", "::10.1.2.3"));
+        assert!(contains("192.0.2.1", "192.0.2.1") && !contains("192.0.2.1", "192.0.2.2"));
+        assert!(contains("2001:db8::/32", "2001:db8:1::1") && !contains("2001:db8::/32", "2001:db9::"));
+        assert!(contains("all", "1.2.3.4") && contains("all", "::1") && contains("::/0", "::1"));
+        assert!(contains("0.0.0.0/0", "1.2.3.4") && !contains("0.0.0.0/0", "::1"));
+        for wrong in ["", "10.0.0.0/33", "10.0.0/8", "::/129", "10.0.0.1/", "a"] {
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        }
+        assert_eq!("10.1.2.3/8".parse::<Network>().unwrap().to_string(), "10.0.0.0/8");
+        assert_eq!("2001:db8::/32".parse::<Network>().unwrap().to_string(), "2001:db8::/32");
+        assert_eq!(["all", "::/0"].map(|text| text.parse::<Network>().unwrap().to_string()), ["all", "all"]);
+    }
+
+    #[test]
+    fn statuses() {
+        let pattern = |text: &str| text.parse::<StatusPattern>();
+        let status = |code| http::StatusCode::from_u16(code).unwrap();
+        assert!(pattern("5xx").unwrap().contains(status(503)) && !pattern("5xx").unwrap().contains(status(499)));
+        assert!(pattern("404").unwrap().contains(status(404)) && !pattern("404").unwrap().contains(status(405)));
+        for wrong in ["", "1xx", "600", "20", "2000", "xx", "5xxx"] {
+            assert!(pattern(wrong).is_err(), "{wrong}");
+        }
+    }
+}
