@@ -15,5 +15,14 @@ sub vcl_recv {
 
 sub vcl_backend_response {
     unset beresp.http.Set-Cookie;
+    if (beresp.status == 200) {
+        set beresp.ttl = 30d;
+    } else if (beresp.status == 404) {
+        set beresp.ttl = 1m;
+    }
     set beresp.grace = 1d;
+}
+
+sub vcl_deliver {
+    set resp.http.Access-Control-Allow-Origin = "*";
 }
