@@ -26,6 +26,7 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
         },
         origins: table.origins.iter().map(origin_group).collect(),
         rules: table.rules.clone(),
+        origin_protocol: table.origin_protocol,
         origin_ca: table.origin_ca.clone(),
         timeouts: table.timeouts,
         header_limits: table.limits,
@@ -48,6 +49,7 @@ fn origin_group(table: &OriginTable) -> OriginGroup {
         servers: table.servers.clone(),
         pool: table.pool(),
         check: table.check.clone().map(|path| (path, table.check_every)),
+        protocol: table.protocol,
     }
 }
 

@@ -23,6 +23,16 @@ impl<B> Timed<B> {
     pub(super) fn new(body: B, silence: Duration) -> Timed<B> {
         Timed { body, silence, stalled: None, waiting: false }
     }
+
+    /// Accepts this much silence, if that is more than before, also for the present wait.
+    pub(super) fn extend(&mut self, silence: Duration) {
+        let more = silence.saturating_sub(self.silence);
+        self.silence += more;
+        if let Some(stalled) = self.stalled.as_mut().filter(|_| self.waiting) {
+            let deadline = stalled.deadline() + more;
+            stalled.as_mut().reset(deadline);
+        }
+    }
 }
 
 impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> Body for Timed<B> {

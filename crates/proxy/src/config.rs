@@ -1,5 +1,6 @@
 //! The configuration of the HTTP host.
 
+use super::dial::OriginProtocol;
 use super::disk::DiskConfig;
 use super::header_limits::HeaderLimits;
 use super::listen_address::ListenConfig;
@@ -28,6 +29,8 @@ pub struct HttpConfig {
     pub trusted_proxies: TrustedProxies,
     /// The origin of requests that match none of `origins`.
     pub upstream: Upstream,
+    /// The protocol of connections to that origin.
+    pub origin_protocol: OriginProtocol,
     /// Origins for some hosts and paths. The closest match is used; of equal matches, the first.
     pub origins: Vec<OriginGroup>,
     /// The rules, in their order.
@@ -75,7 +78,7 @@ pub enum ClientNoCache {
 pub enum Upstream {
     /// Objects generated in this process.
     Generated,
-    /// `http://host:port`, or with `https`.
+    /// `http://host[:port][/path]`, `https://...`, or `unix://localhost/socket[:/path]`.
     Http(::http::Uri),
     /// An origin that the host supplies.
     Custom(Arc<dyn Origin>),
@@ -95,6 +98,8 @@ pub struct OriginGroup {
     pub pool: PoolConfig,
     /// A path that healthy servers answer with a status below 400, and the interval of probes.
     pub check: Option<(::http::uri::PathAndQuery, Duration)>,
+    /// The protocol of connections to them.
+    pub protocol: OriginProtocol,
 }
 
 impl OriginGroup {

@@ -1,4 +1,5 @@
-//! Connections to one server of an origin: opened on demand, and kept for a while when idle.
+//! Connections to one server of an origin: opened on demand, and kept for a while when idle. Those
+//! of HTTP/2 carry several requests at once (`origin_http2.rs`).
 //!
 //! Each request thread has its own, so the thread whose requests a connection carries also drives
 //! it. A request takes the connection that was returned last. If the server closed it before hyper
@@ -7,12 +8,15 @@
 //! (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 
 use super::body::BodyError;
+use super::dial::{Address, Connected, OriginProtocol};
 use super::header_limits::HeaderLimits;
+use super::origin_http2::{self, Http2Connections, Http2Stream};
 use super::send_timeout::SendTimeout;
 use super::timeouts::Timeouts;
-use super::upload::Upload;
+use super::upload::{Upload, UploadEnd};
 use super::{limits, threads};
-use ::http::uri::{Authority, Scheme, Uri};
+use ::http::header::UPGRADE;
+use ::http::uri::Uri;
 use ::http::{Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -21,33 +25,29 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use larder_http::UpstreamFailure;
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use std::error::Error;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use std::time::Instant;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
 /// One server of an origin, and the connections to it.
 pub struct Server {
-    pub(super) authority: Authority,
-    /// A name, or an address without brackets.
-    host: String,
-    port: u16,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    pub(super) address: Address,
+    protocol: OriginProtocol,
+    /// True after a server that may choose has chosen HTTP/1.1.
+    has_chosen_http1: AtomicBool,
     timeouts: Timeouts,
     headers: HeaderLimits,
     /// Idle connections by thread; the last returned ones are at the end.
     idle: Box<[Mutex<Vec<Idle>>]>,
+    /// Connections of HTTP/2 by thread.
+    http2: Box<[Http2Connections]>,
 }
 
 struct Idle {
@@ -90,33 +90,32 @@ impl Failed {
 type Sent = Result<Response<Incoming>, TrySendError<Request<Upload>>>;
 
 impl Server {
-    /// Creates the server of `http://HOST[:PORT]`, or of `https`, whose certificate `trust` has to
-    /// verify. `None` for any other URI.
+    /// Creates the server of `http://HOST[:PORT][/PATH]`, or of `https`, whose certificate `trust`
+    /// has to verify, or of `unix://localhost/SOCKET[:/PATH]`. `None` for any other URI.
     pub fn new(
         uri: &Uri,
         trust: Option<&Arc<ClientConfig>>,
         timeouts: Timeouts,
         headers: HeaderLimits,
     ) -> Option<Server> {
-        let is_bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
-        let authority = uri.authority().filter(|authority| is_bare && !authority.as_str().contains('@'))?.clone();
-        let host = authority.host();
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).to_owned();
-        let (port, tls) = if uri.scheme() == Some(&Scheme::HTTPS) {
-            let name = ServerName::try_from(host.clone()).ok()?;
-            (443, Some((TlsConnector::from(Arc::clone(trust?)), name)))
-        } else {
-            (80, None)
-        };
-        let port = authority.port_u16().unwrap_or(port);
+        let address = Address::new(uri, trust)?;
         let idle = (0..limits::THREADS).map(|_| Mutex::default()).collect();
-        let server = Server { authority, host, port, tls, timeouts, headers, idle };
-        (server.tls.is_some() || uri.scheme() == Some(&Scheme::HTTP)).then_some(server)
+        let http2 = (0..limits::THREADS).map(|_| Http2Connections::default()).collect();
+        let (protocol, has_chosen_http1) = (OriginProtocol::Http1, AtomicBool::new(false));
+        Some(Server { address, protocol, has_chosen_http1, timeouts, headers, idle, http2 })
+    }
+
+    /// Sets the protocol of its connections.
+    #[must_use]
+    pub fn with_protocol(mut self, protocol: OriginProtocol) -> Server {
+        self.address.set_protocol(protocol);
+        Server { protocol, ..self }
     }
 
     /// Returns true if this is the same server, with the same settings.
     pub(super) fn is_like(&self, other: &Server) -> bool {
-        (&self.authority, self.port, self.tls.is_some()) == (&other.authority, other.port, other.tls.is_some())
+        self.address.is_same(&other.address)
+            && self.protocol == other.protocol
             && self.timeouts == other.timeouts
             && self.headers == other.headers
     }
@@ -132,74 +131,98 @@ impl Server {
         mut request: Request<Upload>,
         again: impl Fn() -> Request<Upload>,
     ) -> Result<Response<ReceivedBody>, Failed> {
-        let may_repeat = request.method().is_idempotent() && request.body().is_end_stream();
-        let mut kept_may_serve = true;
+        let is_whole = request.body().is_end_stream();
+        let may_repeat = request.method().is_idempotent() && is_whole;
+        // A change of protocol is one of HTTP/1.1.
+        let only_http1 = request.headers().contains_key(UPGRADE);
+        let (mut kept_may_serve, mut refused) = (true, 0);
         loop {
-            let (mut sender, is_fresh) = match kept_may_serve.then(|| self.take()).flatten() {
-                Some(sender) => (sender, false),
-                // Boxed, because it is rare and a handshake's state would make every request's as
-                // large.
-                None => match Box::pin(self.connect()).await {
-                    Ok(sender) => (sender, true),
-                    Err(failed) => {
-                        request.body_mut().take_rest().await;
-                        return Err(failed);
-                    }
-                },
+            let (mut channel, is_fresh) = match self.channel(only_http1, kept_may_serve).await {
+                Ok(channel) => channel,
+                Err(failed) => {
+                    request.body_mut().take_rest().await;
+                    return Err(failed);
+                }
             };
+            match &channel {
+                Channel::Http1(_) if request.uri().authority().is_some() => origin_http2::adapt_back(&mut request),
+                Channel::Http1(_) => {}
+                Channel::Http2(_) => {
+                    origin_http2::adapt(&mut request, self.address.is_secure(), &self.address.authority);
+                }
+            }
             // If the server answers before it gets the body, it may read the body later as one, or
             // as the next request. No other request may use this connection.
             let is_held = request.body().is_held();
-            let body_end = request.body_mut().watch_end();
-            let (sent, has_ended) = self.within(sender.try_send_request(request), body_end).await?;
+            let (body_end, answered) = (request.body_mut().watch_end(), request.body().answered());
+            let waited = match &mut channel {
+                Channel::Http1(sender) => self.within(sender.try_send_request(request), body_end).await,
+                Channel::Http2(stream) => {
+                    let waited = Box::pin(self.within(stream.sender.try_send_request(request), body_end)).await;
+                    if waited.is_err() {
+                        stream.retire();
+                    }
+                    waited
+                }
+            };
+            let (sent, end) = waited?;
             match sent {
                 Ok(response) => {
+                    if let Some(answered) = answered {
+                        answered.store(true, Ordering::Relaxed);
+                    }
                     // Nor after a change of protocol.
                     let is_http = response.status() != StatusCode::SWITCHING_PROTOCOLS;
-                    let lease = (is_http && !is_held).then(|| Lease { sender, server: Arc::clone(self) });
+                    let lease = (is_http && !is_held).then(|| Lease { channel, server: Arc::clone(self) });
                     return Ok(response.map(|body| ReceivedBody::new(body, lease)));
                 }
                 // A new connection fails for a reason of its own; a kept one perhaps because the
                 // server has just closed it.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if !is_fresh => request = unsent,
+                    None if is_whole && refused < limits::REFUSED && origin_http2::is_unprocessed(error.error()) => {
+                        (request, refused) = (again(), refused + 1);
+                    }
                     None if !is_fresh && may_repeat && is_unreachable(error.error()) => {
                         (request, kept_may_serve) = (again(), false);
                     }
-                    _ => return Err(classify(error.error(), has_ended)),
+                    _ => return Err(classify(error.error(), end)),
                 },
             }
         }
     }
 
     /// Waits for the response: `origin_response` from the end of the request's body, however long
-    /// that takes. Also returns whether the whole body had arrived.
+    /// that takes. Also returns how the body had ended, if it had.
     ///
     /// # Errors
     /// The time is over.
     async fn within(
         &self,
         sent: impl Future<Output = Sent>,
-        body_end: Option<oneshot::Receiver<()>>,
-    ) -> Result<(Sent, bool), Failed> {
+        body_end: Option<oneshot::Receiver<UploadEnd>>,
+    ) -> Result<(Sent, Option<UploadEnd>), Failed> {
         let mut sent = std::pin::pin!(sent);
+        let mut end = UploadEnd::Whole;
         if let Some(mut body_end) = body_end {
             tokio::select! {
                 biased;
-                sent = sent.as_mut() => return Ok((sent, body_end.try_recv().is_ok())),
-                _ = &mut body_end => {}
+                sent = sent.as_mut() => return Ok((sent, body_end.try_recv().ok())),
+                ended = &mut body_end => end = ended.unwrap_or(UploadEnd::Whole),
             }
         }
         let time = self.timeouts.origin_response;
         let late = |_| Failed::new(UpstreamFailure::TimedOut, format!("no response within {time:?}"));
-        timeout(time, sent).await.map(|sent| (sent, true)).map_err(late)
+        timeout(time, sent).await.map(|sent| (sent, Some(end))).map_err(late)
     }
 
-    /// Closes connections that were idle for [`limits::ORIGIN_IDLE`].
+    /// Closes connections that were idle for [`limits::ORIGIN_IDLE`], or of HTTP/2 for
+    /// [`limits::ORIGIN_HTTP2_IDLE`].
     pub fn sweep(&self) {
         for idle in &self.idle {
             lock(idle).retain(|one| !one.sender.is_closed() && one.since.elapsed() < limits::ORIGIN_IDLE);
         }
+        self.http2.iter().for_each(Http2Connections::sweep);
     }
 
     fn take(&self) -> Option<SendRequest<Upload>> {
@@ -219,59 +242,97 @@ impl Server {
         }
     }
 
-    async fn connect(&self) -> Result<SendRequest<Upload>, Failed> {
+    /// Returns a connection for one request, and whether it is new.
+    async fn channel(&self, only_http1: bool, kept_may_serve: bool) -> Result<(Channel, bool), Failed> {
+        if !only_http1 && self.may_speak_http2() {
+            return Box::pin(self.http2_channel(kept_may_serve)).await;
+        }
+        match kept_may_serve.then(|| self.take()).flatten() {
+            Some(sender) => Ok((Channel::Http1(sender), false)),
+            // Boxed, because it is rare and a handshake's state would make every request's as
+            // large.
+            None => match Box::pin(self.connect(false)).await? {
+                Fresh::Http1(sender) => Ok((Channel::Http1(sender), true)),
+                Fresh::Http2(_) => Err(Failed::new(UpstreamFailure::Malformed, "it speaks HTTP/2, unasked")),
+            },
+        }
+    }
+
+    fn may_speak_http2(&self) -> bool {
+        match self.protocol {
+            OriginProtocol::Http1 => false,
+            OriginProtocol::Http2 => true,
+            OriginProtocol::Auto => self.address.is_secure() && !self.has_chosen_http1.load(Ordering::Relaxed),
+        }
+    }
+
+    /// One request of a thread opens a connection, and those that come meanwhile share it.
+    async fn http2_channel(&self, kept_may_serve: bool) -> Result<(Channel, bool), Failed> {
+        let connections = &self.http2[threads::current()];
+        let kept = || kept_may_serve.then(|| connections.stream()).flatten();
+        if let Some(stream) = kept() {
+            return Ok((Channel::Http2(stream), false));
+        }
+        let since = Instant::now();
+        let mut opening = connections.opening.lock().await;
+        if let Some((failure, reason)) = opening.failed(since) {
+            return Err(Failed::new(failure, reason));
+        }
+        if let Some(stream) = kept() {
+            return Ok((Channel::Http2(stream), false));
+        }
+        match self.connect(true).await {
+            Ok(Fresh::Http2(sender)) => Ok((Channel::Http2(connections.add(sender)), true)),
+            Ok(Fresh::Http1(sender)) => {
+                self.has_chosen_http1.store(true, Ordering::Relaxed);
+                Ok((Channel::Http1(sender), true))
+            }
+            Err(failed) => {
+                opening.fail(failed.failure, &failed.reason);
+                Err(failed)
+            }
+        }
+    }
+
+    async fn connect(&self, may_negotiate: bool) -> Result<Fresh, Failed> {
         let time = self.timeouts.origin_connect;
         let late = |_| Failed::new(UpstreamFailure::Unreachable, format!("no connection within {time:?}"));
         let unreachable = |error: io::Error| Failed::new(UpstreamFailure::Unreachable, error.to_string());
         let opened = async {
-            let stream = self.open().await?;
-            stream.set_nodelay(true)?;
-            let stream = SendTimeout::new(stream, self.timeouts.origin_send);
-            match &self.tls {
-                None => speak(stream, &self.headers).await,
-                Some((connector, name)) => speak(connector.connect(name.clone(), stream).await?, &self.headers).await,
+            let stream = SendTimeout::new(self.address.open(time).await?, self.timeouts.origin_send);
+            let (stream, negotiated) = self.address.secure(stream, may_negotiate).await?;
+            let is_http2 = match (self.address.is_secure(), self.protocol) {
+                _ if !may_negotiate => false,
+                (true, _) => negotiated.as_deref() == Some(b"h2"),
+                // By prior knowledge (RFC 9113 §3.3).
+                (false, protocol) => protocol == OriginProtocol::Http2,
+            };
+            if may_negotiate && self.protocol == OriginProtocol::Http2 && !is_http2 {
+                return Err(io::Error::other("it does not choose HTTP/2 (ALPN)"));
             }
+            Ok(match is_http2 {
+                true => Fresh::Http2(origin_http2::speak(stream, &self.headers).await?),
+                false => Fresh::Http1(speak(stream, &self.headers).await?),
+            })
         };
         timeout(time, opened).await.map_err(late)?.map_err(unreachable)
     }
-
-    async fn open(&self) -> io::Result<TcpStream> {
-        let addresses: Vec<_> = tokio::net::lookup_host((self.host.as_str(), self.port)).await?.collect();
-        first_of(&addresses, self.timeouts.origin_connect).await
-    }
 }
 
-/// Connects to the first address that answers (RFC 8305, "happy eyeballs"). Each address is tried
-/// [`limits::CONNECT_STAGGER`] after the one before, or as soon as that one fails; earlier attempts
-/// continue. The order is that of the system, sorted by RFC 6724.
-async fn first_of(addresses: &[SocketAddr], time: Duration) -> io::Result<TcpStream> {
-    let pause = time / u32::try_from(addresses.len() + 1).unwrap_or(u32::MAX);
-    let pause = pause.min(limits::CONNECT_STAGGER);
-    let mut attempts = JoinSet::new();
-    let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    let mut left = addresses.iter();
-    loop {
-        let next = left.next();
-        if let Some(address) = next {
-            attempts.spawn(TcpStream::connect(*address));
-        }
-        // The last address has the rest of the time, which the caller bounds.
-        let attempt_time = if next.is_some() && left.len() > 0 { pause } else { time };
-        match timeout(attempt_time, attempts.join_next()).await {
-            Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
-            Ok(Some(Ok(Err(error)))) => failed = error,
-            Ok(Some(Err(error))) => failed = io::Error::other(error),
-            Ok(None) => return Err(failed),
-            Err(_) => {}
-        }
-    }
+/// A new connection.
+enum Fresh {
+    Http1(SendRequest<Upload>),
+    Http2(hyper::client::conn::http2::SendRequest<Upload>),
+}
+
+/// A connection, or a place on one.
+enum Channel {
+    Http1(SendRequest<Upload>),
+    Http2(Http2Stream),
 }
 
 /// The connection runs by itself until either side ends it.
-async fn speak(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    headers: &HeaderLimits,
-) -> io::Result<SendRequest<Upload>> {
+async fn speak(stream: Box<dyn Connected>, headers: &HeaderLimits) -> io::Result<SendRequest<Upload>> {
     let mut http1 = http1::Builder::new();
     http1.max_buf_size(headers.buffer()).max_header_size(headers.bytes());
     if let Some(fields) = headers.fields_to_set() {
@@ -291,14 +352,17 @@ fn lock(idle: &Mutex<Vec<Idle>>) -> MutexGuard<'_, Vec<Idle>> {
 
 /// A connection whose response is being read.
 pub struct Lease {
-    sender: SendRequest<Upload>,
+    channel: Channel,
     server: Arc<Server>,
 }
 
 impl Lease {
     /// The response has been read to its end.
     pub(super) fn give_back(self) {
-        self.server.give_back(self.sender);
+        // A place on a connection of HTTP/2 ends by itself.
+        if let Channel::Http1(sender) = self.channel {
+            self.server.give_back(sender);
+        }
     }
 }
 
@@ -342,30 +406,35 @@ impl Body for ReceivedBody {
 }
 
 /// Classifies an error on a connection. An error while the client still sends its body says nothing
-/// about the server: a server may close a connection on which a slow client sends nothing.
-/// `has_ended`: the whole body had arrived.
-fn classify(error: &hyper::Error, has_ended: bool) -> Failed {
+/// about the server: a server may close a connection on which a slow client sends nothing. `end`:
+/// how the body ended, if it did.
+fn classify(error: &hyper::Error, end: Option<UploadEnd>) -> Failed {
     let reason = causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
-    let timed_out = |cause: &(dyn Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
-    };
-    let (failure, verdict) = if let Some(upload) = causes(error).find_map(|cause| cause.downcast_ref::<BodyError>()) {
-        let failure = if upload.is_silence() { UpstreamFailure::UploadTimedOut } else { UpstreamFailure::Upload };
+    let http2 = origin_http2::http2_error(error);
+    let is_late = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+    let timed_out = |cause: &(dyn Error + 'static)| cause.downcast_ref::<io::Error>().is_some_and(is_late);
+    let upload = causes(error).find_map(|cause| cause.downcast_ref::<BodyError>());
+    // HTTP/2 resets its stream after that, and has no cause.
+    let upload = upload.map(UploadEnd::of).or(end.filter(|end| *end != UploadEnd::Whole));
+    let (failure, verdict) = if let Some(upload) = upload {
+        let is_silent = upload == UploadEnd::Silent;
+        let failure = if is_silent { UpstreamFailure::UploadTimedOut } else { UpstreamFailure::Upload };
         (failure, ConnectionVerdict::Nothing)
-    } else if causes(error).any(timed_out) {
+    } else if causes(error).any(timed_out) || http2.and_then(h2::Error::get_io).is_some_and(is_late) {
         (UpstreamFailure::TimedOut, ConnectionVerdict::Failed)
     } else if error.is_parse_too_large() {
         (UpstreamFailure::HeadTooLarge, ConnectionVerdict::Answered)
-    } else if error.is_parse() {
+    } else if error.is_parse() || http2.is_some_and(h2::Error::is_library) {
         (UpstreamFailure::Malformed, ConnectionVerdict::Failed)
     } else {
-        (UpstreamFailure::Unreachable, if has_ended { ConnectionVerdict::Failed } else { ConnectionVerdict::Nothing })
+        let verdict = if end.is_some() { ConnectionVerdict::Failed } else { ConnectionVerdict::Nothing };
+        (UpstreamFailure::Unreachable, verdict)
     };
     Failed { failure, reason, verdict }
 }
 
 fn is_unreachable(error: &hyper::Error) -> bool {
-    classify(error, true).failure == UpstreamFailure::Unreachable
+    classify(error, Some(UploadEnd::Whole)).failure == UpstreamFailure::Unreachable
 }
 
 fn causes(error: &hyper::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
@@ -378,6 +447,7 @@ mod tests {
     use super::*;
     use ::http::Method;
     use socket2::{Domain, Socket, Type};
+    use std::net::SocketAddr;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -413,31 +483,6 @@ mod tests {
         let asked = server(address.as_socket().unwrap()).ask(nothing(), nothing).await;
         let failed = asked.err().unwrap();
         assert_eq!(failed.failure, UpstreamFailure::Unreachable, "{}", failed.reason);
-    }
-
-    /// Failure: a server with one address of each kind, one of them unreachable, costs every client
-    /// a time-out.
-    #[tokio::test]
-    async fn an_address_that_does_not_answer_costs_a_moment() {
-        let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        silent.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-        silent.listen(0).unwrap();
-        let nowhere = silent.local_addr().unwrap().as_socket().unwrap();
-        let waiting = [(); 8].map(|()| Socket::new(Domain::IPV4, Type::STREAM, None).unwrap());
-        for socket in &waiting {
-            socket.set_nonblocking(true).unwrap();
-            let _ = socket.connect(&nowhere.into());
-        }
-        let refusing = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let good = listener.local_addr().unwrap();
-        for addresses in [&[nowhere, good][..], &[refusing, good], &[nowhere, refusing, good], &[good, nowhere]] {
-            let found = first_of(addresses, limits::CONNECT).await.unwrap().peer_addr().unwrap();
-            assert_eq!(found, good, "{addresses:?}");
-        }
-        let error = first_of(&[refusing, refusing], limits::CONNECT).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        assert_eq!(first_of(&[], limits::CONNECT).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     /// Failure: every request costs a handshake; a connection that the server has closed fails the

@@ -172,7 +172,9 @@ impl fmt::Display for Problem {
                 write!(f, "{origin} is {listener} itself; set it to the server behind this cache")
             }
             Problem::ServerCount => write!(f, "expected 1 to {}", limits::SERVERS),
-            Problem::NotAServer(uri) => write!(f, "expected http://HOST:PORT or https://HOST:PORT, not {uri}"),
+            Problem::NotAServer(uri) => {
+                write!(f, "expected http://HOST:PORT, https://HOST:PORT or unix:/SOCKET, not {uri}")
+            }
             Problem::Rules(text) => f.write_str(text),
             Problem::Wildcard => f.write_str("a * stands only before a domain"),
         }

@@ -30,9 +30,10 @@
 //! is decremented (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 to origins; protocol upgrades by clients of HTTP/2 (RFC 8441), and by requests with a
-//! body; informational responses to clients of HTTP/2 (hyper's server sends none;
-//! `informational.rs` sends those of HTTP/1.1).
+//! Protocol upgrades by clients of HTTP/2 (RFC 8441), and by
+//! requests with a body; informational responses over HTTP/2, to clients and from origins (hyper
+//! passes none; `informational.rs` sends those of HTTP/1.1); trailers to a client of HTTP/1.1 that
+//! the origin has not announced.
 #![deny(unsafe_code)]
 
 pub mod admin;
@@ -43,6 +44,7 @@ mod client_stream;
 mod collecting;
 mod config;
 mod connections;
+mod dial;
 pub mod disk;
 mod disk_tier;
 mod distinguished_name;
@@ -65,6 +67,7 @@ mod max_forwards;
 mod network;
 mod origin;
 mod origin_body;
+mod origin_http2;
 mod origin_server;
 mod outgoing;
 mod pieces;
@@ -109,6 +112,7 @@ pub use tls::{CertificateFiles, ClientCertificates, TlsConfig};
 pub use body::BodyError;
 pub use config::{ClientNoCache, HttpConfig, OriginGroup, PoolServer, Upstream};
 pub use connections::{ConnectionVerdict, Failed, ReceivedBody, Server};
+pub use dial::OriginProtocol;
 pub use error::{Error, Problem};
 pub use host_pattern::HostPattern;
 pub use network::Network;

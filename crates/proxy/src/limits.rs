@@ -247,6 +247,22 @@ pub const ORIGIN_IDLE_IN_ALL: usize = 4096;
 /// (Node, Apache) to 75 s (nginx); the side that closes first saves the other a failed request.
 pub const ORIGIN_IDLE: Duration = Duration::from_secs(4);
 
+/// Requests at once on one HTTP/2 connection to a server: what most servers allow, and the least
+/// that RFC 9113 §6.5.2 recommends. Further ones open another connection.
+pub const ORIGIN_STREAMS: usize = 100;
+
+/// HTTP/2 connections of one thread to one server. When all are full, further requests wait on
+/// them.
+pub const ORIGIN_HTTP2_CONNECTIONS: usize = 8;
+
+/// An idle HTTP/2 connection to a server is closed after this. Its server says when it closes it
+/// (GOAWAY), so it may be kept longer than [`ORIGIN_IDLE`]; nginx's default.
+pub const ORIGIN_HTTP2_IDLE: Duration = Duration::from_secs(60);
+
+/// Times that a request is sent again because its server has not processed it (GOAWAY, or a refused
+/// stream): a server that restarts refuses once, one that is overloaded again and again.
+pub const REFUSED: u32 = 2;
+
 /// Requests in progress to the origin. Those that others may wait for continue when their client
 /// leaves, so the bound on clients does not bound them. Further ones wait, and leave with their
 /// client.

@@ -8,6 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// resolver or the list of interfaces: the same port, and the same address or one that leads to it
 /// on this machine.
 pub(super) fn leads_to(origin: &Uri, local: SocketAddr) -> bool {
+    // A Unix socket.
+    if origin.scheme_str() == Some("unix") {
+        return false;
+    }
     let host = origin.host().unwrap_or("");
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let targets: Vec<IpAddr> = match bare.parse() {

@@ -29,29 +29,69 @@ pub struct Coming {
     asked: Arc<AtomicBool>,
     /// The wait until the origin asks for the body, or until the time for that is over.
     held: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Informed when the whole body has arrived.
-    end: Option<oneshot::Sender<()>>,
+    /// Informed when the body has ended.
+    end: Option<oneshot::Sender<UploadEnd>>,
+    /// True after the head of the response has arrived.
+    answered: Arc<AtomicBool>,
+    /// The longest silence after that; `None` once it counts.
+    later: Option<Duration>,
+}
+
+/// The way in which a body ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UploadEnd {
+    /// The whole body has arrived.
+    Whole,
+    /// The client was silent for too long.
+    Silent,
+    /// The client's body broke off.
+    Broken,
+}
+
+impl UploadEnd {
+    pub(super) fn of(error: &BodyError) -> UploadEnd {
+        if error.is_silence() { UploadEnd::Silent } else { UploadEnd::Broken }
+    }
 }
 
 impl Upload {
-    /// A body whose client may be silent for this long.
-    pub(super) fn new(body: Incoming, expects: bool, silence: Duration) -> Upload {
+    /// A body whose client may be silent for this long; after the head of the response, for as long
+    /// as `later`, as both sides of a conversation may be (gRPC).
+    pub(super) fn new(body: Incoming, expects: bool, silence: Duration, later: Duration) -> Upload {
         Upload::Coming(Coming {
             body: Timed::new(body, silence),
             expects,
             asked: Arc::default(),
             held: None,
             end: None,
+            answered: Arc::default(),
+            later: Some(later),
         })
     }
 
-    /// Returns a receiver that learns when the whole body has arrived, or gets an error if the body
-    /// is dropped before. `None` if the body is complete.
-    pub(super) fn watch_end(&mut self) -> Option<oneshot::Receiver<()>> {
+    /// Returns a receiver that learns how the body has ended, or gets an error if the body is
+    /// dropped before. `None` if the body is complete.
+    pub(super) fn watch_end(&mut self) -> Option<oneshot::Receiver<UploadEnd>> {
         let Upload::Coming(coming) = self else { return None };
         let (end, ended) = oneshot::channel();
         coming.end = Some(end);
         Some(ended)
+    }
+
+    /// Returns a flag to set when the head of the response has arrived. `None` if the body is
+    /// complete.
+    pub(super) fn answered(&self) -> Option<Arc<AtomicBool>> {
+        match self {
+            Upload::Coming(coming) => Some(Arc::clone(&coming.answered)),
+            Upload::Whole(_) => None,
+        }
+    }
+
+    /// Holds the body back no longer.
+    pub(super) fn release(&mut self) {
+        if let Upload::Coming(coming) = self {
+            coming.held = None;
+        }
     }
 
     /// Returns whether the client has been asked for its body, if it waits for that.
@@ -127,7 +167,7 @@ impl Body for Upload {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            Upload::Coming(Coming { body, held, expects, asked, end }) => {
+            Upload::Coming(Coming { body, held, expects, asked, end, answered, later }) => {
                 if let Some(wait) = held {
                     ready!(wait.as_mut().poll(cx));
                     *held = None;
@@ -135,12 +175,17 @@ impl Body for Upload {
                 if *expects {
                     asked.store(true, Ordering::Relaxed);
                 }
+                if later.is_some() && answered.load(Ordering::Relaxed) {
+                    later.take().into_iter().for_each(|silence| body.extend(silence));
+                }
                 let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+                let error = frame.as_ref().and_then(|frame| frame.as_ref().err()).map(UploadEnd::of);
                 // hyper may drop the body without a poll after its last frame.
                 let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && body.is_end_stream());
-                if is_whole && let Some(end) = end.take() {
+                let ended = error.or(is_whole.then_some(UploadEnd::Whole));
+                if let Some((ended, end)) = ended.and_then(|ended| Some((ended, end.take()?))) {
                     // The request may have been given up.
-                    let _ = end.send(());
+                    let _ = end.send(ended);
                 }
                 Poll::Ready(frame)
             }

@@ -15,7 +15,7 @@ use super::upload::Upload;
 use super::upstream_request::UpstreamTarget;
 use super::{generated_origin, limits};
 use crate::error::{Error, Problem};
-use ::http::header::{CONNECTION, EXPECT, HOST, UPGRADE};
+use ::http::header::{CONNECTION, EXPECT, HOST, TE, UPGRADE};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Body;
@@ -56,7 +56,7 @@ impl Origins {
     /// connections and health.
     ///
     /// # Errors
-    /// One line if a server is not `http://HOST[:PORT]` or `https://HOST[:PORT]`, or the
+    /// One line if a server is no `http://HOST[:PORT][/PATH]`, `https://` or `unix:/SOCKET`, or the
     /// certificates cannot be read.
     pub(super) fn new(config: &HttpConfig, before: Option<&Origins>) -> Result<Origins, Error> {
         if config.origins.iter().any(|origin| origin.servers.is_empty()) {
@@ -66,7 +66,8 @@ impl Origins {
             Upstream::Generated | Upstream::Custom(_) => Vec::new(),
             Upstream::Http(uri) => vec![PoolServer::from(uri.clone())],
         };
-        let rest = OriginGroup { path: "/".to_owned(), servers: rest, ..OriginGroup::default() };
+        let protocol = config.origin_protocol;
+        let rest = OriginGroup { path: "/".to_owned(), servers: rest, protocol, ..OriginGroup::default() };
         let all = || config.origins.iter().chain([&rest]);
         let is_secret = |server: &PoolServer| server.uri.scheme() == Some(&Scheme::HTTPS);
         let speaks_tls = all().any(|group| group.servers.iter().any(is_secret));
@@ -175,7 +176,7 @@ impl Origins {
         for group in &self.groups {
             let mut servers = BTreeMap::new();
             for member in group.members() {
-                *servers.entry(member.item.server.authority.to_string()).or_insert(false) |= member.is_usable;
+                *servers.entry(member.item.server.address.name.clone()).or_insert(false) |= member.is_usable;
             }
             servers.into_iter().for_each(|(server, usable)| *all.entry(server).or_insert(true) &= usable);
         }
@@ -217,7 +218,8 @@ impl Group {
         for one in &group.servers {
             let server = Server::new(&one.uri, trust.map(|trust| &trust.config), config.timeouts, config.header_limits);
             let server = server.ok_or_else(|| Error::setting(setting, Problem::NotAServer(one.uri.clone())))?;
-            let name = server.authority.to_string();
+            let server = server.with_protocol(group.protocol);
+            let name = server.address.name.clone();
             let hash = servers::key(&[name.as_bytes()]);
             let PoolServer { weight, is_backup, max_conns, .. } = *one;
             let member = MemberConfig { hash, weight, is_backup, max_conns };
@@ -296,7 +298,7 @@ impl Group {
 
     /// Sends a health check.
     async fn probe(&self, known: Arc<Known>, path: PathAndQuery) {
-        let authority = &known.server.authority;
+        let authority = &known.server.address.authority;
         let fields = || {
             let host = HeaderValue::from_str(authority.as_str()).ok();
             host.into_iter().map(|host| (HOST, host)).collect()
@@ -328,14 +330,19 @@ async fn ask_http(
 ) -> Result<Response<ReceivedBody>, Failed> {
     let interims = client.and_then(|client| client.interims.as_ref());
     let protocols = client.and_then(|client| client.protocols.as_ref());
+    let full_target = server.address.target(target);
     let request = |mut body: Upload| {
         let gate = body.gate();
         let mut request = Request::new(body);
         *request.method_mut() = method.clone();
-        *request.uri_mut() = Uri::from(target.clone());
+        *request.uri_mut() = Uri::from(full_target.clone());
         *request.headers_mut() = fields();
+        if client.is_some_and(|client| client.trailers) {
+            request.headers_mut().insert(CONNECTION, HeaderValue::from_static("te"));
+            request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
+        }
         if let Some(protocols) = protocols {
-            request.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            request.headers_mut().append(CONNECTION, HeaderValue::from_static("upgrade"));
             request.headers_mut().insert(UPGRADE, protocols.clone());
         }
         if gate.is_some() {

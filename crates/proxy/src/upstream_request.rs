@@ -3,7 +3,7 @@
 use super::informational::Turn;
 use super::ruled::Ruled;
 use super::upgrade::Upgrade;
-use ::http::header::HOST;
+use ::http::header::{HOST, TE};
 use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
@@ -29,6 +29,8 @@ pub(super) struct UpstreamTarget {
     pub(super) protocols: Option<HeaderValue>,
     /// The rules of the request.
     pub(super) rules: Option<Arc<Ruled>>,
+    /// True if the client accepts trailers (`TE`).
+    pub(super) trailers: bool,
 }
 
 /// A request on its way to the origin, with its client and its target.
@@ -61,6 +63,7 @@ impl UpstreamRequest {
             client_host: self.host.clone(),
             interims: self.interims.clone(),
             rules: self.rules.clone(),
+            trailers: accepts_trailers(&self.parts.headers),
             protocols: self.upgrade.as_ref().map(|upgrade| upgrade.protocols().clone()),
         }
     }
@@ -82,6 +85,13 @@ pub(super) fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, ha
         headers: &parts.headers,
         has_body,
     }
+}
+
+/// RFC 9110 §10.1.4: `TE` belongs to one connection. This proxy forwards trailers, so it repeats a
+/// client's `trailers` to the origin; some servers of gRPC demand it.
+fn accepts_trailers(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(TE).into_iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|member| member.trim().eq_ignore_ascii_case("trailers"))
 }
 
 /// Sets the fields that describe client and target, and removes all others of that kind.

@@ -81,7 +81,9 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_proxy::{ClientNoCache, HeaderLimits, Http, HttpConfig, OriginServer, Timeouts, Upstream};
+    use larder_proxy::{
+        ClientNoCache, HeaderLimits, Http, HttpConfig, OriginProtocol, OriginServer, Timeouts, Upstream,
+    };
     use larder_units::ByteSize;
     use serde_json::json;
 
@@ -97,6 +99,7 @@ mod tests {
             trusted_proxies: larder_proxy::TrustedProxies::default(),
             origins: Vec::new(),
             rules: Vec::new(),
+            origin_protocol: OriginProtocol::Http1,
             origin_ca: None,
             timeouts: Timeouts::default(),
             header_limits: HeaderLimits::default(),

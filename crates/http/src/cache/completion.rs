@@ -17,7 +17,7 @@ use crate::rfc::{freshness, storability, targeted};
 use crate::store::index::Found;
 use crate::store::stored::Stored;
 use bytes::Bytes;
-use http::header::CONTENT_LOCATION;
+use http::header::{CONTENT_LOCATION, TRAILER};
 use http::{HeaderMap, Method, StatusCode};
 use std::time::Duration;
 
@@ -138,6 +138,9 @@ impl Cache {
         self.judge(status, headers, &says, exchange.is_authorized(), &freshness)?;
         if !framed {
             return Err(Refusal::Unframed);
+        }
+        if headers.contains_key(TRAILER) {
+            return Err(Refusal::Trailers);
         }
         let declared = if status == StatusCode::NO_CONTENT { Some(0) } else { content_length(headers) };
         if let Some(length) = declared.filter(|length| *length > self.max_object) {

@@ -8,7 +8,7 @@ use crate::rfc::key::Key;
 use crate::rfc::overrides::ResponseRules;
 use crate::rfc::{conditional, fields};
 use crate::store::stored::Stored;
-use http::header::{AUTHORIZATION, IF_RANGE, RANGE};
+use http::header::{AUTHORIZATION, IF_RANGE, RANGE, TE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use larder_units::Time;
 use std::ops::Range;
@@ -100,6 +100,8 @@ pub struct Exchange {
     pub(crate) lead: Option<Lead>,
     /// The client's fields, without those of its connection.
     pub(crate) headers: HeaderMap,
+    /// True if the client accepts trailers: then `Trailer` passes in both directions.
+    pub(crate) takes_trailers: bool,
     /// The part of the requested slice that is read first.
     pub(crate) part: (u64, Option<u64>),
     /// How far the lookup in the second tier has come.
@@ -172,6 +174,7 @@ impl Exchange {
             insists: false,
             lead: None,
             headers: HeaderMap::new(),
+            takes_trailers: false,
             part: (0, None),
             tier_lookup: TierLookup::No,
             rules: None,
@@ -181,7 +184,8 @@ impl Exchange {
     /// Takes the client's header fields. Call it once, before [`Exchange::upstream_headers`].
     pub fn take_headers(&mut self, client: HeaderMap) {
         self.headers = client;
-        fields::strip_hop_by_hop(&mut self.headers);
+        self.takes_trailers = fields::has_token(&self.headers, &TE, b"trailers");
+        fields::strip_hop_by_hop_but_trailer(&mut self.headers, self.takes_trailers);
     }
 
     /// Lets the host's rules decide about the response. Call it before the response comes.

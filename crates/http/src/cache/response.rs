@@ -31,7 +31,7 @@ impl Cache {
     fn reply(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now, outbox: &mut Outbox) -> Reply {
         let ResponseHead { mut status, version, mut headers } = head;
         let framed = is_framed(status, version, &headers);
-        fields::strip_hop_by_hop(&mut headers);
+        fields::strip_hop_by_hop_but_trailer(&mut headers, exchange.takes_trailers);
         fields::ensure_date(&mut headers, now);
         fields::append_via(&mut headers, version);
         if status == StatusCode::NOT_MODIFIED && exchange.is_validating() {

@@ -4,7 +4,7 @@
 use crate::limits;
 use crate::now::Now;
 use crate::rfc::date;
-use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, HOST, TRANSFER_ENCODING, VIA};
+use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, HOST, TRAILER, TRANSFER_ENCODING, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -65,6 +65,16 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     // Most messages have none of them: one look at the names costs less than ten look-ups.
     while let Some(name) = headers.keys().find(|name| ALWAYS.contains(&name.as_str())).cloned() {
         headers.remove(name);
+    }
+}
+
+/// Removes what belongs to one connection; with `keeps_trailer`, all but `Trailer`, which belongs
+/// to the message (RFC 9110 §6.6.2) and is useless without trailers.
+pub(crate) fn strip_hop_by_hop_but_trailer(headers: &mut HeaderMap, keeps_trailer: bool) {
+    let trailer = if keeps_trailer { headers.remove(TRAILER) } else { None };
+    strip_hop_by_hop(headers);
+    if let Some(trailer) = trailer {
+        headers.insert(TRAILER, trailer);
     }
 }
 

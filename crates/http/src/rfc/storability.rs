@@ -35,13 +35,15 @@ pub enum Refusal {
     Unframed,
     /// The policy did not admit it.
     NotAdmitted,
+    /// Trailers are announced, which the cache does not keep (RFC 9110 §6.5.1).
+    Trailers,
     /// Its target was invalidated, or a later request's response was stored, during the fetch.
     Invalidated,
 }
 
 impl Refusal {
     /// All of them, for tables of counters.
-    pub const ALL: [Refusal; 13] = [
+    pub const ALL: [Refusal; 14] = [
         Refusal::Request,
         Refusal::NoStore,
         Refusal::Private,
@@ -54,6 +56,7 @@ impl Refusal {
         Refusal::Busy,
         Refusal::Unframed,
         Refusal::NotAdmitted,
+        Refusal::Trailers,
         Refusal::Invalidated,
     ];
 
@@ -72,6 +75,7 @@ impl Refusal {
             Refusal::Busy => "busy",
             Refusal::Unframed => "unframed",
             Refusal::NotAdmitted => "not-admitted",
+            Refusal::Trailers => "trailers",
             Refusal::Invalidated => "invalidated",
         }
     }

@@ -102,7 +102,8 @@ fn shared_for() -> Duration {
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<http::Uri, D::Error> {
     let expected = || "expected \"http://HOST:PORT\" or \"https://HOST:PORT\"".to_owned();
-    from_text(deserializer, |text| server(text).ok_or_else(expected))
+    let is_bare = |uri: &http::Uri| uri.scheme_str() != Some("unix") && uri.path() == "/";
+    from_text(deserializer, |text| server(text).filter(is_bare).ok_or_else(expected))
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

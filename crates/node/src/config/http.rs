@@ -2,7 +2,7 @@
 
 use super::gateway::UpstreamTable;
 use super::listen::listeners;
-use super::origin::{Origin, ServerEntry, server};
+use super::origin::{EXPECTED, Origin, ServerEntry, server};
 use super::values::{from_text, known_spec, loopback, parsed};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
@@ -10,8 +10,8 @@ use larder_proxy::disk::DiskConfig;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use larder_proxy::rules::Rule;
 use larder_proxy::{
-    Balance, CertificateFiles, ClientCertificates, ClientNoCache, HeaderLimits, HostPattern, ListenConfig, PoolConfig,
-    PoolServer, Timeouts, TlsConfig, TrustedProxies,
+    Balance, CertificateFiles, ClientCertificates, ClientNoCache, HeaderLimits, HostPattern, ListenConfig,
+    OriginProtocol, PoolConfig, PoolServer, Timeouts, TlsConfig, TrustedProxies,
 };
 use larder_units::ByteSize;
 use serde::de::Error;
@@ -35,9 +35,11 @@ pub struct HttpTable {
     /// The peers whose `X-Forwarded-*` and `Forwarded` are believed.
     #[serde(deserialize_with = "trusted_proxies")]
     pub trusted_proxies: TrustedProxies,
-    /// `generated`, `http://host:port` or `https://host:port`.
+    /// `generated`, or the address of a server.
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
+    /// The protocol of connections to the origin.
+    pub origin_protocol: OriginProtocol,
     /// `[http.upstream]`; `None` if the origin is reached by HTTP.
     pub upstream: Option<UpstreamTable>,
     /// `[[http.origins]]`
@@ -235,6 +237,9 @@ pub struct OriginTable {
     /// Retries for each 100 requests.
     #[serde(default = "retry_percent", deserialize_with = "percent")]
     pub retry_budget: u32,
+    /// The protocol of connections to the servers.
+    #[serde(default)]
+    pub protocol: OriginProtocol,
     /// The path of health checks; `None` for no checks.
     #[serde(default, deserialize_with = "check")]
     pub check: Option<PathAndQuery>,
@@ -280,6 +285,7 @@ impl Default for HttpTable {
             redirect_to_https: false,
             trusted_proxies: TrustedProxies::default(),
             origin: Origin::Generated,
+            origin_protocol: OriginProtocol::Http1,
             upstream: None,
             origins: Vec::new(),
             rules: Vec::new(),
@@ -330,9 +336,7 @@ fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
     from_text(deserializer, |text| match text {
         "generated" => Ok(Origin::Generated),
-        _ => server(text)
-            .map(Origin::Http)
-            .ok_or_else(|| "expected \"generated\", \"http://HOST:PORT\" or \"https://HOST:PORT\"".to_owned()),
+        _ => server(text).map(Origin::Http).ok_or_else(|| format!("{EXPECTED}; or \"generated\"")),
     })
 }
 

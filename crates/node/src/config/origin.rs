@@ -16,8 +16,16 @@ pub enum Origin {
     Http(http::Uri),
 }
 
-/// `http://HOST[:PORT]`, or with `https`.
+/// What a server's address has to be.
+pub(super) const EXPECTED: &str =
+    "expected \"http://HOST:PORT\", \"https://HOST:PORT\" or \"unix:/SOCKET\", perhaps with a path";
+
+/// `http://HOST[:PORT][/PATH]`, or with `https`, or `unix:/SOCKET[:/PATH]`.
 pub(super) fn server(text: &str) -> Option<http::Uri> {
+    if let Some(socket) = text.strip_prefix("unix:") {
+        let is_path = socket.starts_with('/') && !socket.starts_with("//") && !socket.contains(['?', '#']);
+        return is_path.then(|| format!("unix://localhost{socket}").parse().ok()).flatten();
+    }
     let uri: Option<http::Uri> = text.parse().ok();
     uri.filter(|uri| {
         let authority = uri.authority().map_or("", |authority| authority.as_str());
@@ -27,7 +35,6 @@ pub(super) fn server(text: &str) -> Option<http::Uri> {
             && uri.host().is_some_and(|host| !host.is_empty())
             && !authority.contains('@')
             && port_is_right
-            && uri.path() == "/"
             && uri.query().is_none()
     })
 }
@@ -71,7 +78,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<ServerEntry, E> {
-        let expected = || E::custom(format!("{text:?}: expected \"http://HOST:PORT\" or \"https://HOST:PORT\""));
+        let expected = || E::custom(format!("{text:?}: {EXPECTED}"));
         server(text).map(|uri| ServerEntry(uri.into())).ok_or_else(expected)
     }
 

@@ -78,7 +78,7 @@ impl Proxy {
     ) -> DetachOnDrop<Response<Outgoing>> {
         let (upload, places) = match body.is_end_stream() {
             true => (Upload::empty(), &self.under_way),
-            false => (Upload::new(body, upstream_request.expects, self.timeouts.client_body), &self.uploads),
+            false => (self.upload(body, upstream_request.expects), &self.uploads),
         };
         let (is_shared, places) = (exchange.is_shared(), Arc::clone(places));
         match Arc::clone(&places).try_acquire_owned() {
@@ -89,6 +89,10 @@ impl Proxy {
                 DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, place)).await
             }),
         }
+    }
+
+    fn upload(&self, body: Incoming, expects: bool) -> Upload {
+        Upload::new(body, expects, self.timeouts.client_body, self.timeouts.origin_relay())
     }
 
     async fn send(

@@ -3,7 +3,7 @@
 
 #![allow(dead_code)]
 
-use larder_proxy::{ClientNoCache, HeaderLimits, Http, HttpConfig, StatusSource, Timeouts, Upstream};
+use larder_proxy::{ClientNoCache, HeaderLimits, Http, HttpConfig, OriginProtocol, StatusSource, Timeouts, Upstream};
 use larder_units::ByteSize;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,6 +17,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         tls: None,
         redirect_to_https: false,
         trusted_proxies: larder_proxy::TrustedProxies::default(),
+        origin_protocol: OriginProtocol::Http1,
         origins: Vec::new(),
         rules: Vec::new(),
         origin_ca: None,
