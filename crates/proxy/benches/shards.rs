@@ -150,7 +150,7 @@ fn round(shards: &Arc<Shards>, threads: usize) -> f64 {
                         let target = &targets[order.below(OBJECTS) as usize];
                         let request =
                             PlainRequest { scheme: "http", authority: "example.com", target, asks_for_less: false };
-                        own += u64::from(shards.plain_hit(request, HeaderMap::new, &mut head).is_some());
+                        own += u64::from(shards.plain_hit(request, HeaderMap::new, &mut head, |_| ()).is_some());
                     }
                 }
                 hits.fetch_add(own, Ordering::Relaxed);
