@@ -1,7 +1,8 @@
 //! Reads the files of TLS again when they change, as ACME clients and cert-manager change them.
 
 use super::limits;
-use super::tls::{self, Identity, TlsConfig};
+use super::tls::{self, Identity};
+use super::tls_config::TlsConfig;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;

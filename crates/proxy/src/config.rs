@@ -8,7 +8,7 @@ use super::origin::Origin;
 use super::rules::Rule;
 use super::servers::PoolConfig;
 use super::timeouts::Timeouts;
-use super::tls::TlsConfig;
+use super::tls_config::TlsConfig;
 use super::trusted_proxies::TrustedProxies;
 use larder_policy::Spec;
 use larder_units::ByteSize;

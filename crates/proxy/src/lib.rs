@@ -22,8 +22,8 @@
 //! appended to `X-Forwarded-For`, so its last entry is trustworthy. `X-Forwarded-Host` and
 //! `X-Forwarded-Proto` are overwritten: with the host and scheme of the key, which a trusted proxy
 //! may have named (`trusted_proxies.rs`). Other fields that frameworks use as the target are
-//! removed (a list in `upstream_request.rs`): they are not part of the key, so the responses that they
-//! select must not be stored under it.
+//! removed (a list in `upstream_request.rs`): they are not part of the key, so the responses that
+//! they select must not be stored under it.
 //!
 //! A request that comes back to this cache by `CDN-Loop`, or that has our name eight times there or
 //! in `Via`, is in a loop and gets 508 (`loop_detection.rs`). `Max-Forwards` of OPTIONS and TRACE
@@ -91,6 +91,7 @@ mod streams;
 mod threads;
 mod timeouts;
 mod tls;
+mod tls_config;
 mod trust;
 mod trusted_proxies;
 mod tunnel;
@@ -107,7 +108,7 @@ pub use origin_server::OriginServer;
 pub use purge::Purging;
 pub use sockets::ListenSocket;
 pub use timeouts::Timeouts;
-pub use tls::{CertificateFiles, ClientCertificates, TlsConfig};
+pub use tls_config::{CertificateFiles, ClientCertificates, TlsConfig};
 
 pub use body::BodyError;
 pub use config::{ClientNoCache, HttpConfig, OriginGroup, PoolServer, Upstream};

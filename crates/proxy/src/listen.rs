@@ -30,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// A listener for clients.
 pub(super) struct Listener {
@@ -329,18 +330,11 @@ async fn connect<S, B, F>(
             false => http1((stream, before, *headers), service, stop).await,
         };
     };
-    let handshake = timeout(timeouts.tls_handshake, TlsAcceptor::from(identity.current()).accept(stream));
     let shaken = tokio::select! {
-        shaken = handshake => shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        shaken = shake_hands(stream, identity, &serving.bounds) => shaken,
         _ = stop.changed() => return,
     };
-    let stream = match shaken {
-        Ok(stream) => stream,
-        Err(error) => {
-            counters.no_tls.fetch_add(1, Ordering::Relaxed);
-            return tracing::debug!(%error, "no TLS");
-        }
-    };
+    let Some(stream) = shaken else { return };
     let connection = stream.get_ref().1;
     client.subject = identity.subject(connection);
     if client.subject.is_some() {
@@ -350,6 +344,23 @@ async fn connect<S, B, F>(
     match stream.get_ref().1.alpn_protocol() {
         Some(tls::H2) => Box::pin(http2(stream, service, limits, stop)).await,
         _ => Box::pin(http1((stream, before, *headers), service, stop)).await,
+    }
+}
+
+/// Returns the stream within TLS; counts a handshake that fails.
+async fn shake_hands<T: AsyncRead + AsyncWrite + Unpin>(
+    stream: T,
+    identity: &Identity,
+    bounds: &Bounds,
+) -> Option<TlsStream<T>> {
+    let handshake = timeout(bounds.timeouts.tls_handshake, TlsAcceptor::from(identity.current()).accept(stream));
+    match handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(stream) => Some(stream),
+        Err(error) => {
+            bounds.counters.no_tls.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(%error, "no TLS");
+            None
+        }
     }
 }
 

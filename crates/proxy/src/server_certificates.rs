@@ -1,7 +1,7 @@
 //! The server's certificates, by the name that a client asks for (SNI, RFC 6066 §3). Their names
 //! are those of the certificates themselves.
 
-use super::tls::{CertificateFiles, TlsConfig};
+use super::tls_config::{CertificateFiles, TlsConfig};
 use crate::error::{Error, Problem};
 use foldhash::HashMap;
 use rustls::crypto::CryptoProvider;

@@ -132,8 +132,8 @@ impl Service {
         if let Some(redirect) = self.redirected(&parts, scheme, authority) {
             return Responding::Now(Some(redirect));
         }
-        // Nothing stored changes a protocol, and what the origin tells one subject is nobody else's:
-        // such requests go to the origin, as one with a body.
+        // Nothing stored changes a protocol, and what the origin tells one subject is nobody
+        // else's: such requests go to the origin, as one with a body.
         let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
         let rules =
             self.rules.borrow_mut().current().and_then(|rules| Ruled::of(rules, &parts, scheme, authority, client));
