@@ -5,7 +5,7 @@ The measure is requests a CPU-second of the server, its children's included, fro
 moves requests a second. Every figure is the median of the rounds; the ratios stand last.
 
 Each server caches in memory with one worker: nginx' proxy_cache lies in /dev/shm and is sent by sendfile, Varnish has malloc storage.
-None writes an access log. The origin is `larder origin`; the client is wrk with 50 connections that stay open, for HTTP/2 (over TLS, so without Varnish)
+None writes an access log, except in the cell `log`, where Larder and nginx run once more, each with its log in the combined format. The origin is `larder origin`; the client is wrk with 50 connections that stay open, for HTTP/2 (over TLS, so without Varnish)
 h2load with as many, ten requests at once on each.
 """
 
@@ -30,6 +30,7 @@ CELLS = {
     "hit-10k": ("10 KB hits", "/10000/a", (1.35, 2.1)),
     "hit-100k": ("100 KB hits", "/100000/a", (1.25, 1.15)),
     "h2": ("1 KB hits, HTTP/2", "/1000/a", (1.2, None)),
+    "log": ("1 KB hits, access log", "/1000/a", (1.4, None)),
     "miss": ("1 KB misses, stored", None, (1.5, None)),
 }
 CONNECTIONS = 50
@@ -112,9 +113,11 @@ class Server:
             self.process.kill()
 
 
-def larder(arguments, work, port, origin, name="larder"):
-    admin, tls = *free_ports(1), arguments.tls[name]
-    arguments.admin[name] = admin
+def larder(arguments, work, port, origin, name="larder", log=None):
+    admin, tls = free_ports(2) if log else (*free_ports(1), arguments.tls[name])
+    if not log:
+        arguments.admin[name] = admin
+    access_log = f'[http.access_log]\npath = "{log}"' if log else ""
     configuration = f"""
 [ndn]
 unix = ""
@@ -131,6 +134,7 @@ policy = "agd"
 listen = "127.0.0.1:{tls}"
 certificate = "{work}/certificate.pem"
 key = "{work}/key.pem"
+{access_log}
 [admin]
 listen = "127.0.0.1:{admin}"
 [log]
@@ -141,36 +145,37 @@ level = "warn"
     return [arguments.larder if name == "larder" else arguments.before, "run", path]
 
 
-def before(arguments, work, port, origin):
+def before(arguments, work, port, origin, log=None):
     """Another build of Larder."""
-    return larder(arguments, work, port, origin, "before")
+    return larder(arguments, work, port, origin, "before", log)
 
 
-def nginx(arguments, work, port, origin):
-    os.makedirs(f"{work}/nginx", exist_ok=True)
+def nginx(arguments, work, port, origin, log=None):
+    own, tls = (f"{work}/nginx-log", *free_ports(1)) if log else (f"{work}/nginx", arguments.tls["nginx"])
+    os.makedirs(own, exist_ok=True)
     configuration = f"""
 daemon off;
 worker_processes {arguments.threads};
-pid {work}/nginx/pid;
-error_log {work}/nginx/error.log warn;
+pid {own}/pid;
+error_log {own}/error.log warn;
 events {{ worker_connections 4096; }}
 http {{
-    access_log off;
+    access_log {f"{log} combined" if log else "off"};
     sendfile on;
     tcp_nopush on;
     tcp_nodelay on;
     keepalive_requests 1000000000;
-    client_body_temp_path {work}/nginx/body;
-    proxy_temp_path {work}/nginx/temp;
-    fastcgi_temp_path {work}/nginx/fastcgi;
-    uwsgi_temp_path {work}/nginx/uwsgi;
-    scgi_temp_path {work}/nginx/scgi;
+    client_body_temp_path {own}/body;
+    proxy_temp_path {own}/temp;
+    fastcgi_temp_path {own}/fastcgi;
+    uwsgi_temp_path {own}/uwsgi;
+    scgi_temp_path {own}/scgi;
     open_file_cache max=10000 inactive=60s;
-    proxy_cache_path {work}/nginx/cache levels=1:2 keys_zone=all:64m max_size={arguments.memory}m inactive=1h use_temp_path=off;
+    proxy_cache_path {own}/cache levels=1:2 keys_zone=all:64m max_size={arguments.memory}m inactive=1h use_temp_path=off;
     upstream origin {{ server 127.0.0.1:{origin}; keepalive 128; keepalive_requests 1000000000; }}
     server {{
         listen 127.0.0.1:{port} backlog=4096;
-        listen 127.0.0.1:{arguments.tls['nginx']} ssl http2 backlog=4096;
+        listen 127.0.0.1:{tls} ssl http2 backlog=4096;
         ssl_certificate {work}/certificate.pem;
         ssl_certificate_key {work}/key.pem;
         location / {{
@@ -183,9 +188,9 @@ http {{
     }}
 }}
 """
-    path = f"{work}/nginx/nginx.conf"
+    path = f"{own}/nginx.conf"
     open(path, "w").write(configuration)
-    return ["nginx", "-p", f"{work}/nginx", "-c", path]
+    return ["nginx", "-p", own, "-c", path]
 
 
 def varnish(arguments, work, port, origin):
@@ -270,7 +275,12 @@ def main():
             for name, port in zip(arguments.servers, ports):
                 caches.append(Server(name, port, makers[name](arguments, work, port, origin_port), log))
                 servers.append(caches[-1])
-            runs = measure(arguments, caches, origin, rounds, seconds, work)
+            logged = []
+            for name in (name for name in arguments.servers if "log" in arguments.only and name != "varnish"):
+                port, path = *free_ports(1), f"{work}/{name}-access.log"
+                logged.append(Server(name, port, makers[name](arguments, work, port, origin_port, path), log))
+                servers.append(logged[-1])
+            runs = measure(arguments, (caches, logged), origin, rounds, seconds, work)
         finally:
             for server in servers:
                 server.stop()
@@ -285,11 +295,23 @@ def stored(arguments, name):
     return json.load(urllib.request.urlopen(f"http://127.0.0.1:{arguments.admin[name]}/status"))["http"]["stored"]
 
 
-def measure(arguments, caches, origin, rounds, seconds, work):
+def truncate_logs(work, logged):
+    """Empties the logs, which lie in memory. The servers append to them."""
+    for server in logged:
+        path = f"{work}/{server.name}-access.log"
+        if os.path.getsize(path) == 0:
+            raise SystemExit(f"{server.name} has logged nothing")
+        os.truncate(path, 0)
+
+
+def measure(arguments, caches_and_logged, origin, rounds, seconds, work):
+    caches, logged = caches_and_logged
     runs = []
     for cell in arguments.only:
         _, target, _ = CELLS[cell]
         asked = [server for server in caches if cell != "h2" or server.name in arguments.tls]
+        if cell == "log":
+            asked = logged
 
         def once(server, seconds, salt):
             if cell == "h2":
@@ -305,6 +327,9 @@ def measure(arguments, caches, origin, rounds, seconds, work):
                 kept = stored(arguments, server.name) if server.name in arguments.admin else 0
                 requests, cpu = once(server, seconds, f"{cell}-{number}-{server.name}")
                 fetching = origin.cpu_seconds() - before
+                if cell == "log":
+                    time.sleep(0.3)
+                    truncate_logs(work, [server])
                 if target and fetching > 0.1 * cpu and (target != "many" or number > 0):
                     raise SystemExit(f"{server.name}: hits reach the origin, which takes {fetching:.2f} CPU-seconds")
                 if server.name in arguments.admin and target is None:

@@ -41,12 +41,13 @@ fuzz_target!(|bytes: &[u8]| {
         let asks_for_less = has(PlainField::AsksForLess);
         let plain = PlainRequest { scheme: "http", authority: "example.com", target, asks_for_less };
         let mut start = Vec::new();
-        let rest = is_plain.then(|| cache.plain_hit(plain, || headers.clone(), at(seconds), &mut start)).flatten();
+        let hit = is_plain.then(|| cache.plain_hit(plain, || headers.clone(), at(seconds), &mut start)).flatten();
         let step = cache.on_request(&request, at(seconds));
-        if let Some(rest) = rest {
+        if let Some(hit) = hit {
             // A small body follows the head; the rest is a piece of its own.
             let head_end = start.windows(4).position(|four| four == b"\r\n\r\n").expect("a head has an end") + 4;
-            let body = [&start[head_end..], &rest].concat();
+            let body = [&start[head_end..], &hit.rest].concat();
+            assert_eq!(body.len() as u64, hit.body_bytes);
             assert!(matches!(&step, Step::Answer(answer) if answer.body == body), "the long way says {step:?}");
         }
         match step {

@@ -244,6 +244,35 @@ fn sigusr1_ends_the_node() {
     assert!(status.success(), "{status}");
 }
 
+/// As a program that rotates logs does: rename, then SIGUSR1.
+#[test]
+fn sigusr1_leaves_the_access_log_in_the_renamed_file() {
+    let workspace = Workspace::new();
+    let http = vacant_port();
+    let (log, old) = (workspace.path("access.log"), workspace.path("access.log.1"));
+    let config = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = \"127.0.0.1:0\"\n[http]\nlisten = \"127.0.0.1:{http}\"\n\
+         [http.access_log]\npath = {log:?}\nformat = \"$request_uri $status\"\n"
+    );
+    let mut node = Running::start(&workspace.write("larder.toml", &config));
+    let deadline = Instant::now() + PATIENCE;
+    let await_true = |what: &str, is_true: &dyn Fn() -> bool| {
+        while !is_true() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    page(http, "/10/one");
+    fs::rename(&log, &old).unwrap();
+    node.signal(Signal::USR1);
+    await_true("no new file", &|| log.exists());
+    page(http, "/10/two");
+    node.signal(Signal::TERM);
+    await_true("no second line", &|| fs::read_to_string(&log).is_ok_and(|text| text == "/10/two 200\n"));
+    assert_eq!(fs::read_to_string(&old).unwrap(), "/10/one 200\n");
+    let _ = node.child.wait();
+}
+
 #[test]
 fn strangers_reach_a_node_that_was_not_opened_to_them() {
     let defaults = larder_node::Config::default();

@@ -30,9 +30,9 @@ mod preflight;
 mod reload;
 
 pub use config::{
-    AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, DEFAULT, DiskTable, GatewayTable, HttpTable,
-    LogConfig, LogFormat, NdnConfig, Origin, OriginTable, RouteConfig, RouteTarget, RouteTargetError, Scope,
-    StrategyConfig, TlsTable, UnixSetting, UpstreamTable, VerifyConfig,
+    AccessLogTable, AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, DEFAULT, DiskTable,
+    GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable, RouteConfig, RouteTarget,
+    RouteTargetError, Scope, StrategyConfig, TlsTable, UnixSetting, UpstreamTable, VerifyConfig,
 };
 pub use error::NodeError;
 pub use ndn::{NdnError, SocketError};

@@ -161,7 +161,7 @@ impl Node {
     }
 
     /// Runs until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read its configuration
-    /// `file` again.
+    /// `file` again, and SIGUSR1 open its access log again.
     ///
     /// # Errors
     /// A thread of the node has ended by itself.
@@ -170,10 +170,8 @@ impl Node {
         let result = loop {
             match self.ends.recv() {
                 Ok(End::Signal(SIGHUP)) => self.reload(file.as_mut()),
-                Ok(End::Signal(signal @ (SIGUSR1 | SIGUSR2))) => {
-                    let signal = signal_hook::low_level::signal_name(signal);
-                    tracing::info!(signal, "nothing is done at this signal");
-                }
+                Ok(End::Signal(SIGUSR1)) => self.reopen_logs(),
+                Ok(End::Signal(SIGUSR2)) => tracing::info!(signal = "SIGUSR2", "nothing is done at this signal"),
                 Ok(End::Signal(signal)) => {
                     tracing::info!(signal = signal_hook::low_level::signal_name(signal), "stopping");
                     break Ok(());
@@ -184,6 +182,14 @@ impl Node {
         };
         self.stop();
         result
+    }
+
+    /// Opens the access log again, as programs that rotate logs expect after a renaming.
+    fn reopen_logs(&self) {
+        match &self.http {
+            Some(http) => http.reopen_access_log(),
+            None => tracing::info!(signal = "SIGUSR1", "there is no log to open again"),
+        }
     }
 
     /// Applies changes of the file that need no restart, and logs the others.

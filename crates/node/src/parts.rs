@@ -1,6 +1,6 @@
 //! The configurations of the HTTP cache and of the gateway, from the tables of the file.
 
-use crate::config::{Config, GatewayTable, HttpTable, Origin, OriginTable, TlsTable, UpstreamTable};
+use crate::config::{AccessLogTable, Config, GatewayTable, HttpTable, Origin, OriginTable, TlsTable, UpstreamTable};
 use larder_gateway::NdnOrigin;
 use larder_gateway::egress::EgressConfig;
 use larder_gateway::ingress::{Ingress, IngressConfig};
@@ -39,6 +39,8 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
         client_no_cache: table.client_no_cache,
         targets: table.targets.clone(),
         disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
+        access_log: table.access_log.as_ref().map(AccessLogTable::config),
+        request_id: table.request_id,
     })
 }
 

@@ -2,6 +2,7 @@
 //! with links. These pages only read, and need no authorization. `POST /purge` (`purge.rs`) needs a
 //! token, and is disabled without one. The server listens on loopback by default.
 
+pub use super::metrics::Metrics;
 use super::outgoing::Outgoing;
 use super::purge::{PurgeError, Purging};
 use super::timeouts::Timeouts;
@@ -13,9 +14,7 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
@@ -35,55 +34,6 @@ pub trait StatusSource: Send + Sync {
     fn status(&self) -> Value;
     /// Writes its metrics. Their names start with `larder_`.
     fn metrics(&self, metrics: &mut Metrics<'_, '_>);
-}
-
-/// Where a [`StatusSource`] writes its metrics.
-pub struct Metrics<'a, 'b> {
-    encoder: &'a mut DescriptorEncoder<'b>,
-    written: fmt::Result,
-}
-
-impl Metrics<'_, '_> {
-    /// Writes a total that only grows. `_total` is added to the name.
-    pub fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.one(name, help, &ConstCounter::new(value));
-    }
-
-    /// Writes a total for each value of a label.
-    pub fn counters<'v>(&mut self, name: &str, help: &str, label: &str, values: impl Iterator<Item = (&'v str, u64)>) {
-        self.family(name, help, label, values.map(|(value, number)| (value, ConstCounter::new(number))));
-    }
-
-    /// Writes a level.
-    pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
-        self.one(name, help, &ConstGauge::new(value));
-    }
-
-    /// Writes a level for each value of a label.
-    pub fn gauges<'v>(&mut self, name: &str, help: &str, label: &str, values: impl Iterator<Item = (&'v str, f64)>) {
-        self.family(name, help, label, values.map(|(value, number)| (value, ConstGauge::new(number))));
-    }
-
-    fn one(&mut self, name: &str, help: &str, metric: &impl EncodeMetric) {
-        let encoder = self.encoder.encode_descriptor(name, help, None, metric.metric_type());
-        self.written = self.written.and(encoder.and_then(|encoder| metric.encode(encoder)));
-    }
-
-    fn family<'v, M: EncodeMetric>(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        metrics: impl Iterator<Item = (&'v str, M)>,
-    ) {
-        let mut metrics = metrics.peekable();
-        let Some((_, first)) = metrics.peek() else { return };
-        let encoder = self.encoder.encode_descriptor(name, help, None, first.metric_type());
-        let written = encoder.and_then(|mut encoder| {
-            metrics.try_for_each(|(value, metric)| metric.encode(encoder.encode_family(&[(label, value)])?))
-        });
-        self.written = self.written.and(written);
-    }
 }
 
 struct Sources {

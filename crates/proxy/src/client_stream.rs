@@ -22,7 +22,8 @@ use super::exchanges::Exchanges;
 use super::framing::Framing;
 use super::informational::InformationalResponses;
 use super::limits;
-use super::plain::PlainHits;
+use super::observer::{ObservedClient, PlainExchange};
+use super::plain::{PlainAnswer, PlainHits};
 use super::timeouts::Timeouts;
 use super::upgrade::Switch;
 use bytes::buf::Chain;
@@ -30,6 +31,7 @@ use bytes::{Buf, Bytes};
 use std::cell::RefCell;
 use std::future::Future;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -39,6 +41,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(super) struct Before {
     pub(super) interims: InformationalResponses,
     pub(super) plain: Option<PlainHits>,
+    /// Gets the records of plain hits.
+    pub(super) client: Option<ObservedClient>,
     pub(super) timeouts: Timeouts,
     pub(super) switch: Switch,
 }
@@ -56,6 +60,10 @@ pub(super) struct ClientStream<S> {
     missed: u32,
     /// The unwritten rest of a plain hit's answer.
     owed: Option<Chain<Bytes, Bytes>>,
+    /// The plain hit whose answer is being written, until it is reported.
+    answered: Option<Answered>,
+    /// Places of its fields. Kept for the next one, with its room.
+    places: Vec<Range<usize>>,
     /// The start of the wait for a head.
     since: Instant,
     /// The arrival of the first part of a head, if there is one.
@@ -64,6 +72,13 @@ pub(super) struct ClientStream<S> {
     is_new: bool,
     /// The alarm at that deadline, or before it.
     alarm: Option<Pin<Box<Sleep>>>,
+}
+
+/// A plain hit.
+struct Answered {
+    answer: PlainAnswer,
+    /// The request, and the head of the response, if the answer does not leave at once.
+    kept: Option<Box<(Vec<u8>, Vec<u8>, Instant)>>,
 }
 
 thread_local! {
@@ -75,7 +90,66 @@ impl<S> ClientStream<S> {
     pub(super) fn new(stream: S, before: Before, exchanges: Exchanges) -> ClientStream<S> {
         let (framing, since) = (Framing::default(), Instant::now());
         let (held, settled, missed, owed, begun, is_new, alarm) = (Vec::new(), 0, 0, None, None, true, None);
-        ClientStream { stream, before, framing, held, exchanges, settled, missed, owed, since, begun, is_new, alarm }
+        let (answered, places) = (None, Vec::new());
+        ClientStream {
+            stream,
+            before,
+            framing,
+            held,
+            exchanges,
+            settled,
+            missed,
+            owed,
+            answered,
+            places,
+            since,
+            begun,
+            is_new,
+            alarm,
+        }
+    }
+
+    /// Reports the plain hit whose answer has ended. `bytes` are its request, if it was not kept.
+    fn report(&mut self, bytes: &[u8], is_complete: bool) {
+        let Some(Answered { answer, kept }) = self.answered.take() else { return };
+        let (Some(client), Some(plain)) = (&self.before.client, &self.before.plain) else { return };
+        let now = if is_complete { self.since } else { Instant::now() }.into_std();
+        let all = answer.head_bytes as u64 + answer.body_bytes;
+        let sent = match &self.owed {
+            Some(owed) => all.saturating_sub(owed.remaining() as u64),
+            None if is_complete => all,
+            None => 0,
+        };
+        let total = plain.since(answer.begun, now);
+        let first_byte = match &kept {
+            Some(kept) => Some(plain.since(answer.begun, kept.2.into_std())),
+            None => Some(total).filter(|_| sent > 0),
+        };
+        let exchange = PlainExchange {
+            request: kept.as_ref().map_or(bytes, |kept| &kept.0),
+            response: kept.as_ref().map_or(&[], |kept| &kept.1),
+            target: answer.target,
+            host: answer.host,
+            client: answer.client,
+            fields: &self.places,
+            status: answer.status,
+            body_bytes: sent.saturating_sub(answer.head_bytes as u64),
+            first_byte,
+            total,
+            is_complete,
+        };
+        let names_response = client.template().is_some_and(|template| !template.response_fields().is_empty());
+        if kept.is_none() && names_response {
+            return HEAD.with_borrow(|head| client.plain(&PlainExchange { response: head, ..exchange }));
+        }
+        client.plain(&exchange);
+    }
+
+    /// Keeps what the report of a plain hit needs, until its answer has left.
+    fn keep(&mut self, bytes: &[u8]) {
+        let Some(Answered { answer, kept }) = &mut self.answered else { return };
+        let head = HEAD.with_borrow(|head| head.get(..answer.head_bytes).unwrap_or_default().to_vec());
+        *kept = Some(Box::new((bytes.to_vec(), head, Instant::now())));
     }
 
     fn awaits_head(&self) -> bool {
@@ -148,8 +222,10 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
         }
         HEAD.with_borrow_mut(|head| {
             head.clear();
-            let Some(mut body) = plain.answer(bytes, head) else { return Ok(false) };
+            let Some(mut answer) = plain.answer(bytes, head, &mut self.places) else { return Ok(false) };
+            let mut body = std::mem::take(&mut answer.rest);
             self.missed = 0;
+            self.answered = Some(Answered { answer, kept: None });
             let slices = [IoSlice::new(head), IoSlice::new(&body)];
             let written = match Pin::new(&mut self.stream).poll_write_vectored(cx, &slices) {
                 Poll::Ready(written) => written?,
@@ -175,6 +251,9 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         self.owed = None;
         (self.since, self.is_new) = (Instant::now(), false);
+        if self.answered.as_ref().is_some_and(|answered| answered.kept.is_some()) {
+            self.report(&[], true);
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -228,6 +307,13 @@ impl<S> ClientStream<S> {
     }
 }
 
+impl<S> Drop for ClientStream<S> {
+    /// The client has left before the end of an answer.
+    fn drop(&mut self) {
+        self.report(&[], false);
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
@@ -246,11 +332,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
             };
             read?;
             let bytes = &mut buffer.filled_mut()[before..];
-            if !this.answer(cx, bytes)? {
+            if this.answer(cx, bytes).inspect_err(|_| this.report(bytes, false))? {
+                let owed = this.poll_owed(cx);
+                match &owed {
+                    Poll::Ready(written) => this.report(bytes, written.is_ok()),
+                    Poll::Pending => this.keep(bytes),
+                }
+                buffer.set_filled(before);
+                ready!(owed)?;
+            } else {
                 this.inspect(buffer, before);
                 return Poll::Ready(Ok(()));
             }
-            buffer.set_filled(before);
         }
     }
 }
@@ -304,7 +397,6 @@ mod tests {
     use super::super::exchanges::Counted;
     use super::super::header_limits::HeaderLimits;
     use super::super::listen::Client;
-    use super::super::listen_address::Peer;
     use super::super::proxy::Proxy;
     use super::super::service::Service;
     use super::*;
@@ -335,17 +427,9 @@ mod tests {
         let (interims, exchanges) = (InformationalResponses::default(), Exchanges::default());
         let plain = is_plain.then(|| plain_hits(proxy));
         let switch = Switch::default();
-        let client = Client {
-            peer: Peer::Unix,
-            trusted: None,
-            redirect: None,
-            subject: None,
-            is_secure: false,
-            interims: interims.clone(),
-            switch: switch.clone(),
-        };
+        let client = Client { switch: switch.clone(), ..Client::insecure(interims.clone()) };
         let service = Counted::new(Service::new(proxy, client), &exchanges);
-        let before = Before { interims, plain, timeouts: timeouts(), switch };
+        let before = Before { interims, plain, client: None, timeouts: timeouts(), switch };
         let connection =
             http1::Builder::new().serve_connection(TokioIo::new(ClientStream::new(near, before, exchanges)), service);
         (far, tokio::spawn(async { drop(connection.await) }))
@@ -424,6 +508,7 @@ mod tests {
         let before = Before {
             interims: InformationalResponses::default(),
             plain: Some(plain_hits(&proxy)),
+            client: None,
             timeouts: timeouts(),
             switch: Switch::default(),
         };
@@ -455,7 +540,7 @@ mod tests {
         for (missed, is_looked_at) in [(0, true), (7, true), (many - 1, false), (many, true), (many + 1, false)] {
             let (near, mut far) = duplex(4096);
             let (interims, plain) = (InformationalResponses::default(), Some(plain_hits(&proxy)));
-            let before = Before { interims, plain, timeouts: timeouts(), switch: Switch::default() };
+            let before = Before { interims, plain, client: None, timeouts: timeouts(), switch: Switch::default() };
             let mut stream = ClientStream::new(near, before, Exchanges::default());
             stream.missed = missed;
             far.write_all(request).await.unwrap();
@@ -473,8 +558,8 @@ mod tests {
         const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
         let (near, mut far) = tokio::io::duplex(20);
         let interims = InformationalResponses::default();
-        let (plain, switch) = (None, Switch::default());
-        let before = Before { interims: interims.clone(), plain, timeouts: timeouts(), switch };
+        let (plain, client, switch) = (None, None, Switch::default());
+        let before = Before { interims: interims.clone(), plain, client, timeouts: timeouts(), switch };
         let mut stream = ClientStream::new(near, before, Exchanges::default());
         interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
         assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_flush(cx).is_pending())).await);

@@ -1,10 +1,12 @@
 //! The configuration of the HTTP host.
 
+use super::access_log::AccessLogConfig;
 use super::dial::OriginProtocol;
 use super::disk::DiskConfig;
 use super::header_limits::HeaderLimits;
 use super::listen_address::ListenConfig;
 use super::origin::Origin;
+use super::request_id::RequestIdSource;
 use super::rules::Rule;
 use super::servers::PoolConfig;
 use super::timeouts::Timeouts;
@@ -60,6 +62,10 @@ pub struct HttpConfig {
     pub targets: Vec<::http::HeaderName>,
     /// The disk tier, if there is one.
     pub disk: Option<DiskConfig>,
+    /// The access log, if there is one.
+    pub access_log: Option<AccessLogConfig>,
+    /// The source of request ids.
+    pub request_id: RequestIdSource,
 }
 
 /// The effect of a client's `Cache-Control: no-cache` or `max-age=0` (a reload).

@@ -36,6 +36,7 @@
 //! the origin has not announced.
 #![deny(unsafe_code)]
 
+pub mod access_log;
 pub mod admin;
 mod assemble;
 mod body;
@@ -50,10 +51,12 @@ mod disk_tier;
 mod distinguished_name;
 mod entropy;
 mod error;
+mod exchange_figures;
 mod exchanges;
 mod framing;
 mod generated_origin;
 mod header_limits;
+mod histogram;
 mod host_pattern;
 mod http2;
 mod https_redirect;
@@ -64,7 +67,10 @@ mod listen_address;
 mod listeners;
 mod loop_detection;
 mod max_forwards;
+mod metrics;
 mod network;
+mod observed;
+mod observer;
 mod origin;
 mod origin_body;
 mod origin_http2;
@@ -76,10 +82,12 @@ mod preflight;
 mod proxy;
 pub mod proxy_protocol;
 mod purge;
+mod request_id;
 mod ruled;
 pub mod rules;
 mod send_timeout;
 mod server_certificates;
+mod server_requests;
 mod servers;
 mod service;
 pub mod shards;
@@ -100,12 +108,14 @@ mod upload;
 mod upstream;
 mod upstream_request;
 
+pub use access_log::AccessLogConfig;
 pub use admin::{Admin, Metrics, StatusSource};
 pub use header_limits::HeaderLimits;
 pub use listen_address::{ListenAddress, ListenConfig, Peer, SOCKET_MODE};
 pub use listeners::{Bound, Listeners};
 pub use origin_server::OriginServer;
 pub use purge::Purging;
+pub use request_id::RequestIdSource;
 pub use sockets::ListenSocket;
 pub use timeouts::Timeouts;
 pub use tls_config::{CertificateFiles, ClientCertificates, TlsConfig};
@@ -218,6 +228,7 @@ pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
     }
     preflight.add(rules(config).err());
     own.into_iter().for_each(|problem| preflight.add(Some(problem)));
+    preflight.add(config.access_log.as_ref().and_then(AccessLogConfig::check));
 }
 
 /// Returns the servers that may get a request for this host, as it is keyed, and target.
@@ -268,9 +279,10 @@ impl Http {
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Http, Error> {
         let shards = new_cache(config, disk.as_ref(), streams)?;
+        let observer = Arc::new(observer::Observer::new(config, request_threads(config.threads))?);
         let origins_and_rules = (origins, rules(config)?);
-        let proxy =
-            Arc::new(proxy::Proxy::new(shards, origins_and_rules, disk, config.timeouts).with_subject_field(config));
+        let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, config.timeouts, Arc::clone(&observer));
+        let proxy = Arc::new(proxy.with_subject_field(config));
         let tls_identity = config.tls.as_ref().map(|tls| Identity::read(tls).map(Arc::new)).transpose()?;
         let (mut listeners, mut files) = (Vec::new(), Vec::new());
         let https = listening.iter().filter(|(_, is_secure)| *is_secure).find_map(|(address, _)| address.tcp());
@@ -286,7 +298,8 @@ impl Http {
         let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
             .with_memory_pressure(proxy.memory_pressure())
             .with_headers(config.header_limits)
-            .with_trusted_proxies(&config.trusted_proxies);
+            .with_trusted_proxies(&config.trusted_proxies)
+            .with_observer(&observer);
         let source = status::CacheSource::new(Arc::clone(&proxy), config, &listening, bounds.counters());
         let source = Arc::new(source);
         let on_end = Arc::new(Mutex::new(Some(on_end)));
@@ -307,7 +320,8 @@ impl Http {
                     checks.await;
                 };
                 listen::serve(listeners, bounds, stopped, checks, move |client| {
-                    service::Service::new(&serving, client)
+                    let observed = client.observed.clone();
+                    observed::Observed::new(service::Service::new(&serving, client), observed)
                 });
                 let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
                 first.into_iter().for_each(|on_end| on_end());
@@ -385,6 +399,11 @@ impl Http {
         self.proxy.rules().set(reload.rules);
     }
 
+    /// Opens the file of the access log again, after another program has renamed it.
+    pub fn reopen_access_log(&self) {
+        self.proxy.observer().reopen_log();
+    }
+
     /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the
     /// threads have ended.
     pub fn stop(mut self) {
@@ -395,6 +414,7 @@ impl Http {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        self.proxy.observer().stop();
         if let Some(disk) = self.proxy.disk() {
             disk.stop();
         }

@@ -378,3 +378,31 @@ pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);
 /// The largest page of `error_page`: each is held in memory, and a page with all its styles has
 /// less.
 pub const ERROR_PAGE_BYTES: u64 = 1 << 20;
+
+/// Bytes of lines that one request thread holds for the access log before it drops lines. A disk
+/// that writes 100 MB/s empties sixteen of them in a sixth of a second; a busy thread fills one in
+/// 50 ms if nothing is written.
+pub const LOG_BUFFER_BYTES: usize = 1 << 20;
+
+/// The writer of the access log gathers lines for so long: few large writes, and a reader of the
+/// file sees a line soon.
+pub const LOG_FLUSH: Duration = Duration::from_millis(100);
+
+/// The receiver of a log's socket may hold up the writer for so long.
+pub const LOG_SEND: Duration = Duration::from_millis(100);
+
+/// The time for the last lines of the access log at a stop, if its destination blocks.
+pub const LOG_STOP: Duration = Duration::from_secs(2);
+
+/// Bytes of a format in `[http.access_log]`: all variables fit several times.
+pub const LOG_FORMAT_BYTES: usize = 4096;
+
+/// The files that a rotation of the access log keeps at most: each rotation renames all of them.
+pub const LOG_FILES: u32 = 1000;
+
+/// Hosts with figures of their own in `/metrics`; all others together are `other`. Each is a series
+/// in the monitoring system, and clients may name any host.
+pub const HOST_FIGURES: usize = 100;
+
+/// Bytes of a request id that a client may choose.
+pub const REQUEST_ID_BYTES: usize = 128;

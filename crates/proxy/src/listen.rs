@@ -8,6 +8,7 @@ use super::https_redirect::HttpsRedirect;
 use super::informational::InformationalResponses;
 use super::limits;
 use super::listen_address::Peer;
+use super::observer::{ObservedClient, Observer};
 use super::plain::PlainHits;
 use super::slow_client::{MemoryPressure, WriteTimeout};
 use super::sockets::{ClientSocket, ListenSocket};
@@ -76,6 +77,8 @@ pub(super) struct Bounds {
     memory_pressure: Arc<MemoryPressure>,
     trusted_proxies: Arc<TrustedProxies>,
     counters: Arc<ClientCounters>,
+    /// Gets the records of exchanges.
+    observer: Option<Arc<Observer>>,
 }
 
 /// Counts connections that end before their first request.
@@ -97,6 +100,7 @@ impl Bounds {
             memory_pressure: Arc::default(),
             trusted_proxies: Arc::default(),
             counters: Arc::default(),
+            observer: None,
         }
     }
 
@@ -110,6 +114,10 @@ impl Bounds {
 
     pub(super) fn counters(&self) -> &Arc<ClientCounters> {
         &self.counters
+    }
+
+    pub(super) fn with_observer(self, observer: &Arc<Observer>) -> Bounds {
+        Bounds { observer: Some(Arc::clone(observer)), ..self }
     }
 
     pub(super) fn with_memory_pressure(self, memory_pressure: &Arc<MemoryPressure>) -> Bounds {
@@ -133,6 +141,25 @@ pub(super) struct Client {
     pub(super) interims: InformationalResponses,
     /// The change of protocol of the connection.
     pub(super) switch: Switch,
+    /// For the records of its exchanges.
+    pub(super) observed: Option<ObservedClient>,
+}
+
+#[cfg(test)]
+impl Client {
+    /// Returns a client of this machine without TLS.
+    pub(super) fn insecure(interims: InformationalResponses) -> Client {
+        Client {
+            peer: Peer::Unix,
+            trusted: None,
+            redirect: None,
+            subject: None,
+            is_secure: false,
+            interims,
+            switch: Switch::default(),
+            observed: None,
+        }
+    }
 }
 
 /// Serves every connection with its own service, on this thread, until `stopped` fires or its
@@ -311,6 +338,8 @@ async fn connect<S, B, F>(
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
     let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), serving.redirect.is_some()));
+    let observer = serving.bounds.observer.as_ref();
+    let observed = observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
     let mut client = Client {
         peer,
         trusted,
@@ -319,8 +348,9 @@ async fn connect<S, B, F>(
         subject: None,
         interims: interims.clone(),
         switch: switch.clone(),
+        observed: observed.clone(),
     };
-    let mut before = Before { interims, plain, timeouts: *timeouts, switch };
+    let mut before = Before { interims, plain, client: observed, timeouts: *timeouts, switch };
     let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
     let limits = (*timeouts, *headers, &**memory_pressure);
     let Some(identity) = &serving.identity else {
@@ -336,6 +366,9 @@ async fn connect<S, B, F>(
     };
     let Some(stream) = shaken else { return };
     let connection = stream.get_ref().1;
+    if let Some(client) = &before.client {
+        client.set_tls(connection.protocol_version());
+    }
     client.subject = identity.subject(connection);
     if client.subject.is_some() {
         before.plain = None;
@@ -384,7 +417,7 @@ async fn http1<S, B>(
 {
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
     // read.
-    let (exchanges, switch) = (Exchanges::default(), before.switch.clone());
+    let (exchanges, client, switch) = (Exchanges::default(), before.client.clone(), before.switch.clone());
     let service = Counted::new(service, &exchanges);
     let mut http1 = http1::Builder::new();
     http1.max_header_size(headers.bytes()).max_buf_size(headers.buffer());
@@ -400,6 +433,12 @@ async fn http1<S, B>(
             connection.await
         }
     };
+    // hyper has answered it by itself.
+    if let (Err(error), Some(client)) = (&ended, client)
+        && error.is_parse()
+    {
+        client.malformed(if error.is_parse_too_large() { 431 } else { 400 });
+    }
     said(ended);
     // Its place and its share of a stop are those of the connection.
     if let Some(tunnel) = switch.take() {

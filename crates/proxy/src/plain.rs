@@ -12,15 +12,19 @@
 use super::header_limits::HeaderLimits;
 use super::host_pattern::is_plain_host;
 use super::proxy::Proxy;
+use super::request_id::X_REQUEST_ID;
 use super::ruled::{RulesView, address_of};
 use super::rules::{RequestFields, RuleRequest, Values};
 use super::trusted_proxies::TrustedPeer;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Header, Request, Status};
-use larder_http::{PlainField, PlainRequest};
+use larder_http::{PlainField, PlainHit, PlainRequest};
+use larder_units::Time;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// More fields than browsers send. hyper handles requests with more.
 const FIELDS: usize = 32;
@@ -58,8 +62,14 @@ impl PlainHits {
     }
 
     /// If `bytes` are a plain request and the store has the response: appends the head of the
-    /// answer to `head` and returns the body.
-    pub(super) fn answer(&mut self, bytes: &[u8], head: &mut Vec<u8>) -> Option<Bytes> {
+    /// answer to `head` and returns the rest. `places` gets the places of the values that the
+    /// access log needs: of the fields that its format names, and of `X-Request-Id`.
+    pub(super) fn answer(
+        &mut self,
+        bytes: &[u8],
+        head: &mut Vec<u8>,
+        places: &mut Vec<Range<usize>>,
+    ) -> Option<PlainAnswer> {
         let mut fields = [EMPTY_HEADER; FIELDS];
         let Parsed { mut authority, target, fields, asks_for_less } = parse(bytes, &mut fields, &self.headers)?;
         // Only the certificate of a client may set it.
@@ -68,10 +78,11 @@ impl PlainHits {
         {
             return None;
         }
-        let (mut scheme, mut client) = (self.scheme, self.client);
+        let (mut scheme, mut client, mut named) = (self.scheme, self.client, None);
         if let Some(trusted) = &self.trusted {
             let forwarded = trusted.read(fields.iter().map(|field| (field.name, field.value)));
             scheme = forwarded.scheme.unwrap_or(scheme);
+            named = forwarded.client;
             client = address_of(forwarded.client);
             authority = forwarded.host.unwrap_or(authority);
             if !is_plain_host(authority) {
@@ -84,7 +95,8 @@ impl PlainHits {
         let shards = self.proxy.shards();
         let request = PlainRequest { scheme, authority, target, asks_for_less };
         let Some(rules) = self.rules.current() else {
-            return shards.plain_hit(request, || map(fields), head, |_| ());
+            let hit = shards.plain_hit(request, || map(fields), head, |_| ())?;
+            return Some(self.answered(bytes, (target, authority, fields), hit, (head.len(), named), places));
         };
         let method = &Method::GET;
         let asking =
@@ -105,10 +117,63 @@ impl PlainHits {
         };
         let keyed = rules.keyed_target(bits, target);
         let request = PlainRequest { target: keyed.as_deref().unwrap_or(target), ..request };
-        let body = shards.plain_hit(request, changed, head, |head| rules.change_head(bits, &values, head))?;
+        let hit = shards.plain_hit(request, changed, head, |head| rules.change_head(bits, &values, head))?;
         rules.count(bits, &asking);
-        Some(body)
+        Some(self.answered(bytes, (target, authority, fields), hit, (head.len(), named), places))
     }
+
+    /// Returns the answer to a request of this target, authority and fields. `length` is that of
+    /// the head with what stands behind it; `client` is the one that a trusted proxy names.
+    fn answered(
+        &self,
+        bytes: &[u8],
+        (target, authority, fields): (&str, &str, &[Header<'_>]),
+        (hit, begun): (PlainHit, Time),
+        (length, client): (usize, Option<IpAddr>),
+        places: &mut Vec<Range<usize>>,
+    ) -> PlainAnswer {
+        let PlainHit { status, body_bytes, rest } = hit;
+        places.clear();
+        if let Some(template) = self.proxy.observer().template() {
+            let own = [X_REQUEST_ID];
+            places.extend(template.request_fields().iter().chain(&own).map(|name| {
+                let field = fields.iter().find(|field| field.name.eq_ignore_ascii_case(name.as_str()));
+                field.map_or(0..0, |field| place(bytes, field.value))
+            }));
+        }
+        let head_bytes = length - (usize::try_from(body_bytes).unwrap_or(usize::MAX) - rest.len());
+        let (target, host) = (place(bytes, target.as_bytes()), place(bytes, authority.as_bytes()));
+        PlainAnswer { status: status.as_u16(), head_bytes, body_bytes, rest, begun, target, host, client }
+    }
+
+    /// Returns how long before `now` a lookup was.
+    pub(super) fn since(&self, lookup: Time, now: std::time::Instant) -> Duration {
+        self.proxy.shards().since(lookup, now)
+    }
+}
+
+/// The answer to a plain request.
+pub(super) struct PlainAnswer {
+    pub(super) status: u16,
+    /// The length of the head. A small body stands behind it.
+    pub(super) head_bytes: usize,
+    /// The length of the whole body.
+    pub(super) body_bytes: u64,
+    /// The rest of the body.
+    pub(super) rest: Bytes,
+    /// The time of the lookup.
+    pub(super) begun: Time,
+    /// The places of target and host in the request.
+    pub(super) target: Range<usize>,
+    pub(super) host: Range<usize>,
+    /// The client that a trusted proxy names.
+    pub(super) client: Option<IpAddr>,
+}
+
+/// Returns the place of a part within the whole.
+fn place(whole: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
+    if start > whole.len() { 0..0 } else { start..start + part.len() }
 }
 
 /// A plain request.

@@ -6,6 +6,7 @@ pub(super) mod forward;
 use super::config::HttpConfig;
 use super::disk_tier::{self, HttpDisk};
 use super::limits;
+use super::observer::Observer;
 use super::origin_body::OriginBody;
 use super::outgoing::{Outgoing, response};
 use super::ruled::RulesCell;
@@ -33,6 +34,8 @@ pub(super) struct Proxy {
     rules: Arc<RulesCell>,
     disk: Option<HttpDisk>,
     timeouts: Timeouts,
+    /// Gets the records of exchanges.
+    observer: Arc<Observer>,
     /// Tells whether bodies find no room.
     memory_pressure: Arc<MemoryPressure>,
     /// Places for [`limits::UNDER_WAY`].
@@ -55,6 +58,7 @@ impl Proxy {
         (origins, rules): (Origins, Option<Arc<Rules>>),
         disk: Option<HttpDisk>,
         timeouts: Timeouts,
+        observer: Arc<Observer>,
     ) -> Proxy {
         Proxy {
             origins: Mutex::new(Arc::new(origins)),
@@ -63,6 +67,7 @@ impl Proxy {
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
             shards,
             timeouts,
+            observer,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             uploads: Arc::new(Semaphore::new(limits::UPLOADS)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
@@ -90,6 +95,10 @@ impl Proxy {
 
     pub(super) fn memory_pressure(&self) -> &Arc<MemoryPressure> {
         &self.memory_pressure
+    }
+
+    pub(super) fn observer(&self) -> &Arc<Observer> {
+        &self.observer
     }
 
     pub(super) fn timeouts(&self) -> &Timeouts {
@@ -202,7 +211,8 @@ impl Proxy {
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
-        Arc::new(Proxy::new(shards, (Origins::generated(), None), None, Timeouts::default()))
+        let origins = (Origins::generated(), None);
+        Arc::new(Proxy::new(shards, origins, None, Timeouts::default(), Arc::new(Observer::without_log())))
     }
 }
 
@@ -210,9 +220,7 @@ impl Proxy {
 mod tests {
     use super::super::informational::InformationalResponses;
     use super::super::listen::Client;
-    use super::super::listen_address::Peer;
     use super::super::service::Service;
-    use super::super::upgrade::Switch;
     use super::*;
     use hyper_util::rt::TokioIo;
     use std::time::Duration;
@@ -224,15 +232,7 @@ mod tests {
         let proxy = Proxy::generated();
         let ask = async |target: &str| {
             let (near, mut far) = tokio::io::duplex(4096);
-            let client = Client {
-                peer: Peer::Unix,
-                trusted: None,
-                redirect: None,
-                subject: None,
-                is_secure: false,
-                interims: InformationalResponses::default(),
-                switch: Switch::default(),
-            };
+            let client = Client::insecure(InformationalResponses::default());
             let service = Service::new(&proxy, client);
             tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(near), service));
             far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();

@@ -58,6 +58,16 @@ impl CacheSource {
     }
 }
 
+impl CacheSource {
+    fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {
+        let times = self.proxy.origins().times();
+        let times = times.iter().filter(|(_, times)| times.count() > 0);
+        let rows: Vec<_> = times.map(|(server, times)| ([("server", server.as_str())], times.clone())).collect();
+        let help = "Time from a request to a server to the head of its response";
+        metrics.histograms("larder_http_origin_seconds", help, &rows);
+    }
+}
+
 impl StatusSource for CacheSource {
     fn name(&self) -> &'static str {
         "http"
@@ -184,6 +194,8 @@ impl StatusSource for CacheSource {
         let servers = servers.iter().map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
         metrics.gauges("larder_http_server_up", "1 where requests go to the server as they should", "server", servers);
         member_metrics(&self.proxy.origins(), metrics);
+        self.origin_times(metrics);
+        self.proxy.observer().metrics(metrics);
         let gauges: Vec<(String, f64)> =
             engine.gauges().iter().map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value)).collect();
         let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));

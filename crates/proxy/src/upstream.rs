@@ -4,10 +4,12 @@
 
 use super::config::{HttpConfig, OriginGroup, PoolServer, Upstream};
 use super::connections::{Failed, ReceivedBody, Server};
+use super::histogram::Times;
 use super::host_pattern::HostPattern;
 use super::informational::Turn;
 use super::origin::{Origin, OriginRequest};
 use super::origin_body::OriginBody;
+use super::server_requests::recorded;
 use super::servers::{self, Known, MemberConfig, NoMember, Pool, SharedPool, Snapshot, Tried};
 use super::trust::Trust;
 use super::upgrade::Accepted;
@@ -170,6 +172,16 @@ impl Origins {
         }
     }
 
+    /// Returns the times to the heads of responses, by server.
+    pub(super) fn times(&self) -> BTreeMap<String, Times> {
+        let mut all: BTreeMap<String, Times> = BTreeMap::new();
+        let members = self.groups.iter().flat_map(|group| group.members());
+        for known in members.map(|member| member.item) {
+            known.times.sum(all.entry(known.name.clone()).or_default());
+        }
+        all
+    }
+
     /// Returns every server of all origins once, and whether it is used as it should be.
     pub(super) fn servers(&self) -> BTreeMap<String, bool> {
         let mut all = BTreeMap::new();
@@ -259,7 +271,7 @@ impl Group {
         fields: Fields<'_>,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        let UpstreamTarget { host, target, .. } = upstream_target;
+        let UpstreamTarget { host, target, servers, .. } = upstream_target;
         let is_alone = self.pool.pool().items().nth(1).is_none();
         let may_repeat = !is_alone && method.is_idempotent() && body.is_end_stream();
         let key = if is_alone { 0 } else { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) };
@@ -277,13 +289,19 @@ impl Group {
                 }
             };
             let body = body.take().unwrap_or_else(Upload::empty);
+            let begun = Instant::now();
+            let open = servers.as_ref().map(|servers| servers.begin(in_progress.name()));
             let asked = ask_http(in_progress.server(), &method, target, fields, body, Some(upstream_target)).await;
             in_progress.on_result(asked.as_ref().err(), is_alone);
             failed = match asked {
                 Ok(response) => {
+                    in_progress.times().add_shared(begun.elapsed());
                     let has_body = !response.body().is_end_stream();
                     let in_progress = has_body.then_some(in_progress);
-                    return Ok(response.map(|body| OriginBody::Received(body, in_progress)));
+                    let response = response.map(|body| OriginBody::Received(body, in_progress));
+                    let Some(open) = open else { return Ok(response) };
+                    open.answered(response.status().as_u16());
+                    return Ok(response.map(|body| recorded(body, open)));
                 }
                 Err(failed) => failed.failure,
             };

@@ -2,6 +2,7 @@
 
 use super::informational::Turn;
 use super::ruled::Ruled;
+use super::server_requests::ServerRequests;
 use super::upgrade::Upgrade;
 use ::http::header::{HOST, TE};
 use ::http::request::Parts;
@@ -31,6 +32,8 @@ pub(super) struct UpstreamTarget {
     pub(super) rules: Option<Arc<Ruled>>,
     /// True if the client accepts trailers (`TE`).
     pub(super) trailers: bool,
+    /// Gets the requests to servers, if the access log names them.
+    pub(super) servers: Option<ServerRequests>,
 }
 
 /// A request on its way to the origin, with its client and its target.
@@ -64,6 +67,7 @@ impl UpstreamRequest {
             interims: self.interims.clone(),
             rules: self.rules.clone(),
             trailers: accepts_trailers(&self.parts.headers),
+            servers: self.parts.extensions.get().cloned(),
             protocols: self.upgrade.as_ref().map(|upgrade| upgrade.protocols().clone()),
         }
     }

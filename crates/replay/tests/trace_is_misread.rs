@@ -143,6 +143,39 @@ fn web_log_counts_what_is_no_object() {
     assert_eq!(opened, [at(1, 70), at(2, 70), at(4, 70), at(5, 70), at(6, 70), at(7, 0)]);
 }
 
+#[test]
+fn a_json_log_is_another_trace() {
+    let line = |time: &str, host: &str, uri: &str, status: &str, bytes: u64| {
+        format!(
+            "{{\"time_iso8601\":\"2026-11-24T18:44:{time}Z\",\"host\":\"{host}\",\"request_uri\":\"{uri}\",\
+             \"status\":{status},\"body_bytes_sent\":{bytes},\"cache_status\":\"hit\"}}\n"
+        )
+    };
+    let log = [
+        line("26.000", "a", "/x", "200", 50),
+        line("26.250", "b", "/x", "200", 60),
+        line("27.000", "a", "/x", "304", 0),
+        line("28.000", "a", "/y", "404", 9),
+        line("29.000", "a", "/\\u0078", "\"200\"", 70),
+    ];
+    let read = read("access.log", log.concat().as_bytes()).unwrap();
+    let (a, b) = (read[0].id, read[1].id);
+    assert_ne!(a, b, "the host counts");
+    assert_eq!(read.iter().map(|access| access.id).collect::<Vec<_>>(), [a, b, a, a]);
+    assert_eq!(read.iter().map(|access| access.size).collect::<Vec<_>>(), [50, 60, 50, 70]);
+    let start = Time::from_millis(1_795_545_866_000).nanos();
+    let millis: Vec<_> = read.iter().map(|access| (access.now.nanos() - start) / 1_000_000).collect();
+    assert_eq!(millis, [0, 250, 1000, 3000]);
+    // An object without the members is no line of a log.
+    assert!(
+        Trace::read(std::io::Cursor::new(b"{\"a\":1}\n".to_vec()), "x", Some(Format::WEB_LOG))
+            .unwrap()
+            .next()
+            .unwrap()
+            .is_err()
+    );
+}
+
 /// The bytes by each compression that is read, by the end of the file's name.
 fn compressions(plain: &[u8]) -> [(&'static str, Vec<u8>); 3] {
     let all = |mut encoder: Box<dyn std::io::Read + '_>| {

@@ -82,7 +82,8 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use larder_proxy::{
-        ClientNoCache, HeaderLimits, Http, HttpConfig, OriginProtocol, OriginServer, Timeouts, Upstream,
+        ClientNoCache, HeaderLimits, Http, HttpConfig, OriginProtocol, OriginServer, RequestIdSource, Timeouts,
+        Upstream,
     };
     use larder_units::ByteSize;
     use serde_json::json;
@@ -113,6 +114,8 @@ mod tests {
             client_no_cache: ClientNoCache::Obey,
             targets: Vec::new(),
             disk: None,
+            access_log: None,
+            request_id: RequestIdSource::Off,
         };
         Http::start(&config, || ()).unwrap()
     }

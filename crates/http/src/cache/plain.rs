@@ -59,6 +59,17 @@ pub struct PlainRequest<'a> {
     pub asks_for_less: bool,
 }
 
+/// The answer to a plain request: a head, and this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainHit {
+    /// The status.
+    pub status: StatusCode,
+    /// The length of the whole body.
+    pub body_bytes: u64,
+    /// The rest of the body, after what stands behind the head.
+    pub rest: Bytes,
+}
+
 impl Cache {
     /// Answers from the store as [`Cache::on_request`] would: appends the head, for HTTP/1.1, and a
     /// small body to `start`, and returns the rest of the body. Returns `None` if that function has
@@ -70,7 +81,7 @@ impl Cache {
         fields: impl FnOnce() -> HeaderMap,
         now: Now,
         start: &mut Vec<u8>,
-    ) -> Option<Bytes> {
+    ) -> Option<PlainHit> {
         let route = self.router.route(request.scheme, request.authority, request.target);
         self.plain_hit_at(&route, request.asks_for_less, fields, now, start, |_| ())
     }
@@ -85,7 +96,7 @@ impl Cache {
         now: Now,
         start: &mut Vec<u8>,
         edit: impl FnOnce(&mut Vec<u8>),
-    ) -> Option<Bytes> {
+    ) -> Option<PlainHit> {
         let Route { key, hash, .. } = route;
         let newest = self.store.newest_variant(key, *hash)?;
         let varies = !self.store.entry(newest).selector().is_empty();
@@ -124,10 +135,10 @@ impl Cache {
         };
         view.write_hit(&hit, now.time, start);
         edit(start);
-        let part = match hit {
-            HitHead::Whole => 0..entry.length(),
-            HitHead::Part(part) => part,
-            HitHead::NotModified => 0..0,
+        let (status, part) = match hit {
+            HitHead::Whole => (StatusCode::OK, 0..entry.length()),
+            HitHead::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
+            HitHead::NotModified => (StatusCode::NOT_MODIFIED, 0..0),
         };
         let part_length = part.end - part.start;
         // Below the length of the body.
@@ -144,6 +155,6 @@ impl Cache {
         self.counters.requests += 1;
         self.counters.hits += 1;
         self.counters.hit_bytes += part_length;
-        Some(rest)
+        Some(PlainHit { status, body_bytes: part_length, rest })
     }
 }

@@ -64,13 +64,17 @@ fn short_way(stage: &mut Stage, request: &Request) -> Option<(String, Vec<u8>)> 
     let (authority, target, asks_for_less) = (&request.authority, &request.target, has(PlainField::AsksForLess));
     let plain = PlainRequest { scheme: "http", authority, target, asks_for_less };
     let mut start = b"before".to_vec();
-    let rest = stage.cache.plain_hit(plain, || request.headers.clone(), stage.now, &mut start);
+    let hit = stage.cache.plain_hit(plain, || request.headers.clone(), stage.now, &mut start);
     let start = String::from_utf8(start).unwrap();
     let start = start.strip_prefix("before").unwrap();
-    assert_eq!(rest.is_none(), start.is_empty());
+    assert_eq!(hit.is_none(), start.is_empty());
     let end = start.find("\r\n\r\n").map_or(0, |end| end + 4);
     let (head, body) = start.split_at(end);
-    rest.map(|rest| (head.to_owned(), [body.as_bytes(), &rest].concat()))
+    hit.map(|hit| {
+        let whole = [body.as_bytes(), &hit.rest].concat();
+        assert!(head.starts_with(&format!("HTTP/1.1 {}", hit.status)) && hit.body_bytes == whole.len() as u64);
+        (head.to_owned(), whole)
+    })
 }
 
 /// Conditions and ranges, met and not, and none of both.

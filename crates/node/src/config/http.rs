@@ -1,5 +1,6 @@
 //! `[http]` of the configuration: the listener, the origin, and the cache between them.
 
+use super::access_log::AccessLogTable;
 use super::gateway::UpstreamTable;
 use super::listen::listeners;
 use super::origin::{EXPECTED, Origin, ServerEntry, server};
@@ -11,7 +12,7 @@ use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use larder_proxy::rules::Rule;
 use larder_proxy::{
     Balance, CertificateFiles, ClientCertificates, ClientNoCache, HeaderLimits, HostPattern, ListenConfig,
-    OriginProtocol, PoolConfig, PoolServer, Timeouts, TlsConfig, TrustedProxies,
+    OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig, TrustedProxies,
 };
 use larder_units::ByteSize;
 use serde::de::Error;
@@ -77,6 +78,10 @@ pub struct HttpTable {
     pub targets: Vec<http::HeaderName>,
     /// `[http.disk]`; `None` for a cache in memory only.
     pub disk: Option<DiskTable>,
+    /// `[http.access_log]`; `None` for no log.
+    pub access_log: Option<AccessLogTable>,
+    /// The source of request ids.
+    pub request_id: RequestIdSource,
 }
 
 /// `[http.disk]`, and `[ndn.disk]`.
@@ -301,6 +306,8 @@ impl Default for HttpTable {
             client_no_cache: ClientNoCache::Obey,
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
             disk: None,
+            access_log: None,
+            request_id: RequestIdSource::Off,
         }
     }
 }

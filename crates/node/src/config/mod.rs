@@ -4,6 +4,7 @@
 //! Each table has one file. The defaults stand in code beside it, and the embedded file states them
 //! again key by key; a test compares them.
 
+mod access_log;
 mod certificates;
 mod document;
 mod gateway;
@@ -13,6 +14,7 @@ mod ndn;
 mod origin;
 mod values;
 
+pub use access_log::AccessLogTable;
 pub use certificates::CertificateError;
 pub use gateway::{GatewayTable, UpstreamTable};
 pub use http::{DiskTable, HttpTable, OriginTable, TlsTable};
@@ -366,6 +368,19 @@ mod tests {
         ("[ndn.gateway]\nprefix = \"/\"\norigin = \"http://a\"", &["[ndn.gateway]", "prefix"]),
         ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"ftp://a\"", &["larder.toml:3", "https://HOST:PORT"]),
         ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"http://a\"\nmemory = \"1MiB\"", &["[ndn.gateway]", "memory"]),
+        ("[http]\nrequest_id = \"on\"", &["larder.toml:2", "on", "accept"]),
+        ("[http.access_log]\npath = \"\"", &["larder.toml:2", "stdout"]),
+        ("[http.access_log]\nformat = \"json\"", &["larder.toml:1", "path"]),
+        (
+            "[http.access_log]\npath = \"a\"\nformat = \"$requst_time\"",
+            &["larder.toml:", "did you mean $request_time?"],
+        ),
+        ("[http.access_log]\npath = \"a\"\nformat = \"jsn\"", &["larder.toml:", "\"json\""]),
+        ("[http.access_log]\npath = \"a\"\nsample = 0.0", &["larder.toml:3", "above 0"]),
+        ("[http.access_log]\npath = \"a\"\nmax_size = \"1KiB\"", &["larder.toml:3", "1MiB"]),
+        ("[http.access_log]\npath = \"a\"\nkeep = 0", &["larder.toml:3", "1 to 1000"]),
+        ("[http.access_log]\npath = \"stdout\"\nmax_size = \"1MiB\"", &["larder.toml:", "only a file"]),
+        ("[http.access_log]\npath = \"a\"\nsampel = 0.1", &["larder.toml:3", "did you mean `sample`?"]),
         ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
         ("[ndn", &["larder.toml:1"]),
     ];

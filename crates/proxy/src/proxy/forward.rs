@@ -6,6 +6,7 @@ use super::super::collecting::Collecting;
 use super::super::disk_tier;
 use super::super::origin_body::OriginBody;
 use super::super::outgoing::{Outgoing, response};
+use super::super::server_requests::ServerRequests;
 use super::super::shards::{self, Lookup, Next, OpenExchange, OpenFill, ShardAssembly, WaitEnd, Waiting};
 use super::super::upgrade::Accepted;
 use super::super::upload::Upload;
@@ -122,6 +123,8 @@ impl Proxy {
     /// Validates a response in the background that was just served stale.
     pub(crate) fn refresh(self: &Arc<Self>, exchange: OpenExchange, mut upstream_request: UpstreamRequest) {
         upstream_request.interims = None;
+        // The exchange that caused it has its answer.
+        upstream_request.parts.extensions.remove::<ServerRequests>();
         let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
         upstream_request.parts.method = Method::GET;
         let proxy = Arc::clone(self);

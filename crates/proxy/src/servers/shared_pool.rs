@@ -1,6 +1,7 @@
 //! The members of an origin for all request threads, and requests at them.
 
 use super::super::connections::{ConnectionVerdict, Failed, Server};
+use super::super::histogram::Histogram;
 use super::super::limits;
 use super::{Change, Choice, Pool, Ticket, Tried, Verdict};
 use larder_http::UpstreamFailure;
@@ -20,11 +21,14 @@ pub(in super::super) struct Known {
     /// answer.
     complained: AtomicU64,
     failures: AtomicU64,
+    /// The times to the heads of its responses.
+    pub(in super::super) times: Histogram,
 }
 
 impl Known {
     pub(in super::super) fn new(server: Arc<Server>, name: String) -> Known {
-        Known { server, name, complained: AtomicU64::new(0), failures: AtomicU64::new(0) }
+        let (complained, failures, times) = (AtomicU64::new(0), AtomicU64::new(0), Histogram::default());
+        Known { server, name, complained, failures, times }
     }
 }
 
@@ -126,6 +130,16 @@ pub struct InProgress {
 impl InProgress {
     pub(in super::super) fn server(&self) -> &Arc<Server> {
         &self.known.server
+    }
+
+    /// Returns the name of its server.
+    pub(in super::super) fn name(&self) -> &str {
+        &self.known.name
+    }
+
+    /// Returns the times of its server.
+    pub(in super::super) fn times(&self) -> &Histogram {
+        &self.known.times
     }
 
     /// Records the result of the request. `is_alone`: no other member could answer it. Then a

@@ -18,16 +18,16 @@ use foldhash::{HashMap, HashMapExt};
 use http::{HeaderMap, StatusCode};
 use larder_http::{
     Answer, Assembled, Assembly, BodyEnd, BodyId, Budget, Cache, CdnLoop, Completion, Config, Counters, EngineAccess,
-    EngineFigures, Exchange, Fill, Follower, FollowerId, JoinResult, Joined, Now, Outbox, Piece, PlainRequest,
-    PolicyEngine, Purge, Reply, RequestHead, ResponseHead, Router, SecondTier, SliceFollower, SliceJoin, Step, TierHit,
-    TierSlice, TierStep, UpstreamFailure,
+    EngineFigures, Exchange, Fill, Follower, FollowerId, JoinResult, Joined, Now, Outbox, Piece, PlainHit,
+    PlainRequest, PolicyEngine, Purge, Reply, RequestHead, ResponseHead, Router, SecondTier, SliceFollower, SliceJoin,
+    Step, TierHit, TierSlice, TierStep, UpstreamFailure,
 };
 use larder_policy::{JobDone, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The shards of a cache.
 pub struct Shards {
@@ -249,6 +249,11 @@ impl Shards {
         self.shards.iter().for_each(|shard| shard.lock().cache.check_invariants());
     }
 
+    /// Returns how long before `now` a lookup was.
+    pub fn since(&self, lookup: Time, now: Instant) -> Duration {
+        now.saturating_duration_since(self.started).saturating_sub(Duration::from_nanos(lookup.nanos()))
+    }
+
     /// Returns the time, as the cache's calls take it.
     pub fn now(&self) -> Now {
         let nanos = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -256,24 +261,25 @@ impl Shards {
         Now { time: Time::from_nanos(nanos), unix_seconds }
     }
 
-    /// Answers from the store, if a plain hit is enough: see [`Cache::plain_hit_at`].
+    /// Answers from the store, if a plain hit is enough: see [`Cache::plain_hit_at`]. Also returns
+    /// the time of the lookup.
     pub fn plain_hit(
         self: &Arc<Self>,
         request: PlainRequest<'_>,
         fields: impl FnOnce() -> HeaderMap,
         head: &mut Vec<u8>,
         edit: impl FnOnce(&mut Vec<u8>),
-    ) -> Option<Bytes> {
+    ) -> Option<(PlainHit, Time)> {
         let route = self.router.route(request.scheme, request.authority, request.target);
         let now = self.now();
         let mut state = self.shards[route.shard()].lock();
-        let body = state.cache.plain_hit_at(&route, request.asks_for_less, fields, now, head, edit)?;
+        let hit = state.cache.plain_hit_at(&route, request.asks_for_less, fields, now, head, edit)?;
         let is_due = state.is_job_check_due();
         drop(state);
         if is_due {
             self.start_job(route.shard());
         }
-        Some(body)
+        Some((hit, now.time))
     }
 
     /// Passes a request to the cache, and now and then checks whether the policy has long work.

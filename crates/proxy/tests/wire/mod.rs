@@ -3,7 +3,9 @@
 
 #![allow(dead_code)]
 
-use larder_proxy::{ClientNoCache, HeaderLimits, Http, HttpConfig, OriginProtocol, StatusSource, Timeouts, Upstream};
+use larder_proxy::{
+    ClientNoCache, HeaderLimits, Http, HttpConfig, OriginProtocol, RequestIdSource, StatusSource, Timeouts, Upstream,
+};
 use larder_units::ByteSize;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -34,6 +36,8 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         client_no_cache: ClientNoCache::Obey,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         disk: None,
+        access_log: None,
+        request_id: RequestIdSource::Off,
     }
 }
 

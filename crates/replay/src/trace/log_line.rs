@@ -78,7 +78,7 @@ fn seconds(text: &[u8]) -> Option<u64> {
 }
 
 /// Returns the days from 1970 to a date of the Gregorian calendar; January is month 0.
-fn days(year: u64, month: usize, day: u64) -> u64 {
+pub(super) fn days(year: u64, month: usize, day: u64) -> u64 {
     let before: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let is_leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
     let leaps = |year: u64| year / 4 - year / 100 + year / 400;

@@ -9,6 +9,7 @@ mod counted;
 mod entry;
 mod error;
 mod format;
+mod json_line;
 mod lines;
 mod log_line;
 mod numbers;

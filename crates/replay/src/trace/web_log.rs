@@ -1,16 +1,19 @@
-//! A web server's log: in the Common Log Format or the combined one, or with tabs and named
-//! columns, such as the Internet Traffic Archive's NASA day.
+//! A web server's log: in the Common Log Format or the combined one, as JSON objects
+//! (`json_line.rs`), or with tabs and named columns, such as the Internet Traffic Archive's NASA
+//! day.
 //!
-//! Responses 200 and 304 count, whatever the method; others are no objects. The object is the URL.
-//! The log states bytes sent, not sizes: none in a 304 and in the response to a HEAD, and fewer
-//! than the size if the client disconnected. So an object has the largest size that was ever sent
-//! of it. A file is read once more before, to learn these sizes. In a stream, only the earlier
-//! requests are known (NASA day, a tenth of the bytes: LRU .8044 and .8124 of the requests hit). An
-//! object that was never sent has 0 bytes, which a cache counts as one.
+//! Responses 200 and 304 count, whatever the method; others are no objects. The object is the URL;
+//! of a JSON log, host and target. The log states bytes sent, not sizes: none in a 304 and in the
+//! response to a HEAD, and fewer than the size if the client disconnected. So an object has the
+//! largest size that was ever sent of it. A file is read once more before, to learn these sizes. In
+//! a stream, only the earlier requests are known (NASA day, a tenth of the bytes: LRU .8044 and
+//! .8124 of the requests hit). An object that was never sent has 0 bytes, which a cache counts as
+//! one.
 
 use super::columns::name_hash;
 use super::entry::{FormatEntry, first_line, is_text};
 use super::error::{ReadError, TraceProblem, shown};
+use super::json_line;
 use super::lines::{Lines, whole, whole_seconds};
 use super::log_line::LogLine;
 use super::requests::Requests;
@@ -22,12 +25,13 @@ use hashbrown::HashMap;
 /// See [`Format::WEB_LOG`](super::Format::WEB_LOG).
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "web-log",
-    summary: "a web server's log: common, combined, or tab-separated with a header",
+    summary: "a web server's log: common, combined, JSON, or tab-separated with a header",
     suffixes: &[],
     detect: |_, start| {
         let line = first_line(start);
         let has_field = |name: &[u8]| fields(line).any(|field| field == name);
-        is_text(start) && (has_field(b"url") && has_field(b"response") || LogLine::is_line(line))
+        is_text(start)
+            && (has_field(b"url") && has_field(b"response") || LogLine::is_line(line) || json_line::read(line).is_ok())
     },
     open: |bytes| Box::new(WebLog::new(Lines::new(bytes), Sizes::default())),
 };
@@ -45,6 +49,7 @@ pub(super) struct WebLog {
 #[derive(Clone, Copy)]
 enum Shape {
     Common,
+    Json,
     Columns(Header),
 }
 
@@ -85,16 +90,20 @@ impl Requests for WebLog {
     fn next(&mut self) -> Result<Option<Access>, ReadError> {
         loop {
             let Some(line) = self.lines.next_line()? else { return Ok(None) };
-            let shape = self.shape.or_else(|| LogLine::is_line(line).then_some(Shape::Common));
+            let shape = self.shape.or_else(|| match line.first() {
+                Some(b'{') => Some(Shape::Json),
+                _ => LogLine::is_line(line).then_some(Shape::Common),
+            });
             let parsed = match shape {
                 None => Header::of(line).map(|header| {
                     self.shape = Some(Shape::Columns(header));
                     None
                 }),
                 Some(Shape::Columns(header)) => header.request(line),
-                Some(Shape::Common) => {
+                Some(read @ (Shape::Common | Shape::Json)) => {
                     self.shape = shape;
-                    LogLine::of(line).map(|line| {
+                    let line = if let Shape::Json = read { json_line::read(line) } else { LogLine::of(line) };
+                    line.map(|line| {
                         let counts = line.status == 200 || line.status == 304;
                         counts.then_some(Access { id: line.id, size: line.sent, now: line.now })
                     })

@@ -1,0 +1,90 @@
+//! `[http.access_log]`: a line for each finished exchange.
+
+use super::values::parsed;
+use larder_proxy::AccessLogConfig;
+use larder_proxy::access_log::{Escape, LogTarget, Rotation, Template};
+use larder_proxy::limits::LOG_FILES;
+use larder_units::ByteSize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+/// `[http.access_log]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessLogTable(AccessLogConfig);
+
+impl AccessLogTable {
+    /// Returns the configuration of the log.
+    pub fn config(&self) -> AccessLogConfig {
+        self.0.clone()
+    }
+}
+
+/// The keys of the table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    #[serde(deserialize_with = "parsed")]
+    path: LogTarget,
+    #[serde(default = "combined")]
+    format: String,
+    #[serde(default)]
+    escape: Escape,
+    #[serde(default = "all", deserialize_with = "share")]
+    sample: f64,
+    #[serde(default, deserialize_with = "size")]
+    max_size: Option<ByteSize>,
+    #[serde(default = "keep", deserialize_with = "files")]
+    keep: u32,
+}
+
+fn combined() -> String {
+    "combined".to_owned()
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+fn keep() -> u32 {
+    7
+}
+
+fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let share = f64::deserialize(deserializer)?;
+    match share > 0.0 && share <= 1.0 {
+        true => Ok(share),
+        false => Err(D::Error::custom(format!("sample: expected a share above 0 and up to 1, not {share}"))),
+    }
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteSize>, D::Error> {
+    let size: ByteSize = parsed(deserializer)?;
+    match size.bytes() {
+        0 => Ok(None),
+        1..1_048_576 => {
+            Err(D::Error::custom(format!("max_size: {size}: expected at least 1MiB, or \"0\" for no limit")))
+        }
+        _ => Ok(Some(size)),
+    }
+}
+
+fn files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let keep = u32::deserialize(deserializer)?;
+    match (1..=LOG_FILES).contains(&keep) {
+        true => Ok(keep),
+        false => Err(D::Error::custom(format!("keep: expected 1 to {LOG_FILES} files, not {keep}"))),
+    }
+}
+
+impl<'de> Deserialize<'de> for AccessLogTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AccessLogTable, D::Error> {
+        let Keys { path, format, escape, sample, max_size, keep } = Keys::deserialize(deserializer)?;
+        let template =
+            Template::parse(&format, escape).map_err(|error| D::Error::custom(format!("format: {error}")))?;
+        let rotation = max_size.map(|max_size| Rotation { max_size, keep });
+        if rotation.is_some() && !matches!(path, LogTarget::File(_)) {
+            return Err(D::Error::custom("max_size: only a file can be rotated"));
+        }
+        Ok(AccessLogTable(AccessLogConfig { target: path, template, sample, rotation }))
+    }
+}

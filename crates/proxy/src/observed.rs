@@ -1,0 +1,138 @@
+//! A service whose exchanges are reported ([`ObservedExchange`]).
+
+use super::observer::{ObservedClient, ObservedExchange};
+use bytes::Buf;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// A service for one client.
+pub(super) struct Observed<S> {
+    service: S,
+    client: Option<ObservedClient>,
+}
+
+impl<S> Observed<S> {
+    pub(super) fn new(service: S, client: Option<ObservedClient>) -> Observed<S> {
+        Observed { service, client }
+    }
+}
+
+impl<S, R, B: Body> Service<Request<R>> for Observed<S>
+where
+    S: Service<Request<R>, Response = Response<B>, Future: Unpin>,
+{
+    type Response = Response<ObservedBody<B>>;
+    type Error = S::Error;
+    type Future = ObservedFuture<S::Future>;
+
+    fn call(&self, mut request: Request<R>) -> Self::Future {
+        let exchange = self.client.as_ref().map(|client| client.begin(&mut request));
+        ObservedFuture { exchange, future: self.service.call(request) }
+    }
+}
+
+pub(super) struct ObservedFuture<F> {
+    /// Held here until the body holds it. Dropped here, the client has left.
+    exchange: Option<ObservedExchange>,
+    future: F,
+}
+
+impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B: Body, E> Future for ObservedFuture<F> {
+    type Output = Result<Response<ObservedBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let response = ready!(Pin::new(&mut this.future).poll(cx));
+        let mut exchange = this.exchange.take();
+        Poll::Ready(response.map(|response| {
+            if let Some(exchange) = &mut exchange {
+                exchange.answered(&response);
+                if response.body().is_end_stream() {
+                    exchange.complete();
+                }
+            }
+            response.map(|body| ObservedBody { body, exchange })
+        }))
+    }
+}
+
+pub(super) struct ObservedBody<B> {
+    body: B,
+    /// `None` after the last piece, which has it then.
+    exchange: Option<ObservedExchange>,
+}
+
+impl<B: Body + Unpin> Body for ObservedBody<B> {
+    type Data = ObservedData<B::Data>;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        let mut last = None;
+        if let Some(exchange) = &mut this.exchange {
+            match &frame {
+                Some(Ok(frame)) => {
+                    exchange.sent(frame.data_ref().map_or(0, Buf::remaining));
+                    // hyper does not ask for the end of a body whose end it knows.
+                    if frame.is_trailers() {
+                        exchange.complete();
+                    } else if this.body.is_end_stream() {
+                        last = this.exchange.take();
+                    }
+                }
+                None => exchange.complete(),
+                Some(Err(_)) => {}
+            }
+        }
+        let piece = |data| ObservedData { data, exchange: last };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Data of a body. The last piece ends the exchange when it has left: a stored body is one piece.
+pub(super) struct ObservedData<D: Buf> {
+    data: D,
+    exchange: Option<ObservedExchange>,
+}
+
+impl<D: Buf> Buf for ObservedData<D> {
+    fn remaining(&self) -> usize {
+        self.data.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.data.chunk()
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [std::io::IoSlice<'a>]) -> usize {
+        self.data.chunks_vectored(slices)
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.data.advance(bytes);
+    }
+}
+
+impl<D: Buf> Drop for ObservedData<D> {
+    fn drop(&mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            match self.data.remaining() {
+                0 => exchange.complete(),
+                left => exchange.unsent(left),
+            }
+        }
+    }
+}

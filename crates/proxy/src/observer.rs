@@ -1,0 +1,380 @@
+//! What every finished exchange is reported to: the figures, and the access log.
+
+use super::access_log::{AccessLog, CLIENT_LEFT, CacheResult, Fields, Protocol, Record, Template};
+use super::config::HttpConfig;
+use super::exchange_figures::ExchangeFigures;
+use super::listen_address::Peer;
+use super::metrics::Metrics;
+use super::request_id::{RequestIds, X_REQUEST_ID};
+use super::server_requests::ServerRequests;
+use super::trusted_proxies::TrustedPeer;
+use crate::error::Error;
+use ::http::header::HOST;
+use ::http::uri::{Authority, PathAndQuery};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
+use std::net::IpAddr;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The figures, the access log and the request ids of one HTTP side.
+pub(super) struct Observer {
+    figures: ExchangeFigures,
+    log: Option<AccessLog>,
+    ids: RequestIds,
+}
+
+impl Observer {
+    /// Opens the access log, if there is one.
+    ///
+    /// # Errors
+    /// One line if its file cannot be opened.
+    pub(super) fn new(config: &HttpConfig, threads: usize) -> Result<Observer, Error> {
+        let log = config.access_log.as_ref().map(|log| AccessLog::start(log, threads)).transpose()?;
+        let hosts = config.origins.iter().filter_map(|origin| origin.host.as_deref());
+        let figures = ExchangeFigures::new(threads, hosts.filter(|host| !host.starts_with('*')));
+        Ok(Observer { figures, log, ids: RequestIds::new(config.request_id) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn without_log() -> Observer {
+        let (figures, ids) = (ExchangeFigures::new(1, std::iter::empty()), RequestIds::new(Default::default()));
+        Observer { figures, log: None, ids }
+    }
+
+    /// Returns the format of the access log, if there is one.
+    pub(super) fn template(&self) -> Option<&Template> {
+        self.log.as_ref().map(AccessLog::template)
+    }
+
+    fn report(&self, record: &Record<'_>) {
+        self.figures.add(record);
+        if let Some(log) = &self.log {
+            log.append(record);
+        }
+    }
+
+    pub(super) fn reopen_log(&self) {
+        if let Some(log) = &self.log {
+            log.reopen();
+        }
+    }
+
+    /// Writes the last lines.
+    pub(super) fn stop(&self) {
+        if let Some(log) = &self.log {
+            log.stop();
+        }
+    }
+
+    pub(super) fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        self.figures.metrics(metrics);
+        if let Some(log) = &self.log {
+            let (written, dropped) = log.lines();
+            metrics.counter("larder_http_access_log_lines", "Lines written to the access log", written);
+            let help = "Lines of the access log that were dropped: no room, or a destination that fails";
+            metrics.counter("larder_http_access_log_dropped", help, dropped);
+        }
+    }
+}
+
+/// One connection of a client, for its records.
+#[derive(Clone)]
+pub(super) struct ObservedClient {
+    observer: Arc<Observer>,
+    peer: Peer,
+    trusted: Option<TrustedPeer>,
+    is_secure: bool,
+    /// Set after the handshake. Present on connections with TLS.
+    tls: Option<Arc<OnceLock<&'static str>>>,
+}
+
+/// A plain hit whose answer has ended, well or not.
+pub(super) struct PlainExchange<'a> {
+    /// The bytes of the request.
+    pub(super) request: &'a [u8],
+    /// The head of the response; only used if the log names fields of it.
+    pub(super) response: &'a [u8],
+    pub(super) target: Range<usize>,
+    pub(super) host: Range<usize>,
+    /// The client that a trusted proxy names.
+    pub(super) client: Option<IpAddr>,
+    /// The places of the fields that the log names in the request, and of `X-Request-Id`.
+    pub(super) fields: &'a [Range<usize>],
+    pub(super) status: u16,
+    pub(super) body_bytes: u64,
+    pub(super) first_byte: Option<Duration>,
+    pub(super) total: Duration,
+    pub(super) is_complete: bool,
+}
+
+impl ObservedClient {
+    pub(super) fn new(
+        observer: &Arc<Observer>,
+        peer: Peer,
+        trusted: Option<TrustedPeer>,
+        is_secure: bool,
+    ) -> ObservedClient {
+        let tls = is_secure.then(Arc::default);
+        ObservedClient { observer: Arc::clone(observer), peer, trusted, is_secure, tls }
+    }
+
+    /// Records the result of the handshake.
+    pub(super) fn set_tls(&self, version: Option<rustls::ProtocolVersion>) {
+        if let (Some(tls), Some(name)) = (&self.tls, version.and_then(|version| version.as_str())) {
+            let _ = tls.set(match name {
+                "TLSv1_2" => "TLSv1.2",
+                "TLSv1_3" => "TLSv1.3",
+                other => other,
+            });
+        }
+    }
+
+    pub(super) fn template(&self) -> Option<&Template> {
+        self.observer.template()
+    }
+
+    /// Returns a record of this client, of an exchange that has not begun.
+    fn record(&self) -> Record<'_> {
+        Record {
+            client: self.peer,
+            scheme: if self.is_secure { "https" } else { "http" },
+            method: "",
+            target: "",
+            host: "",
+            protocol: Protocol::Http11,
+            status: CLIENT_LEFT,
+            body_bytes: 0,
+            cache: CacheResult::None,
+            first_byte: None,
+            total: Duration::ZERO,
+            is_complete: false,
+            upstream: &[],
+            tls: self.tls.as_ref().and_then(|tls| tls.get().copied()),
+            request_id: None,
+            request_fields: Fields::NONE,
+            response_fields: Fields::NONE,
+        }
+    }
+
+    /// Returns the client that a trusted proxy names, or the other end of the connection.
+    fn named(&self, client: Option<IpAddr>) -> Peer {
+        // Proxies name no port.
+        client.filter(|client| self.peer.ip() != Some(*client)).map_or(self.peer, |ip| Peer::Tcp((ip, 0).into()))
+    }
+
+    /// Reports a plain hit.
+    pub(super) fn plain(&self, exchange: &PlainExchange<'_>) {
+        let bytes = exchange.request;
+        let text =
+            |range: &Range<usize>| str::from_utf8(bytes.get(range.clone()).unwrap_or_default()).unwrap_or_default();
+        let mut record = Record {
+            client: self.named(exchange.client),
+            method: "GET",
+            target: text(&exchange.target),
+            host: text(&exchange.host),
+            status: exchange.status,
+            body_bytes: exchange.body_bytes,
+            cache: CacheResult::Hit,
+            first_byte: exchange.first_byte,
+            total: exchange.total,
+            is_complete: exchange.is_complete,
+            request_fields: Fields::Places(exchange.fields, bytes),
+            ..self.record()
+        };
+        let Some(template) = self.template() else { return self.observer.report(&record) };
+        let mut made = [0; 32];
+        if template.names_request_id() && !self.observer.ids.are_off() {
+            let kept = exchange.fields.last().and_then(|place| bytes.get(place.clone()));
+            let kept = kept.filter(|id| self.observer.ids.accepts(id));
+            record.request_id = Some(kept.unwrap_or_else(|| {
+                made = self.observer.ids.generate();
+                &made
+            }));
+        }
+        let places: Vec<Range<usize>> =
+            template.response_fields().iter().map(|name| place_in(exchange.response, name)).collect();
+        record.response_fields = Fields::Places(&places, exchange.response);
+        self.observer.report(&record);
+    }
+
+    /// Reports a request that is no HTTP, with the status that hyper gave it.
+    pub(super) fn malformed(&self, status: u16) {
+        self.observer.report(&Record { status, is_complete: true, ..self.record() });
+    }
+
+    /// Begins an exchange, and gives its request an id if there are ids.
+    pub(super) fn begin<B>(&self, request: &mut Request<B>) -> ObservedExchange {
+        let begun = Instant::now();
+        let observer = &self.observer;
+        let id = observer.ids.of(request.headers().get(X_REQUEST_ID));
+        if let Some(id) = &id {
+            request.headers_mut().insert(X_REQUEST_ID, id.clone());
+        }
+        let kept = observer.template().map(|template| {
+            let servers = template.names_servers().then(ServerRequests::default);
+            if let Some(servers) = &servers {
+                request.extensions_mut().insert(servers.clone());
+            }
+            Box::new(Kept {
+                method: request.method().clone(),
+                target: request.uri().path_and_query().cloned(),
+                request_fields: values(request.headers(), template.request_fields()),
+                response_fields: Vec::new(),
+                servers,
+                id,
+            })
+        });
+        let protocol = match request.version() {
+            Version::HTTP_10 => Protocol::Http10,
+            Version::HTTP_2 => Protocol::Http2,
+            _ => Protocol::Http11,
+        };
+        let named = self.trusted.as_ref().and_then(|trusted| {
+            let fields = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+            trusted.read(fields).client
+        });
+        ObservedExchange {
+            peer: self.named(named),
+            client: self.clone(),
+            begun,
+            protocol,
+            host: Host::of(request.uri(), request.headers()),
+            kept,
+            status: None,
+            cache: CacheResult::None,
+            first_byte: None,
+            body_bytes: 0,
+            is_complete: false,
+        }
+    }
+}
+
+/// Returns the place of a field's value in a head.
+fn place_in(head: &[u8], name: &HeaderName) -> Range<usize> {
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', head) {
+        let line = &head[start..end];
+        if let Some(colon) = memchr::memchr(b':', line)
+            && line[..colon].eq_ignore_ascii_case(name.as_str().as_bytes())
+        {
+            let value = &line[colon + 1..];
+            let at = start + colon + 1 + (value.len() - value.trim_ascii_start().len());
+            return at..at + value.trim_ascii().len();
+        }
+        start = end + 1;
+    }
+    0..0
+}
+
+fn values(headers: &HeaderMap, names: &[HeaderName]) -> Vec<Option<HeaderValue>> {
+    names.iter().map(|name| headers.get(name).cloned()).collect()
+}
+
+/// The host that the client named.
+enum Host {
+    Field(HeaderValue),
+    Authority(Authority),
+    None,
+}
+
+impl Host {
+    fn of(uri: &Uri, headers: &HeaderMap) -> Host {
+        match (uri.authority(), headers.get(HOST)) {
+            (Some(authority), _) => Host::Authority(authority.clone()),
+            (None, Some(field)) => Host::Field(field.clone()),
+            (None, None) => Host::None,
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Host::Field(field) => field.to_str().unwrap_or_default(),
+            Host::Authority(authority) => authority.as_str(),
+            Host::None => "",
+        }
+    }
+}
+
+/// What only the log needs.
+struct Kept {
+    method: Method,
+    target: Option<PathAndQuery>,
+    request_fields: Vec<Option<HeaderValue>>,
+    response_fields: Vec<Option<HeaderValue>>,
+    servers: Option<ServerRequests>,
+    id: Option<HeaderValue>,
+}
+
+/// An exchange of hyper, until its response has ended. It is reported when it is dropped.
+pub(super) struct ObservedExchange {
+    peer: Peer,
+    client: ObservedClient,
+    begun: Instant,
+    protocol: Protocol,
+    host: Host,
+    kept: Option<Box<Kept>>,
+    /// `None` before the response.
+    status: Option<u16>,
+    cache: CacheResult,
+    first_byte: Option<Duration>,
+    body_bytes: u64,
+    is_complete: bool,
+}
+
+impl ObservedExchange {
+    /// Records the head of the response.
+    pub(super) fn answered<B>(&mut self, response: &Response<B>) {
+        self.status = Some(response.status().as_u16());
+        self.first_byte = Some(self.begun.elapsed());
+        let own = response.headers().get_all(CACHE_STATUS).into_iter().next_back();
+        self.cache = own.map_or(CacheResult::None, |field| CacheResult::of(field.as_bytes()));
+        if let (Some(kept), Some(template)) = (&mut self.kept, self.client.template()) {
+            kept.response_fields = values(response.headers(), template.response_fields());
+        }
+    }
+
+    /// Records bytes of the body.
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.body_bytes += bytes as u64;
+    }
+
+    /// Records that bytes of the body did not leave.
+    pub(super) fn unsent(&mut self, bytes: usize) {
+        self.body_bytes = self.body_bytes.saturating_sub(bytes as u64);
+    }
+
+    /// Records that the whole body was passed to the connection.
+    pub(super) fn complete(&mut self) {
+        self.is_complete = true;
+    }
+}
+
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+impl Drop for ObservedExchange {
+    fn drop(&mut self) {
+        let attempts = self.kept.as_ref().and_then(|kept| kept.servers.as_ref()).map(ServerRequests::attempts);
+        let mut record = Record {
+            client: self.peer,
+            host: self.host.text(),
+            protocol: self.protocol,
+            status: self.status.unwrap_or(CLIENT_LEFT),
+            body_bytes: self.body_bytes,
+            cache: self.cache,
+            first_byte: self.first_byte,
+            total: self.begun.elapsed(),
+            is_complete: self.is_complete,
+            upstream: attempts.as_deref().unwrap_or_default(),
+            ..self.client.record()
+        };
+        if let Some(kept) = &self.kept {
+            record.method = kept.method.as_str();
+            record.target = kept.target.as_ref().map_or("", PathAndQuery::as_str);
+            record.request_id = kept.id.as_ref().map(HeaderValue::as_bytes);
+            record.request_fields = Fields::Values(&kept.request_fields);
+            record.response_fields = Fields::Values(&kept.response_fields);
+        }
+        self.client.observer.report(&record);
+    }
+}

@@ -1,0 +1,147 @@
+//! A line of a web server's log that is a JSON object: `format = "json"` of Larder's access log,
+//! and any other with members of these names (nginx's variables): `host`, `request_uri`, `status`,
+//! `body_bytes_sent`, and `time_iso8601` or `msec`.
+
+use super::columns::name_hash;
+use super::error::TraceProblem;
+use super::lines::{time_of, whole};
+use super::log_line::{LogLine, days};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::time::Duration;
+
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow, default)]
+    host: Cow<'a, str>,
+    #[serde(borrow)]
+    request_uri: Cow<'a, str>,
+    #[serde(borrow)]
+    status: Number<'a>,
+    #[serde(borrow)]
+    body_bytes_sent: Number<'a>,
+    #[serde(borrow, default)]
+    time_iso8601: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    msec: Option<Number<'a>>,
+}
+
+/// A number, which many log formats put in quotes.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number<'a> {
+    Whole(u64),
+    Decimal(f64),
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+}
+
+impl Number<'_> {
+    fn whole(&self) -> Option<u64> {
+        match self {
+            Number::Whole(number) => Some(*number),
+            Number::Decimal(_) => None,
+            Number::Text(text) => whole(text.as_bytes()),
+        }
+    }
+
+    fn seconds(&self) -> Option<Duration> {
+        let seconds = match self {
+            Number::Whole(number) => return Some(Duration::from_secs(*number)),
+            Number::Decimal(number) => *number,
+            Number::Text(text) => text.parse().ok()?,
+        };
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+}
+
+/// Reads a line. The object is host and target.
+pub(super) fn read(line: &[u8]) -> Result<LogLine, TraceProblem> {
+    let expected = || {
+        TraceProblem::line(
+            "`{\"time_iso8601\":…,\"host\":…,\"request_uri\":…,\"status\":…,\"body_bytes_sent\":…}`",
+            line,
+        )
+    };
+    if line.first() != Some(&b'{') {
+        return Err(expected());
+    }
+    let members: Members<'_> = serde_json::from_slice(line).map_err(|_| expected())?;
+    let (Some(status), Some(sent)) = (members.status.whole(), members.body_bytes_sent.whole()) else {
+        return Err(expected());
+    };
+    let since_1970 = match (&members.time_iso8601, &members.msec) {
+        (Some(text), _) => {
+            iso_time(text.as_bytes()).ok_or_else(|| TraceProblem::field("log's time", text.as_bytes()))?
+        }
+        (None, Some(seconds)) => seconds.seconds().ok_or_else(expected)?,
+        (None, None) => return Err(expected()),
+    };
+    let now = time_of(since_1970, line)?;
+    let id = name_hash(&[members.host.as_bytes(), members.request_uri.as_bytes()].concat());
+    Ok(LogLine { now, id, status, sent })
+}
+
+/// Reads `2026-11-24T18:44:26.123Z`, or with an offset such as `+01:00`, as the time since 1970.
+fn iso_time(text: &[u8]) -> Option<Duration> {
+    let (date, rest) = text.split_at_checked(10)?;
+    let (clock, rest) = rest.strip_prefix(b"T")?.split_at_checked(8)?;
+    let numbers = |text: &[u8], separator: u8| -> Option<[u64; 3]> {
+        let mut parts = text.split(|byte| *byte == separator).map(whole);
+        let read = [parts.next()??, parts.next()??, parts.next()??];
+        parts.next().is_none().then_some(read)
+    };
+    let ([year, month, day], [hour, minute, second]) = (numbers(date, b'-')?, numbers(clock, b':')?);
+    let is_time = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second <= 60;
+    if !is_time {
+        return None;
+    }
+    let (fraction, zone) = match rest.strip_prefix(b".") {
+        Some(rest) => rest.split_at(rest.iter().position(|byte| !byte.is_ascii_digit())?),
+        None => (&b""[..], rest),
+    };
+    let nanos = fraction
+        .iter()
+        .take(9)
+        .fold((0, 1_000_000_000), |(sum, unit), digit| (sum + u64::from(digit - b'0') * (unit / 10), unit / 10));
+    let local = days(year, month as usize - 1, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    let seconds = match zone {
+        b"Z" => local,
+        [sign @ (b'+' | b'-'), offset @ ..] => {
+            let (hours, minutes) = offset.split_at_checked(2)?;
+            let minutes = minutes.strip_prefix(b":").unwrap_or(minutes);
+            let offset = whole(hours)? * 3600 + whole(minutes).filter(|minutes| *minutes < 60)? * 60;
+            if *sign == b'+' { local.checked_sub(offset)? } else { local + offset }
+        }
+        _ => return None,
+    };
+    Some(Duration::from_secs(seconds) + Duration::from_nanos(nanos.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_another_one() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(Duration::ZERO)),
+            ("2026-11-24T18:44:26.123Z", Some(Duration::from_millis(1_795_545_866_123))),
+            ("2026-11-24T19:44:26+01:00", Some(Duration::from_secs(1_795_545_866))),
+            ("2026-11-24T16:44:26.5-0200", Some(Duration::from_millis(1_795_545_866_500))),
+            ("1970-01-01T00:00:00+01:00", None),
+            ("2026-13-24T18:44:26Z", None),
+            ("2026-11-24T18:44:26", None),
+            ("2026-11-24 18:44:26Z", None),
+            ("2026-11-24T18:44:26.", None),
+            ("", None),
+        ] {
+            assert_eq!(iso_time(text.as_bytes()), expected, "{text}");
+        }
+    }
+}
