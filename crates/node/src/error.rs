@@ -2,8 +2,6 @@
 
 use crate::config::ConfigError;
 use crate::ndn::NdnError;
-use larder_units::system_message;
-use std::path::PathBuf;
 use std::{error, fmt, io};
 
 /// The reason why a node cannot start, or ends by itself: one line.
@@ -29,9 +27,7 @@ pub enum NodeError {
 /// The reason why a configuration file is not applied to the running node: one line.
 #[derive(Debug)]
 pub(crate) enum ReloadError {
-    /// The file cannot be read.
-    Read { path: PathBuf, error: io::Error },
-    /// The file has an error.
+    /// The file cannot be read, or a value is wrong.
     Config(ConfigError),
     /// A part of the node refuses it.
     Part(NodeError),
@@ -54,7 +50,6 @@ impl fmt::Display for NodeError {
 impl fmt::Display for ReloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReloadError::Read { path, error } => write!(f, "cannot read {}: {}", path.display(), system_message(error)),
             ReloadError::Config(error) => error.fmt(f),
             ReloadError::Part(error) => error.fmt(f),
         }

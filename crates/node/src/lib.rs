@@ -27,12 +27,13 @@ mod ndn;
 mod node;
 mod parts;
 mod preflight;
+mod process;
 mod reload;
 
 pub use config::{
-    AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, DEFAULT, DiskTable, GatewayTable, HttpTable,
-    LogConfig, LogFormat, NdnConfig, Origin, OriginTable, RouteConfig, RouteTarget, RouteTargetError, Scope,
-    StrategyConfig, TlsTable, UnixSetting, UpstreamTable, VerifyConfig,
+    AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, ConfigSources, DEFAULT, DiskTable,
+    GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable, RouteConfig, RouteTarget,
+    RouteTargetError, Scope, StrategyConfig, TlsTable, UnixSetting, UpstreamTable, VerifyConfig,
 };
 pub use error::NodeError;
 pub use ndn::{NdnError, SocketError};

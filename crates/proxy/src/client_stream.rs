@@ -302,7 +302,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 #[cfg(test)]
 mod tests {
     use super::super::exchanges::Counted;
-    use super::super::header_limits::HeaderLimits;
     use super::super::listen::Client;
     use super::super::listen_address::Peer;
     use super::super::proxy::Proxy;
@@ -325,7 +324,7 @@ mod tests {
     }
 
     fn plain_hits(proxy: &Arc<Proxy>) -> PlainHits {
-        PlainHits::new(proxy, "http", HeaderLimits::default())
+        PlainHits::new(proxy, "http")
     }
 
     /// Returns a client's end and the connection, which accepts 256 bytes at once. With `true`,

@@ -6,6 +6,7 @@ pub(super) mod forward;
 use super::config::HttpConfig;
 use super::disk_tier::{self, HttpDisk};
 use super::limits;
+use super::live_limits::LiveLimits;
 use super::origin_body::OriginBody;
 use super::outgoing::{Outgoing, response};
 use super::ruled::RulesCell;
@@ -32,7 +33,7 @@ pub(super) struct Proxy {
     origins: Mutex<Arc<Origins>>,
     rules: Arc<RulesCell>,
     disk: Option<HttpDisk>,
-    timeouts: Timeouts,
+    limits: Arc<LiveLimits>,
     /// Tells whether bodies find no room.
     memory_pressure: Arc<MemoryPressure>,
     /// Places for [`limits::UNDER_WAY`].
@@ -54,7 +55,7 @@ impl Proxy {
         shards: Arc<Shards>,
         (origins, rules): (Origins, Option<Arc<Rules>>),
         disk: Option<HttpDisk>,
-        timeouts: Timeouts,
+        limits: Arc<LiveLimits>,
     ) -> Proxy {
         Proxy {
             origins: Mutex::new(Arc::new(origins)),
@@ -62,7 +63,7 @@ impl Proxy {
             disk,
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
             shards,
-            timeouts,
+            limits,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             uploads: Arc::new(Semaphore::new(limits::UPLOADS)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
@@ -92,8 +93,13 @@ impl Proxy {
         &self.memory_pressure
     }
 
-    pub(super) fn timeouts(&self) -> &Timeouts {
-        &self.timeouts
+    /// Returns the limits, which a reload replaces.
+    pub(super) fn limits(&self) -> &Arc<LiveLimits> {
+        &self.limits
+    }
+
+    pub(super) fn timeouts(&self) -> Timeouts {
+        self.limits.timeouts()
     }
 
     /// Returns the connections that have left HTTP.
@@ -202,7 +208,8 @@ impl Proxy {
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
-        Arc::new(Proxy::new(shards, (Origins::generated(), None), None, Timeouts::default()))
+        let limits = LiveLimits::new(Timeouts::default(), crate::HeaderLimits::default());
+        Arc::new(Proxy::new(shards, (Origins::generated(), None), None, Arc::new(limits)))
     }
 }
 

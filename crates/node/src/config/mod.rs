@@ -8,9 +8,12 @@ mod certificates;
 mod document;
 mod gateway;
 mod http;
+mod keys;
 mod listen;
 mod ndn;
 mod origin;
+mod setting;
+mod settings;
 mod values;
 
 pub use certificates::CertificateError;
@@ -21,15 +24,15 @@ pub use ndn::{
     VerifyConfig,
 };
 pub use origin::Origin;
+pub use settings::ConfigSources;
 
 use larder_policy::Engine;
 use larder_proxy::rules::Rules;
 use larder_units::Streams;
-use larder_units::system_message;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use values::{address, loopback, parsed};
 
 /// The embedded default configuration; the documentation of every key.
@@ -51,7 +54,7 @@ pub struct Config {
     /// Logs.
     #[serde(default)]
     pub log: LogConfig,
-    /// The file that it comes from.
+    /// The file that it comes from; `None` without one.
     #[serde(skip)]
     pub source: Option<PathBuf>,
 }
@@ -102,32 +105,12 @@ impl Default for LogConfig {
 }
 
 impl Config {
-    /// Reads a configuration file.
-    ///
-    /// # Errors
-    /// One line for each error: the file, the line, the problem, and what was expected.
-    pub fn read(path: &Path) -> Result<Config, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            ConfigError(vec![format!("cannot read {}: {}", path.display(), system_message(&error))])
-        })?;
-        let mut config = Config::parse(&text, &path.display().to_string())?;
-        config.source = Some(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
-        Ok(config)
-    }
-
     /// Reads a configuration. `source` stands before the line number in errors.
     ///
     /// # Errors
-    /// As [`Config::read`].
+    /// One line for each error: the source, the line, the problem, and what was expected.
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
-        let (config, mut problems) = document::read(text, source);
-        if let Some(config) = &config {
-            problems.extend(config.contradictions().into_iter().map(|problem| format!("{source}: {problem}")));
-        }
-        match config {
-            Some(config) if problems.is_empty() => Ok(config),
-            _ => Err(ConfigError(problems)),
-        }
+        settings::compose(text, source, &[], &[]).map(|loaded| loaded.config)
     }
 
     /// Returns settings that exclude each other, or have no effect together.
