@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::ndn::NdnError;
+use crate::privileges::PrivilegeError;
 use std::{error, fmt, io};
 
 /// The reason why a node cannot start, or ends by itself: one line.
@@ -12,6 +13,8 @@ pub enum NodeError {
     Signals(io::Error),
     /// The system starts no thread.
     Thread(io::Error),
+    /// The node cannot run as the configured user.
+    Privileges(PrivilegeError),
     /// The NDN side cannot start.
     Ndn(NdnError),
     /// The HTTP side or the admin server cannot start.
@@ -38,6 +41,7 @@ impl fmt::Display for NodeError {
         match self {
             NodeError::Signals(error) => write!(f, "cannot listen for signals: {error}"),
             NodeError::Thread(error) => write!(f, "cannot start a thread: {error}"),
+            NodeError::Privileges(error) => error.fmt(f),
             NodeError::Ndn(error) => error.fmt(f),
             NodeError::Http(error) => error.fmt(f),
             NodeError::Gateway(error) => error.fmt(f),
@@ -60,11 +64,18 @@ impl error::Error for NodeError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             NodeError::Signals(error) | NodeError::Thread(error) => Some(error),
+            NodeError::Privileges(error) => Some(error),
             NodeError::Ndn(error) => Some(error),
             NodeError::Http(error) => Some(error),
             NodeError::Gateway(error) => Some(error),
             NodeError::Ended(_) | NodeError::AllEnded => None,
         }
+    }
+}
+
+impl From<PrivilegeError> for NodeError {
+    fn from(error: PrivilegeError) -> NodeError {
+        NodeError::Privileges(error)
     }
 }
 

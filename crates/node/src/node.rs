@@ -5,8 +5,10 @@ use crate::error::NodeError;
 use crate::log;
 use crate::ndn::{Ndn, Reload};
 use crate::parts;
+use crate::privileges::Account;
 use crate::process::Process;
 use crate::reload::{Changes, Running};
+use crate::supervisor;
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, Purging, StatusSource};
@@ -14,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// A running node.
 pub struct Node {
@@ -41,6 +44,8 @@ impl Node {
     /// One line that names the setting, the problem and the remedy. Nothing keeps running, and no
     /// socket file is left behind.
     pub fn start(config: &Config) -> Result<Node, NodeError> {
+        // Before the first thread starts.
+        let account = Account::find(config)?;
         let (end, ends) = mpsc::channel();
         watch_signals(end.clone())?;
         raise_descriptor_limit();
@@ -68,7 +73,9 @@ impl Node {
             origin: config.http.origin.clone(),
             ends,
         };
-        match node.start_pair(config, &end).and_then(|()| node.start_http(config, end)) {
+        let assume = || account.map_or(Ok(()), |account| account.assume(config));
+        let started = node.start_pair(config, &end).and_then(|()| node.start_http(config, end));
+        match started.and_then(|()| assume().map_err(NodeError::from)) {
             Ok(()) => Ok(node),
             Err(error) => {
                 node.stop();
@@ -175,8 +182,10 @@ impl Node {
     /// A thread of the node has ended by itself.
     pub fn run(self, sources: ConfigSources) -> Result<(), NodeError> {
         let mut running = Running::new(sources);
+        let watchdog = supervisor::watchdog();
+        supervisor::ready();
         let result = loop {
-            match self.ends.recv() {
+            match self.next_end(watchdog) {
                 Ok(End::Signal(SIGHUP)) => self.reload(&mut running),
                 Ok(End::Signal(signal @ (SIGUSR1 | SIGUSR2))) => {
                     let signal = signal_hook::low_level::signal_name(signal);
@@ -190,12 +199,28 @@ impl Node {
                 Err(mpsc::RecvError) => break Err(NodeError::AllEnded),
             }
         };
+        supervisor::stopping();
         self.stop();
         result
     }
 
+    /// Waits for the next signal or end of a thread, and tells the supervisor meanwhile that the
+    /// node lives.
+    fn next_end(&self, watchdog: Option<Duration>) -> Result<End, mpsc::RecvError> {
+        let Some(interval) = watchdog else { return self.ends.recv() };
+        loop {
+            supervisor::alive();
+            match self.ends.recv_timeout(interval) {
+                Ok(end) => return Ok(end),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(mpsc::RecvError),
+            }
+        }
+    }
+
     /// Applies changes of the configuration that need no restart, and logs the others.
     fn reload(&self, running: &mut Running) {
+        supervisor::reloading();
         let applied = running.reread(|config| {
             let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, NodeError>((ndn, Reload::new(&config.ndn)?))).transpose()?;
             // Both are read before either is applied.
@@ -222,6 +247,7 @@ impl Node {
             }
             Err(error) => tracing::error!(%error, "not reloaded"),
         }
+        supervisor::ready();
     }
 
     /// Returns the URIs on which the NDN side listens.

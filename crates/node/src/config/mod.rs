@@ -32,7 +32,7 @@ use larder_units::Streams;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use values::{address, loopback, parsed};
 
 /// The embedded default configuration; the documentation of every key.
@@ -54,6 +54,9 @@ pub struct Config {
     /// Logs.
     #[serde(default)]
     pub log: LogConfig,
+    /// The process.
+    #[serde(default)]
+    pub process: ProcessConfig,
     /// The file that it comes from; `None` without one.
     #[serde(skip)]
     pub source: Option<PathBuf>,
@@ -80,6 +83,18 @@ pub struct LogConfig {
     pub level: tracing::Level,
     /// `text` or `json`.
     pub format: LogFormat,
+}
+
+/// `[process]`
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProcessConfig {
+    /// The user that the node becomes when its listeners are bound; `None`: it stays what it is.
+    #[serde(deserialize_with = "optional_text")]
+    pub user: Option<String>,
+    /// Its group; `None` for that of the user.
+    #[serde(deserialize_with = "optional_text")]
+    pub group: Option<String>,
 }
 
 /// The format of log lines.
@@ -124,6 +139,9 @@ impl Config {
             problems.push("[ndn] enabled and [http] enabled are both false: keep one of them".to_owned());
         }
         problems.extend(Rules::new(self.http.rules.clone()).err().into_iter().flatten().map(|error| error.to_string()));
+        if self.process.group.is_some() && self.process.user.is_none() {
+            problems.push("[process] group: it has no effect without user: name one".to_owned());
+        }
         // The parameters of a policy are checked together with a capacity.
         let disks = [("[ndn.disk] policy", &self.ndn.disk), ("[http.disk] policy", &self.http.disk)];
         let disks =
@@ -141,6 +159,31 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Returns the files that a reload reads, each with its setting.
+    pub(crate) fn files_read_again(&self) -> Vec<(&'static str, &Path)> {
+        let mut files = Vec::new();
+        if let Some(tls) = &self.http.tls {
+            files.extend([("[http.tls] certificate", tls.certificate.as_path()), ("[http.tls] key", &tls.key)]);
+            files.extend(tls.client_ca.iter().map(|path| ("[http.tls] client_ca", path.as_path())));
+            for table in &tls.certificates {
+                let place = "[[http.tls.certificates]]";
+                files.extend([(place, table.certificate.as_path()), (place, table.key.as_path())]);
+            }
+        }
+        files.extend(self.http.origin_ca.iter().map(|path| ("[http] origin_ca", path.as_path())));
+        for table in &self.ndn.verify {
+            files.push(("[[ndn.verify]] anchor", &table.anchor));
+            files.extend(table.chain.iter().map(|path| ("[[ndn.verify]] chain", path.as_path())));
+        }
+        for table in self.ndn.authorize.iter().filter(|table| table.certificate != "any") {
+            files.push(("[[ndn.authorize]] certificate", Path::new(&table.certificate)));
+            files.extend(table.chain.iter().map(|path| ("[[ndn.authorize]] chain", path.as_path())));
+        }
+        files
+    }
+}
+
 impl Default for Config {
     /// The embedded default configuration.
     fn default() -> Self {
@@ -149,6 +192,7 @@ impl Default for Config {
             http: HttpTable::default(),
             admin: AdminConfig::default(),
             log: LogConfig::default(),
+            process: ProcessConfig::default(),
             source: None,
         }
     }
@@ -172,6 +216,11 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// `""` for none.
+fn optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Some(String::deserialize(deserializer)?).filter(|text| !text.is_empty()))
+}
 
 /// Reads a token that is hard to guess. `""` for none.
 fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -235,6 +284,7 @@ mod tests {
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
         assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
         assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
+        assert_eq!((file.process.user, file.process.group), (code.process.user, code.process.group));
         // The file has every key, so that it documents all of them.
         let keys = DEFAULT.lines().filter(|line| line.contains('=')).count();
         assert!(keys >= 18, "{keys}");
@@ -349,6 +399,7 @@ mod tests {
         ("[ndn.gateway]\nprefix = \"/\"\norigin = \"http://a\"", &["[ndn.gateway]", "prefix"]),
         ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"ftp://a\"", &["larder.toml:3", "https://HOST:PORT"]),
         ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"http://a\"\nmemory = \"1MiB\"", &["[ndn.gateway]", "memory"]),
+        ("[process]\ngroup = \"www\"", &["[process] group", "user"]),
         ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
         ("[ndn", &["larder.toml:1"]),
     ];
