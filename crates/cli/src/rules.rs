@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
-use larder_node::Config;
+use larder_node::{Config, ConfigSources};
 use larder_proxy::rules::{Explanation, RequestFields, RuleRequest, Rules};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
@@ -68,7 +68,8 @@ fn field(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 /// Runs a subcommand.
 pub fn run(args: RulesArgs) -> Result<(), Failure> {
     let RulesCommand::Explain(args) = args.command;
-    let config = Config::read(&args.config).map_err(|error| Failure::usage(error.to_string()))?;
+    let config =
+        ConfigSources::of_process(Some(&args.config)).load().map_err(|error| Failure::usage(error.to_string()))?;
     let explanation = explain(&args, &config)?;
     let servers = larder_node::origin_servers(&config, &explanation.origin_host, &explanation.origin_target);
     let servers = servers.map_err(|error| Failure::usage(error.to_string()))?;

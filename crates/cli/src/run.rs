@@ -3,24 +3,98 @@
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
-use larder_node::{Config, Node};
+use larder_node::{Config, ConfigSources, Node};
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Run the node: NDN forwarder and HTTP cache
+///
+/// Every key of the configuration can also be set by --set or by an environment variable:
+/// http.cache by --set http.cache=1GiB or LARDER_HTTP_CACHE=1GiB. A flag has precedence over a
+/// variable, and a variable over the file.
 #[derive(Args, Debug, Default)]
 pub struct RunArgs {
     /// Configuration file (TOML) [default: the embedded configuration, which --print-config shows]
     config: Option<PathBuf>,
 
+    #[command(flatten)]
+    flags: Flags,
+
     /// Print the default configuration with every key, and exit
     #[arg(long)]
     print_config: bool,
+
+    /// Print the values of all keys and the place that each comes from, and exit
+    #[arg(long, conflicts_with = "print_config")]
+    print_effective_config: bool,
 
     /// Read the configuration, try its listeners, certificates, keys and disk files, report every
     /// problem, and exit
     #[arg(long)]
     check: bool,
+}
+
+/// The flags that set keys.
+#[derive(Args, Debug, Default)]
+struct Flags {
+    /// The origin of the HTTP cache, such as http://127.0.0.1:3000: [http] origin
+    #[arg(long, value_name = "URL")]
+    origin: Option<String>,
+
+    /// The address for HTTP, such as 0.0.0.0:80: [http] listen
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+
+    /// Capacity of the HTTP cache: [http] cache
+    #[arg(long, value_name = "SIZE")]
+    cache: Option<String>,
+
+    /// Policy of the HTTP cache: [http] policy
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<String>,
+
+    /// The address of /metrics and /status: [admin] listen
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<String>,
+
+    /// The level of the log: [log] level
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+
+    /// Set any key of the configuration, such as http.cache=1GiB. Values of other types are TOML;
+    /// texts need no quotes, and a list of texts no brackets
+    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+}
+
+fn assignment(text: &str) -> Result<(String, String), &'static str> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as http.cache=1GiB")?;
+    Ok((key.trim().to_owned(), value.to_owned()))
+}
+
+impl Flags {
+    /// Adds the flags to the sources. A key that has a flag of its own may not be in --set too.
+    fn add_to(&self, sources: &mut ConfigSources) -> Result<(), Failure> {
+        for (key, value) in &self.set {
+            sources.set(&format!("--set {key}"), key, value);
+        }
+        let named = [
+            ("--origin", "http.origin", &self.origin),
+            ("--listen", "http.listen", &self.listen),
+            ("--cache", "http.cache", &self.cache),
+            ("--policy", "http.policy", &self.policy),
+            ("--admin", "admin.listen", &self.admin),
+            ("--log-level", "log.level", &self.log_level),
+        ];
+        for (flag, key, value) in named {
+            let Some(value) = value else { continue };
+            if self.set.iter().any(|(set, _)| set == key) {
+                return Err(Failure::usage(format!("{flag} and --set {key} set the same key: keep one")));
+            }
+            sources.set(flag, key, value);
+        }
+        Ok(())
+    }
 }
 
 /// Runs the node until SIGINT or SIGTERM; SIGHUP reloads its file.
@@ -29,10 +103,14 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         line!("{}", larder_node::DEFAULT.trim_end());
         return Ok(());
     }
-    let config = match &args.config {
-        Some(path) => Config::read(path).map_err(|error| Failure::usage(error.to_string()))?,
-        None => Config::default(),
-    };
+    let mut sources = ConfigSources::of_process(args.config.as_deref());
+    args.flags.add_to(&mut sources)?;
+    let wrong = |error: larder_node::ConfigError| Failure::usage(error.to_string());
+    if args.print_effective_config {
+        line!("{}", sources.effective().map_err(wrong)?.trim_end());
+        return Ok(());
+    }
+    let config = sources.load().map_err(wrong)?;
     if args.check {
         return check(&config);
     }
@@ -40,7 +118,7 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
     let node = Node::start(&config).map_err(|error| cannot_start(&config, error.to_string()))?;
     // A closed standard output does not stop the node.
     let _ = std::io::stdout().write_all(node.greeting().as_bytes());
-    node.run(args.config.as_deref()).map_err(|error| Failure::runtime(error.to_string()))
+    node.run(sources).map_err(|error| Failure::runtime(error.to_string()))
 }
 
 /// Checks whether a node could start with this configuration.

@@ -71,8 +71,11 @@ impl Drop for Running {
 impl Running {
     /// Starts a node and waits until it has printed its addresses. The admin server's comes last.
     fn start(config: &str) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-        let mut child = command.args(["run", config]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Running::spawn(Command::new(env!("CARGO_BIN_EXE_larder")).args(["run", config]))
+    }
+
+    fn spawn(command: &mut Command) -> Running {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut greeting = String::new();
         while !greeting.contains("admin ") {
@@ -336,4 +339,109 @@ fn ctl_commands_another_node_than_the_configured_one() {
         assert!(said.contains("second.toml") && said.contains("first.toml") && said.lines().count() == 1, "{said}");
     }
     assert!(Path::new(&first).exists());
+}
+
+/// Starts a node without a file, with a wait until it has printed its last address.
+fn without_file(arguments: &[&str], variables: &[(&str, &str)]) -> Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+    command.arg("run").args(arguments).envs(variables.iter().copied());
+    Running::spawn(&mut command)
+}
+
+/// Answers every connection with one response after it has read a request.
+fn origin(answer: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    port
+}
+
+#[test]
+fn flags_and_variables_do_not_start_a_node_without_a_file() {
+    let port =
+        origin("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\ncache-control: max-age=60\r\n\r\nhello");
+    let (http, admin) = (vacant_port(), vacant_port());
+    let (origin, listen, figures) =
+        (format!("http://127.0.0.1:{port}"), format!("127.0.0.1:{http}"), format!("127.0.0.1:{admin}"));
+    let arguments = ["--origin", &origin, "--listen", &listen, "--set", "http.threads=1"];
+    let variables = [
+        ("LARDER_NDN_ENABLED", "false"),
+        ("LARDER_ADMIN_LISTEN", figures.as_str()),
+        ("LARDER_HTTP_CACHE", "32MiB"),
+        ("LARDER_HTTP_LISTEN", "192.0.2.1:1"),
+    ];
+    let node = without_file(&arguments, &variables);
+    assert_eq!(page(http, "/a"), "hello");
+    assert_eq!((page(admin, "/healthz"), page(admin, "/readyz")), ("alive\n".to_owned(), "ready\n".to_owned()));
+    let metrics = page(admin, "/metrics");
+    for name in [
+        "process_resident_memory_bytes ",
+        "process_cpu_seconds_total ",
+        "process_open_fds ",
+        "process_start_time_seconds ",
+        "larder_build_info{version=\"",
+        "larder_http_capacity_bytes 33554432",
+    ] {
+        assert!(metrics.contains(&format!("\n{name}")), "{name} is missing in {metrics}");
+    }
+    // The status needs no NDN, and finds the node by the same variable.
+    let mut status = Command::new(env!("CARGO_BIN_EXE_larder"));
+    let status = status.args(["ctl", "status", "--json"]).env("LARDER_ADMIN_LISTEN", &figures);
+    let status = status.env("NDN_CLIENT_TRANSPORT", "unix:///no/such/socket").output().unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&status.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&status.stderr)));
+    assert_eq!((&shown["http_requests"], &shown["pid"]), (&1.into(), &node.child.id().into()), "{shown}");
+    // SIGHUP reads the same flags and variables again.
+    node.signal(Signal::HUP);
+    assert_eq!(page(http, "/a"), "hello");
+}
+
+#[test]
+fn a_wrong_variable_or_flag_is_ignored() {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        command.arg("run").args(arguments).env("LARDER_HTTP_CAHCE", "1GiB").output().unwrap()
+    };
+    for arguments in [&["--check"][..], &["--print-effective-config"], &[]] {
+        let refused = run(arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        assert!(error_of(&refused).contains("did you mean LARDER_HTTP_CACHE?"), "{}", error_of(&refused));
+    }
+    let twice = larder(&["run", "--check", "--cache", "1GiB", "--set", "http.cache=2GiB"]);
+    assert!(error_of(&twice).contains("keep one"), "{}", error_of(&twice));
+    let printed = larder(&["run", "--print-effective-config", "--cache", "1GiB"]);
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert!(printed.contains("cache = \"1GiB\"   # --cache\n"), "{printed}");
+}
+
+#[test]
+fn a_node_that_stops_calls_itself_ready() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (http, admin) = (vacant_port(), vacant_port());
+    let origin = format!("http://{}", silent.local_addr().unwrap());
+    let (listen, figures) = (format!("127.0.0.1:{http}"), format!("127.0.0.1:{admin}"));
+    let arguments = ["--origin", &origin, "--listen", &listen, "--admin", &figures, "--set", "ndn.enabled=false"];
+    let mut node = without_file(&arguments, &[]);
+    let mut client = TcpStream::connect(("127.0.0.1", http)).unwrap();
+    client.write_all(b"GET /slow HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let (mut asked, _) = silent.accept().unwrap();
+    assert!(asked.read(&mut [0; 4096]).unwrap() > 0);
+    node.signal(Signal::TERM);
+    let deadline = Instant::now() + PATIENCE;
+    while page(admin, "/readyz") != "larder: the node stops\n" {
+        assert!(Instant::now() < deadline, "{:?}", page(admin, "/readyz"));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(page(admin, "/healthz"), "alive\n");
+    asked.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlate").unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("late"), "{answer}");
+    assert!(node.child.wait().unwrap().success());
 }

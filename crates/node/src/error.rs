@@ -2,8 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::ndn::NdnError;
-use larder_units::system_message;
-use std::path::PathBuf;
+use crate::privileges::PrivilegeError;
 use std::{error, fmt, io};
 
 /// The reason why a node cannot start, or ends by itself: one line.
@@ -14,6 +13,8 @@ pub enum NodeError {
     Signals(io::Error),
     /// The system starts no thread.
     Thread(io::Error),
+    /// The node cannot run as the configured user.
+    Privileges(PrivilegeError),
     /// The NDN side cannot start.
     Ndn(NdnError),
     /// The HTTP side or the admin server cannot start.
@@ -29,9 +30,7 @@ pub enum NodeError {
 /// The reason why a configuration file is not applied to the running node: one line.
 #[derive(Debug)]
 pub(crate) enum ReloadError {
-    /// The file cannot be read.
-    Read { path: PathBuf, error: io::Error },
-    /// The file has an error.
+    /// The file cannot be read, or a value is wrong.
     Config(ConfigError),
     /// A part of the node refuses it.
     Part(NodeError),
@@ -42,6 +41,7 @@ impl fmt::Display for NodeError {
         match self {
             NodeError::Signals(error) => write!(f, "cannot listen for signals: {error}"),
             NodeError::Thread(error) => write!(f, "cannot start a thread: {error}"),
+            NodeError::Privileges(error) => error.fmt(f),
             NodeError::Ndn(error) => error.fmt(f),
             NodeError::Http(error) => error.fmt(f),
             NodeError::Gateway(error) => error.fmt(f),
@@ -54,7 +54,6 @@ impl fmt::Display for NodeError {
 impl fmt::Display for ReloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReloadError::Read { path, error } => write!(f, "cannot read {}: {}", path.display(), system_message(error)),
             ReloadError::Config(error) => error.fmt(f),
             ReloadError::Part(error) => error.fmt(f),
         }
@@ -65,11 +64,18 @@ impl error::Error for NodeError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             NodeError::Signals(error) | NodeError::Thread(error) => Some(error),
+            NodeError::Privileges(error) => Some(error),
             NodeError::Ndn(error) => Some(error),
             NodeError::Http(error) => Some(error),
             NodeError::Gateway(error) => Some(error),
             NodeError::Ended(_) | NodeError::AllEnded => None,
         }
+    }
+}
+
+impl From<PrivilegeError> for NodeError {
+    fn from(error: PrivilegeError) -> NodeError {
+        NodeError::Privileges(error)
     }
 }
 

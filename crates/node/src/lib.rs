@@ -27,14 +27,19 @@ mod ndn;
 mod node;
 mod parts;
 mod preflight;
+mod privileges;
+mod process;
 mod reload;
+mod supervisor;
 
 pub use config::{
-    AccessLogTable, AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, DEFAULT, DiskTable,
-    GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable, RouteConfig, RouteTarget,
-    RouteTargetError, Scope, StrategyConfig, TlsTable, UnixSetting, UpstreamTable, VerifyConfig,
+    AccessLogTable, AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, ConfigSources, DEFAULT,
+    DiskTable, GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable, ProcessConfig,
+    RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, TlsTable, UnixSetting, UpstreamTable,
+    VerifyConfig,
 };
 pub use error::NodeError;
 pub use ndn::{NdnError, SocketError};
 pub use node::{Node, raise_descriptor_limit};
 pub use preflight::{origin_servers, problems, running_node};
+pub use privileges::PrivilegeError;

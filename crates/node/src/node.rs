@@ -1,19 +1,22 @@
 //! Starts and stops the whole node.
 
-use crate::config::{Config, Origin};
+use crate::config::{Config, ConfigSources, Origin};
 use crate::error::NodeError;
+use crate::log;
 use crate::ndn::{Ndn, Reload};
 use crate::parts;
-use crate::reload::{Changes, ConfigFile};
+use crate::privileges::Account;
+use crate::process::Process;
+use crate::reload::{Changes, Running};
+use crate::supervisor;
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
-use larder_proxy::{Admin, Http, Metrics, Purging, StatusSource};
-use serde_json::{Value, json};
+use larder_proxy::{Admin, Http, Purging, StatusSource};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// A running node.
 pub struct Node {
@@ -41,6 +44,8 @@ impl Node {
     /// One line that names the setting, the problem and the remedy. Nothing keeps running, and no
     /// socket file is left behind.
     pub fn start(config: &Config) -> Result<Node, NodeError> {
+        // Before the first thread starts.
+        let account = Account::find(config)?;
         let (end, ends) = mpsc::channel();
         watch_signals(end.clone())?;
         raise_descriptor_limit();
@@ -49,18 +54,28 @@ impl Node {
             let ended = move || drop(of_ndn.send(End::Thread("ndn")));
             Ndn::start(&config.ndn, config.source.as_deref(), ended)
         };
-        let ndn = config.ndn.enabled.then(start_ndn).transpose()?;
+        // The admin server starts first: it tells that the node is alive while it starts.
+        let admin = config.admin.listen.map(Admin::open).transpose()?;
+        let ndn = match config.ndn.enabled.then(start_ndn).transpose() {
+            Ok(ndn) => ndn,
+            Err(error) => {
+                admin.into_iter().for_each(Admin::stop);
+                return Err(error.into());
+            }
+        };
         let mut node = Node {
             ndn,
             egress: None,
             ingress: None,
             http: None,
-            admin: None,
+            admin,
             purging: None,
             origin: config.http.origin.clone(),
             ends,
         };
-        match node.start_pair(config, &end).and_then(|()| node.start_http(config, end)) {
+        let assume = || account.map_or(Ok(()), |account| account.assume(config));
+        let started = node.start_pair(config, &end).and_then(|()| node.start_http(config, end));
+        match started.and_then(|()| assume().map_err(NodeError::from)) {
             Ok(()) => Ok(node),
             Err(error) => {
                 node.stop();
@@ -92,15 +107,15 @@ impl Node {
         if let Some(http) = parts::http(&config.http, self.ingress.as_ref()) {
             self.http = Some(Http::start(&http, move || drop(end.send(End::Thread("http"))))?);
         }
-        if let Some(listen) = config.admin.listen {
-            let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(Identity(config.source.clone()))];
+        if let Some(admin) = &self.admin {
+            let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(Process::new(config.source.clone()))];
             sources.extend(self.ndn.as_ref().map(|ndn| Arc::new(ndn.handle.clone()) as Arc<dyn StatusSource>));
             sources.extend(self.egress.as_ref().map(Egress::source));
             sources.extend(self.ingress.as_ref().map(Ingress::source));
             sources.extend(self.http.as_ref().map(Http::source));
             let token = config.admin.token.as_deref();
             self.purging = self.http.as_ref().map(|http| http.purging(token));
-            self.admin = Some(Admin::start(listen, sources, self.purging.clone())?);
+            admin.serve(sources, self.purging.clone());
         }
         Ok(())
     }
@@ -161,15 +176,17 @@ impl Node {
     }
 
     /// Runs until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read its configuration
-    /// `file` again, and SIGUSR1 open its access log again.
+    /// again, which came from `sources`, and SIGUSR1 open its access log again.
     ///
     /// # Errors
     /// A thread of the node has ended by itself.
-    pub fn run(self, file: Option<&Path>) -> Result<(), NodeError> {
-        let mut file = file.map(ConfigFile::new);
+    pub fn run(self, sources: ConfigSources) -> Result<(), NodeError> {
+        let mut running = Running::new(sources);
+        let watchdog = supervisor::watchdog();
+        supervisor::ready();
         let result = loop {
-            match self.ends.recv() {
-                Ok(End::Signal(SIGHUP)) => self.reload(file.as_mut()),
+            match self.next_end(watchdog) {
+                Ok(End::Signal(SIGHUP)) => self.reload(&mut running),
                 Ok(End::Signal(SIGUSR1)) => self.reopen_logs(),
                 Ok(End::Signal(SIGUSR2)) => tracing::info!(signal = "SIGUSR2", "nothing is done at this signal"),
                 Ok(End::Signal(signal)) => {
@@ -180,6 +197,7 @@ impl Node {
                 Err(mpsc::RecvError) => break Err(NodeError::AllEnded),
             }
         };
+        supervisor::stopping();
         self.stop();
         result
     }
@@ -192,12 +210,24 @@ impl Node {
         }
     }
 
-    /// Applies changes of the file that need no restart, and logs the others.
-    fn reload(&self, file: Option<&mut ConfigFile>) {
-        let Some(file) = file else {
-            return tracing::warn!("not reloaded: the node runs without a configuration file");
-        };
-        let applied = file.reread(|config| {
+    /// Waits for the next signal or end of a thread, and tells the supervisor meanwhile that the
+    /// node lives.
+    fn next_end(&self, watchdog: Option<Duration>) -> Result<End, mpsc::RecvError> {
+        let Some(interval) = watchdog else { return self.ends.recv() };
+        loop {
+            supervisor::alive();
+            match self.ends.recv_timeout(interval) {
+                Ok(end) => return Ok(end),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(mpsc::RecvError),
+            }
+        }
+    }
+
+    /// Applies changes of the configuration that need no restart, and logs the others.
+    fn reload(&self, running: &mut Running) {
+        supervisor::reloading();
+        let applied = running.reread(|config| {
             let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, NodeError>((ndn, Reload::new(&config.ndn)?))).transpose()?;
             // Both are read before either is applied.
             let http = match (&self.http, parts::http(&config.http, self.ingress.as_ref())) {
@@ -208,8 +238,9 @@ impl Node {
                 running.handle.reload(ndn)?;
             }
             if let Some((http, reload)) = http {
-                http.take_over(reload);
+                http.take_over(reload)?;
             }
+            log::set_level(config.log.level);
             if let Some(purging) = &self.purging {
                 purging.set_token(config.admin.token.as_deref());
             }
@@ -222,6 +253,7 @@ impl Node {
             }
             Err(error) => tracing::error!(%error, "not reloaded"),
         }
+        supervisor::ready();
     }
 
     /// Returns the URIs on which the NDN side listens.
@@ -237,6 +269,7 @@ impl Node {
     /// Stops cleanly: waits for requests in progress, and removes the socket file.
     pub fn stop(self) {
         // The admin server stops last: it shows how the others end.
+        self.admin.iter().for_each(Admin::set_stopping);
         if let Some(http) = self.http {
             http.stop();
         }
@@ -273,19 +306,4 @@ fn watch_signals(end: mpsc::Sender<End>) -> Result<(), NodeError> {
     let watch = move || signals.forever().for_each(|signal| drop(end.send(End::Signal(signal))));
     let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(watch);
     thread.map(drop).map_err(NodeError::Thread)
-}
-
-/// The process and its configuration file, so that a client can tell which node answers.
-struct Identity(Option<PathBuf>);
-
-impl StatusSource for Identity {
-    fn name(&self) -> &'static str {
-        "node"
-    }
-
-    fn status(&self) -> Value {
-        json!({ "pid": std::process::id(), "configuration": self.0 })
-    }
-
-    fn metrics(&self, _: &mut Metrics<'_, '_>) {}
 }

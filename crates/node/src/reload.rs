@@ -1,26 +1,36 @@
-//! Reads the configuration file again while the node runs: the keys that have changed, and those of
-//! them that can change at once.
+//! Reads the configuration again while the node runs: the keys that have changed, and those of them
+//! that can change at once.
 
-use crate::config::Config;
+use crate::config::{Config, ConfigSources};
 use crate::error::{NodeError, ReloadError};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The keys that change while the node runs; all others need a restart. The embedded configuration
+/// The keys that change while the node runs, and the tables of which all keys do; all others need a
+/// restart. The embedded configuration
 /// documents this too.
-const AT_ONCE: [&str; 19] = [
+const AT_ONCE: [&str; 29] = [
     "admin.token",
+    "http.cache",
+    "http.client_no_cache",
+    "http.limits",
+    "http.max_object",
     "http.origin",
     "http.origin_ca",
     "http.origins",
+    "http.policy",
     "http.rules",
+    "http.share_cookies",
+    "http.slice",
+    "http.targets",
+    "http.timeouts",
     "http.tls.certificate",
     "http.tls.certificates",
     "http.tls.client_ca",
     "http.tls.client_certificates",
     "http.tls.key",
     "http.tls.min_version",
+    "log.level",
     "ndn.authorize",
     "ndn.content_store",
     "ndn.count_by",
@@ -31,11 +41,11 @@ const AT_ONCE: [&str; 19] = [
     "ndn.verify",
 ];
 
-/// The file that the node was started with, and its content.
-pub(crate) struct ConfigFile {
-    path: PathBuf,
+/// What the node was started with, and the values that it runs with.
+pub(crate) struct Running {
+    sources: ConfigSources,
     /// The running configuration: for keys that need a restart, the values at the start.
-    running: Table,
+    table: Table,
 }
 
 /// Keys that have changed, such as `http.cache`.
@@ -47,36 +57,38 @@ pub(crate) struct Changes {
     pub(crate) waiting: Vec<String>,
 }
 
-impl ConfigFile {
-    pub(crate) fn new(path: &Path) -> ConfigFile {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        ConfigFile { path: path.to_owned(), running: text.parse().unwrap_or_default() }
+impl Running {
+    pub(crate) fn new(sources: ConfigSources) -> Running {
+        let table = sources.read().map(|loaded| loaded.table).unwrap_or_default();
+        Running { sources, table }
     }
 
-    /// Reads the file, and passes its configuration to `apply`.
+    /// Reads the file, with the variables and flags of the start, and passes the configuration to
+    /// `apply`.
     ///
     /// # Errors
-    /// One line. If the file has an error, nothing is applied.
+    /// One line for each error. Nothing is applied then.
     pub(crate) fn reread(
         &mut self,
         apply: impl FnOnce(&Config) -> Result<(), NodeError>,
     ) -> Result<Changes, ReloadError> {
-        let text = std::fs::read_to_string(&self.path)
-            .map_err(|error| ReloadError::Read { path: self.path.clone(), error })?;
-        let config = Config::parse(&text, &self.path.display().to_string()).map_err(ReloadError::Config)?;
-        // The configuration has been read from the same text.
-        let said: Table = text.parse().unwrap_or_default();
-        apply(&config).map_err(ReloadError::Part)?;
+        let loaded = self.sources.read().map_err(ReloadError::Config)?;
+        apply(&loaded.config).map_err(ReloadError::Part)?;
         let mut changes = Changes::default();
-        for key in changed(&self.running, &said, "") {
-            let applies = AT_ONCE.contains(&key.as_str());
+        for key in changed(&self.table, &loaded.table, "") {
+            let applies = AT_ONCE.iter().any(|at_once| is_within(&key, at_once));
             if applies { &mut changes.applied } else { &mut changes.waiting }.push(key);
         }
         for key in AT_ONCE {
-            copy(&said, &mut self.running, key);
+            copy(&loaded.table, &mut self.table, key);
         }
         Ok(changes)
     }
+}
+
+/// Returns true if a key is `table`, or one of its keys.
+fn is_within(key: &str, table: &str) -> bool {
+    key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Returns the keys whose values differ: those of tables one by one, arrays as a whole.
@@ -134,8 +146,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("larder.toml");
         let write = |text: &str| std::fs::write(&path, text).unwrap();
-        write("[http]\norigin = \"http://a:1\"\ncache = \"1MiB\"\n");
-        let mut file = ConfigFile::new(&path);
+        write("[http]\norigin = \"http://a:1\"\nthreads = 1\n");
+        let mut file = Running::new(ConfigSources::new(Some(&path), []));
         let mut reread = |text: &str| {
             write(text);
             let reread = file.reread(|_| Ok(()));
@@ -143,14 +155,20 @@ mod tests {
                 .map(|changes| (changes.applied.join(" "), changes.waiting.join(" ")))
                 .map_err(|error| error.to_string())
         };
-        let changed = "[http]\norigin = \"http://b:1\"\ncache = \"2MiB\"\n[admin]\ntoken = \"0123456789abcdef\"\n[log]\nlevel = \"warn\"";
+        let changed = "[http]\norigin = \"http://b:1\"\nthreads = 2\n[http.timeouts]\norigin_read = \"9s\"\n[admin]\ntoken = \"0123456789abcdef\"\n[log]\nformat = \"json\"";
         let both = |applied: &str, waiting: &str| Ok((applied.to_owned(), waiting.to_owned()));
-        assert_eq!(reread(changed), both("admin.token http.origin", "http.cache log.level"));
-        assert_eq!(reread(changed), both("", "http.cache log.level"));
+        assert_eq!(
+            reread(changed),
+            both("admin.token http.origin http.timeouts.origin_read", "http.threads log.format")
+        );
+        assert_eq!(reread(changed), both("", "http.threads log.format"));
         let wrong = reread("[http]\norigin = \"ftp://c\"").unwrap_err();
         assert!(wrong.contains("larder.toml:2") && wrong.contains("ftp://c"), "{wrong}");
-        assert_eq!(reread("[http]\norigin = \"http://b:1\"\ncache = \"1MiB\"\n"), both("admin.token", ""));
-        let origins = "[http]\ncache = \"1MiB\"\n[[http.origins]]\nservers = [\"http://a:1\"]\n";
+        assert_eq!(
+            reread("[http]\norigin = \"http://b:1\"\nthreads = 1\n"),
+            both("admin.token http.timeouts.origin_read", "")
+        );
+        let origins = "[http]\nthreads = 1\n[[http.origins]]\nservers = [\"http://a:1\"]\n";
         assert_eq!(reread(origins), both("http.origin http.origins", ""));
     }
 }

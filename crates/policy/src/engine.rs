@@ -26,6 +26,8 @@ pub struct Engine {
     has_been_full: bool,
     objects: Vec<Object>,
     free: Vec<Slot>,
+    /// The number of changes of the policies.
+    generation: u64,
     admission: Vec<Box<dyn Admit>>,
     eviction: Box<dyn Evict>,
 }
@@ -112,6 +114,7 @@ impl Engine {
             has_been_full: false,
             objects: Vec::new(),
             free: Vec::new(),
+            generation: 0,
             admission,
             eviction,
         }
@@ -273,18 +276,54 @@ impl Engine {
         self.evict_to(self.capacity, MAX_OBJECTS, None, victims);
     }
 
+    /// Changes the policies and the capacity, evicts objects until the others fit, and appends them
+    /// to `victims`. The other objects keep their slots.
+    ///
+    /// The former policy chooses what leaves. Then the new one gets the other objects in the order
+    /// in which the former one would evict them. So it begins with its order, but knows nothing of
+    /// earlier requests.
+    ///
+    /// # Errors
+    /// [`SpecError`] as [`Engine::new`]. Nothing has changed then.
+    pub fn reconfigure(
+        &mut self,
+        spec: &Spec,
+        capacity: ByteSize,
+        streams: &Streams,
+        now: Time,
+        victims: &mut Vec<Slot>,
+    ) -> Result<(), SpecError> {
+        let built = (*spec != self.spec).then(|| Engine::new(spec, capacity, streams)).transpose()?;
+        self.set_capacity(capacity, victims);
+        let Some(Engine { spec, admission, eviction, .. }) = built else { return Ok(()) };
+        let former = std::mem::replace(&mut self.eviction, eviction);
+        let order = drain(former, self.len());
+        self.spec = spec;
+        self.admission = admission;
+        self.generation += 1;
+        for slot in order {
+            let Object { id, size } = self.objects[slot.index()];
+            self.eviction.on_insert(slot, &Request { id, size, now, seq: self.requests });
+        }
+        Ok(())
+    }
+
     /// Returns long work that is due. The owner runs it, on any thread, and passes the result to
     /// [`Engine::complete`]. It calls `job` every few thousand requests. An owner that never calls
     /// it keeps the policies' starting values. One that loses a job keeps the values of that time.
     pub fn job(&mut self) -> Option<Job> {
         let mut stages = self.admission.iter_mut().enumerate();
-        let admission = stages.find_map(|(stage, policy)| policy.work().map(|work| Job { stage, work }));
+        let generation = self.generation;
+        let admission = stages.find_map(|(stage, policy)| policy.work().map(|work| Job { generation, stage, work }));
         let last = self.admission.len();
-        admission.or_else(|| self.eviction.work().map(|work| Job { stage: last, work }))
+        admission.or_else(|| self.eviction.work().map(|work| Job { generation, stage: last, work }))
     }
 
-    /// Accepts the result of a job of this engine.
+    /// Accepts the result of a job of this engine. Ignores it if the policies have changed since.
     pub fn complete(&mut self, done: JobDone) {
+        if done.generation != self.generation {
+            return;
+        }
         match self.admission.get_mut(done.stage) {
             Some(stage) => stage.complete(done.result),
             None => self.eviction.complete(done.result),
@@ -407,6 +446,11 @@ impl Engine {
         object.size = UNUSED;
         self.free.push(slot);
     }
+}
+
+/// Returns the objects of a policy in the order in which it would evict them.
+fn drain(mut eviction: Box<dyn Evict>, objects: usize) -> Vec<Slot> {
+    (0..objects).map_while(|_| eviction.victim(None)).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::any::Any;
 
 /// Long work of one stage, such as AdaptSize's search: a pure function, to be run on any thread.
 pub struct Job {
+    pub(crate) generation: u64,
     pub(crate) stage: usize,
     pub(crate) work: Work,
 }
@@ -12,12 +13,14 @@ pub struct Job {
 impl Job {
     /// Runs it.
     pub fn run(self) -> JobDone {
-        JobDone { stage: self.stage, result: (self.work)() }
+        JobDone { generation: self.generation, stage: self.stage, result: (self.work)() }
     }
 }
 
 /// The result of a [`Job`], for [`crate::Engine::complete`].
 pub struct JobDone {
+    /// The number of the policies that began it.
+    pub(crate) generation: u64,
     pub(crate) stage: usize,
     pub(crate) result: Box<dyn Any + Send>,
 }

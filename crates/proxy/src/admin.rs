@@ -1,6 +1,10 @@
-//! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, and `/`
-//! with links. These pages only read, and need no authorization. `POST /purge` (`purge.rs`) needs a
-//! token, and is disabled without one. The server listens on loopback by default.
+//! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/healthz`
+//! and `/readyz` for a supervisor, and `/` with links. These pages only read, and need no
+//! authorization. `POST /purge` (`purge.rs`) needs a token, and is disabled without one. The server
+//! listens on loopback by default.
+//!
+//! It is the first part of a node that starts and the last that stops. Until the others run,
+//! `/readyz` and the pages with figures answer 503.
 
 pub use super::metrics::Metrics;
 use super::outgoing::Outgoing;
@@ -8,7 +12,7 @@ use super::purge::{PurgeError, Purging};
 use super::timeouts::Timeouts;
 use super::{limits, listen, sockets};
 use crate::error::{Error, Problem};
-use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
+use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -20,7 +24,8 @@ use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::oneshot;
@@ -51,6 +56,8 @@ impl Collector for Sources {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut metrics = Metrics { encoder: &mut encoder, written: Ok(()) };
         metrics.gauge("larder_uptime_seconds", "Since the start", self.started.elapsed().as_secs_f64());
+        let version = std::iter::once((env!("CARGO_PKG_VERSION"), 1.0));
+        metrics.gauges("larder_build_info", "1, with the version of the program", "version", version);
         self.sources.iter().for_each(|source| source.metrics(&mut metrics));
         metrics.written
     }
@@ -69,27 +76,31 @@ impl Sources {
 /// The running admin server.
 pub struct Admin {
     local: SocketAddr,
+    serving: Arc<Serving>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
+/// The state of the node, as `/readyz` tells it.
+#[derive(Default)]
+struct Serving {
+    /// The pages; none while the node starts.
+    pages: OnceLock<Pages>,
+    /// True when the node takes no new requests.
+    is_stopping: AtomicBool,
+}
+
 impl Admin {
-    /// Starts a thread that serves the figures of `sources`, and purges if they are enabled.
+    /// Starts a thread that tells that the node is alive and not ready.
     ///
     /// # Errors
     /// One line that names the setting and its problem.
-    pub fn start(
-        listen: SocketAddr,
-        sources: Vec<Arc<dyn StatusSource>>,
-        purging: Option<Arc<Purging>>,
-    ) -> Result<Admin, Error> {
+    pub fn open(listen: SocketAddr) -> Result<Admin, Error> {
         let listener = sockets::bind("[admin] listen", listen)?;
         let local =
             listener.local_addr().map_err(|error| Error::setting("[admin] listen", Problem::Listener(error)))?;
-        let sources = Arc::new(Sources { sources, started: Instant::now() });
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(Arc::clone(&sources)));
-        let pages = Arc::new(Pages { sources, registry, purging });
+        let serving = Arc::new(Serving::default());
+        let pages = Arc::clone(&serving);
         let (stop, stopped) = oneshot::channel();
         let timeouts = Timeouts {
             client_header: limits::ADMIN_HEADER_READ,
@@ -111,7 +122,35 @@ impl Admin {
                 });
             })
             .map_err(Error::Thread)?;
-        Ok(Admin { local, stop, thread })
+        Ok(Admin { local, serving, stop, thread })
+    }
+
+    /// Serves the figures of `sources`, and purges if they are enabled. The node is ready.
+    pub fn serve(&self, sources: Vec<Arc<dyn StatusSource>>, purging: Option<Arc<Purging>>) {
+        let sources = Arc::new(Sources { sources, started: Instant::now() });
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Arc::clone(&sources)));
+        // A second call changes nothing.
+        let _ = self.serving.pages.set(Pages { sources, registry, purging });
+    }
+
+    /// Opens the server for a node that is ready.
+    ///
+    /// # Errors
+    /// As [`Admin::open`].
+    pub fn start(
+        listen: SocketAddr,
+        sources: Vec<Arc<dyn StatusSource>>,
+        purging: Option<Arc<Purging>>,
+    ) -> Result<Admin, Error> {
+        let admin = Admin::open(listen)?;
+        admin.serve(sources, purging);
+        Ok(admin)
+    }
+
+    /// Tells at `/readyz` that the node stops.
+    pub fn set_stopping(&self) {
+        self.serving.is_stopping.store(true, Ordering::Relaxed);
     }
 
     /// Returns the address that it listens on.
@@ -127,7 +166,27 @@ impl Admin {
     }
 }
 
-/// Everything that is served.
+impl Serving {
+    async fn respond(&self, request: Request<Incoming>) -> Response<Outgoing> {
+        let pages = self.pages.get();
+        let is_purge = request.uri().path() == "/purge";
+        if !is_purge && request.method() != Method::GET && request.method() != Method::HEAD {
+            return not_allowed("GET, HEAD", "larder: GET and HEAD only\n");
+        }
+        match (request.uri().path(), pages) {
+            ("/healthz", _) => page(StatusCode::OK, TEXT, "alive\n".to_owned()),
+            ("/readyz", Some(_)) if !self.is_stopping.load(Ordering::Relaxed) => {
+                page(StatusCode::OK, TEXT, "ready\n".to_owned())
+            }
+            ("/readyz", Some(_)) => unready("larder: the node stops\n"),
+            (_, None) => unready("larder: the node starts\n"),
+            (_, Some(pages)) if is_purge => pages.purge(request).await,
+            (_, Some(pages)) => pages.show(&request),
+        }
+    }
+}
+
+/// The pages of a node that runs.
 struct Pages {
     sources: Arc<Sources>,
     registry: Registry,
@@ -137,18 +196,9 @@ struct Pages {
 const TEXT: &str = "text/plain; charset=utf-8";
 
 impl Pages {
-    async fn respond(&self, request: Request<Incoming>) -> Response<Outgoing> {
-        if request.uri().path() == "/purge" {
-            return self.purge(request).await;
-        }
-        if request.method() != Method::GET && request.method() != Method::HEAD {
-            return not_allowed("GET, HEAD", "larder: GET and HEAD only\n");
-        }
-        self.show(&request)
-    }
-
     fn show(&self, request: &Request<Incoming>) -> Response<Outgoing> {
         const INDEX: &str = "larder: admin\n\n/metrics  counters and levels for Prometheus\n/status   the same and more, as JSON\n\
+            /healthz  200: the process is alive\n/readyz   200: the node takes requests; 503: it starts or stops\n\
             /purge    takes responses out of the HTTP cache: POST {\"url\": \"http://host/path\"}, or prefix, tag, everything; with soft\n";
         match request.uri().path() {
             "/" => page(StatusCode::OK, TEXT, INDEX.to_owned()),
@@ -191,6 +241,12 @@ impl Pages {
             }
         }
     }
+}
+
+fn unready(line: &str) -> Response<Outgoing> {
+    let mut response = page(StatusCode::SERVICE_UNAVAILABLE, TEXT, line.to_owned());
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 fn not_allowed(methods: &'static str, line: &str) -> Response<Outgoing> {

@@ -78,8 +78,11 @@ pub(super) struct ClientStream<S> {
 struct Answered {
     answer: PlainAnswer,
     /// The request, and the head of the response, if the answer does not leave at once.
-    kept: Option<Box<(Vec<u8>, Vec<u8>, Instant)>>,
+    kept: Option<Box<Kept>>,
 }
+
+/// The request, the head of its response, and the time when that began to leave.
+type Kept = (Vec<u8>, Vec<u8>, Instant);
 
 thread_local! {
     /// The head of a plain hit's answer.
@@ -395,7 +398,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 #[cfg(test)]
 mod tests {
     use super::super::exchanges::Counted;
-    use super::super::header_limits::HeaderLimits;
     use super::super::listen::Client;
     use super::super::proxy::Proxy;
     use super::super::service::Service;
@@ -417,7 +419,7 @@ mod tests {
     }
 
     fn plain_hits(proxy: &Arc<Proxy>) -> PlainHits {
-        PlainHits::new(proxy, "http", HeaderLimits::default())
+        PlainHits::new(proxy, "http")
     }
 
     /// Returns a client's end and the connection, which accepts 256 bytes at once. With `true`,

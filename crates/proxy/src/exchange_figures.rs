@@ -148,7 +148,8 @@ impl ExchangeFigures {
     /// Writes the figures.
     pub(super) fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         type Table = [[Histogram; PROTOCOLS]; RESULTS];
-        let tables: [(&str, &str, fn(&ThreadFigures) -> &Table); 2] = [
+        type TableOf = fn(&ThreadFigures) -> &Table;
+        let tables: [(&str, &str, TableOf); 2] = [
             ("larder_http_first_byte_seconds", "Time from a request's head to the head of its response", |thread| {
                 &thread.first_byte
             }),

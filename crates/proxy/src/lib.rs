@@ -65,6 +65,7 @@ pub mod limits;
 mod listen;
 mod listen_address;
 mod listeners;
+mod live_limits;
 mod loop_detection;
 mod max_forwards;
 mod metrics;
@@ -137,6 +138,7 @@ pub use upload::Upload;
 
 use certificate_watch::CertificateWatch;
 use larder_units::{ByteSize, Streams};
+use live_limits::LiveLimits;
 use rules::Rules;
 use shards::Shards;
 use std::net::SocketAddr;
@@ -157,8 +159,6 @@ pub struct Http {
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
     tls_identity: Option<Arc<Identity>>,
-    timeouts: Timeouts,
-    header_limits: HeaderLimits,
 }
 
 /// The result of [`Http::reload`].
@@ -166,6 +166,7 @@ pub struct HttpReload {
     origins: Origins,
     rules: Option<Arc<Rules>>,
     identity: Option<(TlsConfig, rustls::ServerConfig)>,
+    config: HttpConfig,
 }
 
 /// The actual addresses of the listeners, each with true for TLS.
@@ -280,8 +281,9 @@ impl Http {
     ) -> Result<Http, Error> {
         let shards = new_cache(config, disk.as_ref(), streams)?;
         let observer = Arc::new(observer::Observer::new(config, request_threads(config.threads))?);
+        let live_limits = Arc::new(LiveLimits::new(config.timeouts, config.header_limits));
         let origins_and_rules = (origins, rules(config)?);
-        let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, config.timeouts, Arc::clone(&observer));
+        let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy.with_subject_field(config));
         let tls_identity = config.tls.as_ref().map(|tls| Identity::read(tls).map(Arc::new)).transpose()?;
         let (mut listeners, mut files) = (Vec::new(), Vec::new());
@@ -291,13 +293,13 @@ impl Http {
             files.extend(file);
             let identity = tls_identity.clone().filter(|_| is_secure);
             let scheme = if is_secure { "https" } else { "http" };
-            let plain = Some(plain::PlainHits::new(&proxy, scheme, config.header_limits));
+            let plain = Some(plain::PlainHits::new(&proxy, scheme));
             let redirect = (config.redirect_to_https && !is_secure).then_some(to_https);
             listeners.push(listen::Listener { socket, identity, plain, proxy_protocol, redirect });
         }
         let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
             .with_memory_pressure(proxy.memory_pressure())
-            .with_headers(config.header_limits)
+            .with_limits(proxy.limits())
             .with_trusted_proxies(&config.trusted_proxies)
             .with_observer(&observer);
         let source = status::CacheSource::new(Arc::clone(&proxy), config, &listening, bounds.counters());
@@ -329,9 +331,8 @@ impl Http {
             let thread = std::thread::Builder::new().name(format!("http{number}")).spawn(serve);
             running.push(thread.map_err(Error::Thread)?);
         }
-        let (timeouts, header_limits) = (config.timeouts, config.header_limits);
         let (threads, _files) = (running, files);
-        Ok(Http { listening, _files, stops, threads, source, proxy, tls_identity, timeouts, header_limits })
+        Ok(Http { listening, _files, stops, threads, source, proxy, tls_identity })
     }
 
     /// Returns the actual addresses of the listeners, each with true for TLS.
@@ -364,15 +365,12 @@ impl Http {
         Arc::new(Purging::new(Arc::clone(&self.proxy), token))
     }
 
-    /// Reads the parts of another configuration that can change while it runs: the origins, the
-    /// rules, and certificate and key, whose files are read again. Changes nothing yet.
+    /// Reads another configuration: the origins, the rules, and certificate and key, whose files are
+    /// read again. Changes nothing yet. Listeners, threads and the disk tier need a restart.
     ///
     /// # Errors
     /// One line that names the setting and its problem.
     pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, Error> {
-        // These need a restart.
-        let (timeouts, header_limits) = (self.timeouts, self.header_limits);
-        let config = &HttpConfig { timeouts, header_limits, ..config.clone() };
         let origins = origins(config, &self.listening, Some(&self.proxy.origins()))?;
         let rules = rules(config)?;
         let identity = match (&self.tls_identity, &config.tls) {
@@ -387,16 +385,29 @@ impl Http {
             }
             _ => None,
         };
-        Ok(HttpReload { origins, rules, identity })
+        Ok(HttpReload { origins, rules, identity, config: config.clone() })
     }
 
-    /// Applies the reload. Requests in progress continue as they began.
-    pub fn take_over(&self, reload: HttpReload) {
+    /// Applies the reload. Requests in progress continue as they began, and the cache keeps its
+    /// content: a smaller capacity evicts, and another policy gets the stored objects in the order
+    /// in which the former one would evict them.
+    ///
+    /// # Errors
+    /// One line if arguments of the policy contradict each other. Nothing has changed then.
+    pub fn take_over(&self, reload: HttpReload) -> Result<(), Error> {
+        let config = &reload.config;
+        let [seed] = crate::entropy::words();
+        let shards = self.proxy.shards();
+        shards
+            .reconfigure(&cache_config(config, [0; 16]), &Streams::new(seed))
+            .map_err(|error| Error::setting("[http] policy", Problem::Policy(error)))?;
+        self.proxy.limits().set(config.timeouts, config.header_limits);
         if let (Some(running), Some((config, identity))) = (&self.tls_identity, reload.identity) {
             running.set(&config, identity);
         }
         self.proxy.set_origins(reload.origins);
         self.proxy.rules().set(reload.rules);
+        Ok(())
     }
 
     /// Opens the file of the access log again, after another program has renamed it.
@@ -421,13 +432,8 @@ impl Http {
     }
 }
 
-/// Creates the cache, with its disk tier if there is one.
-fn new_cache(config: &HttpConfig, disk: Option<&disk_tier::HttpDisk>, streams: &Streams) -> Result<Arc<Shards>, Error> {
-    let [key_a, key_b] = crate::entropy::words();
-    let mut hash_key = [0; 16];
-    hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
-    hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
-    let cache = larder_http::Config {
+fn cache_config(config: &HttpConfig, hash_key: [u8; 16]) -> larder_http::Config {
+    larder_http::Config {
         capacity: config.capacity,
         policy: config.policy.clone(),
         max_object: config.max_object,
@@ -436,9 +442,18 @@ fn new_cache(config: &HttpConfig, disk: Option<&disk_tier::HttpDisk>, streams: &
         ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
         collapse: true,
         targets: config.targets.clone(),
-        // The disk's variants are hashed with this key.
-        hash_key: disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
-    };
+        hash_key,
+    }
+}
+
+/// Creates the cache, with its disk tier if there is one.
+fn new_cache(config: &HttpConfig, disk: Option<&disk_tier::HttpDisk>, streams: &Streams) -> Result<Arc<Shards>, Error> {
+    let [key_a, key_b] = crate::entropy::words();
+    let mut hash_key = [0; 16];
+    hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
+    hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
+    // The disk's variants are hashed with this key.
+    let cache = cache_config(config, disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())));
     let handle = disk.map(|disk| || Box::new(disk_tier::Tier(disk.clone())) as Box<dyn larder_http::SecondTier>);
     let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
     let tier = handle.as_ref().map(|handle| (handle as &dyn Fn() -> Box<dyn larder_http::SecondTier>, queue));

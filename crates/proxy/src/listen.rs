@@ -8,6 +8,7 @@ use super::https_redirect::HttpsRedirect;
 use super::informational::InformationalResponses;
 use super::limits;
 use super::listen_address::Peer;
+use super::live_limits::LiveLimits;
 use super::observer::{ObservedClient, Observer};
 use super::plain::PlainHits;
 use super::slow_client::{MemoryPressure, WriteTimeout};
@@ -71,8 +72,7 @@ impl Listener {
 pub(super) struct Bounds {
     /// The number of connections, over all listeners and threads.
     places: Arc<Semaphore>,
-    timeouts: Timeouts,
-    headers: HeaderLimits,
+    limits: Arc<LiveLimits>,
     /// The memory pressure for which slow clients are dropped.
     memory_pressure: Arc<MemoryPressure>,
     trusted_proxies: Arc<TrustedProxies>,
@@ -92,11 +92,10 @@ pub(super) struct ClientCounters {
 
 impl Bounds {
     pub(super) fn new(connections: usize, timeouts: Timeouts) -> Bounds {
-        let (places, headers) = (Arc::new(Semaphore::new(connections)), HeaderLimits::default());
+        let limits = Arc::new(LiveLimits::new(timeouts, HeaderLimits::default()));
         Bounds {
-            places,
-            timeouts,
-            headers,
+            places: Arc::new(Semaphore::new(connections)),
+            limits,
             memory_pressure: Arc::default(),
             trusted_proxies: Arc::default(),
             counters: Arc::default(),
@@ -104,8 +103,8 @@ impl Bounds {
         }
     }
 
-    pub(super) fn with_headers(self, headers: HeaderLimits) -> Bounds {
-        Bounds { headers, ..self }
+    pub(super) fn with_limits(self, limits: &Arc<LiveLimits>) -> Bounds {
+        Bounds { limits: Arc::clone(limits), ..self }
     }
 
     pub(super) fn with_trusted_proxies(self, trusted_proxies: &TrustedProxies) -> Bounds {
@@ -204,13 +203,13 @@ async fn accept_all<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let at_most = bounds.timeouts.shutdown;
     let (stopping, stop) = watch::channel(());
     let service = Arc::new(service);
     for listener in listeners {
         tokio::spawn(accept(listener, bounds.clone(), stop.clone(), Arc::clone(&service)));
     }
     let _ = stopped.await;
+    let at_most = bounds.limits.timeouts().shutdown;
     drop(stop);
     let _ = stopping.send(());
     // Every connection holds a receiver.
@@ -317,7 +316,8 @@ async fn connect<S, B, F>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Bounds { timeouts, headers, memory_pressure, trusted_proxies, counters, .. } = &serving.bounds;
+    let Bounds { limits, memory_pressure, trusted_proxies, counters, .. } = &serving.bounds;
+    let (timeouts, headers) = &limits.current();
     let begin = timeout(timeouts.client_header, begin(&mut socket, &serving));
     let begun = tokio::select! {
         begun = begin => begun,
@@ -337,7 +337,8 @@ async fn connect<S, B, F>(
     let trusted = TrustedPeer::new(trusted_proxies, peer);
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
-    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), serving.redirect.is_some()));
+    let redirects = serving.redirect.is_some();
+    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), redirects, *headers));
     let observer = serving.bounds.observer.as_ref();
     let observed = observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
     let mut client = Client {
@@ -386,7 +387,8 @@ async fn shake_hands<T: AsyncRead + AsyncWrite + Unpin>(
     identity: &Identity,
     bounds: &Bounds,
 ) -> Option<TlsStream<T>> {
-    let handshake = timeout(bounds.timeouts.tls_handshake, TlsAcceptor::from(identity.current()).accept(stream));
+    let handshake =
+        timeout(bounds.limits.timeouts().tls_handshake, TlsAcceptor::from(identity.current()).accept(stream));
     match handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(stream) => Some(stream),
         Err(error) => {

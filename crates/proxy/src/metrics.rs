@@ -24,6 +24,11 @@ impl Metrics<'_, '_> {
         self.family(name, help, label, values.map(|(value, number)| (value, ConstCounter::new(number))));
     }
 
+    /// Writes seconds of which the total only grows. `_total` is added to the name.
+    pub fn seconds(&mut self, name: &str, help: &str, value: f64) {
+        self.one(name, help, &ConstCounter::new(value));
+    }
+
     /// Writes a level.
     pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
         self.one(name, help, &ConstGauge::new(value));

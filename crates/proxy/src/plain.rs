@@ -46,19 +46,20 @@ pub(super) struct PlainHits {
 }
 
 impl PlainHits {
-    pub(super) fn new(proxy: &Arc<Proxy>, scheme: &'static str, headers: HeaderLimits) -> PlainHits {
-        let (rules, client) = (RulesView::new(proxy.rules()), address_of(None));
+    pub(super) fn new(proxy: &Arc<Proxy>, scheme: &'static str) -> PlainHits {
+        let (rules, client, headers) = (RulesView::new(proxy.rules()), address_of(None), HeaderLimits::default());
         PlainHits { proxy: Arc::clone(proxy), scheme, headers, trusted: None, redirects: false, rules, client }
     }
 
-    /// Returns the plain hits of one client.
+    /// Returns the plain hits of one client, with the limits of its connection.
     pub(super) fn of_client(
         &self,
         trusted: &Option<TrustedPeer>,
         client: Option<IpAddr>,
         redirects: bool,
+        headers: HeaderLimits,
     ) -> PlainHits {
-        PlainHits { trusted: trusted.clone(), client: address_of(client), redirects, ..self.clone() }
+        PlainHits { trusted: trusted.clone(), client: address_of(client), redirects, headers, ..self.clone() }
     }
 
     /// If `bytes` are a plain request and the store has the response: appends the head of the

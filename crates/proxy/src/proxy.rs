@@ -6,6 +6,7 @@ pub(super) mod forward;
 use super::config::HttpConfig;
 use super::disk_tier::{self, HttpDisk};
 use super::limits;
+use super::live_limits::LiveLimits;
 use super::observer::Observer;
 use super::origin_body::OriginBody;
 use super::outgoing::{Outgoing, response};
@@ -33,7 +34,7 @@ pub(super) struct Proxy {
     origins: Mutex<Arc<Origins>>,
     rules: Arc<RulesCell>,
     disk: Option<HttpDisk>,
-    timeouts: Timeouts,
+    limits: Arc<LiveLimits>,
     /// Gets the records of exchanges.
     observer: Arc<Observer>,
     /// Tells whether bodies find no room.
@@ -57,7 +58,7 @@ impl Proxy {
         shards: Arc<Shards>,
         (origins, rules): (Origins, Option<Arc<Rules>>),
         disk: Option<HttpDisk>,
-        timeouts: Timeouts,
+        limits: Arc<LiveLimits>,
         observer: Arc<Observer>,
     ) -> Proxy {
         Proxy {
@@ -66,7 +67,7 @@ impl Proxy {
             disk,
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
             shards,
-            timeouts,
+            limits,
             observer,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             uploads: Arc::new(Semaphore::new(limits::UPLOADS)),
@@ -101,8 +102,13 @@ impl Proxy {
         &self.observer
     }
 
-    pub(super) fn timeouts(&self) -> &Timeouts {
-        &self.timeouts
+    /// Returns the limits, which a reload replaces.
+    pub(super) fn limits(&self) -> &Arc<LiveLimits> {
+        &self.limits
+    }
+
+    pub(super) fn timeouts(&self) -> Timeouts {
+        self.limits.timeouts()
     }
 
     /// Returns the connections that have left HTTP.
@@ -211,8 +217,9 @@ impl Proxy {
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
+        let limits = Arc::new(LiveLimits::new(Timeouts::default(), crate::HeaderLimits::default()));
         let origins = (Origins::generated(), None);
-        Arc::new(Proxy::new(shards, origins, None, Timeouts::default(), Arc::new(Observer::without_log())))
+        Arc::new(Proxy::new(shards, origins, None, limits, Arc::new(Observer::without_log())))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::config::{HttpConfig, OriginGroup, PoolServer, Upstream};
 use super::connections::{Failed, ReceivedBody, Server};
+use super::header_limits::HeaderLimits;
 use super::histogram::Times;
 use super::host_pattern::HostPattern;
 use super::informational::Turn;
@@ -11,6 +12,7 @@ use super::origin::{Origin, OriginRequest};
 use super::origin_body::OriginBody;
 use super::server_requests::recorded;
 use super::servers::{self, Known, MemberConfig, NoMember, Pool, SharedPool, Snapshot, Tried};
+use super::timeouts::Timeouts;
 use super::trust::Trust;
 use super::upgrade::Accepted;
 use super::upload::Upload;
@@ -39,7 +41,12 @@ pub(super) struct Origins {
     /// The origin of a last group without servers; without one, that group is the generated
     /// origin.
     custom: Option<Arc<dyn Origin>>,
+    /// The limits of its connections.
+    limits: ConnectionLimits,
 }
+
+/// The time limits of connections to servers, and of their header blocks.
+type ConnectionLimits = ([Duration; 3], HeaderLimits);
 
 /// Creates the fields of a request, each time that it is sent. They are complete, with `Host`.
 pub(super) type Fields<'a> = &'a (dyn Fn() -> HeaderMap + Send + Sync);
@@ -78,6 +85,9 @@ impl Origins {
             (Some(trust), Some(before)) => trust.is_same(before),
             (trust, before) => trust.is_none() && before.is_none(),
         };
+        let Timeouts { origin_connect, origin_send, origin_response, .. } = config.timeouts;
+        let limits = ([origin_connect, origin_send, origin_response], config.header_limits);
+        let before = before.filter(|before| before.limits == limits);
         let mut groups = Vec::new();
         for group in all() {
             let is_usable = trusts_as_before || !group.servers.iter().any(is_secret);
@@ -101,7 +111,7 @@ impl Origins {
             Upstream::Custom(origin) => Some(Arc::clone(origin)),
             _ => None,
         };
-        Ok(Origins { groups, authority, custom, trust })
+        Ok(Origins { groups, authority, custom, trust, limits })
     }
 
     #[cfg(test)]
@@ -109,7 +119,8 @@ impl Origins {
         let config = OriginGroup { path: "/".to_owned(), ..OriginGroup::default() };
         let pool = SharedPool::new(Pool::new(config.pool, Time::ZERO), Instant::now());
         let group = Arc::new(Group::new(&config, HostPattern::Any, pool));
-        Origins { groups: vec![group], authority: "localhost".to_owned(), custom: None, trust: None }
+        let limits = ([limits::CONNECT, limits::ORIGIN_SEND, limits::RESPONSE], HeaderLimits::default());
+        Origins { groups: vec![group], authority: "localhost".to_owned(), custom: None, trust: None, limits }
     }
 
     /// Returns the authority of a request without `Host` (HTTP/1.0).

@@ -121,7 +121,7 @@ fn a_reload_keeps_the_health_of_servers_that_stay() {
     let heavier = PoolServer { weight: 5, ..server(dead.address) };
     let backup = PoolServer { is_backup: true, ..server(alive.address) };
     let changed = OriginGroup { servers: vec![heavier, backup], ..OriginGroup::default() };
-    http.take_over(http.reload(&config(changed)).unwrap());
+    http.take_over(http.reload(&config(changed)).unwrap()).unwrap();
     let after = member(&node, 0);
     assert_eq!((&after["state"], &after["ejections"], &after["weight"]), (&"open".into(), &1.into(), &5.into()));
     assert_eq!(client.get("/after").status, 200, "the backup");

@@ -172,9 +172,9 @@ fn a_reload_does_not_reach_an_open_connection() {
     client.get("/a");
     assert_eq!(client.get("/a").header("x-rules"), "one");
     let http = node.http.as_ref().unwrap();
-    http.take_over(http.reload(&with("two")).unwrap());
+    http.take_over(http.reload(&with("two")).unwrap()).unwrap();
     assert_eq!(client.get("/a").header("x-rules"), "two");
-    http.take_over(http.reload(&HttpConfig { rules: Vec::new(), ..with("") }).unwrap());
+    http.take_over(http.reload(&HttpConfig { rules: Vec::new(), ..with("") }).unwrap()).unwrap();
     assert_eq!(client.get("/a").header("x-rules"), "");
 }
 

@@ -157,9 +157,9 @@ fn a_reload_changes_the_origin_for_the_next_request_and_keeps_connections_and_st
     let http = node.http.as_ref().unwrap();
     let mut client = Client::new(&node);
     assert_eq!(client.get("/a").text(), "before");
-    http.take_over(http.reload(&config(after.address, Vec::new())).unwrap());
+    http.take_over(http.reload(&config(after.address, Vec::new())).unwrap()).unwrap();
     let sound = config(before.address, vec![group(None, "/b", &[before.address])]);
-    http.take_over(http.reload(&sound).unwrap());
+    http.take_over(http.reload(&sound).unwrap()).unwrap();
     assert_eq!(client.get("/b").text(), "before");
     // What is wrong changes nothing.
     let refused = http
@@ -169,6 +169,6 @@ fn a_reload_changes_the_origin_for_the_next_request_and_keeps_connections_and_st
         .to_string();
     assert!(refused.contains("[[http.origins]] servers") && !refused.contains('\n'), "{refused}");
     assert_eq!(client.get("/c").text(), "before");
-    http.take_over(http.reload(&config(after.address, Vec::new())).unwrap());
+    http.take_over(http.reload(&config(after.address, Vec::new())).unwrap()).unwrap();
     assert_eq!(client.get("/d").text(), "after");
 }

@@ -58,7 +58,7 @@ fn a_certificate_of_nobody_or_for_another_name_is_a_502_and_a_reload_brings_trus
     assert_eq!(client.get("/10/a").status, 502);
     assert_eq!(origin.status()["requests"], 0, "nothing was said to whom nobody believes");
     let http = node.http.as_ref().unwrap();
-    http.take_over(http.reload(&edge(&origin, "localhost", Some("authority.pem"))).unwrap());
+    http.take_over(http.reload(&edge(&origin, "localhost", Some("authority.pem"))).unwrap()).unwrap();
     assert_eq!(client.get("/10/a").status, 200);
 }
 

@@ -1,21 +1,23 @@
 //! `larder ctl`: inspects and changes a running forwarder over NFD's management protocol, so it
-//! works with NFD too. Only `purge` is for the HTTP cache, over the admin API.
+//! works with NFD too. For the HTTP cache, `purge` and `status` ask the admin server.
 //!
 //! The subcommands are those of NFD's `nfdc`: `face list`, `route add`, `cs erase`. Without a verb,
 //! `list` or `info` is meant.
 
+mod admin;
 mod cs;
 mod face;
 mod listing;
 mod purge;
 mod route;
+mod status;
 mod strategy;
 
 use crate::connection::{connect, connect_to};
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use larder_client::Client;
-use larder_node::Config;
+use larder_node::{Config, ConfigSources};
 use larder_packet::mgmt::{ChannelStatus, Element, FibEntry, ForwarderStatus};
 use larder_packet::tlv::TlvReader;
 use larder_packet::{ControlParameters, ControlResponse};
@@ -49,7 +51,7 @@ struct Configured {
 
 impl Configured {
     fn read(path: &Path) -> Result<Configured, Failure> {
-        let config = Config::read(path).map_err(|error| Failure::usage(error.to_string()))?;
+        let config = ConfigSources::of_process(Some(path)).load().map_err(|error| Failure::usage(error.to_string()))?;
         Ok(Configured { path: path.to_owned(), config })
     }
 
@@ -71,8 +73,8 @@ impl Configured {
 
 #[derive(Subcommand, Debug)]
 enum Thing {
-    /// Show counters and table sizes of the forwarder
-    Status,
+    /// Show counters and sizes of the forwarder and of the HTTP cache
+    Status(status::StatusArgs),
     /// List the addresses that it listens on
     Channel,
     /// Faces: connections to applications and other forwarders
@@ -95,7 +97,7 @@ pub fn run(args: CtlArgs) -> Result<(), Failure> {
     let configured = args.config.as_deref().map(Configured::read).transpose()?;
     let node = || Management::connect(configured.as_ref());
     match args.thing {
-        Thing::Status => status(&mut node()?, json),
+        Thing::Status(args) => status::run(&args, configured.as_ref(), json),
         Thing::Channel => channels(&mut node()?, json),
         Thing::Face(args) => face::run(&mut node()?, args, json),
         Thing::Route(args) => route::run(&mut node()?, args, json),
@@ -156,29 +158,6 @@ fn refused(command: &str, code: u64, text: &str) -> Failure {
 
 fn malformed(dataset: &str, error: &larder_packet::DecodeError) -> Failure {
     Failure::runtime(format!("{dataset} of the node cannot be read: {error}"))
-}
-
-fn status(node: &mut Management, json: bool) -> Result<(), Failure> {
-    let status = node.status()?;
-    let uptime_ms = status.current_timestamp_ms.saturating_sub(status.start_timestamp_ms);
-    let figures = [
-        ("version", json!(status.version)),
-        ("configuration", json!(status.configuration)),
-        ("uptime_s", json!(uptime_ms as f64 / 1e3)),
-        ("fib_entries", json!(status.fib_entries)),
-        ("pit_entries", json!(status.pit_entries)),
-        ("cs_entries", json!(status.cs_entries)),
-        ("in_interests", json!(status.in_interests)),
-        ("in_data", json!(status.in_data)),
-        ("in_nacks", json!(status.in_nacks)),
-        ("out_interests", json!(status.out_interests)),
-        ("out_data", json!(status.out_data)),
-        ("out_nacks", json!(status.out_nacks)),
-        ("satisfied_interests", json!(status.satisfied_interests)),
-        ("unsatisfied_interests", json!(status.unsatisfied_interests)),
-    ];
-    listing::figures(json, &figures);
-    Ok(())
 }
 
 fn channels(node: &mut Management, json: bool) -> Result<(), Failure> {

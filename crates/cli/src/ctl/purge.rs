@@ -1,23 +1,15 @@
 //! `larder ctl purge`: removes responses from a node's HTTP cache over its admin API.
 
+use super::admin::AdminServer;
 use super::{Configured, listing};
 use crate::failure::Failure;
 use bytes::Bytes;
 use clap::Args;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
-use std::time::Duration;
-use tokio::net::TcpStream;
-
-/// The time to wait for the node's answer. Purging a million objects takes less.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The default address of the admin server.
-const ADMIN: &str = "127.0.0.1:8081";
 
 /// The responses to purge, and the token
 ///
@@ -73,47 +65,29 @@ impl Scope {
 
 /// Purges, and prints the number of responses.
 pub(super) fn run(args: PurgeArgs, configured: Option<&Configured>, json: bool) -> Result<(), Failure> {
-    let admin = configured.map(|configured| &configured.config.admin);
-    let address = args.admin.or(admin.and_then(|admin| admin.listen)).or_else(|| match admin {
-        Some(_) => None,
-        None => ADMIN.parse().ok(),
-    });
-    let address =
-        address.ok_or_else(|| Failure::usage("--config: this configuration has no admin server; give --admin"))?;
-    let token = admin.and_then(|admin| admin.token.clone()).or_else(|| std::env::var("LARDER_TOKEN").ok());
+    let token = configured.and_then(|configured| configured.config.admin.token.clone());
+    let token = token.or_else(|| std::env::var("LARDER_TOKEN").ok());
     let token = token.ok_or_else(|| {
         Failure::usage("no token: give --config with the file that has [admin] token, or set LARDER_TOKEN")
     })?;
     let order = args.scope.order(args.soft);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::runtime(larder_units::system_message(&error)))?;
-    let exchange = |request| {
-        runtime
-            .block_on(async { tokio::time::timeout(PATIENCE, send(address, request)).await })
-            .map_err(|_| Failure::runtime(format!("{address}: no answer within {PATIENCE:?}")))?
-    };
+    let admin = AdminServer::of(args.admin, configured)?;
     if let Some(configured) = configured {
-        let (_, page) = exchange(status_request(address)?)?;
-        let page: Value = serde_json::from_slice(&page).unwrap_or_default();
-        configured.check(&address.to_string(), page["node"]["configuration"].as_str())?;
+        let page = admin.status()?;
+        configured.check(&admin.address.to_string(), page["node"]["configuration"].as_str())?;
     }
-    let (status, body) = exchange(purge_request(address, &token, order.to_string())?)?;
+    let (status, body) = admin.exchange(purge_request(admin.address, &token, order.to_string())?)?;
     let text = String::from_utf8_lossy(&body);
     if status != StatusCode::OK {
         let reason = text.trim().trim_start_matches("larder: ");
         return Err(Failure::runtime(format!("the node refused: {} {reason}", status.as_u16())));
     }
     let answer: Value = serde_json::from_str(&text)
-        .map_err(|_| Failure::runtime(format!("{address} does not answer as a Larder node does")))?;
+        .map_err(|_| Failure::runtime(format!("{} does not answer as a Larder node does", admin.address)))?;
     let purged = answer["purged"].as_u64().unwrap_or(0);
     let noun = if purged == 1 { "response" } else { "responses" };
     listing::done(json, &format!("{purged} {noun} purged"), &[("purged", json!(purged))]);
     Ok(())
-}
-
-fn status_request(address: SocketAddr) -> Result<Request<Full<Bytes>>, Failure> {
-    let request = Request::get("/status").header(HOST, address.to_string()).body(Full::default());
-    request.map_err(|error| Failure::runtime(error.to_string()))
 }
 
 fn purge_request(address: SocketAddr, token: &str, order: String) -> Result<Request<Full<Bytes>>, Failure> {
@@ -123,24 +97,6 @@ fn purge_request(address: SocketAddr, token: &str, order: String) -> Result<Requ
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(order)))
         .map_err(|_| Failure::usage("the token has characters that are not allowed in a header"))
-}
-
-async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
-    let broken = |error: &dyn std::fmt::Display| Failure::runtime(format!("{address}: {error}"));
-    let stream = TcpStream::connect(address).await.map_err(|error| {
-        let error = larder_units::system_message(&error);
-        Failure::runtime(format!(
-            "cannot reach the admin server at {address}: {error}; does the node run, and its [admin] listen there?"
-        ))
-    })?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-    // `send_request` returns its errors.
-    tokio::spawn(async move { drop(connection.await) });
-    let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
-    let status = response.status();
-    let body = response.into_body().collect().await.map_err(|error| broken(&error))?;
-    Ok((status, body.to_bytes()))
 }
 
 #[cfg(test)]

@@ -83,6 +83,11 @@ impl Budget {
         self.room.used.fetch_add(bytes as i64, Ordering::Relaxed);
     }
 
+    /// Changes the limit. Reserved bytes stay reserved.
+    pub(crate) fn set_limit(&self, limit: u64) {
+        self.room.limit.store(limit, Ordering::Relaxed);
+    }
+
     /// Gives up so much of it for another purpose, but never more than half.
     pub(crate) fn cede(&self, bytes: u64) {
         self.room.limit.fetch_sub(bytes.min(self.limit() / 2), Ordering::Relaxed);

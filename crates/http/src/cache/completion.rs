@@ -154,8 +154,10 @@ impl Cache {
         // What the policy does not want is collected where others wait for it: better than a
         // request of each of them. And of what came whole for a slice, the client's part is to be
         // cut out.
-        let is_slice =
-            || matches!(exchange.ask, Ask::Slice(_)) && declared.is_some_and(|length| length <= self.slice_bytes);
+        let is_slice = || match &exchange.ask {
+            Ask::Slice(asked) => declared.is_some_and(|length| length <= asked.end - asked.start),
+            _ => false,
+        };
         let awaited =
             || exchange.lead.as_ref().is_some_and(|lead| self.in_flight_table.waiting(lead) > 0) || is_slice();
         // What the store does not want, the second tier may.

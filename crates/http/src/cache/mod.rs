@@ -23,6 +23,7 @@ use crate::body::shared_body::BodyId;
 use crate::cache::counters::Counters;
 use crate::collapse::table::InFlightTable;
 use crate::limits;
+use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::fields::CdnLoop;
 use crate::rfc::route::Router;
@@ -146,9 +147,7 @@ impl Cache {
         budget: &Budget,
         (shard, shards): (u16, u16),
     ) -> Cache {
-        let max_object = config.max_object.bytes().min(budget.limit_for_large());
-        let slice = config.slice.bytes();
-        let slice_bytes = if slice == 0 { 0 } else { slice.max(limits::SLICE_BYTES_LEAST).min(max_object) };
+        let (max_object, slice_bytes) = sizes(config, budget);
         let part = |all: usize| (all / usize::from(shards)).max(limits::SHARD_PLACES_LEAST);
         Cache {
             shard,
@@ -171,6 +170,43 @@ impl Cache {
             tier_queue: 0,
             unsettled: false,
         }
+    }
+
+    /// Changes the capacity and the policy, which all shards share, while requests are in progress.
+    /// A smaller capacity evicts; another policy gets the stored objects in the order in which the
+    /// former one would evict them. Call it on the first shard, carry out the outbox, then call
+    /// [`Cache::reconfigure`] on every shard.
+    ///
+    /// # Errors
+    /// [`SpecError`] if arguments of a policy contradict each other. Nothing has changed then.
+    pub fn reconfigure_engine(
+        &mut self,
+        config: &Config,
+        streams: &Streams,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Result<(), SpecError> {
+        let mut evictions = Vec::new();
+        self.store
+            .engine
+            .with(|engine| engine.reconfigure(&config.policy, config.capacity, streams, now.time, &mut evictions))?;
+        self.budget.set_limit(limits::filling(config.capacity.bytes()));
+        if self.tier.is_some() {
+            self.budget.cede(self.tier_queue);
+        }
+        outbox.evictions.extend(evictions);
+        Ok(())
+    }
+
+    /// Changes what a shard has for itself: `max_object`, `slice`, `share_cookies`, `targets`,
+    /// `ignore_reloads` and `collapse`. Stored responses and requests in progress continue with
+    /// what they began with. The hash key does not change.
+    pub fn reconfigure(&mut self, config: &Config) {
+        (self.max_object, self.slice_bytes) = sizes(config, &self.budget);
+        self.share_cookies = config.share_cookies;
+        self.ignores_reloads = config.ignore_reloads;
+        self.collapses = config.collapse;
+        self.targets = config.targets.clone().into_boxed_slice();
     }
 
     /// Returns what finds the shard of a request.
@@ -264,4 +300,14 @@ impl Cache {
     pub fn filling_limit(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.limit())
     }
+}
+
+/// Returns the bytes of the largest body that is stored whole, and of a slice.
+fn sizes(config: &Config, budget: &Budget) -> (u64, u64) {
+    let max_object = config.max_object.bytes().min(budget.limit_for_large());
+    let slice = match config.slice.bytes() {
+        0 => 0,
+        slice => slice.max(limits::SLICE_BYTES_LEAST).min(max_object),
+    };
+    (max_object, slice)
 }

@@ -107,7 +107,7 @@ impl Cache {
         if part == (0..length) {
             return Err(Whole { exchange, headers });
         }
-        let Some(stored) = self.head_of(&exchange, &headers, length, now) else {
+        let Some(stored) = self.head_of(&exchange, &headers, length, asked.end - asked.start, now) else {
             return Ok(self.ask_as_client(exchange, now, outbox));
         };
         if !self.store.is_outdated(&stored, exchange.asked) {
@@ -154,7 +154,7 @@ impl Cache {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         let found = self.store.find(&exchange.key, exchange.hash, &exchange.headers);
         if let (Found::Nothing | Found::OtherVariants, Some(stored)) =
-            (found, self.head_of(exchange, &headers, length, now))
+            (found, self.head_of(exchange, &headers, length, self.slice_bytes, now))
             && !self.store.is_outdated(&stored, exchange.asked)
         {
             self.put_in_tier(&stored, now);
@@ -178,7 +178,14 @@ impl Cache {
 
     /// Returns the stored head of a sliced response. `None` if it may not be stored, or not in
     /// slices.
-    fn head_of(&mut self, exchange: &Exchange, headers: &HeaderMap, length: u64, now: Now) -> Option<Stored> {
+    fn head_of(
+        &mut self,
+        exchange: &Exchange,
+        headers: &HeaderMap,
+        length: u64,
+        slice_bytes: u64,
+        now: Now,
+    ) -> Option<Stored> {
         let says = self.says(exchange, StatusCode::OK, headers);
         let freshness = Freshness::of(StatusCode::OK, headers, &says, exchange.asked, now);
         let verdict = self.judge(StatusCode::OK, headers, &says, exchange.is_authorized(), &freshness);
@@ -187,12 +194,12 @@ impl Cache {
             self.counters.refuse(refusal);
             return None;
         }
-        let pin = Pin::of(headers).filter(|_| length.div_ceil(self.slice_bytes) <= limits::SLICES)?;
+        let pin = Pin::of(headers).filter(|_| length.div_ceil(slice_bytes) <= limits::SLICES)?;
         let selector = Selector::of(headers, &exchange.headers);
         let key = exchange.key.to_bytes();
         let mut stored = Stored::new(key, exchange.hash, selector, StatusCode::OK, headers, freshness);
         self.generations = self.generations.wrapping_add(1);
-        let (generation, slice_bytes) = (self.generations, self.slice_bytes);
+        let generation = self.generations;
         stored.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced { generation, length, pin, slice_bytes })));
         Some(stored)
     }
@@ -247,7 +254,7 @@ impl Cache {
         if self.in_flight_table.is_alone(unsliced(exchange.hash), now.time) {
             return None;
         }
-        let head = self.head_of(exchange, headers, length, now)?;
+        let head = self.head_of(exchange, headers, length, self.slice_bytes, now)?;
         if self.store.is_outdated(&head, exchange.asked) {
             return None;
         }

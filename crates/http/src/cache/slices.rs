@@ -73,24 +73,26 @@ impl Cache {
         held: Option<&Stored>,
         now: Now,
     ) -> Option<Range<u64>> {
-        if self.slice_bytes == 0 || request.method != Method::GET {
+        if request.method != Method::GET {
             return None;
         }
+        let mut slice_bytes = self.slice_bytes;
         let first = match held {
             Some(stored) => {
-                stored.sliced()?;
+                slice_bytes = stored.sliced()?.slice_bytes;
                 let reply = stored.ready(stored.headers()).reply(request.method, request.headers);
                 reply.parts.map_or(reply.first, |parts| parts.parts[0].1.start)
             }
             // With a condition of the client's own, a 304 may be all that it needs.
+            None if slice_bytes == 0 => return None,
             None if [IF_NONE_MATCH, IF_MODIFIED_SINCE].iter().any(|name| request.headers.contains_key(name)) => {
                 return None;
             }
             None => range::first_byte(request.headers)
                 .filter(|_| !self.in_flight_table.is_alone(unsliced(hash), now.time))?,
         };
-        let start = first - first % self.slice_bytes;
-        Some(start..start.checked_add(self.slice_bytes)?)
+        let start = first - first % slice_bytes;
+        Some(start..start.checked_add(slice_bytes)?)
     }
 
     /// A fresh sliced response is stored.
@@ -130,7 +132,7 @@ impl Cache {
         let Response { status, headers, .. } = response;
         let one = {
             let mut content = body.content();
-            let first = content.next().filter(|range| self.slice(range.start).end >= range.end);
+            let first = content.next().filter(|range| body.source.sliced().slice(range.start).end >= range.end);
             first.is_some() && content.next().is_none()
         };
         if one && let Some(bytes) = self.stored_piece(&mut body, now) {
@@ -153,7 +155,7 @@ impl Cache {
         if let Some(bytes) = self.stored_piece(assembly, now) {
             return Piece::Bytes(bytes);
         }
-        let slice = self.slice_within(range.start, &assembly.source);
+        let slice = slice_within(range.start, &assembly.source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
         let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
         if assembly.looked_up != Some(slice.start) && self.may_be_in_tier(&key) {
@@ -200,7 +202,7 @@ impl Cache {
     ) -> Option<TierSlice> {
         let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
         let source = Arc::clone(&assembly.source);
-        let slice = self.slice_within(range.start, &source);
+        let slice = slice_within(range.start, &source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
         let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
         let stored = self.decode_tier_hit(tier_hit, key.to_bytes(), hash, now)?;
@@ -222,7 +224,7 @@ impl Cache {
     /// The next bytes, where they are stored.
     fn stored_piece(&mut self, assembly: &mut Assembly, now: Now) -> Option<Bytes> {
         let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
-        let slice = self.slice_within(range.start, &assembly.source);
+        let slice = slice_within(range.start, &assembly.source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
         let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
         let Found::Match(slot) = self.store.find(&key, hash, &HeaderMap::new()) else { return None };
@@ -243,27 +245,21 @@ impl Cache {
                 || self.tier.as_ref().is_some_and(|tier| tier.has(&key.to_bytes()))
         };
         assembly.content().all(|range| {
-            let starts = std::iter::successors(Some(range.start), |at| Some(self.slice(*at).end));
+            let starts = std::iter::successors(Some(range.start), |at| Some(source.sliced().slice(*at).end));
             starts.take_while(|at| *at < range.end).take(most).all(is_stored)
         })
     }
 
     pub(crate) fn slice_key(&self, key: &Key<'_>, sliced: &Sliced, at: u64) -> (Key<'static>, u64) {
-        let key = key.slice(sliced.generation, at / self.slice_bytes);
+        let key = key.slice(sliced.generation, at / sliced.slice_bytes);
         let hash = key.hash(&self.hash_key);
         (key, hash)
     }
+}
 
-    /// The slice around a byte, as if the body had no end.
-    fn slice(&self, at: u64) -> Range<u64> {
-        let start = at - at % self.slice_bytes;
-        start..start.saturating_add(self.slice_bytes)
-    }
-
-    fn slice_within(&self, at: u64, source: &Source) -> Range<u64> {
-        let slice = self.slice(at);
-        slice.start..slice.end.min(source.sliced().length)
-    }
+fn slice_within(at: u64, source: &Source) -> Range<u64> {
+    let slice = source.sliced().slice(at);
+    slice.start..slice.end.min(source.sliced().length)
 }
 
 pub(crate) fn partial(stored: &Stored) -> HeaderValue {

@@ -8,8 +8,8 @@
 //! batches does.
 
 use crate::limits;
-use larder_policy::{Engine, Gauge, Job, JobDone, Slot, Spec};
-use larder_units::{ByteSize, Time};
+use larder_policy::{Engine, Gauge, Job, JobDone, Slot, Spec, SpecError};
+use larder_units::{ByteSize, Streams, Time};
 use std::cell::RefCell;
 
 /// The number of a stored response among those of its shard; free numbers are used again.
@@ -137,6 +137,22 @@ impl PolicyEngine {
             None => owners.resize(slot.index() + 1, owner),
         }
         Some(EngineSlot { slot, owner })
+    }
+
+    /// Changes policies and capacity, and appends what has to leave: see [`Engine::reconfigure`].
+    pub(crate) fn reconfigure(
+        &mut self,
+        policy: &Spec,
+        capacity: ByteSize,
+        streams: &Streams,
+        now: Time,
+        evictions: &mut Vec<Eviction>,
+    ) -> Result<(), SpecError> {
+        let PolicyEngine { engine, owners, victims } = self;
+        engine.reconfigure(policy, capacity, streams, now, victims)?;
+        let leaving = victims.drain(..).map(|slot| Eviction(EngineSlot { slot, owner: owners[slot.index()] }));
+        evictions.extend(leaving);
+        Ok(())
     }
 
     /// Removes an object, if it has not left already.

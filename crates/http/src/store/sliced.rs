@@ -2,6 +2,7 @@
 
 use crate::rfc::conditional;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::ops::Range;
 
 /// The description of a body that is stored in slices.
 #[derive(Clone, Debug)]
@@ -11,8 +12,16 @@ pub(crate) struct Sliced {
     /// Bytes of the whole.
     pub length: u64,
     pub pin: Pin,
-    /// Bytes of each slice but the last.
+    /// Bytes of each slice but the last. They stay, whatever the cache's own size is later.
     pub slice_bytes: u64,
+}
+
+impl Sliced {
+    /// Returns the slice around a byte, as if the body had no end.
+    pub fn slice(&self, at: u64) -> Range<u64> {
+        let start = at - at % self.slice_bytes;
+        start..start.saturating_add(self.slice_bytes)
+    }
 }
 
 /// The strong validator of a representation.

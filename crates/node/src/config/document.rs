@@ -1,46 +1,99 @@
-//! Reads a TOML document into a [`Config`], and reports every error in it in one pass.
+//! Reads a TOML document and the settings from outside it into a [`Config`], and reports every
+//! error in one pass.
 //!
 //! serde stops at the first error. So the document is read again without the wrong key, until
 //! nothing is wrong. A required key that is missing only because of that is not reported.
 
 use super::Config;
+use super::setting::Setting;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::ops::Range;
-use toml::Deserializer;
 use toml::de::{DeTable, DeValue, Error};
+use toml::{Deserializer, Spanned};
 
-/// Reads a document. `source` stands before the line number in errors.
-///
-/// Returns the configuration without the wrong keys, and one line for each of them. `None` if the
-/// text is no TOML.
-pub(super) fn read(text: &str, source: &str) -> (Option<Config>, Vec<String>) {
+/// What a document and the settings say together.
+pub(super) struct Document {
+    /// The configuration without the wrong keys; `None` if the text is no TOML.
+    pub(super) config: Option<Config>,
+    /// One line for each wrong key.
+    pub(super) problems: Vec<String>,
+    /// The values as they were given.
+    pub(super) table: toml::Table,
+    /// The place of each value: the file and the line, a flag, or a variable.
+    pub(super) places: Vec<(String, String)>,
+}
+
+/// Reads a document. `source` stands before the line number in errors. A setting replaces the value
+/// of its key, and an earlier setting of the same key.
+pub(super) fn read(text: &str, source: &str, settings: &[Setting]) -> Document {
+    let places = Places::new(text, source, settings);
     let (mut document, syntax) = DeTable::parse_recoverable(text);
+    let mut read = Document { config: None, problems: Vec::new(), table: toml::Table::new(), places: Vec::new() };
     if !syntax.is_empty() {
-        return (None, syntax.iter().map(|error| explain(error, text, source)).collect());
+        read.problems = syntax.iter().map(|error| places.explain(error)).collect();
+        return read;
     }
-    let (mut problems, mut damaged) = (Vec::new(), Vec::new());
+    let mut problems = Vec::new();
+    for (setting, padded) in settings.iter().zip(&places.padded) {
+        match DeTable::parse(padded) {
+            Ok(table) => put(document.get_mut(), &setting.path, table),
+            Err(error) => {
+                let message = error.message().lines().collect::<Vec<_>>().join(" ");
+                problems.push((padded.len(), format!("{}: {message}", setting.origin)));
+            }
+        }
+    }
+    read.table = toml::Table::deserialize(Deserializer::from(document.clone())).unwrap_or_default();
+    places.list(document.get_ref(), "", &mut read.places);
+    let mut damaged = Vec::new();
     loop {
         let error = match Config::deserialize(Deserializer::from(document.clone())) {
-            Ok(config) => return (Some(config), in_order(problems)),
+            Ok(config) => {
+                read.config = Some(config);
+                break;
+            }
             Err(error) => error,
         };
         let is_consequence =
             error.message().starts_with("missing field") && error.span().is_some_and(|span| damaged.contains(&span));
         if !is_consequence {
-            problems.push((error.span().map_or(0, |span| span.start), explain(&error, text, source)));
+            problems.push((error.span().map_or(0, |span| span.start), places.explain(&error)));
         }
         // Each turn removes an entry, so this ends.
         match error.span().and_then(|span| remove(document.get_mut(), &span, &(0..0))) {
             Some(table) => damaged.push(table),
-            None => return (None, in_order(problems)),
+            None => break,
         }
     }
+    read.problems = in_order(problems);
+    read
 }
 
 /// Sorts problems by their place in the text. serde reports unknown keys before wrong values.
 fn in_order(mut problems: Vec<(usize, String)>) -> Vec<String> {
     problems.sort_by_key(|(at, _)| *at);
     problems.into_iter().map(|(_, problem)| problem).collect()
+}
+
+/// Puts the only value of `setting` at a path, and makes the tables that contain it.
+fn put<'a>(document: &mut DeTable<'a>, path: &[&'static str], setting: Spanned<DeTable<'a>>) {
+    let Some((key, value)) = setting.into_inner().into_iter().next() else { return };
+    let span = key.span().start..value.span().end;
+    let Some((last, tables)) = path.split_last() else { return };
+    let mut table = document;
+    for name in tables {
+        let name = Spanned::new(span.clone(), Cow::Borrowed(*name));
+        let inner = table.entry(name).or_insert_with(|| Spanned::new(span.clone(), DeValue::Table(DeTable::new())));
+        match inner.get_mut() {
+            DeValue::Table(inner) => table = inner,
+            // The file has another value in its place, which is reported.
+            _ => return,
+        }
+    }
+    let key = Spanned::new(span, Cow::Borrowed(*last));
+    table.remove(&key);
+    table.insert(key, value);
 }
 
 /// Removes the innermost entry that contains `span`. Returns the span of the table that held it.
@@ -79,21 +132,72 @@ fn remove(table: &mut DeTable<'_>, span: &Range<usize>, own: &Range<usize>) -> O
     table.remove(&wrong?).map(|_| own.clone())
 }
 
-/// Returns one line for a TOML error: place, message, and for an unknown key the nearest known one.
-fn explain(error: &Error, text: &str, source: &str) -> String {
-    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    let place = line.map_or(source.to_owned(), |line| format!("{source}:{line}"));
-    let mut message = error.message().lines().collect::<Vec<_>>().join(" ");
-    if let Some(said) = ["usize", "u64", "u32", "u16", "u8"].iter().find_map(|name| message.strip_suffix(name)) {
-        message = format!("{said}a whole number, 0 or more");
+/// The text of the document and of the settings, one behind the other, so that the span of a value
+/// tells its place.
+struct Places<'a> {
+    text: &'a str,
+    source: &'a str,
+    settings: &'a [Setting],
+    /// Each setting as a document of one value, behind as many spaces as there are bytes before it.
+    padded: Vec<String>,
+}
+
+impl<'a> Places<'a> {
+    fn new(text: &'a str, source: &'a str, settings: &'a [Setting]) -> Places<'a> {
+        let mut before = text.len() + 1;
+        let mut padded = Vec::with_capacity(settings.len());
+        for setting in settings {
+            let document = format!("{:before$}value = {}", "", setting.toml());
+            before = document.len();
+            padded.push(document);
+        }
+        Places { text, source, settings, padded }
     }
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let suggestion = match quoted.next() {
-        Some(unknown) if message.starts_with("unknown field") || message.starts_with("unknown variant") => quoted
-            .max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))
-            .filter(|best| strsim::jaro(best, unknown) > 0.7)
-            .map_or(String::new(), |best| format!("; did you mean `{best}`?")),
-        _ => String::new(),
-    };
-    format!("{place}: {message}{suggestion}")
+
+    /// Returns the place of a span.
+    fn of(&self, span: &Range<usize>) -> String {
+        if span.start > self.text.len()
+            && let Some(at) = self.padded.iter().position(|document| span.start < document.len())
+        {
+            return self.settings[at].origin.clone();
+        }
+        let line = self.text[..span.start.min(self.text.len())].matches('\n').count() + 1;
+        format!("{}:{line}", self.source)
+    }
+
+    /// Lists the places of all values in a table. The values of an array have one place.
+    fn list(&self, table: &DeTable<'_>, prefix: &str, places: &mut Vec<(String, String)>) {
+        for (key, value) in table {
+            let path = format!("{prefix}{}", key.get_ref());
+            match value.get_ref() {
+                DeValue::Table(inner) => self.list(inner, &format!("{path}."), places),
+                _ => places.push((path, self.of(&value.span()))),
+            }
+        }
+    }
+
+    /// Returns one line for a TOML error: place, message, and for an unknown key the nearest known
+    /// one.
+    fn explain(&self, error: &Error) -> String {
+        let place = error.span().map_or(self.source.to_owned(), |span| self.of(&span));
+        let mut message = error.message().lines().collect::<Vec<_>>().join(" ");
+        if let Some(said) = ["usize", "u64", "u32", "u16", "u8"].iter().find_map(|name| message.strip_suffix(name)) {
+            message = format!("{said}a whole number, 0 or more");
+        }
+        let mut quoted = message.split('`').skip(1).step_by(2);
+        let suggestion = match quoted.next() {
+            Some(unknown) if message.starts_with("unknown field") || message.starts_with("unknown variant") => {
+                nearest(unknown, quoted).map_or(String::new(), |best| format!("; did you mean `{best}`?"))
+            }
+            _ => String::new(),
+        };
+        format!("{place}: {message}{suggestion}")
+    }
+}
+
+/// Returns the known word that is most like an unknown one, if one is.
+pub(super) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))
+        .filter(|best| strsim::jaro(best, unknown) > 0.7)
 }

@@ -9,9 +9,12 @@ mod certificates;
 mod document;
 mod gateway;
 mod http;
+mod keys;
 mod listen;
 mod ndn;
 mod origin;
+mod setting;
+mod settings;
 mod values;
 
 pub use access_log::AccessLogTable;
@@ -23,11 +26,11 @@ pub use ndn::{
     VerifyConfig,
 };
 pub use origin::Origin;
+pub use settings::ConfigSources;
 
 use larder_policy::Engine;
 use larder_proxy::rules::Rules;
 use larder_units::Streams;
-use larder_units::system_message;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
@@ -53,7 +56,10 @@ pub struct Config {
     /// Logs.
     #[serde(default)]
     pub log: LogConfig,
-    /// The file that it comes from.
+    /// The process.
+    #[serde(default)]
+    pub process: ProcessConfig,
+    /// The file that it comes from; `None` without one.
     #[serde(skip)]
     pub source: Option<PathBuf>,
 }
@@ -81,6 +87,18 @@ pub struct LogConfig {
     pub format: LogFormat,
 }
 
+/// `[process]`
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProcessConfig {
+    /// The user that the node becomes when its listeners are bound; `None`: it stays what it is.
+    #[serde(deserialize_with = "optional_text")]
+    pub user: Option<String>,
+    /// Its group; `None` for that of the user.
+    #[serde(deserialize_with = "optional_text")]
+    pub group: Option<String>,
+}
+
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
@@ -104,32 +122,12 @@ impl Default for LogConfig {
 }
 
 impl Config {
-    /// Reads a configuration file.
-    ///
-    /// # Errors
-    /// One line for each error: the file, the line, the problem, and what was expected.
-    pub fn read(path: &Path) -> Result<Config, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            ConfigError(vec![format!("cannot read {}: {}", path.display(), system_message(&error))])
-        })?;
-        let mut config = Config::parse(&text, &path.display().to_string())?;
-        config.source = Some(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
-        Ok(config)
-    }
-
     /// Reads a configuration. `source` stands before the line number in errors.
     ///
     /// # Errors
-    /// As [`Config::read`].
+    /// One line for each error: the source, the line, the problem, and what was expected.
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
-        let (config, mut problems) = document::read(text, source);
-        if let Some(config) = &config {
-            problems.extend(config.contradictions().into_iter().map(|problem| format!("{source}: {problem}")));
-        }
-        match config {
-            Some(config) if problems.is_empty() => Ok(config),
-            _ => Err(ConfigError(problems)),
-        }
+        settings::compose(text, source, &[], &[]).map(|loaded| loaded.config)
     }
 
     /// Returns settings that exclude each other, or have no effect together.
@@ -143,6 +141,9 @@ impl Config {
             problems.push("[ndn] enabled and [http] enabled are both false: keep one of them".to_owned());
         }
         problems.extend(Rules::new(self.http.rules.clone()).err().into_iter().flatten().map(|error| error.to_string()));
+        if self.process.group.is_some() && self.process.user.is_none() {
+            problems.push("[process] group: it has no effect without user: name one".to_owned());
+        }
         // The parameters of a policy are checked together with a capacity.
         let disks = [("[ndn.disk] policy", &self.ndn.disk), ("[http.disk] policy", &self.http.disk)];
         let disks =
@@ -160,6 +161,31 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Returns the files that a reload reads, each with its setting.
+    pub(crate) fn files_read_again(&self) -> Vec<(&'static str, &Path)> {
+        let mut files = Vec::new();
+        if let Some(tls) = &self.http.tls {
+            files.extend([("[http.tls] certificate", tls.certificate.as_path()), ("[http.tls] key", &tls.key)]);
+            files.extend(tls.client_ca.iter().map(|path| ("[http.tls] client_ca", path.as_path())));
+            for table in &tls.certificates {
+                let place = "[[http.tls.certificates]]";
+                files.extend([(place, table.certificate.as_path()), (place, table.key.as_path())]);
+            }
+        }
+        files.extend(self.http.origin_ca.iter().map(|path| ("[http] origin_ca", path.as_path())));
+        for table in &self.ndn.verify {
+            files.push(("[[ndn.verify]] anchor", &table.anchor));
+            files.extend(table.chain.iter().map(|path| ("[[ndn.verify]] chain", path.as_path())));
+        }
+        for table in self.ndn.authorize.iter().filter(|table| table.certificate != "any") {
+            files.push(("[[ndn.authorize]] certificate", Path::new(&table.certificate)));
+            files.extend(table.chain.iter().map(|path| ("[[ndn.authorize]] chain", path.as_path())));
+        }
+        files
+    }
+}
+
 impl Default for Config {
     /// The embedded default configuration.
     fn default() -> Self {
@@ -168,6 +194,7 @@ impl Default for Config {
             http: HttpTable::default(),
             admin: AdminConfig::default(),
             log: LogConfig::default(),
+            process: ProcessConfig::default(),
             source: None,
         }
     }
@@ -191,6 +218,11 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// `""` for none.
+fn optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Some(String::deserialize(deserializer)?).filter(|text| !text.is_empty()))
+}
 
 /// Reads a token that is hard to guess. `""` for none.
 fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -254,6 +286,7 @@ mod tests {
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
         assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
         assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
+        assert_eq!((file.process.user, file.process.group), (code.process.user, code.process.group));
         // The file has every key, so that it documents all of them.
         let keys = DEFAULT.lines().filter(|line| line.contains('=')).count();
         assert!(keys >= 18, "{keys}");
@@ -381,6 +414,7 @@ mod tests {
         ("[http.access_log]\npath = \"a\"\nkeep = 0", &["larder.toml:3", "1 to 1000"]),
         ("[http.access_log]\npath = \"stdout\"\nmax_size = \"1MiB\"", &["larder.toml:", "only a file"]),
         ("[http.access_log]\npath = \"a\"\nsampel = 0.1", &["larder.toml:3", "did you mean `sample`?"]),
+        ("[process]\ngroup = \"www\"", &["[process] group", "user"]),
         ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
         ("[ndn", &["larder.toml:1"]),
     ];

@@ -93,7 +93,7 @@ impl Proxy {
     }
 
     fn upload(&self, body: Incoming, expects: bool) -> Upload {
-        Upload::new(body, expects, self.timeouts.client_body, self.timeouts.origin_relay())
+        Upload::new(body, expects, self.timeouts().client_body, self.timeouts().origin_relay())
     }
 
     async fn send(
@@ -206,10 +206,10 @@ impl Proxy {
                 shards::Response::Relay(status, headers, fill) => {
                     if let Some((upgrade, accepted)) = upgrade.take().zip(accepted) {
                         let switching = response(status, headers, Outgoing::whole(Bytes::new()));
-                        return (upgrade.accept(accepted, self.timeouts.upgrade, switching), None);
+                        return (upgrade.accept(accepted, self.timeouts().upgrade, switching), None);
                     }
                     let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
-                        let body = Timed::new(body, self.timeouts.origin_relay());
+                        let body = Timed::new(body, self.timeouts().origin_relay());
                         return (response(status, headers, Outgoing::Relay(Box::new(body))), None);
                     };
                     return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));

@@ -217,6 +217,19 @@ impl Shards {
         Ok(Arc::new(Shards { shards, router, budget, cdn_loop, started, job_running }))
     }
 
+    /// Changes capacity, policy and the other settings, while requests are in progress: see
+    /// [`Cache::reconfigure_engine`]. The content stays, as far as it fits. Hits do not wait; with
+    /// another policy, misses wait until it has all objects.
+    ///
+    /// # Errors
+    /// [`SpecError`] if arguments of a policy contradict each other. Nothing has changed then.
+    pub fn reconfigure(&self, config: &Config, streams: &Streams) -> Result<(), SpecError> {
+        let now = self.now();
+        self.run(0, now, |state| state.cache.reconfigure_engine(config, streams, now, &mut state.outbox))?;
+        self.shards.iter().for_each(|shard| shard.lock().cache.reconfigure(config));
+        Ok(())
+    }
+
     /// Returns the room for bodies in progress.
     pub fn budget(&self) -> &Budget {
         &self.budget

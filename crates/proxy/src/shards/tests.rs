@@ -228,3 +228,55 @@ fn threads_leave_the_cache_consistent() {
     assert!(figures.counters.hits > 1000 && figures.counters.evicted > 100, "{:?}", figures.counters);
     assert_eq!(figures.filling.bytes(), 0);
 }
+
+/// Failure: a change of capacity, policy or sizes between requests loses the content, exceeds the
+/// new capacity, or leaves index, engine and budget in contradiction.
+#[test]
+fn a_reconfiguration_loses_the_content_or_breaks_the_cache() {
+    const POLICIES: [&str; 6] = ["lru", "fifo", "agd", "tinylfu+s3fifo", "filter(theta=2)+lru", "arc"];
+    for seed in 0..6 {
+        let mut random = Streams::new(seed).stream("reconfigurations");
+        let shards = with_capacity(ByteSize::from_mib(1), 4);
+        let mut capacity = 1 << 20;
+        for round in 0..40 {
+            for _ in 0..50 {
+                let target = format!("/{}", random.below(200));
+                get(&shards, &target, 100 + (random.below(40) * 400) as usize);
+            }
+            let before = shards.figures().engine;
+            let policy = POLICIES[random.below(POLICIES.len() as u64) as usize];
+            capacity = if round % 2 == 0 { 1 << 20 } else { (64 << 10) + random.below(900 << 10) };
+            let config = Config {
+                max_object: ByteSize::from_bytes(capacity),
+                slice: ByteSize::from_bytes(random.below(2) * (1 << 16)),
+                ..config(ByteSize::from_bytes(capacity), policy)
+            };
+            shards.reconfigure(&config, &Streams::new(round)).unwrap();
+            shards.check_invariants();
+            let after = shards.figures().engine;
+            assert_eq!((after.capacity().bytes(), after.spec().to_string()), (capacity, policy.to_owned()));
+            assert!(after.used() <= after.capacity());
+            // What fits stays.
+            if before.used().bytes() <= capacity {
+                assert_eq!((after.len(), after.used()), (before.len(), before.used()), "{policy}");
+            } else {
+                assert!(!after.is_empty() || capacity < 64 << 10, "{policy}: everything has left");
+            }
+        }
+        assert_eq!(shards.figures().engine.capacity().bytes(), capacity);
+    }
+}
+
+/// Failure: the content is there, and is not found any more.
+#[test]
+fn a_stored_response_is_a_miss_after_a_change_of_the_policy() {
+    let shards = shards(4);
+    (0..20).for_each(|number| _ = get(&shards, &format!("/{number}"), 1000));
+    for policy in ["fifo", "agd", "s3fifo", "lru"] {
+        shards.reconfigure(&config(ByteSize::from_mib(2), policy), &Streams::new(1)).unwrap();
+        for number in 0..20 {
+            assert!(get(&shards, &format!("/{number}"), 1000), "{policy}: /{number}");
+        }
+        shards.check_invariants();
+    }
+}

@@ -109,7 +109,8 @@ fn iso_time(text: &[u8]) -> Option<Duration> {
         .iter()
         .take(9)
         .fold((0, 1_000_000_000), |(sum, unit), digit| (sum + u64::from(digit - b'0') * (unit / 10), unit / 10));
-    let local = days(year, month as usize - 1, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    let month = usize::try_from(month - 1).ok()?;
+    let local = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
     let seconds = match zone {
         b"Z" => local,
         [sign @ (b'+' | b'-'), offset @ ..] => {

@@ -1,0 +1,222 @@
+//! The keys of the configuration, as its types define them.
+//!
+//! There is no list to keep: a deserializer asks the types. It follows one path of keys, and
+//! records the fields of a table, or the type of a value, at the end of the path. Then it fails, so
+//! no value is made.
+
+use super::Config;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
+use std::fmt;
+use std::sync::LazyLock;
+
+/// A key with its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    /// The keys of the tables that contain it, and its own.
+    pub(super) path: Vec<&'static str>,
+    pub(super) kind: Kind,
+}
+
+/// The type of a key's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A string.
+    Text,
+    /// A number, or true or false.
+    Plain,
+    /// An array.
+    List,
+    /// A table with the keys that follow.
+    Table,
+    /// One of several types.
+    Any,
+}
+
+impl Key {
+    /// Returns the key as `--set` takes it, such as `http.cache`.
+    pub(super) fn dotted(&self) -> String {
+        self.path.join(".")
+    }
+
+    /// Returns its environment variable, such as `LARDER_HTTP_CACHE`.
+    pub(super) fn variable(&self) -> String {
+        format!("LARDER_{}", self.path.join("_").to_uppercase())
+    }
+}
+
+/// All keys. A table comes before its keys, and the tables in a table after its other keys.
+pub(super) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let mut keys = Vec::new();
+    list(&[], &mut keys);
+    keys
+});
+
+fn list(table: &[&'static str], keys: &mut Vec<Key>) {
+    let Some(Found::Table(fields)) = probe(table) else { return };
+    let mut tables = Vec::new();
+    for field in fields {
+        let path = [table, &[*field]].concat();
+        match probe(&path) {
+            Some(Found::Table(_)) => tables.push(path),
+            Some(Found::Value(kind)) => keys.push(Key { path, kind }),
+            None => {}
+        }
+    }
+    for path in tables {
+        keys.push(Key { path: path.clone(), kind: Kind::Table });
+        list(&path, keys);
+    }
+}
+
+enum Found {
+    Table(&'static [&'static str]),
+    Value(Kind),
+}
+
+fn probe(path: &[&'static str]) -> Option<Found> {
+    let mut found = None;
+    // It always fails at the end of the path.
+    let _ = Config::deserialize(Probe { path, found: &mut found });
+    found
+}
+
+/// Follows a path, and records what stands at its end.
+struct Probe<'a> {
+    path: &'a [&'static str],
+    found: &'a mut Option<Found>,
+}
+
+/// The end of the path, as an error.
+#[derive(Debug)]
+struct Reached;
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the end of the path")
+    }
+}
+
+impl std::error::Error for Reached {}
+
+impl serde::de::Error for Reached {
+    fn custom<T: fmt::Display>(_: T) -> Reached {
+        Reached
+    }
+}
+
+impl Probe<'_> {
+    fn value<T>(self, kind: Kind) -> Result<T, Reached> {
+        if self.path.is_empty() {
+            *self.found = Some(Found::Value(kind));
+        }
+        Err(Reached)
+    }
+}
+
+macro_rules! values {
+    ($($method:ident: $kind:ident,)*) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Reached> {
+            self.value(Kind::$kind)
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for Probe<'_> {
+    type Error = Reached;
+
+    values! {
+        deserialize_any: Any, deserialize_str: Text, deserialize_string: Text, deserialize_char: Text,
+        deserialize_bool: Plain, deserialize_u8: Plain, deserialize_u16: Plain, deserialize_u32: Plain,
+        deserialize_u64: Plain, deserialize_u128: Plain, deserialize_i8: Plain, deserialize_i16: Plain,
+        deserialize_i32: Plain, deserialize_i64: Plain, deserialize_i128: Plain, deserialize_f32: Plain,
+        deserialize_f64: Plain, deserialize_seq: List,
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Reached> {
+        self.value(Kind::Text)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Reached> {
+        match self.path.split_first() {
+            Some((key, path)) => visitor.visit_map(OneKey { key: Some(key), rest: Probe { path, found: self.found } }),
+            None => {
+                *self.found = Some(Found::Table(fields));
+                Err(Reached)
+            }
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reached> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Reached> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! { bytes byte_buf unit unit_struct tuple tuple_struct map identifier ignored_any }
+}
+
+/// A table with one key.
+struct OneKey<'a> {
+    key: Option<&'static str>,
+    rest: Probe<'a>,
+}
+
+impl<'de> MapAccess<'de> for OneKey<'_> {
+    type Error = Reached;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Reached> {
+        let key: Option<StrDeserializer<'_, Reached>> = self.key.take().map(IntoDeserializer::into_deserializer);
+        key.map(|key| seed.deserialize(key)).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Reached> {
+        seed.deserialize(Probe { path: self.rest.path, found: self.rest.found })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a key of the documentation cannot be set from outside, or two keys have one
+    /// variable.
+    #[test]
+    fn a_key_is_missing_or_ambiguous() {
+        let kind = |dotted: &str| KEYS.iter().find(|key| key.dotted() == dotted).map(|key| key.kind);
+        assert_eq!(kind("http.cache"), Some(Kind::Text));
+        assert_eq!(kind("http.threads"), Some(Kind::Plain));
+        assert_eq!(kind("http.share_cookies"), Some(Kind::Plain));
+        assert_eq!(kind("http.client_no_cache"), Some(Kind::Text));
+        assert_eq!(kind("http.targets"), Some(Kind::List));
+        assert_eq!(kind("http.timeouts.origin_read"), Some(Kind::Text));
+        assert_eq!(kind("http.tls"), Some(Kind::Table));
+        assert_eq!(kind("http.tls.certificate"), Some(Kind::Text));
+        assert_eq!(kind("ndn.disk.capacity"), Some(Kind::Text));
+        assert_eq!(kind("ndn.route"), Some(Kind::List));
+        let documented: toml::Table = super::super::DEFAULT.parse().unwrap();
+        for (section, table) in &documented {
+            for key in table.as_table().unwrap().keys() {
+                assert!(kind(&format!("{section}.{key}")).is_some(), "{section}.{key}");
+            }
+        }
+        let mut variables: Vec<String> = KEYS.iter().map(Key::variable).collect();
+        variables.sort();
+        let all = variables.len();
+        variables.dedup();
+        assert_eq!(variables.len(), all, "two keys have the same variable");
+    }
+}

@@ -1,0 +1,296 @@
+//! Values of keys from outside the file: flags of the command line and environment variables.
+//!
+//! A flag has precedence over a variable, a variable over the file, and the file over the default.
+
+use super::document::{self, Document, nearest};
+use super::keys::{KEYS, Key, Kind};
+use super::setting::Setting;
+use super::{Config, ConfigError, DEFAULT};
+use larder_units::system_message;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// Variables of Larder that name no key: the token of `larder ctl purge`, the seeds of tests, and
+/// the socket of an upgrade.
+const OTHER_VARIABLES: [&str; 3] = ["LARDER_TOKEN", "LARDER_SEEDS", "LARDER_UPGRADE"];
+
+/// Beginnings of the variables that Kubernetes and Docker set in every container beside a service
+/// with the name `larder`.
+const SERVICE_LINKS: [&str; 4] = ["LARDER_SERVICE_HOST", "LARDER_SERVICE_PORT", "LARDER_PORT", "LARDER_ENV_"];
+
+/// Everything that a configuration is made of: a file, environment variables and flags.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigSources {
+    file: Option<PathBuf>,
+    /// In the order of precedence, the highest last.
+    settings: Vec<Setting>,
+    problems: Vec<String>,
+}
+
+/// A configuration, with the text of its values.
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    /// The values that differ from the defaults, as they were given.
+    pub(crate) table: Table,
+    places: Vec<(String, String)>,
+}
+
+impl ConfigSources {
+    /// Combines a file with the variables of the process's environment.
+    pub fn of_process(file: Option<&Path>) -> ConfigSources {
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            let name = name.into_string().ok().filter(|name| name.starts_with("LARDER_"))?;
+            Some((name, value.to_string_lossy().into_owned()))
+        });
+        ConfigSources::new(file, variables)
+    }
+
+    /// Combines a file with these variables.
+    pub fn new(file: Option<&Path>, variables: impl IntoIterator<Item = (String, String)>) -> ConfigSources {
+        let mut sources = ConfigSources { file: file.map(Path::to_owned), ..ConfigSources::default() };
+        let mut variables: Vec<_> = variables.into_iter().collect();
+        // The value of a table comes before those of its keys.
+        variables.sort();
+        for (name, value) in variables {
+            let key = KEYS.iter().find(|key| key.variable() == name);
+            let is_other = OTHER_VARIABLES.contains(&name.as_str())
+                || SERVICE_LINKS.iter().any(|beginning| name.starts_with(beginning));
+            match key {
+                Some(key) => sources.add(name, key, value),
+                None if is_other => {}
+                None => {
+                    let known: Vec<String> = KEYS.iter().map(Key::variable).collect();
+                    let tip = nearest(&name, known.iter().map(String::as_str));
+                    let tip = tip.map_or(String::new(), |best| format!("; did you mean {best}?"));
+                    sources.problems.push(format!("{name}: the environment variable names no key{tip}"));
+                }
+            }
+        }
+        sources
+    }
+
+    /// Adds the value of a flag. `origin` is the flag as errors name it, and `key` the dotted path,
+    /// such as `http.cache`.
+    pub fn set(&mut self, origin: &str, key: &str, value: &str) {
+        let known: Vec<String> = KEYS.iter().map(Key::dotted).collect();
+        match KEYS.iter().zip(&known).find(|(_, dotted)| *dotted == key) {
+            Some((key, _)) => self.add(origin.to_owned(), key, value.to_owned()),
+            None => {
+                let tip = nearest(key, known.iter().map(String::as_str));
+                let tip = tip.map_or(String::new(), |best| format!("; did you mean {best}?"));
+                self.problems.push(format!("{origin}: no key has this name{tip}"));
+            }
+        }
+    }
+
+    fn add(&mut self, origin: String, key: &Key, value: String) {
+        self.settings.push(Setting { origin, path: key.path.clone(), kind: key.kind, value });
+    }
+
+    /// Returns the file.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Reads the file, and combines it with the variables and flags.
+    ///
+    /// # Errors
+    /// One line for each error: the place, the problem, and what was expected. The place is the
+    /// file and the line, the variable, or the flag.
+    pub fn load(&self) -> Result<Config, ConfigError> {
+        self.read().map(|loaded| loaded.config)
+    }
+
+    pub(crate) fn read(&self) -> Result<Loaded, ConfigError> {
+        let (text, source) = match &self.file {
+            None => (String::new(), "the configuration".to_owned()),
+            Some(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    ConfigError(vec![format!("cannot read {}: {}", path.display(), system_message(&error))])
+                })?;
+                (text, path.display().to_string())
+            }
+        };
+        let mut loaded = compose(&text, &source, &self.settings, &self.problems)?;
+        loaded.config.source = self.file.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        Ok(loaded)
+    }
+
+    /// Returns the effective value of every key, as TOML, with its place behind it. Keys without a
+    /// value are left out.
+    ///
+    /// # Errors
+    /// As [`ConfigSources::load`].
+    pub fn effective(&self) -> Result<String, ConfigError> {
+        let loaded = self.read()?;
+        let defaults: Table = DEFAULT.parse().unwrap_or_default();
+        let place = |key: &Key| {
+            let dotted = key.dotted();
+            let place = loaded.places.iter().find(|(path, _)| *path == dotted);
+            place.map_or("set", |(_, place)| place.as_str())
+        };
+        let (mut text, mut title) = (String::new(), String::new());
+        for key in KEYS.iter().filter(|key| key.kind != Kind::Table) {
+            let (value, place) = match (at(&loaded.table, &key.path), at(&defaults, &key.path)) {
+                (Some(value), _) => (value, place(key)),
+                (None, Some(value)) => (value, "default"),
+                (None, None) => continue,
+            };
+            let Some((name, tables)) = key.path.split_last() else { continue };
+            let table = tables.join(".");
+            // Writing to a string cannot fail.
+            if table != title {
+                let gap = if title.is_empty() { "" } else { "\n" };
+                let _ = writeln!(text, "{gap}[{table}]");
+                title = table;
+            }
+            let _ = match key.dotted() == "admin.token" && value.as_str() != Some("") {
+                true => writeln!(text, "# {name}: a secret   # {place}"),
+                false => writeln!(text, "{name} = {value}   # {place}"),
+            };
+        }
+        Ok(text)
+    }
+}
+
+/// Returns the value at a path.
+fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    match (table.get(*first)?, rest) {
+        (value, []) => Some(value),
+        (Value::Table(inner), rest) => at(inner, rest),
+        _ => None,
+    }
+}
+
+/// Combines the text of a file with settings. `problems` were found before.
+pub(super) fn compose(
+    text: &str,
+    source: &str,
+    settings: &[Setting],
+    problems: &[String],
+) -> Result<Loaded, ConfigError> {
+    let Document { config, problems: wrong, table, places } = document::read(text, source, settings);
+    let mut problems = problems.to_owned();
+    problems.extend(wrong);
+    if let Some(config) = &config {
+        let contradictions = config.contradictions();
+        problems
+            .extend(contradictions.iter().map(|problem| format!("{}: {problem}", place_of(problem, source, settings))));
+    }
+    match config {
+        Some(config) if problems.is_empty() => Ok(Loaded { config, table, places }),
+        _ => Err(ConfigError(problems)),
+    }
+}
+
+/// Returns the place of a contradiction: the last setting whose key it names, as in `[http]
+/// policy`, otherwise the file.
+fn place_of<'a>(problem: &str, source: &'a str, settings: &'a [Setting]) -> &'a str {
+    let names = |setting: &&Setting| {
+        let (key, table) = setting.path.split_last().unwrap_or((&"", &[]));
+        problem.contains(&format!("[{}] {key}", table.join(".")))
+            || problem.contains(&format!("[{}]", setting.path.join(".")))
+    };
+    settings.iter().rev().find(names).map_or(source, |setting| setting.origin.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(file: Option<&Path>, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> ConfigSources {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let mut sources = ConfigSources::new(file, variables);
+        flags.iter().for_each(|(key, value)| sources.set(&format!("--set {key}"), key, value));
+        sources
+    }
+
+    fn refusal(variables: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
+        sources(None, variables, flags).load().err().expect("a refusal").to_string()
+    }
+
+    /// Failure: a value of lower precedence wins, or one kind of value cannot be given.
+    #[test]
+    fn a_value_of_lower_precedence_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("larder.toml");
+        std::fs::write(
+            &file,
+            "[http]\ncache = \"1MiB\"\nslice = \"3MiB\"\nthreads = 2\n[http.limits]\nheader_fields = 50\n",
+        )
+        .unwrap();
+        let variables = [
+            ("LARDER_HTTP_CACHE", "2MiB"),
+            ("LARDER_HTTP_THREADS", "3"),
+            ("LARDER_HTTP_TARGETS", "A-Control, B-Control"),
+            ("LARDER_HTTP_SHARE_COOKIES", "true"),
+            ("LARDER_HTTP_TIMEOUTS_ORIGIN_READ", "7s"),
+            ("LARDER_NDN_LARGEST_PACKET", "9000"),
+            ("LARDER_SEEDS", "0..9"),
+            ("LARDER_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
+        ];
+        let flags = [
+            ("http.cache", "4MiB"),
+            ("http.origins", "[{ servers = [\"http://a:1\"] }]"),
+            ("http.disk.path", "/a b"),
+            ("http.disk.capacity", "1GiB"),
+            ("http.slice", "0"),
+            ("http.slice", "\"2MiB\""),
+        ];
+        let sources = sources(Some(&file), &variables, &flags);
+        let config = sources.load().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((config.http.cache.to_string(), config.http.threads), ("4MiB".to_owned(), 3));
+        assert_eq!(config.http.targets, ["a-control", "b-control"]);
+        assert!(config.http.share_cookies);
+        assert_eq!(config.http.timeouts.origin_read.as_secs(), 7);
+        assert_eq!(config.ndn.largest_packet, 9000);
+        assert_eq!(config.http.limits.header_fields, 50);
+        assert_eq!(config.http.origins.len(), 1);
+        assert_eq!(config.http.slice.to_string(), "2MiB");
+        assert_eq!(config.http.disk.unwrap().path, Path::new("/a b"));
+        let effective = sources.effective().unwrap();
+        let line = |key: &str| effective.lines().find(|line| line.starts_with(key)).unwrap_or("").to_owned();
+        assert_eq!(line("cache"), "cache = \"4MiB\"   # --set http.cache");
+        assert_eq!(line("threads"), "threads = 3   # LARDER_HTTP_THREADS");
+        assert_eq!(line("max_object"), "max_object = \"64MiB\"   # default");
+        assert_eq!(line("header_fields"), format!("header_fields = 50   # {}:6", file.display()));
+        // The printed configuration is a configuration.
+        assert!(Config::parse(&effective, "printed").is_ok(), "{effective}");
+    }
+
+    /// Failure: an error does not say which flag or variable is wrong, or a mistake passes.
+    #[test]
+    fn an_error_does_not_name_the_flag_or_the_variable() {
+        type Values<'a> = &'a [(&'a str, &'a str)];
+        let cases: &[(Values<'_>, Values<'_>, &[&str])] = &[
+            (&[("LARDER_HTTP_CAHCE", "1")], &[], &["LARDER_HTTP_CAHCE", "did you mean LARDER_HTTP_CACHE?"]),
+            (&[("LARDER_HTTP_CACHE", "12 parsecs")], &[], &["LARDER_HTTP_CACHE: ", "12 parsecs"]),
+            (&[("LARDER_HTTP_THREADS", "many")], &[], &["LARDER_HTTP_THREADS: ", "many", "a whole number"]),
+            (&[], &[("http.cahce", "1")], &["--set http.cahce: ", "did you mean http.cache?"]),
+            (&[], &[("http.policy", "lur")], &["--set http.policy: ", "lur", "lru"]),
+            (&[], &[("http.policy", "lookahead+lru")], &["--set http.policy: ", "[http] policy"]),
+            (&[], &[("http.origins", "[{")], &["--set http.origins: "]),
+            (&[], &[("http.origins", "[{servrs=[]}]")], &["--set http.origins: ", "did you mean `servers`?"]),
+            (&[], &[("http.disk.path", "/a")], &["--set http.disk.path: ", "missing field `capacity`"]),
+            (&[("LARDER_HTTP", "3")], &[], &["LARDER_HTTP: "]),
+            (&[("LARDER_ADMIN_TOKEN", "secret")], &[], &["LARDER_ADMIN_TOKEN: ", "16 or more"]),
+        ];
+        for (variables, flags, parts) in cases {
+            let said = refusal(variables, flags);
+            assert!(parts.iter().all(|part| said.contains(part)), "{variables:?} {flags:?} gave {said:?}");
+            assert!(!said.contains('\n') && !said.contains("secret"), "{said:?}");
+        }
+        let both = refusal(&[("LARDER_HTTP_THREADS", "many")], &[("http.policy", "lur")]);
+        assert_eq!(both.lines().count(), 2, "{both}");
+    }
+
+    /// Failure: the effective configuration shows the token.
+    #[test]
+    fn a_secret_is_printed() {
+        let token = "0123456789abcdef";
+        let printed = sources(None, &[("LARDER_ADMIN_TOKEN", token)], &[]).effective().unwrap();
+        assert!(!printed.contains(token) && printed.contains("LARDER_ADMIN_TOKEN"), "{printed}");
+    }
+}
