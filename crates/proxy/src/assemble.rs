@@ -1,6 +1,7 @@
 //! Bodies that are put together from slices. One task per body asks the cache for the next piece
 //! and, if a piece is not in memory, the disk and the origin. The body follows the pace of its
-//! client: at most [`limits::PIECES_AHEAD`] pieces are ahead of it.
+//! client: at most [`limits::PIECES_AHEAD`] pieces are ahead of it. Missing slices are fetched
+//! ahead, at most [`limits::SLICES_AHEAD`], each by a task that ends with the body.
 
 use super::body::BodyError;
 use super::collecting::Collecting;
@@ -14,9 +15,11 @@ use super::upload::Upload;
 use super::upstream_request::UpstreamTarget;
 use ::http::Method;
 use larder_http::{Assembly, ResponseHead, TierSlice};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 /// Starts to assemble a body.
 pub(super) fn assemble(
@@ -25,6 +28,7 @@ pub(super) fn assemble(
     upstream_target: UpstreamTarget,
 ) -> Outgoing {
     let left = assembly.left();
+    let upstream_target = Arc::new(upstream_target);
     let (sender, receiver) = mpsc::channel(limits::PIECES_AHEAD);
     tokio::spawn(async move {
         tokio::select! {
@@ -39,10 +43,19 @@ pub(super) fn assemble(
 async fn deliver(
     proxy: Arc<Proxy>,
     mut assembly: ShardAssembly<Assembly>,
-    upstream_target: &UpstreamTarget,
+    upstream_target: &Arc<UpstreamTarget>,
     sender: &Sender,
 ) -> Option<()> {
+    let mut ahead = Ahead::default();
     loop {
+        ahead.extend(&proxy, &assembly, upstream_target);
+        // If it has failed, the slice is requested once more.
+        if let Some(fetch) = ahead.take(&assembly)
+            && let Some(reader) = fetch.reader().await
+        {
+            pass(reader, &mut assembly, sender).await?;
+            continue;
+        }
         let next = proxy.shards().next_piece(&mut assembly);
         let reader = match next {
             NextPiece::End => return Some(()),
@@ -86,6 +99,67 @@ async fn deliver(
                 return None;
             }
         }
+    }
+}
+
+/// The slices that are fetched ahead, in the order of the body.
+#[derive(Default)]
+struct Ahead {
+    fetches: VecDeque<(u64, Fetch)>,
+    /// The number of turns of the body, each of about a slice.
+    turns: usize,
+}
+
+impl Ahead {
+    /// Starts to fetch slices that the body will need.
+    fn extend(
+        &mut self,
+        proxy: &Arc<Proxy>,
+        assembly: &ShardAssembly<Assembly>,
+        upstream_target: &Arc<UpstreamTarget>,
+    ) {
+        self.turns += 1;
+        let most = self.turns.min(limits::SLICES_AHEAD);
+        while self.fetches.len() < most {
+            let is_known = |at: u64| self.fetches.iter().any(|(known, _)| *known == at);
+            let Some((at, next)) = proxy.shards().next_ahead(assembly, most, &is_known) else { return };
+            let (proxy, upstream_target) = (Arc::clone(proxy), Arc::clone(upstream_target));
+            let task = tokio::spawn(async move {
+                match next {
+                    NextPiece::Ask(exchange) => ask(&proxy, exchange, &upstream_target).await.ok(),
+                    NextPiece::Wait(mut waiting) => match poll_fn(|cx| waiting.poll_end(cx)).await {
+                        SliceWaitEnd::Read(reader) => Some(reader),
+                        SliceWaitEnd::Again | SliceWaitEnd::Broken => None,
+                    },
+                    _ => None,
+                }
+            });
+            self.fetches.push_back((at, Fetch(task)));
+        }
+    }
+
+    /// Returns the fetch of the next bytes, if there is one.
+    fn take(&mut self, assembly: &ShardAssembly<Assembly>) -> Option<Fetch> {
+        let at = assembly.at()?;
+        let found = self.fetches.iter().position(|(start, _)| *start == at)?;
+        self.fetches.remove(found).map(|(_, fetch)| fetch)
+    }
+}
+
+/// A slice that is fetched ahead. Dropped, it ends, unless the slice already arrives: then it goes
+/// on into the store.
+struct Fetch(JoinHandle<Option<SharedReader>>);
+
+impl Fetch {
+    /// Waits for the head of the slice.
+    async fn reader(mut self) -> Option<SharedReader> {
+        (&mut self.0).await.ok().flatten()
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -1,6 +1,6 @@
 //! A body that is assembled from slices: its segments, and how far it has come.
 
-use crate::body::segments::Segments;
+use crate::body::segments::{Segment, Segments};
 use crate::body::shared_body::BodyPart;
 use crate::body::streamed::Streamed;
 use crate::cache::source::Source;
@@ -60,6 +60,14 @@ impl Assembly {
     /// Bytes still to come.
     pub fn left(&self) -> u64 {
         self.segments.left()
+    }
+
+    /// Returns the start of the next bytes in the whole body; `None` if others come before.
+    pub fn at(&self) -> Option<u64> {
+        match self.segments.front()? {
+            Segment::Content(range) => Some(range.start),
+            Segment::Lines(_) => None,
+        }
     }
 
     /// Reports that so many bytes were sent that [`crate::Cache::next_piece`] did not return.

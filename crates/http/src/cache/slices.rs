@@ -4,7 +4,8 @@
 //! ```text
 //!  bytes=5000000-5000099 of an unknown object ──► request: the slice around byte 5000000
 //!  206, bytes 4194304-5242879/10000000000 ──────► stored: the head of the whole (no body), and this slice
-//!  later requests for any part ─────────────────► assembled from slices; missing ones are requested one by one
+//!  later requests for any part ─────────────────► assembled from slices; missing ones are requested,
+//!                                                  a few ahead of the client
 //! ```
 //!
 //! The head has the length and the *pin*: the strong validator that all slices share. RFC 9111 §3.4
@@ -157,14 +158,50 @@ impl Cache {
         }
         let slice = slice_within(range.start, &assembly.source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
-        let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
+        let (key, _) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
         if assembly.looked_up != Some(slice.start) && self.may_be_in_tier(&key) {
             assembly.looked_up = Some(slice.start);
             return Piece::TierLookup(key.to_bytes());
         }
+        self.fetch_slice(&assembly.source, slice, part, now)
+    }
+
+    /// Returns the next slice to fetch ahead: of the `ahead` slices after the next one, the first
+    /// that is neither stored nor in the second tier, and that `is_known` does not name. The piece
+    /// is [`Piece::Ask`] or [`Piece::Wait`]; the number is the start of its bytes in the whole
+    /// body. `None` if there is none, or if bodies in progress take more than half of their memory.
+    pub fn next_ahead(
+        &mut self,
+        assembly: &Assembly,
+        ahead: usize,
+        is_known: &dyn Fn(u64) -> bool,
+        now: Now,
+    ) -> Option<(u64, Piece)> {
+        if self.budget.is_short() {
+            return None;
+        }
+        let source = &assembly.source;
+        let slices = assembly.content().flat_map(|range| {
+            let slice = |at: &u64| self.slice_within(*at, source);
+            let starts = std::iter::successors(Some(range.start), move |at| Some(slice(at).end));
+            starts.take_while(move |at| *at < range.end).map(move |at| (at, range.end))
+        });
+        let slices: Vec<_> = slices.skip(1).take(ahead).collect();
+        let (at, end) = slices.into_iter().find(|(at, _)| {
+            let (key, hash) = self.slice_key(&source.key, source.sliced(), *at);
+            let is_stored = matches!(self.store.find(&key, hash, &HeaderMap::new()), Found::Match(_));
+            !is_known(*at) && !is_stored && !self.may_be_in_tier(&key)
+        })?;
+        let slice = self.slice_within(at, source);
+        let part = at - slice.start..end.min(slice.end) - slice.start;
+        Some((at, self.fetch_slice(source, slice, part, now)))
+    }
+
+    /// Fetches a slice, or waits for another request that does.
+    fn fetch_slice(&mut self, source: &Arc<Source>, slice: Range<u64>, part: Range<u64>, now: Now) -> Piece {
+        let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
         let (headers, directives) = (&HeaderMap::new(), RequestDirectives::default());
-        let asking =
-            JoinRequest { headers, directives, reason: ForwardReason::Partial, passed: assembly.source.passed, now };
+        let asking = JoinRequest { headers, directives, reason: ForwardReason::Partial, passed: source.passed, now };
         let lead = match self.in_flight_table.join(&key, hash, &asking, true) {
             Join::Lead(own) => Some(own),
             Join::Follow(follower) => {
@@ -174,7 +211,6 @@ impl Cache {
             Join::Bypass => None,
         };
         self.counters.forward(ForwardReason::Partial);
-        let source = &assembly.source;
         let mut exchange = Exchange::new(
             (source.key.clone(), source.stored.hash),
             self.shard,

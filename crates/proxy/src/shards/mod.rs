@@ -167,6 +167,11 @@ impl ShardAssembly<Assembly> {
         self.inner.left()
     }
 
+    /// See [`Assembly::at`]. `None` also if a body in progress has the next bytes.
+    pub fn at(&self) -> Option<u64> {
+        if self.reader.is_some() { None } else { self.inner.at() }
+    }
+
     /// See [`Assembly::took`].
     pub fn took(&mut self, bytes: usize) {
         self.inner.took(bytes);
@@ -384,13 +389,31 @@ impl Shards {
             return NextPiece::Read(reader);
         }
         let (now, shard) = (self.now(), assembly.shard);
-        match self.run(shard, now, |state| state.cache.next_piece(&mut assembly.inner, now)) {
+        let piece = self.run(shard, now, |state| state.cache.next_piece(&mut assembly.inner, now));
+        self.of_piece(shard, piece)
+    }
+
+    fn of_piece(self: &Arc<Self>, shard: usize, piece: Piece) -> NextPiece {
+        match piece {
             Piece::Bytes(bytes) => NextPiece::Bytes(bytes),
             Piece::Wait(follower) => NextPiece::Wait(SliceWaiting::new(self, shard, follower)),
             Piece::TierLookup(key) => NextPiece::TierLookup(key),
             Piece::Ask(exchange) => NextPiece::Ask(OpenExchange::new(self, exchange)),
             Piece::End => NextPiece::End,
         }
+    }
+
+    /// See [`Cache::next_ahead`].
+    pub fn next_ahead(
+        self: &Arc<Self>,
+        assembly: &ShardAssembly<Assembly>,
+        ahead: usize,
+        is_known: &dyn Fn(u64) -> bool,
+    ) -> Option<(u64, NextPiece)> {
+        let (now, shard) = (self.now(), assembly.shard);
+        let (at, piece) =
+            self.run(shard, now, |state| state.cache.next_ahead(&assembly.inner, ahead, is_known, now))?;
+        Some((at, self.of_piece(shard, piece)))
     }
 
     /// See [`Cache::on_tier_slice`].
