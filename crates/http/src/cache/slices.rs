@@ -182,7 +182,7 @@ impl Cache {
         }
         let source = &assembly.source;
         let slices = assembly.content().flat_map(|range| {
-            let slice = |at: &u64| self.slice_within(*at, source);
+            let slice = |at: &u64| slice_within(*at, source);
             let starts = std::iter::successors(Some(range.start), move |at| Some(slice(at).end));
             starts.take_while(move |at| *at < range.end).map(move |at| (at, range.end))
         });
@@ -192,7 +192,7 @@ impl Cache {
             let is_stored = matches!(self.store.find(&key, hash, &HeaderMap::new()), Found::Match(_));
             !is_known(*at) && !is_stored && !self.may_be_in_tier(&key)
         })?;
-        let slice = self.slice_within(at, source);
+        let slice = slice_within(at, source);
         let part = at - slice.start..end.min(slice.end) - slice.start;
         Some((at, self.fetch_slice(source, slice, part, now)))
     }
