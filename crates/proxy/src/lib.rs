@@ -365,8 +365,8 @@ impl Http {
         Arc::new(Purging::new(Arc::clone(&self.proxy), token))
     }
 
-    /// Reads another configuration: the origins, the rules, and certificate and key, whose files are
-    /// read again. Changes nothing yet. Listeners, threads and the disk tier need a restart.
+    /// Reads another configuration: the origins, the rules, and certificate and key, whose files
+    /// are read again. Changes nothing yet. Listeners, threads and the disk tier need a restart.
     ///
     /// # Errors
     /// One line that names the setting and its problem.

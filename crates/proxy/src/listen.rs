@@ -302,12 +302,8 @@ struct Serving<F> {
 }
 
 /// Serves one connection from its first to its last request.
-async fn connect<S, B, F>(
-    mut socket: ClientSocket,
-    mut peer: Peer,
-    serving: Arc<Serving<F>>,
-    mut stop: watch::Receiver<()>,
-) where
+async fn connect<S, B, F>(mut socket: ClientSocket, peer: Peer, serving: Arc<Serving<F>>, mut stop: watch::Receiver<()>)
+where
     F: Fn(Client) -> S,
     S: Service<Request<Incoming>, Response = Response<B>>,
     S::Future: Send + Unpin + 'static,
@@ -316,7 +312,7 @@ async fn connect<S, B, F>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Bounds { limits, memory_pressure, trusted_proxies, counters, .. } = &serving.bounds;
+    let Bounds { limits, memory_pressure, counters, .. } = &serving.bounds;
     let (timeouts, headers) = &limits.current();
     let begin = timeout(timeouts.client_header, begin(&mut socket, &serving));
     let begun = tokio::select! {
@@ -333,25 +329,8 @@ async fn connect<S, B, F>(
             return;
         }
     };
-    peer = client.map_or(peer, Peer::from);
-    let trusted = TrustedPeer::new(trusted_proxies, peer);
-    let (interims, switch) = (InformationalResponses::default(), Switch::default());
-    let is_secure = serving.identity.is_some();
-    let redirects = serving.redirect.is_some();
-    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), redirects, *headers));
-    let observer = serving.bounds.observer.as_ref();
-    let observed = observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
-    let mut client = Client {
-        peer,
-        trusted,
-        redirect: serving.redirect,
-        is_secure,
-        subject: None,
-        interims: interims.clone(),
-        switch: switch.clone(),
-        observed: observed.clone(),
-    };
-    let mut before = Before { interims, plain, client: observed, timeouts: *timeouts, switch };
+    let peer = client.map_or(peer, Peer::from);
+    let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *headers));
     let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
     let limits = (*timeouts, *headers, &**memory_pressure);
     let Some(identity) = &serving.identity else {
@@ -379,6 +358,33 @@ async fn connect<S, B, F>(
         Some(tls::H2) => Box::pin(http2(stream, service, limits, stop)).await,
         _ => Box::pin(http1((stream, before, *headers), service, stop)).await,
     }
+}
+
+/// Returns the client of a connection, before TLS, and what stands before hyper.
+fn begin_client<F>(
+    peer: Peer,
+    serving: &Serving<F>,
+    (timeouts, headers): (Timeouts, HeaderLimits),
+) -> (Client, Before) {
+    let trusted = TrustedPeer::new(&serving.bounds.trusted_proxies, peer);
+    let (interims, switch) = (InformationalResponses::default(), Switch::default());
+    let is_secure = serving.identity.is_some();
+    let redirects = serving.redirect.is_some();
+    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), redirects, headers));
+    let observer = serving.bounds.observer.as_ref();
+    let observed = observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
+    let client = Client {
+        peer,
+        trusted,
+        redirect: serving.redirect,
+        is_secure,
+        subject: None,
+        interims: interims.clone(),
+        switch: switch.clone(),
+        observed: observed.clone(),
+    };
+    let before = Before { interims, plain, client: observed, timeouts, switch };
+    (client, before)
 }
 
 /// Returns the stream within TLS; counts a handshake that fails.
