@@ -178,7 +178,7 @@ fn bad_settings_are_one_line_that_names_them() {
         (config(node.address, "http://a"), ["[http] listen", "in use"]),
         (config(([192, 0, 2, 1], 1).into(), "http://a"), ["[http] listen", "192.0.2.1:1"]),
         (config(free, "ftp://a"), ["[http] origin", "ftp://a"]),
-        (config(free, "http://a/path"), ["[http] origin", "/path"]),
+        (config(free, "http://a/path?query"), ["[http] origin", "/path?query"]),
         (config(vacant, &format!("http://localhost:{}", vacant.port())), ["[http] origin", "is [http] listen itself"]),
     ] {
         let error = Http::start(&config, || ()).err().expect("a refusal").to_string();
