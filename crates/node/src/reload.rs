@@ -9,7 +9,7 @@ use toml::{Table, Value};
 /// The keys that change while the node runs, and the tables of which all keys do; all others need a
 /// restart. The embedded configuration
 /// documents this too.
-const AT_ONCE: [&str; 29] = [
+const AT_ONCE: [&str; 30] = [
     "admin.token",
     "http.cache",
     "http.client_no_cache",
@@ -17,6 +17,7 @@ const AT_ONCE: [&str; 29] = [
     "http.max_object",
     "http.origin",
     "http.origin_ca",
+    "http.origin_protocol",
     "http.origins",
     "http.policy",
     "http.rules",

@@ -13,7 +13,7 @@ use super::ruled::{Ruled, RulesView};
 use super::shards::Next;
 use super::trusted_proxies::{Forwarded, TrustedPeer};
 use super::upgrade::{Offer, Switch, Upgrade};
-use super::upstream_request::{UpstreamRequest, head};
+use super::upstream_request::{UpstreamRequest, head, is_one_variable};
 use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, RETRY_AFTER, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::{Authority, PathAndQuery};
@@ -92,7 +92,9 @@ impl Service {
     /// Sets the field with the subject of the client's certificate, and removes a client's own.
     fn set_subject(&self, headers: &mut HeaderMap) {
         let Some(field) = self.proxy.subject_field() else { return };
-        headers.remove(field);
+        while let Some(name) = headers.keys().find(|name| is_one_variable(name.as_str(), field.as_str())).cloned() {
+            headers.remove(name);
+        }
         if let Some(subject) = &self.subject {
             headers.insert(field.clone(), subject.clone());
         }

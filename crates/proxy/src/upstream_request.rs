@@ -101,7 +101,7 @@ fn accepts_trailers(headers: &HeaderMap) -> bool {
 /// Sets the fields that describe client and target, and removes all others of that kind.
 pub(super) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &UpstreamTarget) {
     // Nearly no request has one of them: one pass over the names costs less than ten lookups.
-    while let Some(name) = headers.keys().find(|name| UNKEYED.contains(&name.as_str())).cloned() {
+    while let Some(name) = headers.keys().find(|name| is_unkeyed(name.as_str())).cloned() {
         headers.remove(name);
     }
     let mut path: Vec<u8> = Vec::new();
@@ -123,18 +123,44 @@ pub(super) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &U
 /// Fields from which frameworks take a target, a scheme or a method other than the request's. They
 /// are not part of the cache key, so a client could choose with them what others get (web cache
 /// poisoning). They are removed. `X-Forwarded-Host` and `-Proto` are set again.
-const UNKEYED: [&str; 10] = [
+const UNKEYED: [&str; 15] = [
     "forwarded",
     "x-forwarded-port",
     "x-forwarded-prefix",
     "x-forwarded-scheme",
     "x-forwarded-server",
+    "x-forwarded-ssl",
+    "x-forwarded-uri",
+    "x-forwarded-path",
     "x-host",
+    "x-http-method",
+    "x-original-host",
     "x-original-url",
     "x-rewrite-url",
     "x-http-method-override",
     "x-method-override",
 ];
+
+/// The fields that are set anew. CGI, WSGI and PHP take `X_Forwarded_Host` for `X-Forwarded-Host`.
+const SET_ANEW: [HeaderName; 3] = [X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO];
+
+fn is_unkeyed(name: &str) -> bool {
+    UNKEYED.contains(&name)
+        || name.contains('_')
+            && UNKEYED
+                .iter()
+                .copied()
+                .chain(SET_ANEW.iter().map(HeaderName::as_str))
+                .any(|other| is_one_variable(name, other))
+}
+
+/// Returns true if programs that read fields as environment variables (RFC 3875 §4.1.18) take one
+/// name for the other.
+pub(super) fn is_one_variable(one: &str, other: &str) -> bool {
+    let variable = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    one.len() == other.len() && one.bytes().map(variable).eq(other.bytes().map(variable))
+}
+
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

@@ -123,8 +123,13 @@ pub(crate) fn judge(
     if says.private {
         return Err(Refusal::Private);
     }
-    // §3.5: not without must-revalidate, public or s-maxage.
-    if authorized && !(says.must_revalidate || says.public || says.s_maxage.is_some()) {
+    // §3.5: not without must-revalidate, public or s-maxage. A rule's lifetime takes the place of
+    // must-revalidate, and of an s-maxage that lets nobody reuse the response.
+    let is_shared = match says.ttl {
+        None => says.must_revalidate || says.public || says.s_maxage.is_some(),
+        Some(_) => says.public || says.s_maxage.is_some_and(|seconds| seconds > 0),
+    };
+    if authorized && !is_shared {
         return Err(Refusal::Authorization);
     }
     let explicit = freshness::is_explicit(headers, says);
@@ -134,7 +139,8 @@ pub(crate) fn judge(
     // §7.3: a cookie does not forbid storage; an origin that minds says so. Many do not, and send
     // max-age with a session: here only a word about shared caches makes it shared, or the
     // operator's.
-    if headers.contains_key(SET_COOKIE) && !(share_cookies || says.public || says.s_maxage.is_some()) {
+    let may_share_cookies = share_cookies || says.ttl.is_none() && (says.public || says.s_maxage.is_some());
+    if headers.contains_key(SET_COOKIE) && !may_share_cookies {
         return Err(Refusal::SetCookie);
     }
     let vary = fields::list(headers, &VARY);

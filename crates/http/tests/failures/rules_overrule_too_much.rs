@@ -73,14 +73,19 @@ fn lifetimes() {
 #[test]
 fn a_cookie_or_a_login_is_shared_because_of_a_lifetime() {
     let ttl = Overrides { ttl: Some(60), ..NONE };
-    let mut stage = Stage::new();
-    let seen = ask(&mut stage, ttl, 200, &[("set-cookie", "session=1")]);
-    assert!(seen.header("cache-status").ends_with(Refusal::SetCookie.name()), "{seen:?}");
-    let Step::Forward(mut exchange) = stage.cache.on_request(&get("/").head(), stage.now) else { panic!("a hit") };
-    exchange.take_headers(get("/").with("authorization", "Basic x").headers);
-    exchange.set_rules(Arc::new(Always(ttl)));
-    let seen = stage.reply(exchange, 200, &[], "body");
-    assert!(seen.header("cache-status").ends_with(Refusal::Authorization.name()), "{seen:?}");
+    for control in ["x", "public, max-age=0", "s-maxage=60"] {
+        let fields = &[("set-cookie", "session=1"), ("cache-control", control)];
+        let seen = ask(&mut Stage::new(), ttl, 200, fields);
+        assert!(seen.header("cache-status").ends_with(Refusal::SetCookie.name()), "{control}: {seen:?}");
+    }
+    for control in ["x", "max-age=0, must-revalidate", "s-maxage=0"] {
+        let mut stage = Stage::new();
+        let Step::Forward(mut exchange) = stage.cache.on_request(&get("/").head(), stage.now) else { panic!("a hit") };
+        exchange.take_headers(get("/").with("authorization", "Basic x").headers);
+        exchange.set_rules(Arc::new(Always(ttl)));
+        let seen = stage.reply(exchange, 200, &[("cache-control", control)], "body");
+        assert!(seen.header("cache-status").ends_with(Refusal::Authorization.name()), "{control}: {seen:?}");
+    }
 }
 
 #[test]

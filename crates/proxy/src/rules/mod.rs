@@ -295,7 +295,10 @@ impl Rules {
     /// Returns true if the cache has to be bypassed.
     pub fn passes(&self, bits: Bits) -> bool {
         let conditional = self.with.response_conditions;
-        self.last(bits, self.with.pass.without(conditional)).is_some_and(|rule| rule.pass == Some(true))
+        let pass = bits.and(self.with.pass.without(conditional));
+        // What a rule fetches for some clients only is for them, whatever later rules say.
+        let is_of_some = |place: usize| self.rules[place].fetches_for_some();
+        pass.iter().any(is_of_some) || self.last(bits, pass).is_some_and(|rule| rule.pass == Some(true))
     }
 
     /// Returns true if a stored response may answer as a plain hit: the rules neither bypass the
@@ -353,8 +356,17 @@ impl Rules {
         if storing.is_empty() || !headers.contains_key(SET_COOKIE) {
             return;
         }
-        let ignores = |place: usize| self.rules[place].ignores(Ignored::SetCookie, status);
-        if self.of_response(storing, status, headers).iter().any(ignores) {
+        // A 304 renews a stored response, whose status and type it does not have.
+        let ignores = match status {
+            StatusCode::NOT_MODIFIED => {
+                storing.iter().any(|place| self.rules[place].ignore.contains(&Ignored::SetCookie))
+            }
+            _ => {
+                let ignores = |place: usize| self.rules[place].ignores(Ignored::SetCookie, status);
+                self.of_response(storing, status, headers).iter().any(ignores)
+            }
+        };
+        if ignores {
             headers.remove(SET_COOKIE);
         }
     }
@@ -517,8 +529,7 @@ fn contradictions(rule: &Rule) -> Vec<String> {
     if let Some(template) = targets.chain(request).chain(response).find(|template| template.captures() > stars) {
         problems.push(format!("{:?}: every path of the rule needs that many *", template.to_string()));
     }
-    let varies = !rule.client.is_empty() || !rule.cookie.is_empty();
-    if varies && rule.pass != Some(true) && (rule.rewrite.is_some() || rule.rewrite_host.is_some()) {
+    if rule.fetches_for_some() && rule.pass != Some(true) {
         let problem = "what rewrite fetches is stored under the client's URL, so others would get it: add pass = true, or leave out client and cookie";
         problems.push(problem.to_owned());
     }
@@ -528,6 +539,12 @@ fn contradictions(rule: &Rule) -> Vec<String> {
 impl Rule {
     fn has_response_condition(&self) -> bool {
         !self.status.is_empty() || !self.content_type.is_empty()
+    }
+
+    /// Returns true if it sends the requests of some clients elsewhere.
+    fn fetches_for_some(&self) -> bool {
+        let is_for_some = !self.client.is_empty() || !self.cookie.is_empty();
+        is_for_some && (self.rewrite.is_some() || self.rewrite_host.is_some())
     }
 
     fn is_about_storing(&self) -> bool {
