@@ -5,6 +5,8 @@
 //! clears their capabilities.
 
 use crate::config::Config;
+use larder_proxy::ListenAddress;
+use larder_proxy::access_log::LogTarget;
 use nix::unistd::{Gid, Group, Uid, User, initgroups, setgid, setuid};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -114,9 +116,9 @@ impl Account {
         let system = |what| move |error: nix::Error| PrivilegeError::System(what, error.into());
         let Account { user, group } = self;
         // The node has just created them, as root.
-        for disk in [&config.http.disk, &config.ndn.disk].into_iter().flatten() {
-            std::os::unix::fs::chown(&disk.path, Some(user.uid.as_raw()), Some(group.as_raw()))
-                .map_err(|error| PrivilegeError::System("give the disk tier to the user", error))?;
+        for (what, path) in created_files(config) {
+            std::os::unix::fs::chown(path, Some(user.uid.as_raw()), Some(group.as_raw()))
+                .map_err(|error| PrivilegeError::System(what, error))?;
         }
         let name = std::ffi::CString::new(user.name.as_str());
         let name = name.map_err(|error| PrivilegeError::System("use its name", error.into()))?;
@@ -142,6 +144,37 @@ impl Account {
         for (setting, disk) in [("[http.disk] path", &config.http.disk), ("[ndn.disk] path", &config.ndn.disk)] {
             disk.iter().try_for_each(|disk| open(setting, &disk.path, true))?;
         }
+        // A log that is rotated gets a new file in its folder.
+        if let Some(path) = log_file(config) {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).map_err(|error| PrivilegeError::File {
+                setting: "[http.access_log] path: the folder",
+                path: folder.to_owned(),
+                user: self.user.name.clone(),
+                error: error.into(),
+            })?;
+        }
         Ok(())
+    }
+}
+
+/// Returns the files that a start creates and that the user has to change later, each with what is
+/// done with it.
+fn created_files(config: &Config) -> Vec<(&'static str, PathBuf)> {
+    let disks = [&config.http.disk, &config.ndn.disk].into_iter().flatten();
+    let disks = disks.map(|disk| ("give the disk tier to the user", disk.path.clone()));
+    let listeners = config.http.listen.iter().chain(config.http.tls.iter().flat_map(|tls| &tls.listen));
+    let sockets = listeners.filter_map(|listen| match &listen.address {
+        ListenAddress::Unix(path) => Some(("give the socket to the user", path.clone())),
+        ListenAddress::Tcp(_) => None,
+    });
+    let log = log_file(config).map(|path| ("give the access log to the user", path));
+    disks.chain(sockets).chain(log).collect()
+}
+
+fn log_file(config: &Config) -> Option<PathBuf> {
+    match config.http.access_log.as_ref()?.config().target {
+        LogTarget::File(path) => Some(path),
+        LogTarget::Stdout | LogTarget::Socket(_) => None,
     }
 }

@@ -131,6 +131,7 @@ impl<S> ClientStream<S> {
         let exchange = PlainExchange {
             request: kept.as_ref().map_or(bytes, |kept| &kept.0),
             response: kept.as_ref().map_or(&[], |kept| &kept.1),
+            scheme: answer.scheme,
             target: answer.target,
             host: answer.host,
             client: answer.client,

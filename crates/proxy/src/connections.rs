@@ -135,9 +135,10 @@ impl Server {
         let may_repeat = request.method().is_idempotent() && is_whole;
         // A change of protocol is one of HTTP/1.1.
         let only_http1 = request.headers().contains_key(UPGRADE);
-        let (mut kept_may_serve, mut refused) = (true, 0);
+        // The time at which a kept connection failed: only a newer one gets the request then.
+        let (mut failed_at, mut refused) = (None, 0);
         loop {
-            let (mut channel, is_fresh) = match self.channel(only_http1, kept_may_serve).await {
+            let (mut channel, is_fresh) = match self.channel(only_http1, failed_at).await {
                 Ok(channel) => channel,
                 Err(failed) => {
                     request.body_mut().take_rest().await;
@@ -183,8 +184,8 @@ impl Server {
                     None if is_whole && refused < limits::REFUSED && origin_http2::is_unprocessed(error.error()) => {
                         (request, refused) = (again(), refused + 1);
                     }
-                    None if !is_fresh && may_repeat && is_unreachable(error.error()) => {
-                        (request, kept_may_serve) = (again(), false);
+                    None if !is_fresh && failed_at.is_none() && may_repeat && is_unreachable(error.error()) => {
+                        (request, failed_at) = (again(), Some(Instant::now()));
                     }
                     _ => return Err(classify(error.error(), end)),
                 },
@@ -242,12 +243,13 @@ impl Server {
         }
     }
 
-    /// Returns a connection for one request, and whether it is new.
-    async fn channel(&self, only_http1: bool, kept_may_serve: bool) -> Result<(Channel, bool), Failed> {
+    /// Returns a connection for one request, and whether it is new. `failed_at`: only one that was
+    /// opened later.
+    async fn channel(&self, only_http1: bool, failed_at: Option<Instant>) -> Result<(Channel, bool), Failed> {
         if !only_http1 && self.may_speak_http2() {
-            return Box::pin(self.http2_channel(kept_may_serve)).await;
+            return Box::pin(self.http2_channel(failed_at)).await;
         }
-        match kept_may_serve.then(|| self.take()).flatten() {
+        match if failed_at.is_none() { self.take() } else { None } {
             Some(sender) => Ok((Channel::Http1(sender), false)),
             // Boxed, because it is rare and a handshake's state would make every request's as
             // large.
@@ -267,9 +269,9 @@ impl Server {
     }
 
     /// One request of a thread opens a connection, and those that come meanwhile share it.
-    async fn http2_channel(&self, kept_may_serve: bool) -> Result<(Channel, bool), Failed> {
+    async fn http2_channel(&self, failed_at: Option<Instant>) -> Result<(Channel, bool), Failed> {
         let connections = &self.http2[threads::current()];
-        let kept = || kept_may_serve.then(|| connections.stream()).flatten();
+        let kept = || connections.stream(failed_at);
         if let Some(stream) = kept() {
             return Ok((Channel::Http2(stream), false));
         }

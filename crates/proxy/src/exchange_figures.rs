@@ -4,7 +4,7 @@
 //! Each request thread has counters of its own, which only it changes, so a hit takes no lock that
 //! other requests take. The admin server adds them up.
 
-use super::access_log::{CacheResult, Protocol, Record};
+use super::access_log::{CacheResult, Outcome, Protocol};
 use super::histogram::{Histogram, Times, add};
 use super::metrics::Metrics;
 use super::{limits, threads};
@@ -72,23 +72,23 @@ impl ExchangeFigures {
     }
 
     /// Counts an exchange.
-    pub(super) fn add(&self, record: &Record<'_>) {
+    pub(super) fn add(&self, outcome: &Outcome<'_>) {
         let thread = &self.threads[threads::current() % self.threads.len()];
-        let (result, protocol) = (record.cache as usize, record.protocol as usize);
-        if let Some(time) = record.first_byte {
+        let (result, protocol) = (outcome.cache as usize, outcome.protocol as usize);
+        if let Some(time) = outcome.first_byte {
             thread.first_byte[result][protocol].add(time);
         }
-        thread.total[result][protocol].add(record.total);
-        let class = usize::from(record.status / 100).clamp(1, CLASSES.len()) - 1;
+        thread.total[result][protocol].add(outcome.total);
+        let class = usize::from(outcome.status / 100).clamp(1, CLASSES.len()) - 1;
         add(&thread.classes[class], 1);
-        add(&thread.sent_bytes, record.body_bytes);
-        if !record.is_complete {
+        add(&thread.sent_bytes, outcome.body_bytes);
+        if !outcome.is_complete {
             add(&thread.broken, 1);
         }
-        let host = &thread.hosts[self.host(thread, record.host, record.status)];
+        let host = &thread.hosts[self.host(thread, outcome.host, outcome.status)];
         add(&host.requests, 1);
-        add(&host.sent_bytes, record.body_bytes);
-        if matches!(record.cache, CacheResult::Hit | CacheResult::Stale | CacheResult::Revalidated) {
+        add(&host.sent_bytes, outcome.body_bytes);
+        if matches!(outcome.cache, CacheResult::Hit | CacheResult::Stale | CacheResult::Revalidated) {
             add(&host.hits, 1);
         }
         if class == 4 {
@@ -98,11 +98,12 @@ impl ExchangeFigures {
 
     /// Returns the number of a host. A new one gets a place if its response was no error: clients
     /// may name any host.
-    fn host(&self, thread: &ThreadFigures, name: &str, status: u16) -> usize {
+    fn host(&self, thread: &ThreadFigures, name: &[u8], status: u16) -> usize {
         let mut names = thread.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if *names.last.0 == *name {
+        if names.last.0.as_bytes() == name {
             return names.last.1;
         }
+        let name = str::from_utf8(name).unwrap_or_default();
         let number = match names.known.get(name) {
             Some(number) => *number,
             None => {
@@ -196,17 +197,12 @@ impl ExchangeFigures {
 
 #[cfg(test)]
 mod tests {
-    use super::super::access_log::Fields;
     use super::*;
     use std::time::Duration;
 
-    fn record(host: &str, status: u16) -> Record<'_> {
-        Record {
-            client: crate::listen_address::Peer::Unix,
-            scheme: "http",
-            method: "GET",
-            target: "/",
-            host,
+    fn outcome(host: &str, status: u16) -> Outcome<'_> {
+        Outcome {
+            host: host.as_bytes(),
             protocol: Protocol::Http11,
             status,
             body_bytes: 10,
@@ -214,11 +210,6 @@ mod tests {
             first_byte: Some(Duration::from_micros(5)),
             total: Duration::from_micros(5),
             is_complete: true,
-            upstream: &[],
-            tls: None,
-            request_id: None,
-            request_fields: Fields::NONE,
-            response_fields: Fields::NONE,
         }
     }
 
@@ -233,12 +224,12 @@ mod tests {
     fn hosts_without_end_have_figures_of_their_own() {
         let figures = ExchangeFigures::new(2, ["img.example"].into_iter());
         for number in 0..3 * limits::HOST_FIGURES {
-            figures.add(&record(&format!("bad{number}.example"), 404));
-            figures.add(&record(&format!("h{number}.example"), 200));
+            figures.add(&outcome(&format!("bad{number}.example"), 404));
+            figures.add(&outcome(&format!("h{number}.example"), 200));
         }
-        figures.add(&record("IMG.example:80", 200));
-        figures.add(&record("img.example", 503));
-        figures.add(&record("img.example", 200));
+        figures.add(&outcome("IMG.example:80", 200));
+        figures.add(&outcome("img.example", 503));
+        figures.add(&outcome("img.example", 200));
         assert_eq!(requests(&figures, "img.example"), Some(3));
         assert_eq!((requests(&figures, "h0.example"), requests(&figures, "bad0.example")), (Some(1), None));
         assert_eq!(figures.hosts.iter().filter(|host| host.get().is_some()).count(), limits::HOST_FIGURES);

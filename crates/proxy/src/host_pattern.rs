@@ -35,14 +35,25 @@ impl HostPattern {
     pub fn fit(&self, host: &str) -> Option<usize> {
         match self {
             HostPattern::Any => Some(0),
-            HostPattern::Name(name) => (without_port(host) == name).then_some(usize::MAX - 1),
-            HostPattern::Authority(authority) => (host == authority).then_some(usize::MAX),
+            HostPattern::Name(name) => (name_of(host) == name).then_some(usize::MAX - 1),
+            HostPattern::Authority(authority) => {
+                let port = &host[without_port(host).len()..];
+                let is_it = authority.strip_suffix(port).is_some_and(|name| name == name_of(host));
+                is_it.then_some(usize::MAX)
+            }
             HostPattern::Below(domain) => {
-                let name = without_port(host);
+                let name = name_of(host);
                 (name.len() > domain.len() && name.ends_with(domain)).then_some(domain.len())
             }
         }
     }
+}
+
+/// Returns a host without its port, and without the dot at the end of a name that is fully
+/// qualified (RFC 3986 §3.2.2): the same host must not evade a pattern by it.
+fn name_of(host: &str) -> &str {
+    let name = without_port(host);
+    name.strip_suffix('.').unwrap_or(name)
 }
 
 /// Returns a host without its port. An IPv6 address keeps its brackets.
@@ -71,11 +82,23 @@ mod tests {
     #[test]
     fn a_port_is_ignored_unless_the_pattern_has_one() {
         for (pattern, fits, fits_not) in [
-            ("a.example", &["a.example", "a.example:8080"][..], &["b.a.example", "a.example.org", "aa.example"][..]),
-            ("a.example:8080", &["a.example:8080"], &["a.example", "a.example:80801"]),
+            (
+                "a.example",
+                &["a.example", "a.example:8080", "a.example.", "a.example.:80"][..],
+                &["b.a.example", "a.example.org", "aa.example"][..],
+            ),
+            (
+                "a.example:8080",
+                &["a.example:8080", "a.example.:8080"],
+                &["a.example", "a.example:80801", "a.example8080"],
+            ),
             ("[::1]", &["[::1]", "[::1]:8080"], &["[::2]", "::1"]),
             ("[::1]:8080", &["[::1]:8080"], &["[::1]"]),
-            ("*.example", &["a.example", "a.b.example:8080"], &["example", ".example", "aexample", "a.example.org"]),
+            (
+                "*.example",
+                &["a.example", "a.b.example:8080", "a.example."],
+                &["example", ".example", "aexample", "a.example.org"],
+            ),
         ] {
             let parsed = HostPattern::parse(pattern).unwrap();
             assert!(fits.iter().all(|host| parsed.fit(host).is_some()), "{pattern}");

@@ -373,6 +373,8 @@ impl Http {
     pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, Error> {
         let origins = origins(config, &self.listening, Some(&self.proxy.origins()))?;
         let rules = rules(config)?;
+        // Arguments that contradict each other are found here, before anything has changed.
+        larder_policy::Engine::new(&config.policy, config.capacity, &Streams::new(0)).map_err(policy_error)?;
         let identity = match (&self.tls_identity, &config.tls) {
             (Some(running), Some(tls)) => {
                 let mut tls = tls.clone();
@@ -398,9 +400,7 @@ impl Http {
         let config = &reload.config;
         let [seed] = crate::entropy::words();
         let shards = self.proxy.shards();
-        shards
-            .reconfigure(&cache_config(config, [0; 16]), &Streams::new(seed))
-            .map_err(|error| Error::setting("[http] policy", Problem::Policy(error)))?;
+        shards.reconfigure(&cache_config(config, [0; 16]), &Streams::new(seed)).map_err(policy_error)?;
         self.proxy.limits().set(config.timeouts, config.header_limits);
         if let (Some(running), Some((config, identity))) = (&self.tls_identity, reload.identity) {
             running.set(&config, identity);
@@ -432,6 +432,10 @@ impl Http {
     }
 }
 
+fn policy_error(error: larder_policy::SpecError) -> Error {
+    Error::setting("[http] policy", Problem::Policy(error))
+}
+
 fn cache_config(config: &HttpConfig, hash_key: [u8; 16]) -> larder_http::Config {
     larder_http::Config {
         capacity: config.capacity,
@@ -457,8 +461,7 @@ fn new_cache(config: &HttpConfig, disk: Option<&disk_tier::HttpDisk>, streams: &
     let handle = disk.map(|disk| || Box::new(disk_tier::Tier(disk.clone())) as Box<dyn larder_http::SecondTier>);
     let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
     let tier = handle.as_ref().map(|handle| (handle as &dyn Fn() -> Box<dyn larder_http::SecondTier>, queue));
-    Shards::new(&cache, streams, request_threads(config.threads), tier)
-        .map_err(|error| Error::setting("[http] policy", Problem::Policy(error)))
+    Shards::new(&cache, streams, request_threads(config.threads), tier).map_err(policy_error)
 }
 
 /// Returns the number of request threads.

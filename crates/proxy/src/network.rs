@@ -1,12 +1,15 @@
-//! Blocks of IP addresses, such as `10.0.0.0/8`.
+//! Blocks of IP addresses, such as `10.0.0.0/8`, or `all`.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Addresses with a common prefix (CIDR, RFC 4632). A single address is a block of its own.
+/// Addresses with a common prefix (CIDR, RFC 4632), or all. A single address is a block of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct Network(Option<Block>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
     /// The first address. Bits after the prefix are 0.
     address: IpAddr,
     /// The number of bits of the prefix.
@@ -17,7 +20,7 @@ impl Network {
     /// Returns true if the address is in the block. IPv4 addresses that are mapped to IPv6 are IPv4
     /// addresses.
     pub fn contains(&self, address: IpAddr) -> bool {
-        masked(address.to_canonical(), self.prefix) == Some(self.address)
+        self.0.is_none_or(|block| masked(address.to_canonical(), block.prefix) == Some(block.address))
     }
 }
 
@@ -39,13 +42,17 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let expected = || "expected addresses such as \"10.0.0.0/8\", \"2001:db8::/32\" or \"192.0.2.1\"".to_owned();
+        let expected =
+            || "expected addresses such as \"10.0.0.0/8\", \"2001:db8::/32\", \"192.0.2.1\" or \"all\"".to_owned();
+        if text == "all" {
+            return Ok(Network(None));
+        }
         let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let address = address.parse::<IpAddr>().map_err(|_| expected())?;
         let bits = if address.is_ipv4() { 32 } else { 128 };
         let prefix = prefix.map_or(Ok(bits), str::parse).map_err(|_| expected())?;
         match masked(address, prefix) {
-            Some(first) if first == address => Ok(Network { address, prefix }),
+            Some(first) if first == address => Ok(Network(Some(Block { address, prefix }))),
             Some(first) => Err(format!("{address} is not the first address of its block; write {first}/{prefix}")),
             None => Err(expected()),
         }
@@ -54,7 +61,10 @@ impl FromStr for Network {
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.prefix)
+        match self.0 {
+            None => f.write_str("all"),
+            Some(Block { address, prefix }) => write!(f, "{address}/{prefix}"),
+        }
     }
 }
 
@@ -72,6 +82,8 @@ mod tests {
             ("192.0.2.1", "192.0.2.1"),
             ("0.0.0.0/0", "192.0.2.1"),
             ("::/0", "2001:db8::1"),
+            ("all", "192.0.2.1"),
+            ("all", "::1"),
             ("2001:db8::/32", "2001:db8:1::1"),
         ] {
             assert!(contains(network, address), "{network} {address}");
@@ -87,6 +99,9 @@ mod tests {
         }
         for text in ["", "a", "10.0.0.0/33", "10.0.0.1/8", "10.0.0.0/", "10.0.0.0/-1", "::/129", "10.0.0.0/8/8"] {
             assert!(text.parse::<Network>().is_err(), "{text}");
+        }
+        for text in ["10.0.0.0/8", "2001:db8::/32", "all"] {
+            assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
         }
     }
 }

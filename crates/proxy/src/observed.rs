@@ -37,7 +37,7 @@ where
 
 pub(super) struct ObservedFuture<F> {
     /// Held here until the body holds it. Dropped here, the client has left.
-    exchange: Option<ObservedExchange>,
+    exchange: Option<Box<ObservedExchange>>,
     future: F,
 }
 
@@ -63,7 +63,7 @@ impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B: Body, E> Future for 
 pub(super) struct ObservedBody<B> {
     body: B,
     /// `None` after the last piece, which has it then.
-    exchange: Option<ObservedExchange>,
+    exchange: Option<Box<ObservedExchange>>,
 }
 
 impl<B: Body + Unpin> Body for ObservedBody<B> {
@@ -105,7 +105,7 @@ impl<B: Body + Unpin> Body for ObservedBody<B> {
 /// Data of a body. The last piece ends the exchange when it has left: a stored body is one piece.
 pub(super) struct ObservedData<D: Buf> {
     data: D,
-    exchange: Option<ObservedExchange>,
+    exchange: Option<Box<ObservedExchange>>,
 }
 
 impl<D: Buf> Buf for ObservedData<D> {

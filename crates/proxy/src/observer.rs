@@ -1,6 +1,6 @@
 //! What every finished exchange is reported to: the figures, and the access log.
 
-use super::access_log::{AccessLog, CLIENT_LEFT, CacheResult, Fields, Protocol, Record, Template};
+use super::access_log::{AccessLog, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, Record, Template};
 use super::config::HttpConfig;
 use super::exchange_figures::ExchangeFigures;
 use super::listen_address::Peer;
@@ -48,7 +48,7 @@ impl Observer {
     }
 
     fn report(&self, record: &Record<'_>) {
-        self.figures.add(record);
+        self.figures.add(&record.outcome());
         if let Some(log) = &self.log {
             log.append(record);
         }
@@ -80,13 +80,15 @@ impl Observer {
 
 /// One connection of a client, for its records.
 #[derive(Clone)]
-pub(super) struct ObservedClient {
+pub(super) struct ObservedClient(Arc<Connection>);
+
+struct Connection {
     observer: Arc<Observer>,
     peer: Peer,
     trusted: Option<TrustedPeer>,
     is_secure: bool,
-    /// Set after the handshake. Present on connections with TLS.
-    tls: Option<Arc<OnceLock<&'static str>>>,
+    /// Set after the handshake.
+    tls: OnceLock<&'static str>,
 }
 
 /// A plain hit whose answer has ended, well or not.
@@ -95,6 +97,8 @@ pub(super) struct PlainExchange<'a> {
     pub(super) request: &'a [u8],
     /// The head of the response; only used if the log names fields of it.
     pub(super) response: &'a [u8],
+    /// `http` or `https`, as the client or a trusted proxy says.
+    pub(super) scheme: &'static str,
     pub(super) target: Range<usize>,
     pub(super) host: Range<usize>,
     /// The client that a trusted proxy names.
@@ -115,14 +119,14 @@ impl ObservedClient {
         trusted: Option<TrustedPeer>,
         is_secure: bool,
     ) -> ObservedClient {
-        let tls = is_secure.then(Arc::default);
-        ObservedClient { observer: Arc::clone(observer), peer, trusted, is_secure, tls }
+        let observer = Arc::clone(observer);
+        ObservedClient(Arc::new(Connection { observer, peer, trusted, is_secure, tls: OnceLock::new() }))
     }
 
     /// Records the result of the handshake.
     pub(super) fn set_tls(&self, version: Option<rustls::ProtocolVersion>) {
-        if let (Some(tls), Some(name)) = (&self.tls, version.and_then(|version| version.as_str())) {
-            let _ = tls.set(match name {
+        if let Some(name) = version.and_then(|version| version.as_str()) {
+            let _ = self.0.tls.set(match name {
                 "TLSv1_2" => "TLSv1.2",
                 "TLSv1_3" => "TLSv1.3",
                 other => other,
@@ -131,14 +135,14 @@ impl ObservedClient {
     }
 
     pub(super) fn template(&self) -> Option<&Template> {
-        self.observer.template()
+        self.0.observer.template()
     }
 
     /// Returns a record of this client, of an exchange that has not begun.
     fn record(&self) -> Record<'_> {
         Record {
-            client: self.peer,
-            scheme: if self.is_secure { "https" } else { "http" },
+            client: self.0.peer,
+            scheme: if self.0.is_secure { "https" } else { "http" },
             method: "",
             target: "",
             host: "",
@@ -150,7 +154,7 @@ impl ObservedClient {
             total: Duration::ZERO,
             is_complete: false,
             upstream: &[],
-            tls: self.tls.as_ref().and_then(|tls| tls.get().copied()),
+            tls: self.0.tls.get().copied(),
             request_id: None,
             request_fields: Fields::NONE,
             response_fields: Fields::NONE,
@@ -160,53 +164,64 @@ impl ObservedClient {
     /// Returns the client that a trusted proxy names, or the other end of the connection.
     fn named(&self, client: Option<IpAddr>) -> Peer {
         // Proxies name no port.
-        client.filter(|client| self.peer.ip() != Some(*client)).map_or(self.peer, |ip| Peer::Tcp((ip, 0).into()))
+        client.filter(|client| self.0.peer.ip() != Some(*client)).map_or(self.0.peer, |ip| Peer::Tcp((ip, 0).into()))
     }
 
     /// Reports a plain hit.
     pub(super) fn plain(&self, exchange: &PlainExchange<'_>) {
-        let bytes = exchange.request;
-        let text =
-            |range: &Range<usize>| str::from_utf8(bytes.get(range.clone()).unwrap_or_default()).unwrap_or_default();
-        let mut record = Record {
-            client: self.named(exchange.client),
-            method: "GET",
-            target: text(&exchange.target),
-            host: text(&exchange.host),
+        let (bytes, observer) = (exchange.request, &self.0.observer);
+        let outcome = Outcome {
+            host: bytes.get(exchange.host.clone()).unwrap_or_default(),
+            protocol: Protocol::Http11,
             status: exchange.status,
             body_bytes: exchange.body_bytes,
             cache: CacheResult::Hit,
             first_byte: exchange.first_byte,
             total: exchange.total,
             is_complete: exchange.is_complete,
+        };
+        let Some(log) = &observer.log else { return observer.figures.add(&outcome) };
+        let text =
+            |range: &Range<usize>| str::from_utf8(bytes.get(range.clone()).unwrap_or_default()).unwrap_or_default();
+        let mut record = Record {
+            client: self.named(exchange.client),
+            scheme: exchange.scheme,
+            method: "GET",
+            target: text(&exchange.target),
+            host: text(&exchange.host),
+            status: outcome.status,
+            body_bytes: outcome.body_bytes,
+            cache: outcome.cache,
+            first_byte: outcome.first_byte,
+            total: outcome.total,
+            is_complete: outcome.is_complete,
             request_fields: Fields::Places(exchange.fields, bytes),
             ..self.record()
         };
-        let Some(template) = self.template() else { return self.observer.report(&record) };
-        let mut made = [0; 32];
-        if template.names_request_id() && !self.observer.ids.are_off() {
+        let (template, mut made) = (log.template(), [0; 32]);
+        if template.names_request_id() && !observer.ids.are_off() {
             let kept = exchange.fields.last().and_then(|place| bytes.get(place.clone()));
-            let kept = kept.filter(|id| self.observer.ids.accepts(id));
+            let kept = kept.filter(|id| observer.ids.accepts(id));
             record.request_id = Some(kept.unwrap_or_else(|| {
-                made = self.observer.ids.generate();
+                made = observer.ids.generate();
                 &made
             }));
         }
         let places: Vec<Range<usize>> =
             template.response_fields().iter().map(|name| place_in(exchange.response, name)).collect();
         record.response_fields = Fields::Places(&places, exchange.response);
-        self.observer.report(&record);
+        observer.report(&record);
     }
 
     /// Reports a request that is no HTTP, with the status that hyper gave it.
     pub(super) fn malformed(&self, status: u16) {
-        self.observer.report(&Record { status, is_complete: true, ..self.record() });
+        self.0.observer.report(&Record { status, is_complete: true, ..self.record() });
     }
 
     /// Begins an exchange, and gives its request an id if there are ids.
-    pub(super) fn begin<B>(&self, request: &mut Request<B>) -> ObservedExchange {
+    pub(super) fn begin<B>(&self, request: &mut Request<B>) -> Box<ObservedExchange> {
         let begun = Instant::now();
-        let observer = &self.observer;
+        let observer = &self.0.observer;
         let id = observer.ids.of(request.headers().get(X_REQUEST_ID));
         if let Some(id) = &id {
             request.headers_mut().insert(X_REQUEST_ID, id.clone());
@@ -230,23 +245,24 @@ impl ObservedClient {
             Version::HTTP_2 => Protocol::Http2,
             _ => Protocol::Http11,
         };
-        let named = self.trusted.as_ref().and_then(|trusted| {
-            let fields = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-            trusted.read(fields).client
+        let said = self.0.trusted.as_ref().map(|trusted| {
+            trusted.read(request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
         });
-        ObservedExchange {
-            peer: self.named(named),
+        let host = said.as_ref().and_then(|said| said.host).map(|host| Host::Said(host.into()));
+        Box::new(ObservedExchange {
+            peer: self.named(said.as_ref().and_then(|said| said.client)),
+            scheme: said.as_ref().and_then(|said| said.scheme),
             client: self.clone(),
             begun,
             protocol,
-            host: Host::of(request.uri(), request.headers()),
+            host: host.unwrap_or_else(|| Host::of(request.uri(), request.headers())),
             kept,
             status: None,
             cache: CacheResult::None,
             first_byte: None,
             body_bytes: 0,
             is_complete: false,
-        }
+        })
     }
 }
 
@@ -275,6 +291,8 @@ fn values(headers: &HeaderMap, names: &[HeaderName]) -> Vec<Option<HeaderValue>>
 enum Host {
     Field(HeaderValue),
     Authority(Authority),
+    /// As a trusted proxy says.
+    Said(Box<str>),
     None,
 }
 
@@ -291,6 +309,7 @@ impl Host {
         match self {
             Host::Field(field) => field.to_str().unwrap_or_default(),
             Host::Authority(authority) => authority.as_str(),
+            Host::Said(host) => host,
             Host::None => "",
         }
     }
@@ -309,6 +328,8 @@ struct Kept {
 /// An exchange of hyper, until its response has ended. It is reported when it is dropped.
 pub(super) struct ObservedExchange {
     peer: Peer,
+    /// The scheme that a trusted proxy names.
+    scheme: Option<&'static str>,
     client: ObservedClient,
     begun: Instant,
     protocol: Protocol,
@@ -368,6 +389,7 @@ impl Drop for ObservedExchange {
             upstream: attempts.as_deref().unwrap_or_default(),
             ..self.client.record()
         };
+        record.scheme = self.scheme.unwrap_or(record.scheme);
         if let Some(kept) = &self.kept {
             record.method = kept.method.as_str();
             record.target = kept.target.as_ref().map_or("", PathAndQuery::as_str);
@@ -375,6 +397,6 @@ impl Drop for ObservedExchange {
             record.request_fields = Fields::Values(&kept.request_fields);
             record.response_fields = Fields::Values(&kept.response_fields);
         }
-        self.client.observer.report(&record);
+        self.client.0.observer.report(&record);
     }
 }

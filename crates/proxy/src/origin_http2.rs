@@ -47,6 +47,7 @@ impl Opening {
 
 struct Http2Connection {
     sender: SendRequest<Upload>,
+    opened: Instant,
     streams: AtomicUsize,
     /// True after a request got no response in time: the connection may be dead.
     is_retired: AtomicBool,
@@ -91,10 +92,12 @@ impl Drop for Http2Stream {
 }
 
 impl Http2Connections {
-    /// Returns a place on an open connection. `None` if all are full and another one may be opened.
-    pub(super) fn stream(&self) -> Option<Http2Stream> {
+    /// Returns a place on an open connection, one that was opened after `after` if that is some
+    /// time. `None` if all are full and another one may be opened.
+    pub(super) fn stream(&self, after: Option<Instant>) -> Option<Http2Stream> {
         let connections = lock(&self.connections);
-        let usable = connections.iter().filter(|connection| connection.is_usable());
+        let is_new = |connection: &Http2Connection| after.is_none_or(|after| connection.opened > after);
+        let usable = connections.iter().filter(|connection| connection.is_usable() && is_new(connection));
         let least = usable.min_by_key(|connection| connection.streams.load(Ordering::Relaxed))?;
         let is_full = least.streams.load(Ordering::Relaxed) >= limits::ORIGIN_STREAMS;
         let may_open = connections.len() < limits::ORIGIN_HTTP2_CONNECTIONS;
@@ -105,6 +108,7 @@ impl Http2Connections {
     pub(super) fn add(&self, sender: SendRequest<Upload>) -> Http2Stream {
         let connection = Arc::new(Http2Connection {
             sender,
+            opened: Instant::now(),
             streams: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
             since: Mutex::new(Instant::now()),

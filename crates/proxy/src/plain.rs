@@ -97,7 +97,7 @@ impl PlainHits {
         let request = PlainRequest { scheme, authority, target, asks_for_less };
         let Some(rules) = self.rules.current() else {
             let hit = shards.plain_hit(request, || map(fields), head, |_| ())?;
-            return Some(self.answered(bytes, (target, authority, fields), hit, (head.len(), named), places));
+            return Some(self.answered(bytes, (scheme, target, authority, fields), hit, (head.len(), named), places));
         };
         let method = &Method::GET;
         let asking =
@@ -120,15 +120,15 @@ impl PlainHits {
         let request = PlainRequest { target: keyed.as_deref().unwrap_or(target), ..request };
         let hit = shards.plain_hit(request, changed, head, |head| rules.change_head(bits, &values, head))?;
         rules.count(bits, &asking);
-        Some(self.answered(bytes, (target, authority, fields), hit, (head.len(), named), places))
+        Some(self.answered(bytes, (scheme, target, authority, fields), hit, (head.len(), named), places))
     }
 
-    /// Returns the answer to a request of this target, authority and fields. `length` is that of
+    /// Returns the answer to a request of this scheme, target, authority and fields. `length` is that of
     /// the head with what stands behind it; `client` is the one that a trusted proxy names.
     fn answered(
         &self,
         bytes: &[u8],
-        (target, authority, fields): (&str, &str, &[Header<'_>]),
+        (scheme, target, authority, fields): (&'static str, &str, &str, &[Header<'_>]),
         (hit, begun): (PlainHit, Time),
         (length, client): (usize, Option<IpAddr>),
         places: &mut Vec<Range<usize>>,
@@ -144,7 +144,7 @@ impl PlainHits {
         }
         let head_bytes = length - (usize::try_from(body_bytes).unwrap_or(usize::MAX) - rest.len());
         let (target, host) = (place(bytes, target.as_bytes()), place(bytes, authority.as_bytes()));
-        PlainAnswer { status: status.as_u16(), head_bytes, body_bytes, rest, begun, target, host, client }
+        PlainAnswer { status: status.as_u16(), head_bytes, body_bytes, rest, begun, scheme, target, host, client }
     }
 
     /// Returns how long before `now` a lookup was.
@@ -164,6 +164,8 @@ pub(super) struct PlainAnswer {
     pub(super) rest: Bytes,
     /// The time of the lookup.
     pub(super) begun: Time,
+    /// `http` or `https`, as the client or a trusted proxy says.
+    pub(super) scheme: &'static str,
     /// The places of target and host in the request.
     pub(super) target: Range<usize>,
     pub(super) host: Range<usize>,

@@ -91,6 +91,8 @@ pub(super) struct Ruled {
     /// The answer of the rules themselves.
     answer: Option<OwnAnswer>,
     is_head: bool,
+    /// True for GET and HEAD.
+    is_safe: bool,
 }
 
 impl fmt::Debug for Ruled {
@@ -126,11 +128,12 @@ impl Ruled {
         let values = Values { scheme, host, target: target.to_owned(), client };
         let answer = rules.own_answer(bits, &request, &values);
         let is_head = parts.method == Method::HEAD;
+        let is_safe = is_head || parts.method == Method::GET;
         let keyed_target = match rules.passes(bits) {
             true => None,
             false => rules.keyed_target(bits, target).and_then(|target| target.parse().ok()),
         };
-        Some(Arc::new(Ruled { rules: Arc::clone(rules), bits, values, keyed_target, answer, is_head }))
+        Some(Arc::new(Ruled { rules: Arc::clone(rules), bits, values, keyed_target, answer, is_head, is_safe }))
     }
 
     /// Returns the answer of the rules themselves, if they have one.
@@ -157,9 +160,9 @@ impl Ruled {
     }
 
     /// Returns the request as the rules change it, for the cache and the origin; `None` if they do
-    /// not.
-    pub(super) fn changed(&self, parts: &Parts) -> Option<Parts> {
-        let selects_cookies = self.rules.selects_cookies(self.bits) && !self.passes();
+    /// not. `is_storable`: its response may be stored, so that cookies are selected.
+    pub(super) fn changed(&self, parts: &Parts, is_storable: bool) -> Option<Parts> {
+        let selects_cookies = is_storable && self.rules.selects_cookies(self.bits) && !self.passes();
         if !self.rules.changes_request(self.bits) && !selects_cookies && self.keyed_target.is_none() {
             return None;
         }
@@ -186,9 +189,10 @@ impl Ruled {
         }
     }
 
-    /// Changes the head of the origin's response before the cache sees it.
+    /// Changes the head of the origin's response before the cache sees it, if the cache may store
+    /// it: nobody's login loses its cookie.
     pub(super) fn change_origin_response(&self, status: StatusCode, headers: &mut HeaderMap) {
-        if !self.passes() {
+        if self.is_safe && !self.passes() {
             self.rules.change_origin_response(self.bits, status, headers);
         }
     }

@@ -150,7 +150,8 @@ impl Service {
         if let Some(answer) = rules.answer() {
             return Responding::Now(Some(answer)).ruled(&rules);
         }
-        let changed = rules.changed(&parts);
+        let is_storable = !goes_by && matches!(parts.method, Method::GET | Method::HEAD);
+        let changed = rules.changed(&parts, is_storable);
         let request = head(changed.as_ref().unwrap_or(&parts), scheme, authority, goes_by);
         let shards = self.proxy.shards();
         let step = if rules.passes() { shards.pass(&request) } else { shards.step(&request) };

@@ -2,6 +2,7 @@
 
 use super::admin::{Metrics, StatusSource};
 use super::config::{HttpConfig, Upstream};
+use super::histogram::Times;
 use super::listen::ClientCounters;
 use super::listen_address::ListenAddress;
 use super::proxy::Proxy;
@@ -233,7 +234,8 @@ fn table<const N: usize>(names: [&str; N], counts: [u64; N]) -> Value {
 /// Returns the members of each origin.
 fn pools(origins: impl Iterator<Item = (String, Vec<Snapshot<Arc<Known>>>)>) -> Value {
     let member = |one: &Snapshot<Arc<Known>>| {
-        let seconds = one.figures.response_time.as_secs_f64();
+        let mut times = Times::default();
+        one.item.times.sum(&mut times);
         json!({
             "server": one.item.name,
             "state": one.state,
@@ -243,7 +245,7 @@ fn pools(origins: impl Iterator<Item = (String, Vec<Snapshot<Arc<Known>>>)>) -> 
             "requests": one.figures.requests,
             "failures": one.figures.failures,
             "ejections": one.figures.ejections,
-            "mean_response_seconds": Ratio::of(1, one.figures.answers).value() * seconds,
+            "mean_response_seconds": Ratio::of(1, times.count()).value() * times.seconds(),
         })
     };
     let origins = origins.map(
@@ -269,11 +271,6 @@ fn member_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
     metrics.counters("larder_http_server_failures", "Requests that the server did not answer", "server", failures);
     let ejections = counters(|sum| sum.ejections);
     metrics.counters("larder_http_server_ejections", "Times that the server was left out", "server", ejections);
-    let answers = counters(|sum| sum.answers);
-    metrics.counters("larder_http_server_answers", "Requests that the server answered", "server", answers);
-    let nanos = counters(|sum| u64::try_from(sum.response_time.as_nanos()).unwrap_or(u64::MAX));
-    let help = "Time from requests to the heads of their responses; divide it by the answers";
-    metrics.counters("larder_http_server_response_nanoseconds", help, "server", nanos);
     let (retries_refused, no_server) = origins.refusals();
     metrics.counter("larder_http_retries_refused", "Retries that retry_budget did not allow", retries_refused);
     metrics.counter("larder_http_no_server", "Requests that no server could get", no_server);

@@ -9,6 +9,7 @@
 //! only those that the other side does not accept at once are kept.
 
 use super::limits;
+use super::origin_body::OriginBody;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
@@ -93,6 +94,8 @@ pub(super) struct Tunnel {
     /// The longest silence of both sides.
     pub(super) idle: Duration,
     pub(super) place: Place,
+    /// The body of the 101: it is empty, and a request at the origin's server (`max_conns`).
+    pub(super) _body: OriginBody,
 }
 
 impl Tunnel {

@@ -17,6 +17,7 @@
 //! - `Upgrade` counts only with HTTP/1.1, named by `Connection`, in a request without a body.
 //!   Otherwise it is removed, and the request goes on as HTTP.
 
+use super::origin_body::OriginBody;
 use super::outgoing::Outgoing;
 use super::tunnel::{Place, Tunnel};
 use ::http::header::{CONNECTION, UPGRADE};
@@ -95,15 +96,16 @@ impl Upgrade {
         &self.offer.protocols
     }
 
-    /// Opens the tunnel to an origin that has accepted. Returns the response to the client.
+    /// Opens the tunnel to an origin that has accepted. Returns the response to the client. `body` is
+    /// that of the 101, and holds the place at the origin's server.
     pub(super) fn accept(
         self,
-        accepted: Accepted,
+        (accepted, body): (Accepted, OriginBody),
         idle: Duration,
         mut response: Response<Outgoing>,
     ) -> Response<Outgoing> {
         let Accepted { origin, protocol } = accepted;
-        self.switch.set(Tunnel { client: self.offer.client, origin, idle, place: self.place });
+        self.switch.set(Tunnel { client: self.offer.client, origin, idle, place: self.place, _body: body });
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
         response.headers_mut().insert(UPGRADE, protocol);
         response

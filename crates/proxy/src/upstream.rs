@@ -307,8 +307,10 @@ impl Group {
             failed = match asked {
                 Ok(response) => {
                     in_progress.times().add_shared(begun.elapsed());
-                    let has_body = !response.body().is_end_stream();
-                    let in_progress = has_body.then_some(in_progress);
+                    // A tunnel holds it until it ends.
+                    let goes_on =
+                        !response.body().is_end_stream() || response.status() == StatusCode::SWITCHING_PROTOCOLS;
+                    let in_progress = goes_on.then_some(in_progress);
                     let response = response.map(|body| OriginBody::Received(body, in_progress));
                     let Some(open) = open else { return Ok(response) };
                     open.answered(response.status().as_u16());

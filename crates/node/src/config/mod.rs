@@ -173,6 +173,8 @@ impl Config {
                 files.extend([(place, table.certificate.as_path()), (place, table.key.as_path())]);
             }
         }
+        let pages = self.http.rules.iter().filter_map(|rule| rule.error_page.as_deref());
+        files.extend(pages.map(|path| ("[[http.rules]] error_page", path)));
         files.extend(self.http.origin_ca.iter().map(|path| ("[http] origin_ca", path.as_path())));
         for table in &self.ndn.verify {
             files.push(("[[ndn.verify]] anchor", &table.anchor));

@@ -12,7 +12,7 @@ mod writer;
 
 pub use destination::{LogTarget, Rotation};
 pub use escape::Escape;
-pub use record::{Attempt, CLIENT_LEFT, CacheResult, Fields, Protocol, Record};
+pub use record::{Attempt, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, Record};
 pub use template::{NAMES, Template, TemplateError};
 pub use time_text::TimeText;
 

@@ -1,7 +1,7 @@
 //! The record of one finished exchange: what the access log and the figures know of it.
 //!
 //! A new fact is a field of [`Record`], a [`Variable`](super::template::Variable) that writes it,
-//! and its value where records are made (`plain.rs` and `observed.rs`).
+//! and its value where records are made (`observer.rs`).
 
 use crate::listen_address::Peer;
 use http::HeaderValue;
@@ -48,6 +48,43 @@ pub struct Record<'a> {
     pub request_fields: Fields<'a>,
     /// Fields of the response, in the order of [`super::Template::response_fields`].
     pub response_fields: Fields<'a>,
+}
+
+impl<'a> Record<'a> {
+    /// Returns what the figures count.
+    pub fn outcome(&self) -> Outcome<'a> {
+        Outcome {
+            host: self.host.as_bytes(),
+            protocol: self.protocol,
+            status: self.status,
+            body_bytes: self.body_bytes,
+            cache: self.cache,
+            first_byte: self.first_byte,
+            total: self.total,
+            is_complete: self.is_complete,
+        }
+    }
+}
+
+/// What the figures count of an exchange: fields of its [`Record`], which is only made for a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    /// The host that the client named.
+    pub host: &'a [u8],
+    /// See [`Record::protocol`].
+    pub protocol: Protocol,
+    /// See [`Record::status`].
+    pub status: u16,
+    /// See [`Record::body_bytes`].
+    pub body_bytes: u64,
+    /// See [`Record::cache`].
+    pub cache: CacheResult,
+    /// See [`Record::first_byte`].
+    pub first_byte: Option<Duration>,
+    /// See [`Record::total`].
+    pub total: Duration,
+    /// See [`Record::is_complete`].
+    pub is_complete: bool,
 }
 
 /// The values of the fields that a template names.
@@ -169,18 +206,20 @@ impl CacheResult {
 
     /// Reads this cache's member of a `Cache-Status` field: the last one (RFC 9211 §2).
     pub fn of(cache_status: &[u8]) -> CacheResult {
-        let text = str::from_utf8(cache_status).unwrap_or_default();
-        let own = text.rsplit(", ").next().unwrap_or_default();
-        let mut parameters = own.split("; ").skip(1);
+        let own = memchr::memrchr(b',', cache_status).map_or(cache_status, |comma| &cache_status[comma + 1..]);
         let (mut is_hit, mut forwarded, mut has_ttl, mut ttl_is_negative, mut is_of_error) =
             (false, None, false, false, false);
-        for parameter in &mut parameters {
-            match parameter.split_once('=') {
-                None => is_hit |= parameter == "hit",
-                Some(("fwd", reason)) => forwarded = Some(reason),
-                Some(("ttl", seconds)) => (has_ttl, ttl_is_negative) = (true, seconds.starts_with('-')),
-                Some(("detail", "stale-if-error")) => is_of_error = true,
-                Some(_) => {}
+        for parameter in own.split(|byte| *byte == b';').skip(1).map(<[u8]>::trim_ascii) {
+            let (name, value) = match memchr::memchr(b'=', parameter) {
+                Some(at) => (&parameter[..at], &parameter[at + 1..]),
+                None => (parameter, &b""[..]),
+            };
+            match name {
+                b"hit" => is_hit = true,
+                b"fwd" => forwarded = Some(value),
+                b"ttl" => (has_ttl, ttl_is_negative) = (true, value.starts_with(b"-")),
+                b"detail" => is_of_error = value == b"stale-if-error",
+                _ => {}
             }
         }
         match forwarded {
@@ -190,8 +229,8 @@ impl CacheResult {
             Some(_) if is_of_error => CacheResult::Stale,
             // Only a stored response has a time to live.
             Some(_) if has_ttl => CacheResult::Revalidated,
-            Some("uri-miss" | "vary-miss" | "partial") => CacheResult::Miss,
-            Some("stale" | "request") => CacheResult::Expired,
+            Some(b"uri-miss" | b"vary-miss" | b"partial") => CacheResult::Miss,
+            Some(b"stale" | b"request") => CacheResult::Expired,
             Some(_) => CacheResult::Bypass,
         }
     }

@@ -206,7 +206,7 @@ impl Proxy {
                 shards::Response::Relay(status, headers, fill) => {
                     if let Some((upgrade, accepted)) = upgrade.take().zip(accepted) {
                         let switching = response(status, headers, Outgoing::whole(Bytes::new()));
-                        return (upgrade.accept(accepted, self.timeouts().upgrade, switching), None);
+                        return (upgrade.accept((accepted, body), self.timeouts().upgrade, switching), None);
                     }
                     let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
                         let body = Timed::new(body, self.timeouts().origin_relay());

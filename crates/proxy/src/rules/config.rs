@@ -1,9 +1,10 @@
 //! `[[http.rules]]` as the file has it.
 
-use super::pattern::{Glob, Network, StatusPattern};
+use super::pattern::{Glob, StatusPattern};
 use super::rate_limit::RateLimit;
 use super::template::Template;
 use crate::host_pattern::HostPattern;
+use crate::network::Network;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};

@@ -24,6 +24,7 @@ pub use explain::Explanation;
 pub use template::Values;
 
 use crate::limits;
+use crate::network::Network;
 use bytes::Bytes;
 use fields::HeaderEdits;
 use http::header::{CONTENT_TYPE, COOKIE, SET_COOKIE};
@@ -32,7 +33,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use key::QueryFilter;
 use larder_http::Overrides;
 use matcher::Matcher;
-use pattern::{Glob, Network, matched_path};
+use pattern::{Glob, matched_path};
 use rate_limit::{LimitKey, Limiter, RateLimit};
 use std::collections::HashMap;
 use std::fmt;
@@ -267,7 +268,7 @@ impl Rules {
         let bits = bits.and(self.with.rate_limit);
         let limiter = self.limiter.as_ref().filter(|_| !bits.is_empty())?;
         let now = limiter.now();
-        let one = |place: usize| {
+        let one = |place: usize, only_looks: bool| {
             let limit: &RateLimit = self.rules[place].rate_limit.as_ref()?;
             let value = match &limit.by {
                 LimitKey::Client => None,
@@ -275,7 +276,12 @@ impl Rules {
             };
             limiter.take(limiter.key(place, request.client, value), limit, now, only_looks)
         };
-        bits.iter().find_map(one)
+        // A request that one of several limits refuses takes no token of the others.
+        let refused = bits.iter().find_map(|place| one(place, true));
+        if refused.is_some() || only_looks {
+            return refused;
+        }
+        bits.iter().find_map(|place| one(place, false))
     }
 
     /// Counts a plain hit.
@@ -530,7 +536,7 @@ fn contradictions(rule: &Rule) -> Vec<String> {
         problems.push(format!("{:?}: every path of the rule needs that many *", template.to_string()));
     }
     if rule.fetches_for_some() && rule.pass != Some(true) {
-        let problem = "what rewrite fetches is stored under the client's URL, so others would get it: add pass = true, or leave out client and cookie";
+        let problem = "what rewrite and request_headers fetch is stored under the client's URL, so others would get it: add pass = true, or leave out client and cookie";
         problems.push(problem.to_owned());
     }
     problems
@@ -541,10 +547,11 @@ impl Rule {
         !self.status.is_empty() || !self.content_type.is_empty()
     }
 
-    /// Returns true if it sends the requests of some clients elsewhere.
+    /// Returns true if the origin gets another request from some clients than from others, for what
+    /// is one URL.
     fn fetches_for_some(&self) -> bool {
         let is_for_some = !self.client.is_empty() || !self.cookie.is_empty();
-        is_for_some && (self.rewrite.is_some() || self.rewrite_host.is_some())
+        is_for_some && (self.rewrite.is_some() || self.rewrite_host.is_some() || !self.request_headers.is_empty())
     }
 
     fn is_about_storing(&self) -> bool {
@@ -552,10 +559,10 @@ impl Rule {
         times.iter().any(Option::is_some) || !self.ignore.is_empty()
     }
 
-    /// Returns true if its lifetimes are for this status. Without `status`, they are for successes
-    /// and permanent redirects: an error is not stored by accident.
+    /// Returns true if its lifetimes are for this status. Without `status`, they are for successes,
+    /// slices (206) among them, and permanent redirects: an error is not stored by accident.
     fn has_lifetime_for(&self, status: StatusCode) -> bool {
-        !self.status.is_empty() || matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308)
+        !self.status.is_empty() || matches!(status.as_u16(), 200 | 203 | 204 | 206 | 300 | 301 | 308)
     }
 
     fn ignores(&self, what: Ignored, status: StatusCode) -> bool {

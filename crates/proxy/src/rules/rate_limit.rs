@@ -6,7 +6,6 @@
 //! that is full first. So a flood of addresses displaces buckets of clients that send little, and a
 //! client that sends too much keeps its own.
 
-use super::pattern::number;
 use http::HeaderName;
 use serde::{Deserialize, Deserializer};
 use siphasher::sip::SipHasher13;
@@ -151,10 +150,11 @@ impl Limiter {
         match value {
             Some(value) => hasher.write(value),
             None => {
-                let address = number(client);
-                let is_v4 = matches!(client.to_canonical(), IpAddr::V4(_));
                 // A client of IPv6 has a whole network.
-                hasher.write_u128(if is_v4 { address } else { address >> 64 << 64 });
+                hasher.write_u64(match client.to_canonical() {
+                    IpAddr::V4(address) => u64::from(address.to_bits()),
+                    IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
+                });
             }
         }
         hasher.finish()

@@ -1,7 +1,7 @@
 //! The health of one member: a circuit breaker, active checks, and a slow start after both.
 //!
 //! ```text
-//!           max_fails failed requests in a row                 the pause is over
+//!           max_fails failures, and no answer                  the pause is over
 //!  closed ──────────────────────────────────────► open ──────────────────────────► probing
 //!    ▲                                              ▲                                │ │
 //!    │                                              └── no answer: twice the pause ──┘ │
@@ -40,6 +40,8 @@ pub(super) struct Breaker {
     probe: u32,
     /// The start of its slow start.
     recovered: Option<Time>,
+    /// The time of the latest answer.
+    answered: Option<Time>,
     /// Results of active checks.
     checks: Checks,
 }
@@ -77,6 +79,7 @@ impl Breaker {
             pause: limits::OUT_FIRST.min(thresholds.longest_pause),
             probe: 0,
             recovered: None,
+            answered: None,
             checks: Checks { count: 0, well: true, is_down: false },
         }
     }
@@ -139,7 +142,7 @@ impl Breaker {
 
     /// Records that a request was answered, with any status.
     pub(super) fn on_answer(&mut self, now: Time) -> Option<Change> {
-        self.failures = 0;
+        (self.failures, self.answered) = (0, Some(now));
         if self.is_closed() {
             return None;
         }
@@ -149,8 +152,13 @@ impl Breaker {
         Some(Change::Closed)
     }
 
-    /// Records that a request was not answered. `probe`: its number, if it was one.
-    pub(super) fn on_failure(&mut self, probe: Option<u32>, now: Time) -> Option<Change> {
+    /// Records that a request was not answered that was sent at `sent`. `probe`: its number, if it
+    /// was one. If the member has answered others since then, the failure is that of the request:
+    /// many requests at once for one bad page do not open the breaker.
+    pub(super) fn on_failure(&mut self, probe: Option<u32>, sent: Time, now: Time) -> Option<Change> {
+        if self.is_closed() && self.answered.is_some_and(|answered| answered > sent) {
+            return None;
+        }
         self.failures = self.failures.saturating_add(1);
         match self.state {
             State::Closed if self.thresholds.max_fails > 0 && self.failures >= self.thresholds.max_fails => {

@@ -110,10 +110,6 @@ pub(super) struct Figures {
     pub failures: u64,
     /// The times that its breaker opened.
     pub ejections: u64,
-    /// Those that it answered.
-    pub answers: u64,
-    /// The sum of the times from a request to the head of its response.
-    pub response_time: Duration,
 }
 
 impl Figures {
@@ -121,8 +117,6 @@ impl Figures {
         self.requests += other.requests;
         self.failures += other.failures;
         self.ejections += other.ejections;
-        self.answers += other.answers;
-        self.response_time += other.response_time;
     }
 }
 
@@ -335,14 +329,10 @@ impl<T: Clone> Pool<T> {
     pub(super) fn on_verdict(&mut self, ticket: Ticket, verdict: Verdict, now: Time) -> Option<Change> {
         let member = self.member_mut(ticket)?;
         let change = match verdict {
-            Verdict::Answered => {
-                member.figures.answers += 1;
-                member.figures.response_time += now.since(ticket.sent);
-                member.breaker.on_answer(now)
-            }
+            Verdict::Answered => member.breaker.on_answer(now),
             Verdict::Failed => {
                 member.figures.failures += 1;
-                member.breaker.on_failure(ticket.probe, now)
+                member.breaker.on_failure(ticket.probe, ticket.sent, now)
             }
             Verdict::Nothing => {
                 member.breaker.on_nothing(ticket.probe, now);
