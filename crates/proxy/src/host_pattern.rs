@@ -51,17 +51,20 @@ impl HostPattern {
 
 /// Returns a host without its port, and without the dot at the end of a name that is fully
 /// qualified (RFC 3986 §3.2.2): the same host must not evade a pattern by it.
-fn name_of(host: &str) -> &str {
+pub(crate) fn name_of(host: &str) -> &str {
     let name = without_port(host);
     name.strip_suffix('.').unwrap_or(name)
 }
 
 /// Returns a host without its port. An IPv6 address keeps its brackets.
 fn without_port(host: &str) -> &str {
-    match host.rfind(']') {
-        Some(end) => &host[..=end],
-        None => host.split(':').next().unwrap_or(host),
-    }
+    // A hit with rules calls this: a loop over few bytes is faster than `str::find` and `memchr`.
+    let mut bytes = host.bytes();
+    let end = match host.starts_with('[') {
+        true => bytes.rposition(|byte| byte == b']').map(|end| end + 1),
+        false => bytes.position(|byte| byte == b':'),
+    };
+    &host[..end.unwrap_or(host.len())]
 }
 
 /// Returns true for a name or an IPv4 address, with or without a port. Nearly all hosts are of this

@@ -95,14 +95,14 @@ impl PlainHits {
         }
         let shards = self.proxy.shards();
         let request = PlainRequest { scheme, authority, target, asks_for_less };
-        let Some(rules) = self.rules.current() else {
-            let hit = shards.plain_hit(request, || map(fields), head, |_| ())?;
-            return Some(self.answered(bytes, (scheme, target, authority, fields), hit, (head.len(), named), places));
-        };
         let method = &Method::GET;
         let asking =
             RuleRequest { scheme, host: authority, target, method, client, fields: RequestFields::Parsed(fields) };
-        let bits = rules.of_request(&asking);
+        let ruled = self.rules.current().map(|rules| (rules, rules.of_request(&asking)));
+        let Some((rules, bits)) = ruled.filter(|(_, bits)| !bits.is_empty()) else {
+            let hit = shards.plain_hit(request, || map(fields), head, |_| ())?;
+            return Some(self.answered(bytes, (scheme, target, authority, fields), hit, (head.len(), named), places));
+        };
         if !rules.allow_plain(bits, &asking) {
             return None;
         }
@@ -123,8 +123,8 @@ impl PlainHits {
         Some(self.answered(bytes, (scheme, target, authority, fields), hit, (head.len(), named), places))
     }
 
-    /// Returns the answer to a request of this scheme, target, authority and fields. `length` is that of
-    /// the head with what stands behind it; `client` is the one that a trusted proxy names.
+    /// Returns the answer to a request of this scheme, target, authority and fields. `length` is
+    /// that of the head with what stands behind it; `client` is the one that a trusted proxy names.
     fn answered(
         &self,
         bytes: &[u8],

@@ -179,7 +179,7 @@ impl Service {
         let expects = parts.headers.remove(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
         let upgrade = match offer.map(|offer| (offer, self.proxy.tunnels().place())) {
             Some((_, None)) => return Responding::Now(Some(no_place())),
-            Some((offer, Some(place))) => Some(Upgrade::new(offer, &self.switch, place)),
+            Some((offer, Some(place))) => Some(Box::new(Upgrade::new(offer, &self.switch, place))),
             None => None,
         };
         let turn = is_current.then(|| self.interims.turn());

@@ -96,8 +96,8 @@ impl Upgrade {
         &self.offer.protocols
     }
 
-    /// Opens the tunnel to an origin that has accepted. Returns the response to the client. `body` is
-    /// that of the 101, and holds the place at the origin's server.
+    /// Opens the tunnel to an origin that has accepted. Returns the response to the client. `body`
+    /// is that of the 101, and holds the place at the origin's server.
     pub(super) fn accept(
         self,
         (accepted, body): (Accepted, OriginBody),

@@ -360,7 +360,7 @@ async fn ask_http(
     client: Option<&UpstreamTarget>,
 ) -> Result<Response<ReceivedBody>, Failed> {
     let interims = client.and_then(|client| client.interims.as_ref());
-    let protocols = client.and_then(|client| client.protocols.as_ref());
+    let protocols = client.and_then(|client| client.protocols.as_deref());
     let full_target = server.address.target(target);
     let request = |mut body: Upload| {
         let gate = body.gate();

@@ -27,7 +27,7 @@ pub(super) struct UpstreamTarget {
     /// they are requested after the head of the response has left.
     pub(super) interims: Option<Turn>,
     /// The protocols that the request offers (`Upgrade`).
-    pub(super) protocols: Option<HeaderValue>,
+    pub(super) protocols: Option<Box<HeaderValue>>,
     /// The rules of the request.
     pub(super) rules: Option<Arc<Ruled>>,
     /// True if the client accepts trailers (`TE`).
@@ -49,7 +49,7 @@ pub(super) struct UpstreamRequest {
     /// The informational responses that the client may get before its response.
     pub(super) interims: Option<Turn>,
     /// Present if the client offers to change the protocol.
-    pub(super) upgrade: Option<Upgrade>,
+    pub(super) upgrade: Option<Box<Upgrade>>,
     /// The rules of the request.
     pub(super) rules: Option<Arc<Ruled>>,
 }
@@ -68,7 +68,7 @@ impl UpstreamRequest {
             rules: self.rules.clone(),
             trailers: accepts_trailers(&self.parts.headers),
             servers: self.parts.extensions.get().cloned(),
-            protocols: self.upgrade.as_ref().map(|upgrade| upgrade.protocols().clone()),
+            protocols: self.upgrade.as_ref().map(|upgrade| Box::new(upgrade.protocols().clone())),
         }
     }
 

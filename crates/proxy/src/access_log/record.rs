@@ -209,7 +209,10 @@ impl CacheResult {
         let own = memchr::memrchr(b',', cache_status).map_or(cache_status, |comma| &cache_status[comma + 1..]);
         let (mut is_hit, mut forwarded, mut has_ttl, mut ttl_is_negative, mut is_of_error) =
             (false, None, false, false, false);
-        for parameter in own.split(|byte| *byte == b';').skip(1).map(<[u8]>::trim_ascii) {
+        let mut rest = own;
+        while let Some(end) = memchr::memchr(b';', rest) {
+            rest = rest[end + 1..].trim_ascii_start();
+            let parameter = &rest[..memchr::memchr(b';', rest).unwrap_or(rest.len())];
             let (name, value) = match memchr::memchr(b'=', parameter) {
                 Some(at) => (&parameter[..at], &parameter[at + 1..]),
                 None => (parameter, &b""[..]),

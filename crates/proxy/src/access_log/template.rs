@@ -8,6 +8,7 @@ use crate::listen_address::Peer;
 use http::HeaderName;
 use std::fmt;
 use std::io::Write;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// A parsed format.
@@ -279,15 +280,15 @@ impl Values<'_, '_> {
             Name::TimeIso => {
                 line.extend_from_slice(self.texts.iso(self.now).as_bytes());
                 line.push(b'.');
-                digits(self.now.subsec_millis().into(), 3, line);
+                digits::<3>(self.now.subsec_millis(), line);
                 line.push(b'Z');
             }
             Name::Msec => {
                 number(self.now.as_secs(), line);
                 line.push(b'.');
-                digits(self.now.subsec_millis().into(), 3, line);
+                digits::<3>(self.now.subsec_millis(), line);
             }
-            Name::RemoteAddr => append_display(record.client, line),
+            Name::RemoteAddr => address(record.client, line),
             Name::RemotePort => match record.client {
                 Peer::Tcp(address) if address.port() > 0 => number(address.port().into(), line),
                 Peer::Tcp(_) | Peer::Unix => return false,
@@ -334,15 +335,12 @@ impl Values<'_, '_> {
     /// Returns the values that are text of the record.
     fn of_text(&self, name: Name) -> Option<&[u8]> {
         let record = self.record;
-        let (path, query) = match record.target.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (record.target, None),
-        };
+        let query = || memchr::memchr(b'?', record.target.as_bytes());
         let text = match name {
             Name::RequestMethod => record.method,
             Name::RequestUri => record.target,
-            Name::Uri => path,
-            Name::Args => query?,
+            Name::Uri => query().map_or(record.target, |at| &record.target[..at]),
+            Name::Args => &record.target[query()? + 1..],
             Name::Host => record.host,
             Name::Scheme => record.scheme,
             Name::ServerProtocol => record.protocol.name(),
@@ -377,24 +375,38 @@ fn number(value: u64, line: &mut Vec<u8>) {
     line.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Appends a number with zeros before it.
-fn digits(value: u64, count: usize, line: &mut Vec<u8>) {
-    let mut buffer = itoa::Buffer::new();
-    let text = buffer.format(value);
-    line.extend((text.len()..count).map(|_| b'0'));
-    line.extend_from_slice(text.as_bytes());
+/// Appends the last `COUNT` digits of a number.
+fn digits<const COUNT: usize>(mut value: u32, line: &mut Vec<u8>) {
+    let mut text = [b'0'; COUNT];
+    for digit in text.iter_mut().rev() {
+        *digit = b"0123456789"[(value % 10) as usize];
+        value /= 10;
+    }
+    line.extend_from_slice(&text);
 }
 
 /// Appends seconds with microseconds: hits take less than a millisecond.
 fn seconds(time: Duration, line: &mut Vec<u8>) {
     number(time.as_secs(), line);
     line.push(b'.');
-    digits(time.subsec_micros().into(), 6, line);
+    digits::<6>(time.subsec_micros(), line);
 }
 
-fn append_display(value: impl fmt::Display, line: &mut Vec<u8>) {
+/// Appends the address of a client. `core::fmt` would take a tenth of the time of a line.
+fn address(client: Peer, line: &mut Vec<u8>) {
+    if let Peer::Tcp(address) = client
+        && let IpAddr::V4(address) = address.ip().to_canonical()
+    {
+        let [first, rest @ ..] = address.octets();
+        number(first.into(), line);
+        for octet in rest {
+            line.push(b'.');
+            number(octet.into(), line);
+        }
+        return;
+    }
     // Writing to a vector cannot fail.
-    let _ = write!(line, "{value}");
+    let _ = write!(line, "{client}");
 }
 
 /// A text that is no format.

