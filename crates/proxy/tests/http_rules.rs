@@ -240,6 +240,31 @@ fn a_cookie_is_stored_unless_it_is_ignored() {
     assert_eq!(client.get("/static/a").header("set-cookie"), "");
     let seen = client.get("/static/a");
     assert_eq!((seen.is_hit(), seen.header("set-cookie")), (true, ""));
+    let login = client.send("POST", "/static/login", &[], b"");
+    assert_eq!(login.header("set-cookie"), "session=1", "a login loses its cookie");
+}
+
+/// Failure: a name with a final dot evades the rules of its host.
+#[test]
+fn a_final_dot_opens_a_host() {
+    let (origin, _) = origin(CACHEABLE);
+    let text = r#"
+        [[rules]]
+        host = ["admin.example", "*.intern.example"]
+        deny = "all"
+    "#;
+    let node = Node::with(&config(&origin, text));
+    for (host, status) in [
+        ("admin.example", 403),
+        ("admin.example.", 403),
+        ("ADMIN.example.:80", 403),
+        ("a.intern.example.", 403),
+        ("other.example.", 200),
+    ] {
+        let seen =
+            wire::raw(node.address, format!("GET /a HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
+        assert!(seen.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {seen}");
+    }
 }
 
 /// Failure: a parameter outside of the key reaches the origin, so a client chooses what others get;
@@ -472,6 +497,7 @@ fn a_contradiction_is_accepted() {
         ("redirect_status = 301", "needs redirect"),
         ("path = \"/a\"\nredirect = \"/$1\"", "that many *"),
         ("cookie = \"a\"\nrewrite = \"/b\"", "pass = true"),
+        ("client = \"10.0.0.0/8\"\nrequest_headers = { set = { X-A = \"b\" } }", "pass = true"),
     ] {
         let errors = Rules::new(rules(&format!("[[rules]]\n{text}"))).err().unwrap_or_else(|| panic!("{text}"));
         assert!(errors[0].to_string().contains(part), "{text}: {}", errors[0]);
