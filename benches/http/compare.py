@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Larder beside nginx and Varnish: the same requests to each, alternately; see `run`.
+"""Larder beside nginx, HAProxy and Varnish: the same requests to each, alternately; see `run`.
 
 The measure is requests a CPU-second of the server, its children's included, from /proc: the machine's other work moves it far less than it
 moves requests a second. Every figure is the median of the rounds; the ratios stand last.
 
-Each server caches in memory with one worker: nginx' proxy_cache lies in /dev/shm and is sent by sendfile, Varnish has malloc storage.
-None writes an access log, except in the cell `log`, where Larder and nginx run once more, each with its log in the combined format. The origin is `larder origin`; the client is wrk with 50 connections that stay open, for HTTP/2 (over TLS, so without Varnish)
-h2load with as many, ten requests at once on each.
+Each server caches in memory with one worker: nginx' proxy_cache lies in /dev/shm and is sent by sendfile, Varnish has malloc storage,
+HAProxy its own cache. None writes an access log or has rules, except in the cells `log` and `rules`: there Larder and nginx run once
+more, each with its log in the combined format, and Larder with 20 rules of which none matches. The origin is `larder origin`; the
+client is wrk with 50 connections that stay open, for HTTP/2 (over TLS, so without Varnish) h2load with as many, ten requests at once
+on each.
 """
 
 import argparse
@@ -23,16 +25,20 @@ import tempfile
 import time
 import urllib.request
 
-# What is asked for, and the least ratio to (nginx, Varnish): requirements of the project, see ../README.md.
+# What is asked for, and the least ratio to (nginx, Varnish): requirements of the project, see ../README.md. HAProxy has no bar.
 CELLS = {
     "hit-1k": ("1 KB hits", "/1000/a", (1.5, 2.3)),
     "many": ("1 KB hits, 50,000 keys", "many", (1.5, 2.3)),
     "hit-10k": ("10 KB hits", "/10000/a", (1.35, 2.1)),
     "hit-100k": ("100 KB hits", "/100000/a", (1.25, 1.15)),
+    "tls": ("1 KB hits, TLS", "/1000/a", (None, None)),
     "h2": ("1 KB hits, HTTP/2", "/1000/a", (1.2, None)),
     "log": ("1 KB hits, access log", "/1000/a", (1.4, None)),
+    "rules": ("1 KB hits, 20 rules", "/1000/a", (None, None)),
     "miss": ("1 KB misses, stored", None, (1.5, None)),
 }
+# Larder with the 20 rules beside Larder without: the least ratio.
+RULES_BAR = 0.98
 CONNECTIONS = 50
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -113,9 +119,23 @@ class Server:
             self.process.kill()
 
 
-def larder(arguments, work, port, origin, name="larder", log=None):
-    admin, tls = free_ports(2) if log else (*free_ports(1), arguments.tls[name])
-    if not log:
+# Conditions of every kind, of hosts, paths and methods; none holds for a request of the benchmark.
+RULES = "".join(
+    f"[[http.rules]]\n{condition}\nresponse_headers = {{ set = {{ X-Rule = \"{number}\" }} }}\n"
+    for number, condition in enumerate(
+        [f'host = "www{number}.example.com"' for number in range(4)]
+        + ['host = "*.example.org"']
+        + [f'path = "/{name}/*"' for name in ("admin", "api", "images", "100", "wp-admin", "user")]
+        + [f'path = "*.{name}"' for name in ("php", "jpg", "css", "js")]
+        + ['path = "/1000/b"', 'path = "/a/*/b"', 'method = "POST"', 'host = "a.example"\npath = "/1000/*"', 'scheme = "https"\npath = "/1*"']
+    )
+)
+
+
+def larder(arguments, work, port, origin, name="larder", log=None, rules=""):
+    is_plain = not log and not rules
+    admin, tls = (*free_ports(1), arguments.tls[name]) if is_plain else free_ports(2)
+    if is_plain:
         arguments.admin[name] = admin
     access_log = f'[http.access_log]\npath = "{log}"' if log else ""
     configuration = f"""
@@ -135,6 +155,7 @@ listen = "127.0.0.1:{tls}"
 certificate = "{work}/certificate.pem"
 key = "{work}/key.pem"
 {access_log}
+{rules}
 [admin]
 listen = "127.0.0.1:{admin}"
 [log]
@@ -200,6 +221,38 @@ def varnish(arguments, work, port, origin):
             "-p", "thread_pools=1", "-p", "thread_pool_min=60"]
 
 
+def haproxy(arguments, work, port, origin):
+    path = f"{work}/haproxy.cfg"
+    pem = f"{work}/haproxy.pem"
+    open(pem, "w").write(open(f"{work}/certificate.pem").read() + open(f"{work}/key.pem").read())
+    configuration = f"""
+global
+    nbthread {arguments.threads}
+    maxconn 4096
+    tune.bufsize 16384
+defaults
+    mode http
+    timeout client 60s
+    timeout server 60s
+    timeout connect 5s
+    http-reuse always
+cache all
+    total-max-size {arguments.memory}
+    max-object-size 200000
+    max-age 3600
+frontend clients
+    bind 127.0.0.1:{port}
+    bind 127.0.0.1:{arguments.tls["haproxy"]} ssl crt {pem} alpn h2,http/1.1
+    http-request cache-use all
+    http-response cache-store all
+    default_backend origin
+backend origin
+    server one 127.0.0.1:{origin}
+"""
+    open(path, "w").write(configuration)
+    return ["haproxy", "-f", path]
+
+
 def drive_h2(server, target, seconds, tls_port):
     """One run of h2load: requests, and the server's CPU-seconds meanwhile."""
     before = server.cpu_seconds()
@@ -212,8 +265,8 @@ def drive_h2(server, target, seconds, tls_port):
     return int(found.group(1)), spent
 
 
-def drive(server, target, seconds, work, salt):
-    """One run of wrk: requests, and the server's CPU-seconds meanwhile."""
+def drive(server, target, seconds, work, salt, tls_port=None):
+    """One run of wrk: requests, and the server's CPU-seconds meanwhile; over TLS where there is a port of it."""
     command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", f"{seconds}s"]
     environment = dict(os.environ, SALT=str(salt))
     script = {None: "misses", "many": "many"}.get(target)
@@ -221,7 +274,8 @@ def drive(server, target, seconds, work, salt):
         command += ["-s", f"{work}/{script}.lua"]
         target = None
     before = server.cpu_seconds()
-    said = subprocess.run(command + [f"http://127.0.0.1:{server.port}{target or '/'}"], capture_output=True, text=True, env=environment)
+    base = f"https://127.0.0.1:{tls_port}" if tls_port else f"http://127.0.0.1:{server.port}"
+    said = subprocess.run(command + [f"{base}{target or '/'}"], capture_output=True, text=True, env=environment)
     spent = server.cpu_seconds() - before
     found = re.search(r"(\d+) requests in", said.stdout)
     broken = re.search(r"Non-2xx or 3xx responses: \d+|Socket errors: .*", said.stdout)
@@ -246,7 +300,8 @@ def main():
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--memory", type=int, default=256, help="MiB of each cache")
     parser.add_argument("--only", nargs="+", choices=CELLS, default=list(CELLS))
-    parser.add_argument("--servers", nargs="+", choices=["larder", "nginx", "varnish"], default=["larder", "nginx", "varnish"])
+    parser.add_argument("--servers", nargs="+", choices=["larder", "nginx", "haproxy", "varnish"],
+                        default=["larder", "nginx", "haproxy", "varnish"])
     parser.add_argument("--before", help="another build of Larder, measured in the same rounds")
     parser.add_argument("--threads", type=int, default=1, help="request threads of Larder and workers of nginx")
     parser.add_argument("--json", help="writes every single run to this file")
@@ -266,22 +321,27 @@ def main():
             open(f"{work}/many.lua", "w").write(MANY)
             openssl = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
             subprocess.run([*openssl.split(), "-keyout", f"{work}/key.pem", "-out", f"{work}/certificate.pem"], check=True, stderr=log)
-            origin_port, *ports = free_ports(8)
-            arguments.tls = dict(zip(("larder", "nginx", "before"), ports[4:]))
+            origin_port, *ports = free_ports(10)
+            arguments.tls = dict(zip(("larder", "nginx", "before", "haproxy"), ports[5:]))
             origin = Server("origin", origin_port, [arguments.larder, "origin", "--listen", f"127.0.0.1:{origin_port}"], log)
             servers.append(origin)
-            makers = {"larder": larder, "nginx": nginx, "varnish": varnish, "before": before}
+            makers = {"larder": larder, "nginx": nginx, "haproxy": haproxy, "varnish": varnish, "before": before}
             caches = []
             for name, port in zip(arguments.servers, ports):
                 caches.append(Server(name, port, makers[name](arguments, work, port, origin_port), log))
                 servers.append(caches[-1])
-            logged = []
+            logged, ruled = [], []
             # An earlier build may have no access log.
             for name in (name for name in arguments.servers if "log" in arguments.only and name in ("larder", "nginx")):
                 port, path = *free_ports(1), f"{work}/{name}-access.log"
                 logged.append(Server(name, port, makers[name](arguments, work, port, origin_port, log=path), log))
                 servers.append(logged[-1])
-            runs = measure(arguments, (caches, logged), origin, rounds, seconds, work)
+            if "rules" in arguments.only:
+                port = free_ports(1)[0]
+                ruled = [Server("rules", port, larder(arguments, work, port, origin_port, rules=RULES), log)]
+                servers += ruled
+                ruled += [server for server in caches if server.name == "larder"]
+            runs = measure(arguments, (caches, logged, ruled), origin, rounds, seconds, work)
         finally:
             for server in servers:
                 server.stop()
@@ -305,19 +365,18 @@ def truncate_logs(work, logged):
         os.truncate(path, 0)
 
 
-def measure(arguments, caches_and_logged, origin, rounds, seconds, work):
-    caches, logged = caches_and_logged
+def measure(arguments, caches_logged_and_ruled, origin, rounds, seconds, work):
+    caches, logged, ruled = caches_logged_and_ruled
     runs = []
     for cell in arguments.only:
         _, target, _ = CELLS[cell]
-        asked = [server for server in caches if cell != "h2" or server.name in arguments.tls]
-        if cell == "log":
-            asked = logged
+        asked = [server for server in caches if cell not in ("h2", "tls") or server.name in arguments.tls]
+        asked = {"log": logged, "rules": ruled}.get(cell, asked)
 
         def once(server, seconds, salt):
             if cell == "h2":
                 return drive_h2(server, target, seconds, arguments.tls[server.name])
-            return drive(server, target, seconds, work, salt)
+            return drive(server, target, seconds, work, salt, arguments.tls[server.name] if cell == "tls" else None)
 
         for server in asked:
             check(server, target if target and target != "many" else "/1000/check")
@@ -357,13 +416,17 @@ def show(arguments, runs):
     print("\nratios")
     for cell in arguments.only:
         title, _, bars = CELLS[cell]
-        for rival, bar in zip(("nginx", "varnish", "before"), (*bars, None)):
+        for rival, bar in zip(("nginx", "varnish", "haproxy", "before"), (*bars, None, None)):
             if not each(cell, "larder") or not each(cell, rival):
                 continue
             ratio = statistics.median(each(cell, "larder")) / statistics.median(each(cell, rival))
             verdict = "" if bar is None else f"bar {bar:.2f} {'met' if ratio >= bar else 'MISSED'}"
             missed += bar is not None and ratio < bar
             print(f"{title:22} {ratio:5.2f} x {rival:8} {verdict}")
+        if each(cell, "rules"):
+            ratio = statistics.median(each(cell, "rules")) / statistics.median(each(cell, "larder"))
+            missed += ratio < RULES_BAR
+            print(f"{title:22} {ratio:5.3f} x without  bar {RULES_BAR} {'met' if ratio >= RULES_BAR else 'MISSED'}")
     return missed
 
 
