@@ -6,16 +6,17 @@ use super::slow_client::MemoryPressure;
 use super::streams::{Streams, Watched};
 use super::timeouts::Timeouts;
 use hyper::body::{Body, Incoming};
+use hyper::rt::Executor;
 use hyper::server::conn::http2;
 use hyper::service::Service;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -37,7 +38,7 @@ pub(super) async fn http2<S, B>(
 {
     let streams = Streams::new();
     let gathered = Gathered::new(stream);
-    let connection = http2::Builder::new(TokioExecutor::new())
+    let connection = http2::Builder::new(AtOnce)
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits::STREAMS)
         .max_header_list_size(u32::try_from(headers.bytes()).unwrap_or(u32::MAX))
@@ -83,6 +84,20 @@ pub(super) async fn http2<S, B>(
             if let Ok(ended) = timeout(time, gathered.drive(connection)).await {
                 said(ended);
             }
+        }
+    }
+}
+
+/// Runs a request at once, and as a task only if it has to wait. A hit never waits.
+#[derive(Clone)]
+struct AtOnce;
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for AtOnce {
+    fn execute(&self, request: F) {
+        let mut request = Box::pin(request);
+        // The task polls it again at once, with a waker of its own.
+        if request.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            tokio::spawn(request);
         }
     }
 }
@@ -176,12 +191,12 @@ pub(super) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use bytes::Bytes;
     use http_body_util::{BodyExt, Empty, Full};
     use hyper::client::conn::http2::{Builder, SendRequest};
     use hyper::service::service_fn;
+    use hyper_util::rt::TokioExecutor;
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
