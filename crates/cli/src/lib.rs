@@ -140,7 +140,7 @@ pub fn run(registries: Registries) -> ExitCode {
 fn execute(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => {
-            allocator::give_back_at_once();
+            allocator::give_back_after(allocator::NODE_DELAY_MS);
             run::run(args)
         }
         Command::Put(args) => put::run(args),
@@ -150,7 +150,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Ctl(args) => ctl::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => {
-            allocator::give_back_at_once();
+            allocator::give_back_after(allocator::REPLAY_DELAY_MS);
             replay::run(args)
         }
         Command::Curve(args) => curve::run(args),
