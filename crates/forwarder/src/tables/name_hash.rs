@@ -330,6 +330,10 @@ mod tests {
 
     /// As the head of this file has it, a sum and a prefix at a time.
     fn by_definition(hasher: &NameHasher, name: &[u8]) -> u64 {
+        let wide = |number: u64| {
+            let [high, low] = [number, number + 1].map(|number| u128::from(word(&hasher.words, number)));
+            (high << 64) + low
+        };
         let mut blocks: Vec<[u8; 16]> =
             name.chunks(16).map(|chunk| std::array::from_fn(|at| *chunk.get(at).unwrap_or(&0))).collect();
         blocks.resize(blocks.len().max(1), [0; 16]);
@@ -344,10 +348,10 @@ mod tests {
             });
             let sum = products.fold(0, u128::wrapping_add);
             let at = 67 + 4 * number as u64;
-            let [low, high] = [at, at + 2].map(|number| wide(&hasher.words, number));
+            let [low, high] = [at, at + 2].map(wide);
             low.wrapping_mul(sum & u128::from(u64::MAX)).wrapping_add(high.wrapping_mul(sum >> 64))
         });
-        let sum = (sums.fold(wide(&hasher.words, 64), u128::wrapping_add) >> 64) as u64;
+        let sum = (sums.fold(wide(64), u128::wrapping_add) >> 64) as u64;
         let mixed = (sum ^ sum >> 32).wrapping_mul(word(&hasher.words, 66) | 1);
         mixed ^ mixed >> 32
     }

@@ -172,4 +172,79 @@ mod tests {
             assert!((0.23..0.27).contains(&ratio), "{}: {ratio}", found.name());
         }
     }
+
+    fn note(figures: &mut FiguresByPrefix, hasher: &NameHasher, uri: &str, hit: bool) {
+        let name: Name = uri.parse().unwrap();
+        figures.note(hasher, name.as_name(), hit);
+    }
+
+    /// Failure: several shards' figures of one prefix stand beside each other, some are lost, or
+    /// the most requested prefix is not the first.
+    #[test]
+    fn figures_of_shards_are_lost() {
+        let of = |uri: &str, hits, misses, overcount| {
+            let name: Name = uri.parse().unwrap();
+            PrefixFigures { prefix: name.as_bytes().to_vec(), hash: 0, hits, misses, overcount }
+        };
+        let merged = PrefixFigures::merged(vec![
+            of("/a", 1, 2, 3),
+            of("/b", 10, 20, 30),
+            of("/c", 7, 0, 40),
+            of("/a", 4, 8, 16),
+        ]);
+        let told: Vec<_> = merged.iter().map(|of| (of.name().to_string(), of.hits, of.misses, of.overcount)).collect();
+        assert_eq!(told, [("/b".into(), 10, 20, 30), ("/c".into(), 7, 0, 40), ("/a".to_string(), 5, 10, 19)]);
+    }
+
+    /// Failure: new prefixes displace each other in a few places, and what was requested once long
+    /// ago keeps all others.
+    #[test]
+    fn old_prefixes_keep_their_places() {
+        let hasher = NameHasher::new([3, 4]);
+        let mut figures = FiguresByPrefix::new(1);
+        (0..COUNTED_PREFIXES).for_each(|number| note(&mut figures, &hasher, &format!("/old{number}"), false));
+        for round in 1..=3 {
+            // As many as there are samples: each takes the place of another sample's prefix.
+            let new = (0..COUNTED_PREFIXES / SAMPLE).map(|number| format!("/new{round}-{number}"));
+            new.for_each(|uri| note(&mut figures, &hasher, &uri, false));
+            for sample in figures.places.chunks(SAMPLE) {
+                let displaced = sample.iter().filter(|figures| figures.overcount > 0).count();
+                assert_eq!(displaced, round);
+            }
+        }
+    }
+
+    /// Failure: a prefix as long as it may be is not counted, or a longer one takes memory.
+    #[test]
+    fn a_long_prefix_takes_memory() {
+        let hasher = NameHasher::new([3, 4]);
+        for (bytes, counted) in [(PREFIX_BYTES - 1, 1), (PREFIX_BYTES, 1), (PREFIX_BYTES + 1, 0)] {
+            let mut figures = FiguresByPrefix::new(1);
+            let mut name = Name::root();
+            // One byte of type and three of length.
+            name.push_generic(&vec![b'x'; bytes - 4]);
+            assert_eq!(name.as_bytes().len(), bytes);
+            figures.note(&hasher, name.as_name(), true);
+            assert_eq!(figures.top().len(), counted, "{bytes} bytes");
+        }
+    }
+
+    /// Failure: an answer of the second tier takes a miss from a prefix that had none, because it
+    /// came into its place meanwhile.
+    #[test]
+    fn a_tier_hit_is_counted_without_its_miss() {
+        let hasher = NameHasher::new([3, 4]);
+        let mut figures = FiguresByPrefix::new(1);
+        let told = |figures: &FiguresByPrefix| (figures.places[0].hits, figures.places[0].misses);
+        note(&mut figures, &hasher, "/a/1", true);
+        let name: Name = "/a/2".parse().unwrap();
+        figures.note_tier_hit(&hasher, name.as_name());
+        assert_eq!(told(&figures), (1, 0));
+        note(&mut figures, &hasher, "/a/2", false);
+        figures.note_tier_hit(&hasher, name.as_name());
+        assert_eq!(told(&figures), (2, 0));
+        let unknown: Name = "/b".parse().unwrap();
+        figures.note_tier_hit(&hasher, unknown.as_name());
+        assert_eq!((told(&figures), figures.places.len()), ((2, 0), 1));
+    }
 }

@@ -121,3 +121,79 @@ fn anchor(prefixes: &[Prefix]) -> Option<u64> {
 fn bit(hash: u64) -> (usize, u64) {
     ((hash >> 6) as usize % 8, 1 << (hash % 64))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::name_hash::{Lengths, NameHasher};
+    use larder_packet::Name;
+
+    const PREFIXES: usize = 1 << 14;
+
+    fn prefixes(hasher: &NameHasher, components: &[usize]) -> Vec<Prefix> {
+        let mut name = Name::root();
+        components.iter().for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
+        let mut prefixes = Vec::new();
+        hasher.prefixes(name.as_name(), Lengths::up_to(8), &mut prefixes);
+        prefixes
+    }
+
+    /// Failure: the filter says of a prefix that it is absent although it was added; or it is too
+    /// small, or prefixes crowd in some of its bits, and most absent ones pass.
+    #[test]
+    fn a_filter_is_wrong_or_useless() {
+        let hasher = NameHasher::new([5, 6]);
+        let mut filter = PrefixFilter::for_prefixes(PREFIXES);
+        let mut insertions = 1;
+        while !filter.lengthen() {
+            insertions += 1;
+        }
+        assert_eq!((filter.lines(), filter.length), (PREFIXES / PREFIXES_A_LINE, PREFIXES / PREFIXES_A_LINE));
+        assert_eq!(insertions, 1 + filter.lines() / FILTER_LINES_AT_ONCE, "a page at a time");
+        // Each site has a prefix of the anchor's length, and one below.
+        let site = |number: usize| prefixes(&hasher, &[number % 3, number % 50, number]);
+        let below = |number: usize, below: usize| prefixes(&hasher, &[number % 3, number % 50, number, below]);
+        for number in 0..PREFIXES {
+            assert!(!filter.is_full(), "prefix {number}");
+            let [site, below] = [site(number), below(number, 0)];
+            let anchor = site[ANCHOR].hash;
+            assert_eq!(below[ANCHOR].hash, anchor);
+            filter.add(anchor, anchor);
+            filter.add(anchor, below[ANCHOR + 1].hash);
+        }
+        assert!(filter.is_full(), "as many again have come as it was made for");
+        let passes = |prefixes: &[Prefix]| filter.line(prefixes).unwrap().may_have(prefixes.last().unwrap());
+        assert!((0..PREFIXES).all(|number| passes(&site(number)) && passes(&below(number, 0))));
+        let share = |passed: usize| passed as f64 / PREFIXES as f64;
+        // 64 bits of 512 on average. The lines of more prefixes let more pass.
+        let others = share((PREFIXES..2 * PREFIXES).filter(|number| passes(&site(*number))).count());
+        assert!((0.09..0.14).contains(&others), "{others} of the absent sites pass");
+        let siblings = share((0..PREFIXES).filter(|number| passes(&below(*number, 1))).count());
+        assert!((0.09..0.15).contains(&siblings), "{siblings} of the absent prefixes of a site pass");
+    }
+
+    /// Failure: a prefix above the anchor, which is never in the filter, is taken for absent; or a
+    /// name without an anchor has a line.
+    #[test]
+    fn a_prefix_above_the_anchor_is_absent() {
+        let hasher = NameHasher::new([5, 6]);
+        let mut filter = PrefixFilter::for_prefixes(PREFIXES);
+        while !filter.lengthen() {}
+        let all = prefixes(&hasher, &[1, 2, 3, 4]);
+        let line = filter.line(&all).unwrap();
+        let may_have: Vec<bool> = all.iter().map(|prefix| line.may_have(prefix)).collect();
+        assert_eq!(may_have, [true, true, true, false, false]);
+        assert!(filter.line(&all[..ANCHOR]).is_none());
+        assert!(filter.line(&[all[0], all[ANCHOR]]).is_some(), "where no other length is in use");
+    }
+
+    /// Failure: a filter for few prefixes has no line.
+    #[test]
+    fn a_small_filter_has_no_line() {
+        for (prefixes, lines) in [(0, 1), (1, 1), (PREFIXES_A_LINE, 1), (3 * PREFIXES_A_LINE, 4)] {
+            let mut filter = PrefixFilter::for_prefixes(prefixes);
+            while !filter.lengthen() {}
+            assert_eq!(filter.lines(), lines, "{prefixes} prefixes");
+        }
+    }
+}

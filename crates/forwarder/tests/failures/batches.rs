@@ -1,8 +1,8 @@
 //! A batch that does something else than its frames one after the other.
 
-use super::world::{World, data, interest, nack};
+use super::world::{World, command, data, interest, nack};
 use larder_forwarder::{FaceId, Outbox, Received, Send};
-use larder_packet::{LpHeader, NackReason, PitToken, encode_lp};
+use larder_packet::{ControlParameters, LpHeader, NackReason, PitToken, encode_lp};
 use larder_units::ByteSize;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -87,5 +87,30 @@ proptest! {
             let (one, many) = (one.forwarder.stats(), many.forwarder.stats());
             prop_assert_eq!(format!("{one:?}"), format!("{many:?}"));
         }
+    }
+}
+
+/// Failure: an Interest is forwarded by the prefixes that were in use when its batch began,
+/// although a command before it in the batch has added a route.
+#[test]
+fn a_route_is_missed_by_the_batch_that_registered_it() {
+    for number in 0..3 {
+        let mut world = World::new();
+        let (consumer, application, other) = (world.local(), world.local(), world.local());
+        // The lengths of prefixes in use: none, that of the new route, another.
+        match number {
+            0 => {}
+            1 => world.route("/x", other, 0),
+            _ => world.route("/x/y", other, 0),
+        }
+        let parameters = ControlParameters { name: Some("/a".parse().unwrap()), ..ControlParameters::default() };
+        let mut register = command("rib", "register", &parameters, 1);
+        let mut asked = interest("/a/b", 2).build();
+        let mut frames =
+            [Received { face: application, frame: &mut register }, Received { face: consumer, frame: &mut asked }];
+        let mut out = Outbox::new();
+        world.forwarder.on_packets(world.now, &mut frames, &mut out);
+        let sent: Vec<_> = out.sends().iter().map(|send| (send.index, send.face)).collect();
+        assert_eq!(sent, [(0, application), (1, application)], "{number}");
     }
 }

@@ -148,6 +148,9 @@ fn names_too_deep_to_match_by_prefix_are_dropped() {
     assert_eq!(world.frame(consumer, interest(&deep, 1).can_be_prefix(true).build()), Err(DropReason::NameTooDeep));
     let producer = world.local();
     world.route("/", producer, 0);
+    let deepest = "/a".repeat(limits::CAN_BE_PREFIX_COMPONENTS);
+    assert_eq!(faces(&world.sent(consumer, interest(&deepest, 1).can_be_prefix(true).build())), [producer]);
+    assert_eq!(faces(&world.data(producer, &format!("{deepest}/b"))), [consumer]);
     assert_eq!(faces(&world.interest(consumer, &deep, 2)), [producer]);
     assert_eq!(faces(&world.data(producer, &deep)), [consumer]);
     let route = Route { face: producer, origin: 0, cost: 0, flags: 0, expires: None };
@@ -193,6 +196,13 @@ fn an_oversized_packet_is_dropped_with_its_size() {
         world.forwarder.on_packet(world.now, consumer, &mut frame, &mut larder_forwarder::Outbox::new()).unwrap_err();
     assert_eq!(dropped.reason, DropReason::Oversized);
     assert!(dropped.to_string().contains("8800"), "{dropped}");
+    // The largest, and a byte more.
+    let overhead = data("/a", &[0; 8000], None).len() - 8000;
+    let of_size = |size: usize| data("/a", &vec![0; size - overhead], None);
+    let largest = of_size(limits::MAX_PACKET_BYTES);
+    assert_eq!(largest.len(), limits::MAX_PACKET_BYTES);
+    assert_eq!(world.frame(consumer, largest), Err(DropReason::Unsolicited));
+    assert_eq!(world.frame(consumer, of_size(limits::MAX_PACKET_BYTES + 1)), Err(DropReason::Oversized));
 }
 
 #[test]
@@ -259,6 +269,18 @@ fn fragments_that_never_complete_are_forgotten() {
     assert_eq!(world.forwarder.next_timeout(), None, "nothing is held any more");
     let face = world.remote();
     assert!(world.frame(face, fragment(0)).is_ok(), "and there is room again");
+    // As much as fits is kept, and no byte more.
+    let held = world.forwarder.partial_bytes();
+    let streams = Streams::new(1);
+    let engine = Engine::new(&"fifo".parse().unwrap(), ByteSize::from_mib(1), &streams).unwrap();
+    let mut config = Config::new([1, 2], streams);
+    config.reassembly_bytes = held;
+    let mut world = World::of(Forwarder::new(config, engine));
+    let (one, other) = (world.remote(), world.remote());
+    assert!(world.frame(one, fragment(0)).is_ok());
+    assert_eq!(world.forwarder.partial_bytes(), held);
+    assert!(world.frame(other, fragment(0)).is_ok());
+    assert_eq!((world.forwarder.partial_bytes(), world.forwarder.partial_holders().count()), (held, 1));
 }
 
 #[test]

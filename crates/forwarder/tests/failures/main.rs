@@ -11,6 +11,7 @@ mod held_interests;
 mod local_fields;
 mod loops;
 mod management;
+mod miscounted_packets;
 mod nfdc_refused;
 mod notifications;
 mod pit_leak;

@@ -3,6 +3,7 @@
 use crate::world::World;
 use larder_forwarder::{CHILD_INHERIT, FaceId, Route};
 use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, LpHeader, LpPacket, Name, PathRecord, encode_lp};
+use larder_units::ByteSize;
 
 /// What the forwarder sends to `face` for this frame tells of the path.
 fn told(world: &mut World, from: FaceId, to: FaceId, packet: &[u8], path: Option<PathRecord>) -> Option<PathRecord> {
@@ -55,6 +56,42 @@ fn the_place_is_counted_on_both_ways_and_from_a_hit() {
     again[nonce] ^= 1;
     let hit = told(&mut world, consumer, consumer, &again, asked);
     assert_eq!(hit, Some(PathRecord { caches: 0, capacity: 0, centrality: 3 }));
+}
+
+/// Failure: Data of an application, which sends no record, does not tell how central the caches are
+/// that it will pass.
+#[test]
+fn the_path_of_an_applications_data_has_no_central_cache() {
+    let Place { mut world, consumer, producer } = place(Some(5));
+    for (name, behind, centrality) in [("/a/1", 3, 5), ("/a/2", 7, 7)] {
+        let name = name.parse::<Name>().unwrap();
+        let asked = PathRecord { caches: 2, capacity: 10, centrality: behind };
+        told(&mut world, consumer, producer, &interest(&name), Some(asked));
+        let data = DataBuilder::new(&name).build(&DigestSigner).unwrap();
+        let down = told(&mut world, producer, consumer, &data, None);
+        assert_eq!(down, Some(PathRecord { caches: 1, capacity: 0, centrality }));
+    }
+}
+
+/// Failure: a router whose Content Store has no room counts as a cache, or its capacity stays that
+/// of its start.
+#[test]
+fn a_router_without_room_counts_as_a_cache() {
+    let Place { mut world, consumer, producer } = place(Some(5));
+    let asked = Some(PathRecord { caches: 2, capacity: 10, centrality: 3 });
+    let answered = Some(PathRecord { caches: 1, capacity: 0, centrality: 9 });
+    for (number, bytes) in [(1, 0), (2, 1 << 10), (3, 0)] {
+        let name = format!("/a/{number}").parse::<Name>().unwrap();
+        world.forwarder.set_capacity(world.now, ByteSize::from_bytes(bytes));
+        let is_cache = bytes > 0;
+        let joined = PathRecord { caches: 3, capacity: 10 + bytes, centrality: 5 };
+        let up = told(&mut world, consumer, producer, &interest(&name), asked);
+        assert_eq!(up, if is_cache { Some(joined) } else { asked }, "{bytes} bytes");
+        let data = DataBuilder::new(&name).build(&DigestSigner).unwrap();
+        let passed = PathRecord { caches: 2, capacity: 0, centrality: 9 };
+        let down = told(&mut world, producer, consumer, &data, answered);
+        assert_eq!(down, if is_cache { Some(passed) } else { answered }, "{bytes} bytes");
+    }
 }
 
 #[test]

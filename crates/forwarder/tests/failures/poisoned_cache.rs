@@ -8,7 +8,7 @@ use larder_packet::{Certificate, DataBuilder, DigestSigner, Ed25519Signer, Name,
 use std::time::Duration;
 
 /// A key of its own for each number, and the name that it signs with.
-fn key(seed: u8, locator: &str) -> Ed25519Signer {
+pub fn key(seed: u8, locator: &str) -> Ed25519Signer {
     // PKCS#8 of Ed25519 (RFC 8410, section 7).
     let mut pkcs8 =
         vec![0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
@@ -17,7 +17,7 @@ fn key(seed: u8, locator: &str) -> Ed25519Signer {
 }
 
 /// The certificate of key `seed`, signed by `issuer`; it holds until `until`.
-fn certificate(of: &str, seed: u8, issuer: &Ed25519Signer, until: &str) -> Vec<u8> {
+pub fn certificate(of: &str, seed: u8, issuer: &Ed25519Signer, until: &str) -> Vec<u8> {
     let mut spki = vec![0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
     spki.extend_from_slice(key(seed, "/").public_key());
     let mut signed = Vec::new();
@@ -41,10 +41,10 @@ fn certificate(of: &str, seed: u8, issuer: &Ed25519Signer, until: &str) -> Vec<u
     wire
 }
 
-const ANCHOR: &str = "/v/KEY/1";
+pub const ANCHOR: &str = "/v/KEY/1";
 const LONG: &str = "20991231T235959";
 
-fn anchor() -> Certificate {
+pub fn anchor() -> Certificate {
     Certificate::decode(&certificate("/v/KEY/1/self/v=1", 1, &key(1, ANCHOR), LONG)).unwrap()
 }
 

@@ -6,6 +6,7 @@
 //! says so.
 
 mod lives;
+mod records;
 
 use crate::local_fields::{to_chosen, with_local_fields};
 use crate::world::{Packet, Sent, World, command, data, faces, interest, nack, response};
