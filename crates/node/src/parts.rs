@@ -27,6 +27,8 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
         origins: table.origins.iter().map(origin_group).collect(),
         rules: table.rules.clone(),
         origin_protocol: table.origin_protocol,
+        origin_resolve: table.origin_resolve,
+        resolver: table.resolver.clone(),
         origin_ca: table.origin_ca.clone(),
         timeouts: table.timeouts,
         header_limits: table.limits,

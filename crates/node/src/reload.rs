@@ -9,7 +9,7 @@ use toml::{Table, Value};
 /// The keys that change while the node runs, and the tables of which all keys do; all others need a
 /// restart. The embedded configuration
 /// documents this too.
-const AT_ONCE: [&str; 30] = [
+const AT_ONCE: [&str; 32] = [
     "admin.token",
     "http.cache",
     "http.client_no_cache",
@@ -18,8 +18,10 @@ const AT_ONCE: [&str; 30] = [
     "http.origin",
     "http.origin_ca",
     "http.origin_protocol",
+    "http.origin_resolve",
     "http.origins",
     "http.policy",
+    "http.resolver",
     "http.rules",
     "http.share_cookies",
     "http.slice",

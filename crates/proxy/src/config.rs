@@ -14,6 +14,7 @@ use super::tls_config::TlsConfig;
 use super::trusted_proxies::TrustedProxies;
 use larder_policy::Spec;
 use larder_units::ByteSize;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,10 @@ pub struct HttpConfig {
     pub upstream: Upstream,
     /// The protocol of connections to that origin.
     pub origin_protocol: OriginProtocol,
+    /// Whether that origin has a server for each address of its name.
+    pub origin_resolve: bool,
+    /// The name servers for such names; none: those of the system.
+    pub resolver: Vec<SocketAddr>,
     /// Origins for some hosts and paths. The closest match is used; of equal matches, the first.
     pub origins: Vec<OriginGroup>,
     /// The rules, in their order.
@@ -126,11 +131,14 @@ pub struct PoolServer {
     pub is_backup: bool,
     /// The most requests at once; 0: no limit.
     pub max_conns: u32,
+    /// Whether each address of its name is a server, with these settings. The name is resolved
+    /// again when the TTL of its addresses ends. Without it, each connection resolves the name.
+    pub resolve: bool,
 }
 
 impl From<::http::Uri> for PoolServer {
     /// A server of weight 1 without a limit.
     fn from(uri: ::http::Uri) -> Self {
-        PoolServer { uri, weight: 1, is_backup: false, max_conns: 0 }
+        PoolServer { uri, weight: 1, is_backup: false, max_conns: 0, resolve: false }
     }
 }

@@ -28,6 +28,7 @@ use rustls::ClientConfig;
 use std::error::Error;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -98,11 +99,14 @@ impl Server {
         timeouts: Timeouts,
         headers: HeaderLimits,
     ) -> Option<Server> {
-        let address = Address::new(uri, trust)?;
+        Some(Server::with(Address::new(uri, trust)?, timeouts, headers))
+    }
+
+    fn with(address: Address, timeouts: Timeouts, headers: HeaderLimits) -> Server {
         let idle = (0..limits::THREADS).map(|_| Mutex::default()).collect();
         let http2 = (0..limits::THREADS).map(|_| Http2Connections::default()).collect();
         let (protocol, has_chosen_http1) = (OriginProtocol::Http1, AtomicBool::new(false));
-        Some(Server { address, protocol, has_chosen_http1, timeouts, headers, idle, http2 })
+        Server { address, protocol, has_chosen_http1, timeouts, headers, idle, http2 }
     }
 
     /// Sets the protocol of its connections.
@@ -110,6 +114,12 @@ impl Server {
     pub fn with_protocol(mut self, protocol: OriginProtocol) -> Server {
         self.address.set_protocol(protocol);
         Server { protocol, ..self }
+    }
+
+    /// Returns the same server at one address of its name, without connections.
+    pub(super) fn at(&self, address: IpAddr) -> Server {
+        let server = Server::with(self.address.at(address), self.timeouts, self.headers);
+        Server { protocol: self.protocol, ..server }
     }
 
     /// Returns true if this is the same server, with the same settings.

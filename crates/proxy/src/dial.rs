@@ -5,7 +5,7 @@ use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,7 @@ pub enum OriginProtocol {
 
 /// The address of a server, as the configuration names it: `http://HOST[:PORT][/PATH]`, `https://`,
 /// or `unix://localhost/SOCKET[:/PATH]`.
+#[derive(Clone)]
 pub(super) struct Address {
     /// Its name in logs, in metrics, and for the choice of a server.
     pub(super) name: String,
@@ -41,13 +42,14 @@ pub(super) struct Address {
     tls: Option<Tls>,
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Target {
     /// A name, or an address without brackets; and the port.
     Tcp(String, u16),
     Unix(PathBuf),
 }
 
+#[derive(Clone)]
 struct Tls {
     name: ServerName<'static>,
     /// Offers HTTP/1.1 alone, by offering nothing.
@@ -126,7 +128,23 @@ impl Address {
 
     /// Returns true if both lead to the same server.
     pub(super) fn is_same(&self, other: &Address) -> bool {
-        (&self.name, &self.target, self.is_secure()) == (&other.name, &other.target, other.is_secure())
+        (&self.name, &self.authority, &self.target, self.is_secure())
+            == (&other.name, &other.authority, &other.target, other.is_secure())
+    }
+
+    /// Returns the name that has to be resolved for a connection: none for an address or a socket.
+    pub(super) fn host(&self) -> Option<&str> {
+        match &self.target {
+            Target::Tcp(host, _) if host.parse::<IpAddr>().is_err() => Some(host),
+            Target::Tcp(..) | Target::Unix(_) => None,
+        }
+    }
+
+    /// Returns the same server at one address of its name. TLS verifies the name.
+    pub(super) fn at(&self, address: IpAddr) -> Address {
+        let Target::Tcp(_, port) = self.target else { return self.clone() };
+        let name = format!("{}{}", SocketAddr::new(address, port), self.prefix);
+        Address { name, target: Target::Tcp(address.to_string(), port), ..self.clone() }
     }
 
     /// Opens a connection, before TLS.

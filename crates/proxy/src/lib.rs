@@ -49,6 +49,7 @@ mod dial;
 pub mod disk;
 mod disk_tier;
 mod distinguished_name;
+mod dns;
 mod entropy;
 mod error;
 mod exchange_figures;
@@ -69,6 +70,7 @@ mod live_limits;
 mod loop_detection;
 mod max_forwards;
 mod metrics;
+mod named_server;
 mod network;
 mod observed;
 mod observer;
@@ -302,7 +304,7 @@ impl Http {
             .with_limits(proxy.limits())
             .with_trusted_proxies(&config.trusted_proxies)
             .with_observer(&observer);
-        let source = status::CacheSource::new(Arc::clone(&proxy), config, &listening, bounds.counters());
+        let source = status::CacheSource::new(Arc::clone(&proxy), &listening, bounds.counters());
         let source = Arc::new(source);
         let on_end = Arc::new(Mutex::new(Some(on_end)));
         let (mut stops, mut running) = (Vec::new(), Vec::new());
@@ -470,11 +472,12 @@ fn request_threads(configured: usize) -> usize {
     (if configured == 0 { cores() } else { configured }).min(limits::THREADS)
 }
 
-/// Probes and sweeps for the origins on one thread, as long as the proxy exists.
+/// Resolutions, probes and sweeps for the origins on one thread, as long as the proxy exists.
 async fn check_origins(proxy: Weak<proxy::Proxy>, is_first: bool) {
     while is_first && let Some(proxy) = proxy.upgrade() {
         proxy.origins().check();
+        let changed = proxy.origins_changed();
         drop(proxy);
-        tokio::time::sleep(limits::PROBE_LOOK).await;
+        let _ = tokio::time::timeout(limits::PROBE_LOOK, changed.notified()).await;
     }
 }

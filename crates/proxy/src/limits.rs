@@ -165,6 +165,30 @@ pub const INTERIM_BYTES: usize = 16 * 1024;
 /// Servers of one origin: one bit each records which of them a request has tried.
 pub const SERVERS: usize = 64;
 
+/// The shortest time for which the addresses of a name hold (`resolve`): a TTL of 0 says that an
+/// answer may be used once, and a question for each request would be a load for the name servers.
+pub const RESOLVED_LEAST: Duration = Duration::from_secs(1);
+
+/// The longest time for which they hold, whatever their TTL. A question each minute is no load, and
+/// a change of `/etc/hosts`, or of a zone whose name servers were flushed, has its effect soon.
+pub const RESOLVED_LONGEST: Duration = Duration::from_secs(60);
+
+/// The time for one resolution: name servers that answer do so within a second, and the system's
+/// resolver gives up after as long.
+pub const RESOLVE: Duration = Duration::from_secs(10);
+
+/// A name that could not be resolved is resolved again after this: a service that starts before its
+/// name is known is found soon, and two questions each time are no load.
+pub const RESOLVE_AGAIN: Duration = Duration::from_secs(2);
+
+/// The last addresses of a name stay in use for so long when it has none any more: a mistake in a
+/// zone, or a service that restarts, lasts no longer, and then others may get the addresses
+/// (HAProxy's `hold nx`).
+pub const NO_ADDRESS: Duration = Duration::from_secs(30);
+
+/// Name servers in `[http] resolver`. The system's resolver uses three.
+pub const NAME_SERVERS: usize = 8;
+
 /// Further servers that one request is sent to. A second server seldom fails when failures are
 /// independent; when they are not, retries multiply the load.
 pub const RETRIES: u32 = 1;

@@ -25,13 +25,15 @@ use ::http::{HeaderMap, HeaderName, Method, Response};
 use larder_http::{Answer, Assembly, Budget, TierSlice, UpstreamFailure};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The cache and its origins, shared by all connections.
 pub(super) struct Proxy {
     shards: Arc<Shards>,
     /// Replaced as a whole. Requests in progress keep the origins that they began with.
     origins: Mutex<Arc<Origins>>,
+    /// Notified after that.
+    origins_changed: Arc<Notify>,
     rules: Arc<RulesCell>,
     disk: Option<HttpDisk>,
     limits: Arc<LiveLimits>,
@@ -63,6 +65,7 @@ impl Proxy {
     ) -> Proxy {
         Proxy {
             origins: Mutex::new(Arc::new(origins)),
+            origins_changed: Arc::default(),
             rules: RulesCell::new(rules),
             disk,
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
@@ -121,7 +124,14 @@ impl Proxy {
     }
 
     pub(super) fn set_origins(&self, origins: Origins) {
+        origins.expire_names();
         *self.origins.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(origins);
+        self.origins_changed.notify_one();
+    }
+
+    /// Returns the event of [`Proxy::set_origins`].
+    pub(super) fn origins_changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.origins_changed)
     }
 
     /// Returns the rules in force.

@@ -1,15 +1,14 @@
 //! The cache's figures for the admin server.
 
 use super::admin::{Metrics, StatusSource};
-use super::config::{HttpConfig, Upstream};
 use super::histogram::Times;
 use super::listen::ClientCounters;
 use super::listen_address::ListenAddress;
 use super::proxy::Proxy;
-use super::servers::{Figures, Known, Snapshot};
+use super::servers::{Figures, Known, NameFigures, Snapshot};
 use super::shards::CacheFigures;
 use super::tunnel::TunnelFigures;
-use super::upstream::Origins;
+use super::upstream::{Origins, PoolStatus};
 use crate::disk;
 use larder_http::{ForwardReason, Refusal};
 use larder_units::Ratio;
@@ -23,23 +22,16 @@ pub(super) struct CacheSource {
     /// Addresses of listeners, as URLs.
     listen: Vec<String>,
     clients: Arc<ClientCounters>,
-    origin: String,
 }
 
 impl CacheSource {
     pub(super) fn new(
         proxy: Arc<Proxy>,
-        config: &HttpConfig,
         listening: &[(ListenAddress, bool)],
         clients: &Arc<ClientCounters>,
     ) -> CacheSource {
-        let origin = match &config.upstream {
-            Upstream::Generated => "generated".to_owned(),
-            Upstream::Http(uri) => uri.to_string(),
-            Upstream::Custom(origin) => origin.name(),
-        };
         let listen = listening.iter().map(|(address, is_secure)| url(address, *is_secure)).collect();
-        CacheSource { proxy, listen, clients: Arc::clone(clients), origin }
+        CacheSource { proxy, listen, clients: Arc::clone(clients) }
     }
 }
 
@@ -91,9 +83,9 @@ impl StatusSource for CacheSource {
         }
         json!({
             "listen": self.listen,
-            "origin": self.origin,
+            "origin": self.proxy.origins().name(),
             "servers": servers,
-            "pools": pools(self.proxy.origins().members()),
+            "pools": pools(self.proxy.origins().pools()),
             "retries_refused": retries_refused,
             "no_server": no_server,
             "policy": { "spec": engine.spec().to_string(), "figures": figures },
@@ -232,12 +224,13 @@ fn table<const N: usize>(names: [&str; N], counts: [u64; N]) -> Value {
 }
 
 /// Returns the members of each origin.
-fn pools(origins: impl Iterator<Item = (String, Vec<Snapshot<Arc<Known>>>)>) -> Value {
+fn pools(origins: impl Iterator<Item = PoolStatus>) -> Value {
     let member = |one: &Snapshot<Arc<Known>>| {
         let mut times = Times::default();
         one.item.times.sum(&mut times);
         json!({
             "server": one.item.name,
+            "name": one.item.of_name.as_ref().map(|of_name| &*of_name.host),
             "state": one.state,
             "weight": one.config.weight,
             "backup": one.config.is_backup,
@@ -248,16 +241,30 @@ fn pools(origins: impl Iterator<Item = (String, Vec<Snapshot<Arc<Known>>>)>) -> 
             "mean_response_seconds": Ratio::of(1, times.count()).value() * times.seconds(),
         })
     };
-    let origins = origins.map(
-        |(origin, members)| json!({ "origin": origin, "servers": members.iter().map(member).collect::<Vec<_>>() }),
-    );
-    Value::Array(origins.collect())
+    let name = |(name, figures): &(Arc<str>, NameFigures)| {
+        json!({
+            "name": &**name,
+            "addresses": figures.used,
+            "left_out": figures.left_out,
+            "resolutions": figures.resolutions,
+            "failures": figures.failures,
+            "failure": figures.failure,
+        })
+    };
+    let pool = |pool: PoolStatus| {
+        json!({
+            "origin": pool.origin,
+            "servers": pool.members.iter().map(member).collect::<Vec<_>>(),
+            "names": pool.names.iter().map(name).collect::<Vec<_>>(),
+        })
+    };
+    Value::Array(origins.map(pool).collect())
 }
 
 /// Writes the figures of servers, each the sum over all origins that have the server.
 fn member_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
     let mut all: BTreeMap<String, (u64, Figures)> = BTreeMap::new();
-    for one in origins.members().flat_map(|(_, members)| members) {
+    for one in origins.pools().flat_map(|pool| pool.members) {
         let (outstanding, sum) = all.entry(one.item.name.clone()).or_default();
         *outstanding += u64::from(one.outstanding);
         sum.add(&one.figures);
@@ -274,4 +281,22 @@ fn member_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
     let (retries_refused, no_server) = origins.refusals();
     metrics.counter("larder_http_retries_refused", "Retries that retry_budget did not allow", retries_refused);
     metrics.counter("larder_http_no_server", "Requests that no server could get", no_server);
+    name_metrics(origins, metrics);
+}
+
+/// Writes the figures of names with a server for each address, each the sum over all origins that
+/// have the name.
+fn name_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
+    let mut all: BTreeMap<Arc<str>, (usize, u64, u64)> = BTreeMap::new();
+    for (name, figures) in origins.pools().flat_map(|pool| pool.names) {
+        let (used, resolutions, failures) = all.entry(name).or_default();
+        (*used, *resolutions) = (*used + figures.used, *resolutions + figures.resolutions);
+        *failures += figures.failures;
+    }
+    let used = all.iter().map(|(name, (used, ..))| (&**name, *used as f64));
+    metrics.gauges("larder_http_name_addresses", "Addresses of the name that are servers", "name", used);
+    let resolutions = all.iter().map(|(name, (_, resolutions, _))| (&**name, *resolutions));
+    metrics.counters("larder_http_name_resolutions", "Times that the name was resolved", "name", resolutions);
+    let failures = all.iter().map(|(name, (.., failures))| (&**name, *failures));
+    metrics.counters("larder_http_name_failures", "Times that this gave no address", "name", failures);
 }

@@ -4,14 +4,16 @@
 
 use super::config::{HttpConfig, OriginGroup, PoolServer, Upstream};
 use super::connections::{Failed, ReceivedBody, Server};
+use super::dns::Dns;
 use super::header_limits::HeaderLimits;
 use super::histogram::Times;
 use super::host_pattern::HostPattern;
 use super::informational::Turn;
+use super::named_server::{NamedServer, member_config};
 use super::origin::{Origin, OriginRequest};
 use super::origin_body::OriginBody;
 use super::server_requests::recorded;
-use super::servers::{self, Known, MemberConfig, NoMember, Pool, SharedPool, Snapshot, Tried};
+use super::servers::{self, Known, NameFigures, NoMember, Pool, SharedPool, Snapshot, Tried};
 use super::timeouts::Timeouts;
 use super::trust::Trust;
 use super::upgrade::Accepted;
@@ -43,6 +45,10 @@ pub(super) struct Origins {
     custom: Option<Arc<dyn Origin>>,
     /// The limits of its connections.
     limits: ConnectionLimits,
+    /// Resolves names of servers.
+    dns: Dns,
+    /// The name of the origin of other requests, for the status page.
+    name: String,
 }
 
 /// The time limits of connections to servers, and of their header blocks.
@@ -56,6 +62,8 @@ struct Group {
     config: OriginGroup,
     host: HostPattern,
     pool: Arc<SharedPool>,
+    /// Servers with a member for each address of their name.
+    names: Vec<NamedServer>,
     /// The time of the next probes.
     check_at: AtomicU64,
 }
@@ -73,7 +81,9 @@ impl Origins {
         }
         let rest = match &config.upstream {
             Upstream::Generated | Upstream::Custom(_) => Vec::new(),
-            Upstream::Http(uri) => vec![PoolServer::from(uri.clone())],
+            Upstream::Http(uri) => {
+                vec![PoolServer { resolve: config.origin_resolve, ..PoolServer::from(uri.clone()) }]
+            }
         };
         let protocol = config.origin_protocol;
         let rest = OriginGroup { path: "/".to_owned(), servers: rest, protocol, ..OriginGroup::default() };
@@ -111,16 +121,35 @@ impl Origins {
             Upstream::Custom(origin) => Some(Arc::clone(origin)),
             _ => None,
         };
-        Ok(Origins { groups, authority, custom, trust, limits })
+        let name = match &config.upstream {
+            Upstream::Generated => "generated".to_owned(),
+            Upstream::Http(uri) => uri.to_string(),
+            Upstream::Custom(origin) => origin.name(),
+        };
+        let dns = Dns { servers: config.resolver.clone() };
+        Ok(Origins { groups, authority, custom, trust, limits, dns, name })
     }
 
     #[cfg(test)]
     pub(super) fn generated() -> Origins {
         let config = OriginGroup { path: "/".to_owned(), ..OriginGroup::default() };
         let pool = SharedPool::new(Pool::new(config.pool, Time::ZERO), Instant::now());
-        let group = Arc::new(Group::new(&config, HostPattern::Any, pool));
+        let group = Arc::new(Group::new(&config, HostPattern::Any, pool, Vec::new()));
         let limits = ([limits::CONNECT, limits::ORIGIN_SEND, limits::RESPONSE], HeaderLimits::default());
-        Origins { groups: vec![group], authority: "localhost".to_owned(), custom: None, trust: None, limits }
+        Origins {
+            groups: vec![group],
+            authority: "localhost".to_owned(),
+            custom: None,
+            trust: None,
+            limits,
+            dns: Dns::default(),
+            name: "generated".to_owned(),
+        }
+    }
+
+    /// Returns the name of the origin of requests that match no other, for the status page.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns the authority of a request without `Host` (HTTP/1.0).
@@ -165,9 +194,15 @@ impl Origins {
         self.groups.iter().rev().max_by_key(|group| fit(group))
     }
 
-    /// Starts the probes that are due, and closes idle connections.
+    /// Makes every name of a server due, as an operator expects of a reload.
+    pub(super) fn expire_names(&self) {
+        self.groups.iter().flat_map(|group| &group.names).for_each(NamedServer::expire);
+    }
+
+    /// Starts the resolutions and the probes that are due, and closes idle connections.
     pub(super) fn check(&self) {
         for group in &self.groups {
+            group.resolve(&self.dns);
             let members: Vec<_> = group.pool.pool().items().map(Arc::clone).collect();
             members.iter().for_each(|known| known.server.sweep());
             let Some((path, every)) = &group.config.check else { continue };
@@ -206,13 +241,17 @@ impl Origins {
         all
     }
 
-    /// Returns the members of each origin, with the origin's host and path.
-    pub(super) fn members(&self) -> impl Iterator<Item = (String, Vec<Snapshot<Arc<Known>>>)> {
-        let named = |group: &Arc<Group>| {
+    /// Returns the members and the names of each origin, with the origin's host and path.
+    pub(super) fn pools(&self) -> impl Iterator<Item = PoolStatus> {
+        let pool = |group: &Arc<Group>| {
             let OriginGroup { host, path, .. } = &group.config;
-            (format!("{}{path}", host.as_deref().unwrap_or("*")), group.members())
+            PoolStatus {
+                origin: format!("{}{path}", host.as_deref().unwrap_or("*")),
+                members: group.members(),
+                names: group.names.iter().map(NamedServer::figures).map(|(name, it)| (Arc::clone(name), it)).collect(),
+            }
         };
-        self.groups.iter().map(named).filter(|(_, members)| !members.is_empty())
+        self.groups.iter().filter(|group| !group.config.servers.is_empty()).map(pool)
     }
 
     /// Returns the retries that budgets did not allow, and the requests that found no server.
@@ -220,6 +259,16 @@ impl Origins {
         let refusals = self.groups.iter().map(|group| group.pool.pool().refusals());
         refusals.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
+}
+
+/// The state of one origin's servers, for the status page.
+pub(super) struct PoolStatus {
+    /// The origin's host and path.
+    pub(super) origin: String,
+    /// Its members.
+    pub(super) members: Vec<Snapshot<Arc<Known>>>,
+    /// Its names with a member for each address.
+    pub(super) names: Vec<(Arc<str>, NameFigures)>,
 }
 
 impl Group {
@@ -238,27 +287,55 @@ impl Group {
         let started = before.map_or_else(Instant::now, |before| before.pool.started());
         let pool = SharedPool::new(Pool::new(group.pool, Time::ZERO), started);
         let now = pool.now();
-        for one in &group.servers {
+        let mut names = Vec::new();
+        for (number, one) in group.servers.iter().enumerate() {
             let server = Server::new(&one.uri, trust.map(|trust| &trust.config), config.timeouts, config.header_limits);
             let server = server.ok_or_else(|| Error::setting(setting, Problem::NotAServer(one.uri.clone())))?;
             let server = server.with_protocol(group.protocol);
-            let name = server.address.name.clone();
-            let hash = servers::key(&[name.as_bytes()]);
-            let PoolServer { weight, is_backup, max_conns, .. } = *one;
-            let member = MemberConfig { hash, weight, is_backup, max_conns };
-            let is_same = |known: &Arc<Known>| known.server.is_like(&server);
+            if let Some(host) = server.address.host().filter(|_| one.resolve).map(str::to_owned) {
+                let name_before = before.and_then(|before| {
+                    let name = before.names.iter().find(|name| name.is_like(&server))?;
+                    Some((name, &*before.pool))
+                });
+                names.push(NamedServer::new(number, one, (host, server), &pool, name_before));
+                continue;
+            }
+            let member = member_config(one, &server.address.name);
+            let is_same = |known: &Arc<Known>| known.of_name.is_none() && known.server.is_like(&server);
             let (kept, past) = before.map_or((None, None), |before| {
                 let pool = before.pool.pool();
                 (pool.items().find(|known| is_same(known)).cloned(), pool.past(is_same))
             });
-            let known = kept.unwrap_or_else(|| Arc::new(Known::new(Arc::new(server), name)));
+            let known = kept.unwrap_or_else(|| Arc::new(Known::new(Arc::new(server), None)));
             pool.pool().add(known, member, past.as_ref(), now);
         }
-        Ok(Group::new(group, host, pool))
+        Ok(Group::new(group, host, pool, names))
     }
 
-    fn new(config: &OriginGroup, host: HostPattern, pool: SharedPool) -> Group {
-        Group { config: config.clone(), host, pool: Arc::new(pool), check_at: AtomicU64::new(0) }
+    fn new(config: &OriginGroup, host: HostPattern, pool: SharedPool, names: Vec<NamedServer>) -> Group {
+        let group = Group { config: config.clone(), host, pool: Arc::new(pool), names, check_at: AtomicU64::new(0) };
+        group.count_pending();
+        group
+    }
+
+    /// Starts a task for each name that is due.
+    fn resolve(self: &Arc<Self>, dns: &Dns) {
+        for (at, name) in self.names.iter().enumerate() {
+            if name.begin(&self.pool) {
+                let (group, dns) = (Arc::clone(self), dns.clone());
+                tokio::spawn(async move {
+                    let name = &group.names[at];
+                    let result = dns.resolve(name.host()).await;
+                    name.on_result(result, &group.pool);
+                    group.count_pending();
+                });
+            }
+        }
+    }
+
+    fn count_pending(&self) {
+        self.pool.pool().set_pending(self.names.iter().filter(|name| name.is_pending()).count());
+        self.pool.wake_all();
     }
 
     /// Returns how closely it matches a request; `None` if it does not.
@@ -283,7 +360,7 @@ impl Group {
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         let UpstreamTarget { host, target, servers, .. } = upstream_target;
-        let is_alone = self.pool.pool().items().nth(1).is_none();
+        let is_alone = self.pool.pool().is_single();
         let may_repeat = !is_alone && method.is_idempotent() && body.is_end_stream();
         let key = if is_alone { 0 } else { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) };
         let (mut tried, mut body) = (Tried::default(), Some(body));

@@ -101,6 +101,8 @@ mod tests {
             origins: Vec::new(),
             rules: Vec::new(),
             origin_protocol: OriginProtocol::Http1,
+            origin_resolve: false,
+            resolver: Vec::new(),
             origin_ca: None,
             timeouts: Timeouts::default(),
             header_limits: HeaderLimits::default(),

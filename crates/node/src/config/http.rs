@@ -3,7 +3,7 @@
 use super::access_log::AccessLogTable;
 use super::gateway::UpstreamTable;
 use super::listen::listeners;
-use super::origin::{EXPECTED, Origin, ServerEntry, server};
+use super::origin::{EXPECTED, Origin, ServerEntry, has_name, server};
 use super::values::{from_text, known_spec, loopback, parsed};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
@@ -17,6 +17,7 @@ use larder_proxy::{
 use larder_units::ByteSize;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +42,11 @@ pub struct HttpTable {
     pub origin: Origin,
     /// The protocol of connections to the origin.
     pub origin_protocol: OriginProtocol,
+    /// Whether each address of the origin's name is a server.
+    pub origin_resolve: bool,
+    /// The name servers for such names; none: those of the system.
+    #[serde(deserialize_with = "name_servers")]
+    pub resolver: Vec<SocketAddr>,
     /// `[http.upstream]`; `None` if the origin is reached by HTTP.
     pub upstream: Option<UpstreamTable>,
     /// `[[http.origins]]`
@@ -207,6 +213,15 @@ impl TlsTable {
     }
 }
 
+impl HttpTable {
+    /// Returns the problem of an `origin_resolve` without a name.
+    pub(super) fn needless_resolve(&self) -> Option<String> {
+        let has_name = matches!(&self.origin, Origin::Http(uri) if has_name(uri));
+        let problem = "[http] origin_resolve: it needs an origin with the name of a host";
+        (self.origin_resolve && !has_name).then(|| problem.to_owned())
+    }
+}
+
 fn optional_field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<http::HeaderName>, D::Error> {
     from_text(deserializer, |text| match text {
         "" => Ok(None),
@@ -291,6 +306,8 @@ impl Default for HttpTable {
             trusted_proxies: TrustedProxies::default(),
             origin: Origin::Generated,
             origin_protocol: OriginProtocol::Http1,
+            origin_resolve: false,
+            resolver: Vec::new(),
             upstream: None,
             origins: Vec::new(),
             rules: Vec::new(),
@@ -326,6 +343,20 @@ fn trusted_proxies<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Trusted
         return Err(D::Error::custom(format!("trusted_proxies: expected up to {most}, not {}", elements.len())));
     }
     TrustedProxies::parse(elements.iter().map(String::as_str)).map_err(D::Error::custom)
+}
+
+fn name_servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let most = larder_proxy::limits::NAME_SERVERS;
+    if texts.len() > most {
+        return Err(D::Error::custom(format!("resolver: expected up to {most} name servers, not {}", texts.len())));
+    }
+    let server = |text: &String| {
+        let address = text.parse().ok().or_else(|| text.parse().ok().map(|address: IpAddr| (address, 53).into()));
+        let expected = "expected the address of a name server, such as \"10.0.0.2\" or \"[::1]:5353\"";
+        address.ok_or_else(|| D::Error::custom(format!("{text:?}: {expected}")))
+    };
+    texts.iter().map(server).collect()
 }
 
 fn optional_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {

@@ -134,6 +134,7 @@ impl Config {
     fn contradictions(&self) -> Vec<String> {
         let mut problems = gateway::contradictions(self);
         problems.extend(self.http.tls.as_ref().and_then(TlsTable::contradiction));
+        problems.extend(self.http.needless_resolve());
         problems.extend(ndn::needlessly_reliable(&self.ndn.routes).map(|route| {
             format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to)
         }));
@@ -334,6 +335,15 @@ mod tests {
             "[[http.origins]]\nservers = [\"http://b\", { url = \"http://a\", weight = 0 }]",
             &["larder.toml:2", "weight", "1 to 1000"],
         ),
+        (
+            "[[http.origins]]\nservers = [\"http://b\", { url = \"http://10.0.0.5:80\", resolve = true }]",
+            &["larder.toml:2", "http://10.0.0.5:80", "resolve", "name of a host"],
+        ),
+        (
+            "[http]\norigin = \"unix:/run/app.sock\"\norigin_resolve = true",
+            &["larder.toml", "origin_resolve", "name of a host"],
+        ),
+        ("[http]\nresolver = [\"dns.example\"]", &["larder.toml:2", "dns.example", "[::1]:5353"]),
         ("[[http.origins]]\nservers = [7]", &["larder.toml:2", "a URL such as"]),
         (
             "[[http.origins]]\nservers = [\"http://a\"]\nbalance = \"lest\"",

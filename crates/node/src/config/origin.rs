@@ -6,6 +6,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
+use std::net::Ipv4Addr;
 
 /// The origin of the HTTP cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,12 @@ pub(super) fn server(text: &str) -> Option<http::Uri> {
     })
 }
 
+/// Returns true if a server has a name, which can be resolved: no address, and no socket.
+pub(super) fn has_name(uri: &http::Uri) -> bool {
+    let is_address = |host: &str| host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok();
+    uri.scheme_str() != Some("unix") && uri.host().is_some_and(|host| !is_address(host))
+}
+
 /// An element of `servers`: a URL, or a table with more.
 pub(super) struct ServerEntry(pub(super) PoolServer);
 
@@ -56,6 +63,9 @@ struct ServerTable {
     /// The most requests at once; 0: no limit.
     #[serde(default)]
     max_conns: u32,
+    /// Whether each address of the name is a server.
+    #[serde(default)]
+    resolve: bool,
 }
 
 fn one() -> u32 {
@@ -88,7 +98,10 @@ impl<'de> Visitor<'de> for EntryVisitor {
         if !(1..=WEIGHT_MOST).contains(&table.weight) {
             return Err(A::Error::custom(format!("weight: expected 1 to {WEIGHT_MOST}, not {}", table.weight)));
         }
-        let ServerTable { weight, backup, max_conns, .. } = table;
-        Ok(ServerEntry(PoolServer { weight, is_backup: backup, max_conns, ..server }))
+        if table.resolve && !has_name(&server.uri) {
+            return Err(A::Error::custom(format!("{:?}: resolve = true needs the name of a host", table.url)));
+        }
+        let ServerTable { weight, backup, max_conns, resolve, .. } = table;
+        Ok(ServerEntry(PoolServer { weight, is_backup: backup, max_conns, resolve, ..server }))
     }
 }

@@ -84,6 +84,11 @@ impl Breaker {
         }
     }
 
+    /// Lets the share of a new member grow.
+    pub(super) fn start_slowly(&mut self, now: Time) {
+        self.recovered = Some(now);
+    }
+
     /// Returns this health under other settings. A probe in progress does not report to it.
     pub(super) fn under(&self, thresholds: Thresholds, now: Time) -> Breaker {
         let state = match self.state {

@@ -11,11 +11,13 @@
 //!   other member is left, these are used all the same: a wrong check must not end the service.
 //! - **No member is left**: requests fail at once, with the time of the next try.
 //! - **Retries** have a budget (`retry_budget.rs`).
+//! - **Names** may have a member for each address, which join and leave (`name.rs`).
 //!
 //! A choice costs some twenty instructions per member. A member takes 200 bytes.
 
 mod balance;
 mod breaker;
+mod name;
 mod retry_budget;
 mod shared_pool;
 #[cfg(test)]
@@ -23,7 +25,8 @@ mod simulation;
 
 pub use balance::Balance;
 pub(super) use breaker::Change;
-pub(super) use shared_pool::{InProgress, Known, NoMember, SharedPool};
+pub(super) use name::{Addresses, Event, NameFigures};
+pub(super) use shared_pool::{InProgress, Known, NoMember, OfName, SharedPool};
 
 use super::limits;
 use balance::{Candidate, choose};
@@ -82,6 +85,8 @@ pub(super) struct Pool<T> {
     members: Vec<Option<Member<T>>>,
     /// The number of the next member.
     next_id: u32,
+    /// Names whose addresses are not known yet: a request that finds no member waits for them.
+    pending: usize,
     retries: RetryBudget,
     /// Retries that the budget did not allow.
     retries_refused: u64,
@@ -162,7 +167,7 @@ pub(super) struct Ticket {
 pub(super) enum Choice {
     /// Send the request to this member.
     Send(Ticket),
-    /// All members that could be used have as many requests as they may have.
+    /// All members that could be used have as many requests as they may have, or are not known yet.
     Wait,
     /// There is no member for it; one may be there after this time.
     Unavailable(Duration),
@@ -197,6 +202,7 @@ impl<T: Clone> Pool<T> {
             config,
             members: Vec::new(),
             next_id: 0,
+            pending: 0,
             retries: RetryBudget::new(config.retry_percent, now),
             retries_refused: 0,
             unavailable: 0,
@@ -224,8 +230,21 @@ impl<T: Clone> Pool<T> {
         true
     }
 
-    #[cfg(test)]
-    /// Keeps the members that `is_kept` names.
+    /// Adds a member that nobody has used yet. Its share of requests grows.
+    pub(super) fn join(&mut self, item: T, config: MemberConfig, now: Time) -> bool {
+        let id = self.next_id;
+        let is_added = self.add(item, config, None, now);
+        let added = self.members.iter_mut().flatten().find(|member| is_added && member.id == id);
+        added.into_iter().for_each(|member| member.breaker.start_slowly(now));
+        is_added
+    }
+
+    /// Sets the number of names whose addresses are not known yet.
+    pub(super) fn set_pending(&mut self, names: usize) {
+        self.pending = names;
+    }
+
+    /// Keeps the members that `is_kept` names. Requests at others end as they would.
     pub(super) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
         for place in &mut self.members {
             if place.as_ref().is_some_and(|member| !is_kept(&member.item)) {
@@ -243,6 +262,11 @@ impl<T: Clone> Pool<T> {
     /// Returns the host's servers.
     pub(super) fn items(&self) -> impl Iterator<Item = &T> {
         self.members.iter().flatten().map(|member| &member.item)
+    }
+
+    /// Returns true if there is one member, and no name that may have more.
+    pub(super) fn is_single(&self) -> bool {
+        self.pending == 0 && self.items().nth(1).is_none()
     }
 
     /// Returns the server of a ticket that was just given.
@@ -312,7 +336,7 @@ impl<T: Clone> Pool<T> {
 
     fn none_is_left(&mut self, now: Time) -> Choice {
         let is_any_full = self.members.iter().flatten().any(|member| member.breaker.is_closed());
-        if is_any_full {
+        if is_any_full || self.pending > 0 {
             return Choice::Wait;
         }
         self.unavailable += 1;

@@ -6,6 +6,7 @@ use super::super::limits;
 use super::{Change, Choice, Pool, Ticket, Tried, Verdict};
 use larder_http::UpstreamFailure;
 use larder_units::Time;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ pub(in super::super) struct Known {
     pub(in super::super) server: Arc<Server>,
     /// Its name in the log and in metrics.
     pub(in super::super) name: String,
+    /// The name that has led to it, if the pool has a member for each address of a name.
+    pub(in super::super) of_name: Option<OfName>,
     /// The time of the last line about a failure, and the failures since; 0: none since its last
     /// answer.
     complained: AtomicU64,
@@ -25,10 +28,22 @@ pub(in super::super) struct Known {
     pub(in super::super) times: Histogram,
 }
 
+/// The place of a server among the addresses of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct OfName {
+    /// The number of the name in its pool.
+    pub(in super::super) number: usize,
+    /// The name and the port, as configured.
+    pub(in super::super) host: Arc<str>,
+    /// The address.
+    pub(in super::super) address: IpAddr,
+}
+
 impl Known {
-    pub(in super::super) fn new(server: Arc<Server>, name: String) -> Known {
+    pub(in super::super) fn new(server: Arc<Server>, of_name: Option<OfName>) -> Known {
         let (complained, failures, times) = (AtomicU64::new(0), AtomicU64::new(0), Histogram::default());
-        Known { server, name, complained, failures, times }
+        let name = server.address.name.clone();
+        Known { server, name, of_name, complained, failures, times }
     }
 }
 
@@ -68,8 +83,13 @@ impl SharedPool {
         self.started
     }
 
-    /// Chooses a member. If all have as many requests as they may have, it waits for one, at most
-    /// [`limits::SERVER_WAIT`].
+    /// Wakes the requests that wait for a member.
+    pub(in super::super) fn wake_all(&self) {
+        self.freed.notify_waiters();
+    }
+
+    /// Chooses a member. If all have as many requests as they may have, or are not known yet, it
+    /// waits for one, at most [`limits::SERVER_WAIT`].
     pub(in super::super) async fn next(
         self: &Arc<Self>,
         key: u64,

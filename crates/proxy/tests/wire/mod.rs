@@ -20,6 +20,8 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         redirect_to_https: false,
         trusted_proxies: larder_proxy::TrustedProxies::default(),
         origin_protocol: OriginProtocol::Http1,
+        origin_resolve: false,
+        resolver: Vec::new(),
         origins: Vec::new(),
         rules: Vec::new(),
         origin_ca: None,
@@ -261,7 +263,13 @@ pub struct Origin {
 
 impl Origin {
     pub fn new(script: impl Fn(&Asked, &mut TcpStream) -> bool + Send + Sync + 'static) -> Origin {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Origin::on(TcpListener::bind("127.0.0.1:0").unwrap(), script)
+    }
+
+    pub fn on(
+        listener: TcpListener,
+        script: impl Fn(&Asked, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Origin {
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(AtomicUsize::new(0));
         let (counter, script) = (Arc::clone(&requests), Arc::new(script));
