@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
-use larder_node::{Config, ConfigSources, Node};
+use larder_node::{Config, ConfigSources, Handover, Node};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -97,7 +97,7 @@ impl Flags {
     }
 }
 
-/// Runs the node until SIGINT or SIGTERM; SIGHUP reloads its file.
+/// Runs the node until SIGINT or SIGTERM; SIGHUP reloads its file, SIGUSR2 replaces the process.
 pub fn run(args: RunArgs) -> Result<(), Failure> {
     if args.print_config {
         line!("{}", larder_node::DEFAULT.trim_end());
@@ -110,15 +110,25 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         line!("{}", sources.effective().map_err(wrong)?.trim_end());
         return Ok(());
     }
-    let config = sources.load().map_err(wrong)?;
     if args.check {
-        return check(&config);
+        return check(&sources.load().map_err(wrong)?);
     }
-    larder_node::log::init(&config.log);
-    let node = Node::start(&config).map_err(|error| cannot_start(&config, error.to_string()))?;
+    let mut handover = Handover::of_process().map_err(|error| Failure::runtime(error.to_string()))?;
+    let started = sources.load().map_err(wrong).and_then(|config| start(&config, &mut handover));
+    let node = started.inspect_err(|failure| handover.fail(&failure.message))?;
     // A closed standard output does not stop the node.
     let _ = std::io::stdout().write_all(node.greeting().as_bytes());
     node.run(sources).map_err(|error| Failure::runtime(error.to_string()))
+}
+
+fn start(config: &Config, handover: &mut Handover) -> Result<Node, Failure> {
+    larder_node::log::init(&config.log);
+    let has_sockets = handover.has_sockets();
+    Node::start_on(config, handover).map_err(|error| match has_sockets {
+        // The addresses are in use by the process that passes the sockets.
+        true => Failure::runtime(error.to_string()),
+        false => cannot_start(config, error.to_string()),
+    })
 }
 
 /// Checks whether a node could start with this configuration.

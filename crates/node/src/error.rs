@@ -1,6 +1,7 @@
 //! The errors of a start, a reload and a run of the node.
 
 use crate::config::ConfigError;
+use crate::handover::HandoverError;
 use crate::ndn::NdnError;
 use crate::privileges::PrivilegeError;
 use std::{error, fmt, io};
@@ -21,6 +22,8 @@ pub enum NodeError {
     Http(larder_proxy::Error),
     /// An end of HTTP over NDN cannot start.
     Gateway(larder_gateway::Error),
+    /// The sockets of another process cannot be taken over.
+    Handover(HandoverError),
     /// The thread with this name has ended by itself.
     Ended(&'static str),
     /// All threads have ended by themselves.
@@ -45,6 +48,7 @@ impl fmt::Display for NodeError {
             NodeError::Ndn(error) => error.fmt(f),
             NodeError::Http(error) => error.fmt(f),
             NodeError::Gateway(error) => error.fmt(f),
+            NodeError::Handover(error) => error.fmt(f),
             NodeError::Ended(name) => write!(f, "the {name} thread ended; the log says why"),
             NodeError::AllEnded => f.write_str("every thread ended; the log says why"),
         }
@@ -68,6 +72,7 @@ impl error::Error for NodeError {
             NodeError::Ndn(error) => Some(error),
             NodeError::Http(error) => Some(error),
             NodeError::Gateway(error) => Some(error),
+            NodeError::Handover(error) => Some(error),
             NodeError::Ended(_) | NodeError::AllEnded => None,
         }
     }
@@ -76,6 +81,12 @@ impl error::Error for NodeError {
 impl From<PrivilegeError> for NodeError {
     fn from(error: PrivilegeError) -> NodeError {
         NodeError::Privileges(error)
+    }
+}
+
+impl From<HandoverError> for NodeError {
+    fn from(error: HandoverError) -> NodeError {
+        NodeError::Handover(error)
     }
 }
 

@@ -21,6 +21,8 @@
 
 mod config;
 mod error;
+mod handover;
+mod inherited;
 pub mod limits;
 pub mod log;
 mod ndn;
@@ -39,6 +41,7 @@ pub use config::{
     VerifyConfig,
 };
 pub use error::NodeError;
+pub use handover::{Handover, HandoverError};
 pub use ndn::{NdnError, SocketError};
 pub use node::{Node, raise_descriptor_limit};
 pub use preflight::{origin_servers, problems, running_node};

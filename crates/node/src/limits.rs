@@ -177,3 +177,19 @@ pub const PREFIXES_SHOWN: usize = 32;
 /// The time between two warnings about peers: the first tells the problem, the counters its
 /// frequency.
 pub const WARNINGS: Duration = Duration::from_secs(1);
+
+/// The time in which a new process reads its configuration and checks it before an upgrade. More
+/// means that it hangs.
+pub const UPGRADE_PREPARATION: Duration = Duration::from_secs(60);
+
+/// The time in which it opens its disk tiers and starts: a log of a hundred million objects takes
+/// half a minute from a fast disk.
+pub const UPGRADE_START: Duration = Duration::from_secs(600);
+
+/// The interval in which a process that has been replaced checks whether its connections have
+/// ended.
+pub const DRAIN_LOOK: Duration = Duration::from_millis(20);
+
+/// The part of the time for requests in progress that is left when a replaced process closes its
+/// idle connections: requests that have arrived on them are answered.
+pub const DRAIN_REST: Duration = Duration::from_secs(1);

@@ -29,7 +29,13 @@ pub fn origin_servers(config: &Config, host: &str, target: &str) -> Result<Vec<S
 ///
 /// Listeners and files of the running node with the same configuration file are no problem.
 pub fn problems(config: &Config) -> Vec<String> {
-    let mut preflight = Preflight::new(running_node(config).is_some());
+    problems_beside(config, running_node(config).is_some())
+}
+
+/// Returns the problems that would prevent a start with `config`. If a node runs with it, its
+/// listeners and files are none.
+pub(crate) fn problems_beside(config: &Config, is_running: bool) -> Vec<String> {
+    let mut preflight = Preflight::new(is_running);
     if config.ndn.enabled {
         ndn::check(&config.ndn, &mut preflight);
         check_gateway(config, &mut preflight);

@@ -17,6 +17,11 @@ pub(crate) fn reloading() {
     }
 }
 
+/// The process with this id replaces this one: the supervisor watches the new one.
+pub(crate) fn main_process_is(pid: u32) {
+    send(&[NotifyState::MainPid(pid), NotifyState::Ready]);
+}
+
 /// The node stops.
 pub(crate) fn stopping() {
     send(&[NotifyState::Stopping]);

@@ -8,6 +8,7 @@
 
 pub use super::metrics::Metrics;
 use super::outgoing::Outgoing;
+use super::phase::{Phase, PhaseSwitch};
 use super::purge::{PurgeError, Purging};
 use super::timeouts::Timeouts;
 use super::{limits, listen, sockets};
@@ -23,12 +24,11 @@ use prometheus_client::registry::Registry;
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use tokio::sync::oneshot;
 
 /// A part of the node that reports figures. It is called on the admin thread at each request, and
 /// may take locks briefly.
@@ -77,7 +77,9 @@ impl Sources {
 pub struct Admin {
     local: SocketAddr,
     serving: Arc<Serving>,
-    stop: oneshot::Sender<()>,
+    listener: TcpListener,
+    phase: PhaseSwitch,
+    control: listen::Control,
     thread: JoinHandle<()>,
 }
 
@@ -96,24 +98,38 @@ impl Admin {
     /// # Errors
     /// One line that names the setting and its problem.
     pub fn open(listen: SocketAddr) -> Result<Admin, Error> {
-        let listener = sockets::bind("[admin] listen", listen)?;
-        let local =
-            listener.local_addr().map_err(|error| Error::setting("[admin] listen", Problem::Listener(error)))?;
+        Admin::open_on(Admin::bind(listen)?)
+    }
+
+    /// Binds the address.
+    ///
+    /// # Errors
+    /// As [`Admin::open`].
+    pub fn bind(listen: SocketAddr) -> Result<TcpListener, Error> {
+        sockets::bind("[admin] listen", listen)
+    }
+
+    /// Opens the server on a socket that listens already.
+    ///
+    /// # Errors
+    /// As [`Admin::open`].
+    pub fn open_on(listener: TcpListener) -> Result<Admin, Error> {
+        let of_listener = |error| Error::setting("[admin] listen", Problem::Listener(error));
+        let local = listener.local_addr().map_err(of_listener)?;
         let serving = Arc::new(Serving::default());
         let pages = Arc::clone(&serving);
-        let (stop, stopped) = oneshot::channel();
+        let ((phase, watch), (control, commands)) = (PhaseSwitch::new(), listen::Control::new());
+        control.listen(listen::Listener::simple(listener.try_clone().map_err(of_listener)?, watch));
         let timeouts = Timeouts {
             client_header: limits::ADMIN_HEADER_READ,
             keepalive: limits::ADMIN_HEADER_READ,
-            shutdown: limits::ADMIN_STOP_GRACE,
             ..Timeouts::default()
         };
         let bounds = listen::Bounds::new(limits::ADMIN_CONNECTIONS, timeouts);
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                let listeners = vec![listen::Listener::simple(listener)];
-                listen::serve(listeners, bounds, stopped, std::future::ready(()), move |_client| {
+                listen::serve(commands, bounds, std::future::ready(()), move |_client| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {
                         let pages = Arc::clone(&pages);
@@ -122,7 +138,7 @@ impl Admin {
                 });
             })
             .map_err(Error::Thread)?;
-        Ok(Admin { local, serving, stop, thread })
+        Ok(Admin { local, serving, listener, phase, control, thread })
     }
 
     /// Serves the figures of `sources`, and purges if they are enabled. The node is ready.
@@ -153,6 +169,19 @@ impl Admin {
         self.serving.is_stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Returns the listening socket for another process.
+    ///
+    /// # Errors
+    /// The system's, if there is no descriptor left.
+    pub fn socket(&self) -> std::io::Result<TcpListener> {
+        self.listener.try_clone()
+    }
+
+    /// Leaves the listener to another process: open connections end with their next answer.
+    pub fn drain(&self) {
+        self.phase.begin(Phase::Draining);
+    }
+
     /// Returns the address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
@@ -160,8 +189,9 @@ impl Admin {
 
     /// Stops the thread and waits for its end.
     pub fn stop(self) {
-        // Both fail only if the thread has already ended.
-        let _ = self.stop.send(());
+        self.phase.begin(Phase::Closing);
+        self.control.stop(limits::ADMIN_STOP_GRACE);
+        // Fails only if the thread has panicked, which is logged.
         let _ = self.thread.join();
     }
 }

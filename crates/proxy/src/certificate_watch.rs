@@ -47,9 +47,10 @@ impl CertificateWatch {
     fn look(&mut self) {
         let config = self.identity.config();
         let now = stamps(&config);
-        // A reload of the configuration has read other files.
+        // A reload of the configuration has read other files. They are read once more: they may
+        // have changed between the reload and this look.
         if config != self.read.0 {
-            (self.read, self.seen) = ((config, now.clone()), now);
+            (self.read, self.seen) = ((config, Stamps::new()), now);
             return;
         }
         let is_settled = std::mem::replace(&mut self.seen, now.clone()) == now;

@@ -1,14 +1,16 @@
 //! The number of requests of one HTTP/1 connection that hyper has answered. Compared with the
 //! number that went up to it, it tells the stream below (`client_stream.rs`) whether hyper waits
-//! for the next request.
+//! for the next request. While the listener drains, each answer ends its connection.
 
+use ::http::header::CONNECTION;
+use ::http::{HeaderValue, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::service::Service;
 use hyper::{Request, Response};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 /// Counts responses whose bodies hyper has read to their end.
@@ -34,11 +36,13 @@ impl Drop for UnderWay {
 pub(super) struct Counted<S> {
     service: S,
     exchanges: Exchanges,
+    /// True while the listener drains.
+    is_draining: Arc<AtomicBool>,
 }
 
 impl<S> Counted<S> {
-    pub(super) fn new(service: S, exchanges: &Exchanges) -> Counted<S> {
-        Counted { service, exchanges: exchanges.clone() }
+    pub(super) fn new(service: S, exchanges: &Exchanges, is_draining: Arc<AtomicBool>) -> Counted<S> {
+        Counted { service, exchanges: exchanges.clone(), is_draining }
     }
 }
 
@@ -51,13 +55,15 @@ where
     type Future = CountedFuture<S::Future>;
 
     fn call(&self, request: Request<R>) -> Self::Future {
-        CountedFuture { under_way: Some(UnderWay(self.exchanges.clone())), future: self.service.call(request) }
+        let under_way = Some(UnderWay(self.exchanges.clone()));
+        CountedFuture { under_way, is_draining: Arc::clone(&self.is_draining), future: self.service.call(request) }
     }
 }
 
 pub(super) struct CountedFuture<F> {
     /// Held here until the body holds it.
     under_way: Option<UnderWay>,
+    is_draining: Arc<AtomicBool>,
     future: F,
 }
 
@@ -66,7 +72,13 @@ impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B, E> Future for Counte
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let response = ready!(Pin::new(&mut this.future).poll(cx));
+        let mut response = ready!(Pin::new(&mut this.future).poll(cx));
+        if this.is_draining.load(Ordering::Relaxed)
+            && let Ok(response) = &mut response
+            && response.status() != StatusCode::SWITCHING_PROTOCOLS
+        {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         let under_way = this.under_way.take();
         Poll::Ready(response.map(|response| response.map(|body| CountedBody { body, _under_way: under_way })))
     }

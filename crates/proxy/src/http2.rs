@@ -2,6 +2,7 @@
 
 use super::header_limits::HeaderLimits;
 use super::limits;
+use super::phase::{Phase, PhaseWatch};
 use super::slow_client::MemoryPressure;
 use super::streams::{Streams, Watched};
 use super::timeouts::Timeouts;
@@ -18,7 +19,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 /// Serves many requests at once, bounded in number and in memory, until the client leaves, is idle
@@ -27,7 +27,7 @@ pub(super) async fn http2<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
     (timeouts, headers, memory_pressure): (Timeouts, HeaderLimits, &MemoryPressure),
-    mut stop: watch::Receiver<()>,
+    mut phase: PhaseWatch,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
     S::Future: Send + Unpin + 'static,
@@ -73,15 +73,20 @@ pub(super) async fn http2<S, B>(
     let over = tokio::select! {
         ended = gathered.drive(connection.as_mut()) => return said(ended),
         over = over => over,
-        _ = stop.changed() => Over::Stopped,
+        () = phase.reached(Phase::Draining) => Over::Stopped,
     };
     match over {
         Over::Stalled => tracing::debug!("a stream's client takes nothing, or too little"),
         Over::Quiet | Over::Stopped => {
+            let time = if matches!(over, Over::Quiet) { limits::GOODBYE } else { timeouts.shutdown };
+            let pause = limits::GOAWAY_PAUSE.min(time);
+            gathered.announce_end();
+            if let Ok(ended) = timeout(pause, gathered.drive(connection.as_mut())).await {
+                return said(ended);
+            }
             connection.as_mut().graceful_shutdown();
             // hyper waits for the client's answer, which may not come.
-            let time = if matches!(over, Over::Quiet) { limits::GOODBYE } else { timeouts.shutdown };
-            if let Ok(ended) = timeout(time, gathered.drive(connection)).await {
+            if let Ok(ended) = timeout(time - pause, gathered.drive(connection)).await {
                 said(ended);
             }
         }
@@ -102,6 +107,12 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for AtOnce {
     }
 }
 
+/// GOAWAY with the largest stream number: the client opens no more streams, and all that it has
+/// opened are served. hyper sends the same, and with the answer to a PING the real number. That may
+/// come too early: clients answer a PING before they send requests that they have queued.
+/// RFC 9113 §6.8 recommends a pause.
+const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+
 /// The reason why a connection is closed.
 enum Over {
     Quiet,
@@ -111,7 +122,15 @@ enum Over {
 
 /// Collects writes up to [`limits::RECORD_BYTES`] until the connection's turn ends. h2 flushes
 /// after every frame of data, which would cost a record of TLS and a system call each.
-struct Gathered<S>(Arc<Mutex<BufWriter<S>>>);
+struct Gathered<S>(Arc<Mutex<Output<S>>>);
+
+struct Output<S> {
+    stream: BufWriter<S>,
+    /// True if whole frames have been written, the server's first one among them.
+    is_between_frames: bool,
+    /// True if [`GOAWAY`] has to be written.
+    owes_goaway: bool,
+}
 
 impl<S> Clone for Gathered<S> {
     fn clone(&self) -> Self {
@@ -119,14 +138,36 @@ impl<S> Clone for Gathered<S> {
     }
 }
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
+    fn stream(&mut self) -> Pin<&mut BufWriter<S>> {
+        Pin::new(&mut self.stream)
+    }
+
+    /// Writes what has been collected.
+    fn poll_end_of_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.owes_goaway && self.is_between_frames {
+            // The buffer takes it as a whole.
+            ready!(self.stream().poll_write(cx, &GOAWAY))?;
+            self.owes_goaway = false;
+        }
+        self.stream().poll_flush(cx)
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
     fn new(stream: S) -> Gathered<S> {
-        Gathered(Arc::new(Mutex::new(BufWriter::with_capacity(limits::RECORD_BYTES, stream))))
+        let stream = BufWriter::with_capacity(limits::RECORD_BYTES, stream);
+        Gathered(Arc::new(Mutex::new(Output { stream, is_between_frames: false, owes_goaway: false })))
     }
 
     /// The lock is free: one task polls the connection and the collected writes in turn.
-    fn stream(&self) -> MutexGuard<'_, BufWriter<S>> {
+    fn output(&self) -> MutexGuard<'_, Output<S>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends [`GOAWAY`] with the next turn.
+    fn announce_end(&self) {
+        self.output().owes_goaway = true;
     }
 
     /// Runs the connection, and writes what each of its turns has collected.
@@ -136,7 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
     {
         poll_fn(|cx| {
             let turn = connection.as_mut().poll(cx);
-            let written = Pin::new(&mut *self.stream()).poll_flush(cx);
+            let written = self.output().poll_end_of_turn(cx);
             match (turn, written) {
                 (Poll::Ready(ended), _) => Poll::Ready(ended.map_err(Into::into)),
                 (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Err(error.into())),
@@ -149,13 +190,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gathered<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.stream()).poll_read(cx, buffer)
+        self.output().stream().poll_read(cx, buffer)
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.stream()).poll_write(cx, bytes)
+        let mut output = self.output();
+        output.is_between_frames = false;
+        output.stream().poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -163,22 +206,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.stream()).poll_write_vectored(cx, slices)
+        let mut output = self.output();
+        output.is_between_frames = false;
+        output.stream().poll_write_vectored(cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream().is_write_vectored()
+        self.output().stream.is_write_vectored()
     }
 
-    /// The end of the turn writes.
+    /// The end of the turn writes. h2 flushes when it has written whole frames.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.output().is_between_frames = true;
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut stream = self.stream();
-        ready!(Pin::new(&mut *stream).poll_flush(cx))?;
-        Pin::new(&mut *stream).poll_shutdown(cx)
+        let mut output = self.output();
+        ready!(output.stream().poll_flush(cx))?;
+        output.stream().poll_shutdown(cx)
     }
 }
 
@@ -191,6 +237,7 @@ pub(super) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::phase::PhaseSwitch;
     use super::*;
     use bytes::Bytes;
     use http_body_util::{BodyExt, Empty, Full};
@@ -200,7 +247,7 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
-    use tokio::io::{AsyncWriteExt, DuplexStream};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
     use tokio::task::JoinHandle;
     use tokio::time::sleep;
 
@@ -208,9 +255,9 @@ mod tests {
 
     /// Returns a server behind a stream of so many bytes, the other end of the stream, and a
     /// counter of requests.
-    fn server(bytes: usize) -> (DuplexStream, JoinHandle<()>, Arc<AtomicUsize>, watch::Sender<()>) {
+    fn server(bytes: usize) -> (DuplexStream, JoinHandle<()>, Arc<AtomicUsize>, PhaseSwitch) {
         let (near, far) = tokio::io::duplex(256 * 1024);
-        let (stopping, stop) = watch::channel(());
+        let (stopping, phase) = PhaseSwitch::new();
         let asked = Arc::new(AtomicUsize::new(0));
         let counting = Arc::clone(&asked);
         let service = service_fn(move |_| {
@@ -220,7 +267,7 @@ mod tests {
         });
         let timeouts = Timeouts { keepalive: QUIET, ..Timeouts::default() };
         let serving = async move {
-            http2(near, service, (timeouts, HeaderLimits::default(), &MemoryPressure::default()), stop).await
+            http2(near, service, (timeouts, HeaderLimits::default(), &MemoryPressure::default()), phase).await
         };
         (far, tokio::spawn(serving), asked, stopping)
     }
@@ -327,5 +374,44 @@ mod tests {
             assert!(sent < 1 << 20, "{sent} bytes of {} a frame were read", piece.len());
             assert_eq!(asked.load(Ordering::Relaxed), 0);
         }
+    }
+
+    /// Failure: a client answers the PING of a graceful end before it sends what it has queued, and
+    /// its requests are refused.
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_a_client_has_queued_are_refused_at_the_end() {
+        const PING: u8 = 6;
+        const GOAWAY: u8 = 7;
+        let (stream, _server, asked, stopping) = server(100);
+        let (mut read, mut write) = tokio::io::split(stream);
+        write.write_all(PREFACE).await.unwrap();
+        sleep(Duration::from_millis(1)).await;
+        stopping.begin(Phase::Draining);
+        let mut has_sent = false;
+        loop {
+            let mut head = [0; 9];
+            read.read_exact(&mut head).await.unwrap();
+            let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+            read.read_exact(&mut payload).await.unwrap();
+            match head[3] {
+                PING => write.write_all(&frame(PING, 1, 0, &payload)).await.unwrap(),
+                GOAWAY if !has_sent => {
+                    // Frames that the server sends at once are answered first.
+                    sleep(Duration::from_millis(1)).await;
+                    let mut more = [0; 17];
+                    let waiting = tokio::time::timeout(Duration::from_millis(1), read.read_exact(&mut more)).await;
+                    if waiting.is_ok() {
+                        write.write_all(&frame(PING, 1, 0, &more[9..])).await.unwrap();
+                        sleep(Duration::from_millis(1)).await;
+                    }
+                    write.write_all(&frame(1, 5, 1, HEADERS)).await.unwrap();
+                    has_sent = true;
+                }
+                // The head of the response.
+                1 => break,
+                _ => {}
+            }
+        }
+        assert!(has_sent && asked.load(Ordering::Relaxed) == 1);
     }
 }

@@ -79,6 +79,7 @@ mod origin_body;
 mod origin_http2;
 mod origin_server;
 mod outgoing;
+mod phase;
 mod pieces;
 mod plain;
 mod preflight;
@@ -89,6 +90,7 @@ mod request_id;
 mod ruled;
 pub mod rules;
 mod send_timeout;
+mod served;
 mod server_certificates;
 mod server_requests;
 mod servers;
@@ -119,6 +121,7 @@ pub use listeners::{Bound, Listeners};
 pub use origin_server::OriginServer;
 pub use purge::Purging;
 pub use request_id::RequestIdSource;
+pub use served::HandedSocket;
 pub use sockets::ListenSocket;
 pub use timeouts::Timeouts;
 pub use tls_config::{CertificateFiles, ClientCertificates, TlsConfig};
@@ -141,22 +144,22 @@ pub use upload::Upload;
 use certificate_watch::CertificateWatch;
 use larder_units::{ByteSize, Streams};
 use live_limits::LiveLimits;
+use phase::Phase;
 use rules::Rules;
+use served::ServedListeners;
 use shards::Shards;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tls::Identity;
-use tokio::sync::oneshot;
 use upstream::Origins;
 
 /// The running HTTP side.
 pub struct Http {
-    listening: Listening,
-    /// The files of Unix sockets, removed at the end.
-    _files: Vec<listeners::SocketFile>,
-    /// The stop signals, one per thread.
-    stops: Vec<oneshot::Sender<()>>,
+    listeners: ServedListeners,
+    bounds: listen::Bounds,
     threads: Vec<JoinHandle<()>>,
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
@@ -288,17 +291,6 @@ impl Http {
         let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy.with_subject_field(config));
         let tls_identity = config.tls.as_ref().map(|tls| Identity::read(tls).map(Arc::new)).transpose()?;
-        let (mut listeners, mut files) = (Vec::new(), Vec::new());
-        let https = listening.iter().filter(|(_, is_secure)| *is_secure).find_map(|(address, _)| address.tcp());
-        let to_https = https_redirect::HttpsRedirect { port: https.map_or(443, |address| address.port()) };
-        for Bound { socket, is_secure, proxy_protocol, file, .. } in bound.0 {
-            files.extend(file);
-            let identity = tls_identity.clone().filter(|_| is_secure);
-            let scheme = if is_secure { "https" } else { "http" };
-            let plain = Some(plain::PlainHits::new(&proxy, scheme));
-            let redirect = (config.redirect_to_https && !is_secure).then_some(to_https);
-            listeners.push(listen::Listener { socket, identity, plain, proxy_protocol, redirect });
-        }
         let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
             .with_memory_pressure(proxy.memory_pressure())
             .with_limits(proxy.limits())
@@ -306,13 +298,13 @@ impl Http {
             .with_observer(&observer);
         let source = status::CacheSource::new(Arc::clone(&proxy), &listening, bounds.counters());
         let source = Arc::new(source);
+        let (controls, commands): (Vec<_>, Vec<_>) =
+            (0..request_threads(config.threads)).map(|_| listen::Control::new()).unzip();
+        let listeners = ServedListeners::new(controls, &proxy, tls_identity.as_ref(), config.redirect_to_https);
+        listeners.add(bound)?;
         let on_end = Arc::new(Mutex::new(Some(on_end)));
-        let (mut stops, mut running) = (Vec::new(), Vec::new());
-        for number in 0..request_threads(config.threads) {
-            let listeners = listeners.iter().map(listen::Listener::again).collect::<Result<_, _>>();
-            let listeners = listeners.map_err(|error| Error::setting("[http] listen", Problem::Listener(error)))?;
-            let (stop, stopped) = oneshot::channel();
-            stops.push(stop);
+        let mut threads = Vec::new();
+        for (number, commands) in commands.into_iter().enumerate() {
             let watched = tls_identity.clone().filter(|_| number == 0);
             let (serving, bounds, on_end) = (Arc::clone(&proxy), bounds.clone(), Arc::clone(&on_end));
             let serve = move || {
@@ -323,7 +315,7 @@ impl Http {
                     watch.map(|watch| tokio::spawn(watch.run()));
                     checks.await;
                 };
-                listen::serve(listeners, bounds, stopped, checks, move |client| {
+                listen::serve(commands, bounds, checks, move |client| {
                     let observed = client.observed.clone();
                     observed::Observed::new(service::Service::new(&serving, client), observed)
                 });
@@ -331,15 +323,53 @@ impl Http {
                 first.into_iter().for_each(|on_end| on_end());
             };
             let thread = std::thread::Builder::new().name(format!("http{number}")).spawn(serve);
-            running.push(thread.map_err(Error::Thread)?);
+            threads.push(thread.map_err(Error::Thread)?);
         }
-        let (threads, _files) = (running, files);
-        Ok(Http { listening, _files, stops, threads, source, proxy, tls_identity })
+        Ok(Http { listeners, bounds, threads, source, proxy, tls_identity })
     }
 
     /// Returns the actual addresses of the listeners, each with true for TLS.
-    pub fn listening(&self) -> &[(ListenAddress, bool)] {
-        &self.listening
+    pub fn listening(&self) -> Vec<(ListenAddress, bool)> {
+        self.listeners.addresses()
+    }
+
+    /// Returns the listening sockets for another process, each with true for TLS.
+    ///
+    /// # Errors
+    /// The system's, if there is no descriptor left.
+    pub fn sockets(&self) -> std::io::Result<Vec<(HandedSocket, bool)>> {
+        self.listeners.sockets()
+    }
+
+    /// Makes this side the owner of the Unix sockets' files at these paths: it removes them at its
+    /// end. The process that bound them has ended, or leaves them.
+    pub fn own_files(&self, paths: &[PathBuf]) {
+        self.listeners.own_files(paths);
+    }
+
+    /// Closes the disk tier, so that another process can open its file. From then on, misses go to
+    /// the origin, and nothing is stored there any more.
+    pub fn release_disk(&self) {
+        if let Some(disk) = self.proxy.disk() {
+            disk.release();
+        }
+    }
+
+    /// Leaves the listeners to another process: accepts no more connections, and ends each open one
+    /// with its next answer. [`Http::is_idle`] shows the end; [`Http::stop_within`] has to follow.
+    pub fn drain(&self) {
+        self.listeners.leave_files();
+        self.listeners.begin(Phase::Draining);
+    }
+
+    /// Returns true if no connection is open, after [`Http::drain`].
+    pub fn is_idle(&self) -> bool {
+        self.bounds.open() == 0
+    }
+
+    /// Returns the time for requests in progress at a stop: `shutdown` of [`Timeouts`].
+    pub fn shutdown_time(&self) -> Duration {
+        self.proxy.limits().timeouts().shutdown
     }
 
     /// Returns the first address for HTTP over TCP.
@@ -353,7 +383,7 @@ impl Http {
     }
 
     fn local(&self, is_secure: bool) -> Option<SocketAddr> {
-        self.listening.iter().filter(|(_, secure)| *secure == is_secure).find_map(|(address, _)| address.tcp())
+        self.listening().iter().filter(|(_, secure)| *secure == is_secure).find_map(|(address, _)| address.tcp())
     }
 
     /// Returns its figures, for the admin server.
@@ -373,7 +403,7 @@ impl Http {
     /// # Errors
     /// One line that names the setting and its problem.
     pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, Error> {
-        let origins = origins(config, &self.listening, Some(&self.proxy.origins()))?;
+        let origins = origins(config, &self.listening(), Some(&self.proxy.origins()))?;
         let rules = rules(config)?;
         // Arguments that contradict each other are found here, before anything has changed.
         larder_policy::Engine::new(&config.policy, config.capacity, &Streams::new(0)).map_err(policy_error)?;
@@ -419,12 +449,17 @@ impl Http {
 
     /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the
     /// threads have ended.
-    pub fn stop(mut self) {
-        // Both fail only if the thread has already ended.
-        for stop in self.stops.drain(..) {
-            let _ = stop.send(());
-        }
+    pub fn stop(self) {
+        let within = self.shutdown_time();
+        self.stop_within(within);
+    }
+
+    /// Stops as [`Http::stop`] does, within another time.
+    pub fn stop_within(mut self, within: Duration) {
+        self.listeners.begin(Phase::Closing);
+        self.listeners.stop(within);
         for thread in self.threads.drain(..) {
+            // Fails only if the thread has panicked, which is logged.
             let _ = thread.join();
         }
         self.proxy.observer().stop();

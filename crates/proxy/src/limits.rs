@@ -321,6 +321,10 @@ pub const SLICES_PAUSE: Duration = Duration::from_millis(5);
 /// kills after 90 s.
 pub const STOP_GRACE: Duration = Duration::from_secs(30);
 
+/// The time in which a client of HTTP/2 sends the requests that it has queued when it learns that
+/// the connection ends: several round trips, and a busy client's turn.
+pub const GOAWAY_PAUSE: Duration = Duration::from_secs(1);
+
 /// The time for a client of HTTP/2 to agree to the end of an idle connection.
 pub const GOODBYE: Duration = Duration::from_secs(5);
 

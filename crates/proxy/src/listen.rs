@@ -10,6 +10,7 @@ use super::limits;
 use super::listen_address::Peer;
 use super::live_limits::LiveLimits;
 use super::observer::{ObservedClient, Observer};
+use super::phase::{Phase, PhaseWatch};
 use super::plain::PlainHits;
 use super::slow_client::{MemoryPressure, WriteTimeout};
 use super::sockets::{ClientSocket, ListenSocket};
@@ -28,8 +29,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -45,25 +47,54 @@ pub(super) struct Listener {
     pub(super) proxy_protocol: bool,
     /// Present if requests for `http` are redirected to HTTPS.
     pub(super) redirect: Option<HttpsRedirect>,
+    /// The phase of the listener and of its connections.
+    pub(super) phase: PhaseWatch,
 }
 
 impl Listener {
     /// Returns a listener without TLS and without plain hits.
-    pub(super) fn simple(socket: std::net::TcpListener) -> Listener {
+    pub(super) fn simple(socket: std::net::TcpListener, phase: PhaseWatch) -> Listener {
         Listener {
             socket: ListenSocket::Tcp(socket),
             identity: None,
             plain: None,
             proxy_protocol: false,
             redirect: None,
+            phase,
         }
     }
+}
 
-    /// Returns the same listener for another thread. A free thread accepts.
-    pub(super) fn again(&self) -> io::Result<Listener> {
-        let (identity, plain) = (self.identity.clone(), self.plain.clone());
-        let (proxy_protocol, redirect) = (self.proxy_protocol, self.redirect);
-        Ok(Listener { socket: self.socket.try_clone()?, identity, plain, proxy_protocol, redirect })
+/// What a serving thread is asked to do.
+enum Command {
+    /// Accepts connections of another listener.
+    Listen(Box<Listener>),
+    /// Ends within this time.
+    Stop(Duration),
+}
+
+/// The commands for a serving thread. When it is dropped, the thread ends at once.
+pub(super) struct Control(mpsc::UnboundedSender<Command>);
+
+/// The thread's end of [`Control`].
+pub(super) struct Commands(mpsc::UnboundedReceiver<Command>);
+
+impl Control {
+    pub(super) fn new() -> (Control, Commands) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Control(sender), Commands(receiver))
+    }
+
+    /// Makes the thread accept connections of this listener, until its phase ends that.
+    pub(super) fn listen(&self, listener: Listener) {
+        // Fails only if the thread has ended.
+        let _ = self.0.send(Command::Listen(Box::new(listener)));
+    }
+
+    /// Makes the thread end when its connections have ended, and at the latest after this time.
+    /// The phases of its listeners end its connections.
+    pub(super) fn stop(&self, within: Duration) {
+        let _ = self.0.send(Command::Stop(within));
     }
 }
 
@@ -71,6 +102,8 @@ impl Listener {
 #[derive(Clone)]
 pub(super) struct Bounds {
     /// The number of connections, over all listeners and threads.
+    most: usize,
+    /// Those that are free.
     places: Arc<Semaphore>,
     limits: Arc<LiveLimits>,
     /// The memory pressure for which slow clients are dropped.
@@ -94,6 +127,7 @@ impl Bounds {
     pub(super) fn new(connections: usize, timeouts: Timeouts) -> Bounds {
         let limits = Arc::new(LiveLimits::new(timeouts, HeaderLimits::default()));
         Bounds {
+            most: connections,
             places: Arc::new(Semaphore::new(connections)),
             limits,
             memory_pressure: Arc::default(),
@@ -109,6 +143,11 @@ impl Bounds {
 
     pub(super) fn with_trusted_proxies(self, trusted_proxies: &TrustedProxies) -> Bounds {
         Bounds { trusted_proxies: Arc::new(trusted_proxies.clone()), ..self }
+    }
+
+    /// Returns the number of open connections, and of accepts that wait for one.
+    pub(super) fn open(&self) -> usize {
+        self.most - self.places.available_permits()
     }
 
     pub(super) fn counters(&self) -> &Arc<ClientCounters> {
@@ -161,13 +200,11 @@ impl Client {
     }
 }
 
-/// Serves every connection with its own service, on this thread, until `stopped` fires or its
-/// sender is gone. Then requests in progress have `shutdown` of [`Timeouts`]. The service gets the
-/// client; `beside` runs on the same thread.
+/// Serves every connection with its own service, on this thread, until a command ends it. The
+/// service gets the client; `beside` runs on the same thread.
 pub(super) fn serve<S, B>(
-    listeners: Vec<Listener>,
+    commands: Commands,
     bounds: Bounds,
-    stopped: oneshot::Receiver<()>,
     beside: impl Future<Output = ()> + Send + 'static,
     service: impl Fn(Client) -> S + Send + Sync + 'static,
 ) where
@@ -182,7 +219,7 @@ pub(super) fn serve<S, B>(
     match runtime {
         Ok(runtime) => {
             runtime.spawn(beside);
-            runtime.block_on(accept_all(listeners, bounds, stopped, service));
+            runtime.block_on(accept_all(commands, bounds, service));
             // Long work of a policy may run on a blocking thread; the stop does not wait for it.
             runtime.shutdown_background();
         }
@@ -191,9 +228,8 @@ pub(super) fn serve<S, B>(
 }
 
 async fn accept_all<S, B>(
-    listeners: Vec<Listener>,
+    Commands(mut commands): Commands,
     bounds: Bounds,
-    stopped: oneshot::Receiver<()>,
     service: impl Fn(Client) -> S + Send + Sync + 'static,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
@@ -203,26 +239,29 @@ async fn accept_all<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let (stopping, stop) = watch::channel(());
-    let service = Arc::new(service);
-    for listener in listeners {
-        tokio::spawn(accept(listener, bounds.clone(), stop.clone(), Arc::clone(&service)));
-    }
-    let _ = stopped.await;
-    let at_most = bounds.limits.timeouts().shutdown;
-    drop(stop);
-    let _ = stopping.send(());
     // Every connection holds a receiver.
-    if timeout(limits::STOP_NOTICE.min(at_most), stopping.closed()).await.is_err() {
-        tracing::info!(connections = stopping.receiver_count(), ?at_most, "stopping: waiting for requests under way");
-        let _ = timeout(at_most.saturating_sub(limits::STOP_NOTICE), stopping.closed()).await;
+    let (open, one_more) = watch::channel(());
+    let service = Arc::new(service);
+    let at_most = loop {
+        match commands.recv().await {
+            Some(Command::Listen(listener)) => {
+                tokio::spawn(accept(*listener, bounds.clone(), one_more.clone(), Arc::clone(&service)));
+            }
+            Some(Command::Stop(within)) => break within,
+            None => break Duration::ZERO,
+        }
+    };
+    drop(one_more);
+    if timeout(limits::STOP_NOTICE.min(at_most), open.closed()).await.is_err() {
+        tracing::info!(connections = open.receiver_count(), ?at_most, "stopping: waiting for requests under way");
+        let _ = timeout(at_most.saturating_sub(limits::STOP_NOTICE), open.closed()).await;
     }
 }
 
 async fn accept<S, B>(
     listener: Listener,
     bounds: Bounds,
-    mut stop: watch::Receiver<()>,
+    open: watch::Receiver<()>,
     service: Arc<impl Fn(Client) -> S + Send + Sync + 'static>,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
@@ -232,7 +271,7 @@ async fn accept<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Listener { socket, identity, plain, proxy_protocol, redirect } = listener;
+    let Listener { socket, identity, plain, proxy_protocol, redirect, mut phase } = listener;
     let listener = match socket.accepting() {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
@@ -246,17 +285,18 @@ async fn accept<S, B>(
         };
         let (place, accepted) = tokio::select! {
             biased;
-            _ = stop.changed() => break,
+            () = phase.reached(Phase::Draining) => break,
             next = accepted => next,
         };
         // The semaphore is never closed.
         let Ok(place) = place else { break };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = connect(stream, peer, Arc::clone(&serving), stop.clone());
+                let connection = connect(stream, peer, Arc::clone(&serving), phase.clone());
+                let open = open.clone();
                 tokio::spawn(async move {
                     connection.await;
-                    drop(place);
+                    drop((place, open));
                 });
                 // After many connections at once, other threads get their turn.
                 tokio::task::yield_now().await;
@@ -302,7 +342,7 @@ struct Serving<F> {
 }
 
 /// Serves one connection from its first to its last request.
-async fn connect<S, B, F>(mut socket: ClientSocket, peer: Peer, serving: Arc<Serving<F>>, mut stop: watch::Receiver<()>)
+async fn connect<S, B, F>(mut socket: ClientSocket, peer: Peer, serving: Arc<Serving<F>>, mut phase: PhaseWatch)
 where
     F: Fn(Client) -> S,
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -317,7 +357,7 @@ where
     let begin = timeout(timeouts.client_header, begin(&mut socket, &serving));
     let begun = tokio::select! {
         begun = begin => begun,
-        _ = stop.changed() => return,
+        () = phase.reached(Phase::Closing) => return,
     };
     let (client, is_http2) = match begun {
         Ok(Ok(begun)) => begun,
@@ -330,19 +370,19 @@ where
         }
     };
     let peer = client.map_or(peer, Peer::from);
-    let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *headers));
+    let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *headers), &phase);
     let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
     let limits = (*timeouts, *headers, &**memory_pressure);
     let Some(identity) = &serving.identity else {
         let service = (serving.service)(client);
         return match is_http2 {
-            true => Box::pin(http2(stream, service, limits, stop)).await,
-            false => http1((stream, before, *headers), service, stop).await,
+            true => Box::pin(http2(stream, service, limits, phase)).await,
+            false => http1((stream, before, *headers), service, phase).await,
         };
     };
     let shaken = tokio::select! {
         shaken = shake_hands(stream, identity, &serving.bounds) => shaken,
-        _ = stop.changed() => return,
+        () = phase.reached(Phase::Closing) => return,
     };
     let Some(stream) = shaken else { return };
     let connection = stream.get_ref().1;
@@ -355,8 +395,8 @@ where
     }
     let service = (serving.service)(client);
     match stream.get_ref().1.alpn_protocol() {
-        Some(tls::H2) => Box::pin(http2(stream, service, limits, stop)).await,
-        _ => Box::pin(http1((stream, before, *headers), service, stop)).await,
+        Some(tls::H2) => Box::pin(http2(stream, service, limits, phase)).await,
+        _ => Box::pin(http1((stream, before, *headers), service, phase)).await,
     }
 }
 
@@ -365,6 +405,7 @@ fn begin_client<F>(
     peer: Peer,
     serving: &Serving<F>,
     (timeouts, headers): (Timeouts, HeaderLimits),
+    phase: &PhaseWatch,
 ) -> (Client, Before) {
     let trusted = TrustedPeer::new(&serving.bounds.trusted_proxies, peer);
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
@@ -383,7 +424,7 @@ fn begin_client<F>(
         switch: switch.clone(),
         observed: observed.clone(),
     };
-    let before = Before { interims, plain, client: observed, timeouts, switch };
+    let before = Before { interims, plain, client: observed, timeouts, switch, is_draining: phase.is_draining() };
     (client, before)
 }
 
@@ -415,7 +456,7 @@ async fn begin<F>(socket: &mut ClientSocket, serving: &Serving<F>) -> io::Result
 async fn http1<S, B>(
     (stream, before, headers): (impl AsyncRead + AsyncWrite + Send + Unpin + 'static, Before, HeaderLimits),
     service: S,
-    mut stop: watch::Receiver<()>,
+    mut phase: PhaseWatch,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
     S::Future: Unpin,
@@ -426,7 +467,7 @@ async fn http1<S, B>(
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
     // read.
     let (exchanges, client, switch) = (Exchanges::default(), before.client.clone(), before.switch.clone());
-    let service = Counted::new(service, &exchanges);
+    let service = Counted::new(service, &exchanges, before.is_draining.clone());
     let mut http1 = http1::Builder::new();
     http1.max_header_size(headers.bytes()).max_buf_size(headers.buffer());
     if let Some(fields) = headers.fields_to_set() {
@@ -434,9 +475,15 @@ async fn http1<S, B>(
     }
     let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
     let mut connection = std::pin::pin!(connection.with_upgrades());
+    // A request that has arrived is answered: the connection reads before it is closed.
+    let closing = async {
+        phase.reached(Phase::Closing).await;
+        tokio::task::yield_now().await;
+    };
     let ended = tokio::select! {
+        biased;
         ended = connection.as_mut() => ended,
-        _ = stop.changed() => {
+        () = closing => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

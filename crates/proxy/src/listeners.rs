@@ -17,20 +17,20 @@ impl Listeners {
     /// # Errors
     /// One line that names the setting, the address and the problem.
     pub fn bind(config: &HttpConfig) -> Result<Listeners, Error> {
-        Listeners::bind_or_inherit(config, |_| None)
+        Listeners::bind_or_inherit(config, |_, _| None)
     }
 
-    /// Binds the listeners whose sockets `inherited` does not have.
+    /// Binds the listeners whose sockets `inherited` does not have. It gets true for TLS.
     ///
     /// # Errors
     /// As [`Listeners::bind`].
     pub fn bind_or_inherit(
         config: &HttpConfig,
-        mut inherited: impl FnMut(&ListenConfig) -> Option<ListenSocket>,
+        mut inherited: impl FnMut(&ListenConfig, bool) -> Option<ListenSocket>,
     ) -> Result<Listeners, Error> {
         let secure = config.tls.iter().flat_map(|tls| &tls.listen).map(|listen| (listen, true));
         let all = config.listen.iter().map(|listen| (listen, false)).chain(secure);
-        all.map(|(listen, is_secure)| Bound::new(listen, is_secure, inherited(listen)))
+        all.map(|(listen, is_secure)| Bound::new(listen, is_secure, inherited(listen, is_secure)))
             .collect::<Result<_, _>>()
             .map(Listeners)
     }
@@ -43,12 +43,12 @@ impl Listeners {
 
 /// A bound listener.
 pub struct Bound {
-    pub(super) socket: ListenSocket,
+    pub(super) config: ListenConfig,
+    socket: ListenSocket,
     /// True for TLS.
-    pub(super) is_secure: bool,
-    pub(super) proxy_protocol: bool,
+    is_secure: bool,
     /// The actual address.
-    pub(super) local: ListenAddress,
+    local: ListenAddress,
     /// The socket file, which is removed at the end.
     pub(super) file: Option<SocketFile>,
 }
@@ -65,7 +65,7 @@ impl Bound {
         };
         let local = socket.local().map_err(|error| Error::setting(setting, Problem::Listener(error)))?;
         let file = if is_own { SocketFile::of(config) } else { None };
-        Ok(Bound { socket, is_secure, proxy_protocol: config.proxy_protocol, local, file })
+        Ok(Bound { config: config.clone(), socket, is_secure, local, file })
     }
 
     /// Returns the actual address.
@@ -102,6 +102,11 @@ impl SocketFile {
     pub(super) fn of(config: &ListenConfig) -> Option<SocketFile> {
         let ListenAddress::Unix(path) = &config.address else { return None };
         Some(SocketFile { path: path.clone(), identity: identity(path)? })
+    }
+
+    /// Leaves the file in place: another process listens on its socket.
+    pub(super) fn leave(self) {
+        std::mem::forget(self);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::body::BodyError;
 use super::origin_body::OriginBody;
+use super::phase::{Phase, PhaseSwitch};
 use super::timeouts::Timeouts;
 use super::{generated_origin, limits, listen, sockets};
 use crate::error::{Error, Problem};
@@ -11,13 +12,13 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
-use tokio::sync::oneshot;
 
 /// A running origin that generates an object of any size, as the default configuration's does. Its
 /// front page lists the options.
 pub struct OriginServer {
     local: SocketAddr,
-    threads: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
+    phase: PhaseSwitch,
+    threads: Vec<(listen::Control, JoinHandle<()>)>,
 }
 
 impl OriginServer {
@@ -30,23 +31,24 @@ impl OriginServer {
         let listener = sockets::bind("--listen", listen)?;
         let of_listener = |error| Error::setting("--listen", Problem::Listener(error));
         let local = listener.local_addr().map_err(of_listener)?;
+        let (phase, watch) = PhaseSwitch::new();
         let thread = |_| {
             let listener = listener.try_clone().map_err(of_listener)?;
-            let (stop, stopped) = oneshot::channel();
+            let (control, commands) = listen::Control::new();
+            control.listen(listen::Listener::simple(listener, watch.clone()));
             let bounds = listen::Bounds::new(limits::CONNECTIONS, Timeouts::default());
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
                 .spawn(move || {
-                    let listeners = vec![listen::Listener::simple(listener)];
-                    listen::serve(listeners, bounds, stopped, std::future::ready(()), |_client| {
+                    listen::serve(commands, bounds, std::future::ready(()), |_client| {
                         service_fn(|request| Box::pin(respond(request)))
                     });
                 })
                 .map_err(Error::Thread)?;
-            Ok::<_, Error>((stop, thread))
+            Ok::<_, Error>((control, thread))
         };
         let threads = (0..threads.max(1)).map(thread).collect::<Result<_, _>>()?;
-        Ok(OriginServer { local, threads })
+        Ok(OriginServer { local, phase, threads })
     }
 
     /// Returns the address that it listens on.
@@ -56,15 +58,16 @@ impl OriginServer {
 
     /// Serves until the process ends.
     pub fn run(self) {
-        for (_stop, thread) in self.threads {
+        for (_control, thread) in self.threads {
             let _ = thread.join();
         }
     }
 
     /// Stops cleanly, as a node does.
     pub fn stop(self) {
-        let (stops, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
-        stops.into_iter().for_each(|stop| stop.send(()).unwrap_or_default());
+        self.phase.begin(Phase::Closing);
+        let (controls, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
+        controls.iter().for_each(|control| control.stop(limits::STOP_GRACE));
         threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 }

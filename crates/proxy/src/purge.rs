@@ -25,6 +25,7 @@ use serde::Deserialize;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct Purging {
     proxy: Arc<Proxy>,
     /// The token in `Authorization: Bearer TOKEN`. Without a token, purging is disabled.
     token: Mutex<Option<String>>,
+    /// True from the time when another process takes over, whose caches a purge would not reach.
+    is_handed_over: AtomicBool,
 }
 
 /// The reason why a purge request is refused: one line.
@@ -42,6 +45,8 @@ pub(super) enum PurgeError {
     Disabled,
     /// The request has another token, or none.
     Unauthorized,
+    /// Another process takes over.
+    HandedOver,
     /// The body did not arrive in time.
     TimedOut,
     /// The body broke off.
@@ -64,6 +69,7 @@ impl PurgeError {
         match self {
             PurgeError::Disabled => StatusCode::FORBIDDEN,
             PurgeError::Unauthorized => StatusCode::UNAUTHORIZED,
+            PurgeError::HandedOver => StatusCode::SERVICE_UNAVAILABLE,
             PurgeError::TimedOut => StatusCode::REQUEST_TIMEOUT,
             PurgeError::NotSettled(_) => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::BAD_REQUEST,
@@ -76,6 +82,7 @@ impl fmt::Display for PurgeError {
         match self {
             PurgeError::Disabled => f.write_str("nobody may purge: set [admin] token, and serve HTTP"),
             PurgeError::Unauthorized => f.write_str("send Authorization: Bearer and the [admin] token"),
+            PurgeError::HandedOver => f.write_str("another process takes over: send it again"),
             PurgeError::TimedOut => f.write_str("the order did not come in time"),
             PurgeError::Body(error) => error.fmt(f),
             PurgeError::TooLong => write!(f, "the order is longer than {} bytes", limits::PURGE_BYTES),
@@ -102,7 +109,13 @@ struct PurgeRequest {
 
 impl Purging {
     pub(super) fn new(proxy: Arc<Proxy>, token: Option<&str>) -> Purging {
-        Purging { proxy, token: Mutex::new(token.map(str::to_owned)) }
+        Purging { proxy, token: Mutex::new(token.map(str::to_owned)), is_handed_over: AtomicBool::new(false) }
+    }
+
+    /// Refuses purges while another process takes over, or takes them again: a purge would not
+    /// reach the other one's caches.
+    pub fn set_handed_over(&self, is_handed_over: bool) {
+        self.is_handed_over.store(is_handed_over, Ordering::Relaxed);
     }
 
     /// Sets another token, or none.
@@ -124,6 +137,9 @@ impl Purging {
         }
         if !self.is_authorized(headers) {
             return Err(PurgeError::Unauthorized);
+        }
+        if self.is_handed_over.load(Ordering::Relaxed) {
+            return Err(PurgeError::HandedOver);
         }
         let read = tokio::time::timeout(ORDER_TIME, read(body)).await;
         let rules = self.proxy.rules();

@@ -75,7 +75,7 @@ fn a_socket_that_is_handed_over_is_bound_again() {
     let first = Listeners::bind(&config).unwrap();
     let handed = first.iter().next().unwrap().socket().try_clone().unwrap();
     let mut handed = Some(handed);
-    let second = Listeners::bind_or_inherit(&config, |_| handed.take()).unwrap();
+    let second = Listeners::bind_or_inherit(&config, |_, _| handed.take()).unwrap();
     let http = Http::start_on(second, &config, || ()).unwrap();
     assert_eq!(get_unix(&path, "/10/a").status, 200);
     http.stop();

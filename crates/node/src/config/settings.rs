@@ -11,8 +11,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// Variables of Larder that name no key: the token of `larder ctl purge`, and the seeds of tests.
-const OTHER_VARIABLES: [&str; 2] = ["LARDER_TOKEN", "LARDER_SEEDS"];
+/// Variables of Larder that name no key: the token of `larder ctl purge`, the seeds of tests, and
+/// the process that an upgrade replaces.
+const OTHER_VARIABLES: [&str; 3] = ["LARDER_TOKEN", "LARDER_SEEDS", "LARDER_UPGRADE"];
 
 /// Beginnings of the variables that Kubernetes and Docker set in every container beside a service
 /// with the name `larder`.

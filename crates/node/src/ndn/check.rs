@@ -6,6 +6,7 @@ use super::error::NdnError;
 use super::listen::{try_tcp, unix};
 use super::{ethernet, multicast, reload};
 use crate::config::NdnConfig;
+use crate::inherited::Inherited;
 use larder_proxy::Preflight;
 
 /// Tries the steps of a start: listeners, interfaces, certificates and routes.
@@ -26,7 +27,7 @@ pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
     targets.for_each(|target| preflight.add(reload::udp_is_off(target)));
     // A running node occupies the path of its own socket.
     if let Some(setting) = config.unix.as_ref().filter(|_| !preflight.is_running()) {
-        match unix(setting.path()) {
+        match unix(setting.path(), &mut Inherited::default()) {
             // The trial leaves nothing behind.
             Ok((_, path)) => drop(std::fs::remove_file(path)),
             Err(problem) => preflight.add(Some(problem)),

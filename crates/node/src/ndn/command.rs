@@ -48,6 +48,8 @@ pub(super) enum Command {
     JobDone(JobDone),
     Reload(Box<Reload>, mpsc::Sender<Result<(), NdnError>>),
     Stop,
+    /// Pauses the listeners, or goes on with them.
+    Listen(bool, mpsc::Sender<()>),
     /// Frames of other threads' faces.
     Frames(Batch<FaceId>),
     /// Packets to faces of this thread.

@@ -60,8 +60,13 @@ impl Bound {
         let _ = socket.set_send_buffer_size(UDP_SEND_BYTES);
         socket.bind(&address.into())?;
         socket.set_nonblocking(true)?;
+        Bound::new(socket.into())
+    }
+
+    fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
-        Ok(Bound { socket: UdpSocket::from_std(socket.into()), state, ipv6: address.is_ipv6() })
+        let ipv6 = socket.local_addr()?.is_ipv6();
+        Ok(Bound { socket: UdpSocket::from_std(socket), state, ipv6 })
     }
 
     /// Returns the address as the socket needs it: a dual-stack socket takes IPv4 addresses in
@@ -76,12 +81,17 @@ impl Bound {
 
 impl UdpListener {
     pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
-        Ok(UdpListener {
-            listening: Bound::bind(address)?,
-            outgoing: None,
-            buffers: vec![vec![0; 1 << 16]; BATCH_SIZE],
-            codel: CoDel::default(),
-        })
+        Ok(UdpListener::with(Bound::bind(address)?))
+    }
+
+    /// Returns a listener on an inherited socket.
+    pub(super) fn on(socket: std::net::UdpSocket) -> io::Result<Self> {
+        Ok(UdpListener::with(Bound::new(socket)?))
+    }
+
+    fn with(listening: Bound) -> Self {
+        let buffers = vec![vec![0; 1 << 16]; BATCH_SIZE];
+        UdpListener { listening, outgoing: None, buffers, codel: CoDel::default() }
     }
 
     /// Returns the socket that has the configured address.

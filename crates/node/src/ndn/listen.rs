@@ -2,6 +2,7 @@
 
 use super::address::{canonical, with_ipv4_fallback};
 use super::error::{NdnError, SocketError};
+use crate::inherited::Inherited;
 use larder_client::{default_socket_paths, is_safe};
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use std::io;
@@ -9,9 +10,13 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Binds the socket for local applications: at the configured path, else at the first default path
-/// that works.
-pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf), NdnError> {
+/// Returns the socket for local applications, and its path: an inherited one, or one that is bound
+/// at the configured path, else at the first default path that works.
+pub(super) fn unix(configured: Option<&Path>, inherited: &mut Inherited) -> Result<(UnixListener, PathBuf), NdnError> {
+    let mut paths = configured.map_or_else(default_socket_paths, |path| vec![path.to_owned()]).into_iter();
+    if let Some(found) = paths.find_map(|path| Some((inherited.unix(&path)?, path))) {
+        return Ok((UnixListener::from_std(found.0), found.1));
+    }
     if let Some(path) = configured {
         let bound = bind_unix(path).map_err(|error| NdnError::Unix(path.to_owned(), error))?;
         return Ok((bound, path.to_owned()));
@@ -69,9 +74,17 @@ pub(super) fn remove_stale(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// Binds a TCP listener for the setting `[ndn] <key>`. An IPv6 wildcard accepts IPv4 too.
-pub(super) fn tcp(key: &'static str, address: SocketAddr) -> Result<TcpListener, NdnError> {
-    try_tcp(address).map_err(|error| NdnError::Listen { key, address, error })
+/// Returns the TCP listener for the setting `[ndn] <key>`: an inherited one, or one that is bound.
+/// An IPv6 wildcard accepts IPv4 too.
+pub(super) fn tcp(
+    key: &'static str,
+    address: SocketAddr,
+    inherited: Option<std::net::TcpListener>,
+) -> Result<TcpListener, NdnError> {
+    match inherited {
+        Some(listener) => Ok(TcpListener::from_std(listener)),
+        None => try_tcp(address).map_err(|error| NdnError::Listen { key, address, error }),
+    }
 }
 
 pub(super) fn try_tcp(address: SocketAddr) -> io::Result<TcpListener> {

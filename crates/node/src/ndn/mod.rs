@@ -51,11 +51,14 @@ mod upstream;
 pub(crate) mod websocket;
 
 use crate::config::NdnConfig;
+use crate::handover::HandedSocket;
+use crate::inherited::{Inherited, Role};
 use event_loop::EventLoop;
 use larder_forwarder::PrefixFigures;
 use larder_proxy::disk::Disk;
 use shard_channel::{Port, ShardContext};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -110,6 +113,18 @@ impl Handle {
         receiver.recv_timeout(crate::limits::RELOAD_PATIENCE).unwrap_or_else(gone)
     }
 
+    /// Pauses the listeners for another process, and closes the disk tier, or goes on with the
+    /// listeners. Faces stay, except those of UDP peers, whose socket is a listener.
+    pub fn set_listening(&self, is_listening: bool) {
+        let (sender, receiver) = mpsc::channel();
+        self.ports[0].send(Command::Listen(is_listening, sender));
+        // A thread that has ended listens to nothing.
+        let _ = receiver.recv_timeout(crate::limits::RELOAD_PATIENCE);
+        if let Some(disk) = self.disk.as_ref().filter(|_| !is_listening) {
+            disk.release();
+        }
+    }
+
     fn stop_disk(&self) {
         if let Some(disk) = &self.disk {
             disk.stop();
@@ -143,18 +158,23 @@ pub struct Ndn {
     pub is_open: bool,
     /// The socket for applications on this machine.
     pub unix: Option<PathBuf>,
+    /// True if its file is removed at the end.
+    owns_file: bool,
+    /// The sockets of the listeners, for another process.
+    sockets: Vec<(Role, OwnedFd)>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Ndn {
-    /// Binds every listener, connects every route, and starts the threads. The first thread that
-    /// ends calls `ended`. `source` is the configuration's file.
+    /// Binds every listener that is not inherited, connects every route, and starts the threads.
+    /// The first thread that ends calls `ended`. `source` is the configuration's file.
     ///
     /// # Errors
     /// One line that names the setting, the problem and the remedy.
     pub fn start(
         config: &NdnConfig,
         source: Option<&Path>,
+        inherited: &mut Inherited,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Ndn, NdnError> {
         let (ports, shard_contexts) =
@@ -162,12 +182,13 @@ impl Ndn {
                 .map_err(NdnError::Events)?;
         let disk = config.disk.as_ref().map(|table| disk::start(&table.behind(config.content_store))).transpose()?;
         let handle = Handle { ports, disk };
-        Ndn::start_loops(config, source, handle.clone(), shard_contexts, ended).inspect_err(|_| handle.stop_disk())
+        let origin = (source, inherited);
+        Ndn::start_loops(config, origin, handle.clone(), shard_contexts, ended).inspect_err(|_| handle.stop_disk())
     }
 
     fn start_loops(
         config: &NdnConfig,
-        source: Option<&Path>,
+        (source, inherited): (Option<&Path>, &mut Inherited),
         handle: Handle,
         shard_contexts: Vec<ShardContext>,
         ended: impl FnOnce() + Send + 'static,
@@ -177,14 +198,17 @@ impl Ndn {
         if let Some(source) = source {
             event_loops[0].forwarder.set_configuration(source.display().to_string());
         }
-        let (listening, unix) = event_loops[0].listen(config)?;
+        let (listening, unix) = event_loops[0].listen(config, inherited)?;
+        let owns_file = unix.as_ref().is_some_and(|path| !inherited.has_taken(path));
         let clean_up = |error| {
             handle.stop();
-            if let Some(path) = &unix {
+            if let Some(path) = unix.as_ref().filter(|_| owns_file) {
                 let _ = std::fs::remove_file(path);
             }
             error
         };
+        let sockets = event_loops[0].listening_sockets();
+        let sockets = sockets.map_err(|error| clean_up(NdnError::Events(error)))?;
         event_loops[0].add_routes(config).map_err(clean_up)?;
         let ended = Arc::new(Mutex::new(Some(ended)));
         let mut threads = Vec::new();
@@ -207,7 +231,26 @@ impl Ndn {
         }
         let of_others = |address: &SocketAddr| !address.ip().is_loopback();
         let is_open = [config.tcp, config.udp, config.websocket].iter().flatten().any(of_others);
-        Ok(Ndn { handle, listening, is_open, unix, threads })
+        Ok(Ndn { handle, listening, is_open, unix, owns_file, sockets, threads })
+    }
+
+    /// Returns the sockets of the listeners, for another process.
+    pub fn sockets(&self) -> std::io::Result<Vec<HandedSocket>> {
+        let handed = |(role, descriptor): &(Role, OwnedFd)| {
+            let owns_file = self.owns_file && *role == Role::NdnUnix;
+            Ok(HandedSocket { role: *role, descriptor: descriptor.try_clone()?, owns_file })
+        };
+        self.sockets.iter().map(handed).collect()
+    }
+
+    /// Removes the socket file at the end if it is one of these: another process has left it.
+    pub fn own_files(&mut self, paths: &[PathBuf]) {
+        self.owns_file |= self.unix.as_ref().is_some_and(|path| paths.contains(path));
+    }
+
+    /// Leaves the socket file in place at the end: another process listens on its socket.
+    pub fn leave_files(&mut self) {
+        self.owns_file = false;
     }
 
     /// Stops the threads and removes the socket file.
@@ -215,7 +258,7 @@ impl Ndn {
         self.handle.stop();
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
         self.handle.stop_disk();
-        if let Some(path) = &self.unix {
+        if let Some(path) = self.unix.as_ref().filter(|_| self.owns_file) {
             let _ = std::fs::remove_file(path);
         }
     }

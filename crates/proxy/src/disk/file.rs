@@ -42,6 +42,11 @@ impl DiskFile {
         }
     }
 
+    /// Ends the lock against other nodes.
+    pub(super) fn unlock(&self) -> io::Result<()> {
+        self.0.unlock()
+    }
+
     /// Removes all content.
     pub(super) fn empty(&self) -> io::Result<()> {
         self.0.set_len(0)?;

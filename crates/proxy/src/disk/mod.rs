@@ -108,6 +108,8 @@ struct State<M> {
     /// Set after the log has failed: true if its file is empty.
     retired: Option<bool>,
     stopping: bool,
+    /// Set when the file is left to another process: nothing is written any more.
+    released: bool,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -168,6 +170,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
             next_warning: Time::ZERO,
             retired: None,
             stopping: false,
+            released: false,
             threads: Vec::new(),
         };
         let path = config.path.clone();
@@ -224,7 +227,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         );
     }
 
-    /// Waits until all earlier changes are on the disk.
+    /// Waits until all earlier changes are on the disk. After [`Disk::release`] it waits for none.
     ///
     /// # Errors
     /// One line if that is impossible. The file may still hold removed records then.
@@ -232,6 +235,9 @@ impl<M: Bans + Send + 'static> Disk<M> {
         let (done, waiting) = oneshot::channel();
         let ticket = {
             let mut state = self.lock();
+            if state.released {
+                return Ok(());
+            }
             let ticket = state.log.settle(self.now());
             if state.settling.len() == state.settling.capacity() {
                 // Those that were not answered in time.
@@ -255,6 +261,23 @@ impl<M: Bans + Send + 'static> Disk<M> {
     /// Writes what has to be written, and ends the threads. Does not wait for ever for a disk that
     /// hangs.
     pub fn stop(&self) {
+        self.end();
+    }
+
+    /// Stops, and leaves the file to another process. From then on, lookups find nothing, and
+    /// changes stay in memory.
+    pub fn release(&self) {
+        self.lock().released = true;
+        if self.end()
+            && let Err(error) = self.0.file.unlock()
+        {
+            let (path, error) = (self.0.path.display(), system_message(&error));
+            tracing::error!(%path, error, "the disk tier cannot be left to another process");
+        }
+    }
+
+    /// Ends the threads. Returns false if the disk hangs.
+    fn end(&self) -> bool {
         let threads = {
             let mut state = self.lock();
             state.stopping = true;
@@ -271,11 +294,12 @@ impl<M: Bans + Send + 'static> Disk<M> {
             if !thread.is_finished() {
                 let path = self.0.path.display();
                 tracing::error!(%path, "the disk tier hangs: what it has not synced is lost");
-                return;
+                return false;
             }
             // Fails only if the thread has panicked, which is logged.
             let _ = thread.join();
         }
+        true
     }
 
     /// Returns its figures.

@@ -388,6 +388,10 @@ impl EventLoop {
             let Ok(command) = self.commands.try_recv() else { return };
             match command {
                 Command::Stop => self.stopping = true,
+                Command::Listen(is_listening, reply) => {
+                    self.set_listening(is_listening);
+                    let _ = reply.send(());
+                }
                 Command::JobDone(done) => self.forwarder.complete(done),
                 Command::Frames(batch) => self.handle_batch(now, batch),
                 Command::Sends(batch) => self.send_batch(now, batch),

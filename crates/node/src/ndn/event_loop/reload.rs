@@ -57,6 +57,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::config::NdnConfig;
+    use crate::inherited::Inherited;
     use crate::ndn::shard_channel::{Port, shard_contexts};
     use crate::ndn::{Command, Ndn, Snapshot};
     use larder_packet::Name;
@@ -80,7 +81,7 @@ mod tests {
         let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
         let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
         let mut node = EventLoop::new(&first, shard_context, None).unwrap();
-        node.listen(&first).unwrap();
+        node.listen(&first, &mut Inherited::default()).unwrap();
         node.add_routes(&first).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();
         let face_of = |node: &EventLoop, port: u16| {
@@ -122,7 +123,7 @@ mod tests {
     #[test]
     fn every_thread_runs_by_the_file() {
         let first = config("shards = 3\npolicy = \"lru\"\ncontent_store = \"4MiB\"");
-        let ndn = Ndn::start(&first, None, || ()).unwrap();
+        let ndn = Ndn::start(&first, None, &mut Inherited::default(), || ()).unwrap();
         let snapshots = || -> Vec<Snapshot> {
             let ask = |port: &Port| {
                 let (sender, receiver) = mpsc::channel();

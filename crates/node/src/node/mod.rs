@@ -1,7 +1,11 @@
 //! Starts and stops the whole node.
 
+mod upgrade;
+
 use crate::config::{Config, ConfigSources, Origin};
 use crate::error::NodeError;
+use crate::handover::{Handover, News, Successor};
+use crate::inherited::Role;
 use crate::log;
 use crate::ndn::{Ndn, Reload};
 use crate::parts;
@@ -11,10 +15,10 @@ use crate::reload::{Changes, Running};
 use crate::supervisor;
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
-use larder_proxy::{Admin, Http, Purging, StatusSource};
+use larder_proxy::{Admin, Http, ListenConfig, Listeners, Purging, StatusSource};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -27,14 +31,23 @@ pub struct Node {
     admin: Option<Admin>,
     purging: Option<Arc<Purging>>,
     origin: Origin,
-    ends: mpsc::Receiver<End>,
+    /// The process that is to replace this one, while there is one.
+    successor: Option<Successor>,
+    /// True while that process has what only one process can have.
+    is_released: bool,
+    /// True if the node has a disk tier.
+    has_disk: bool,
+    events: mpsc::Sender<Event>,
+    next_events: mpsc::Receiver<Event>,
 }
 
-/// The reason why the node stops.
-enum End {
+/// What the thread of the node waits for.
+enum Event {
     Signal(i32),
     /// A thread has ended that runs until the node stops.
-    Thread(&'static str),
+    Ended(&'static str),
+    /// The process that is to replace this one reports something.
+    Successor(News),
 }
 
 impl Node {
@@ -44,38 +57,48 @@ impl Node {
     /// One line that names the setting, the problem and the remedy. Nothing keeps running, and no
     /// socket file is left behind.
     pub fn start(config: &Config) -> Result<Node, NodeError> {
+        Node::start_on(config, &mut Handover::default())
+    }
+
+    /// Starts everything that the configuration names, on the listening sockets of the handover. A
+    /// process that is replaced goes on if this fails.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub fn start_on(config: &Config, handover: &mut Handover) -> Result<Node, NodeError> {
         // Before the first thread starts.
         let account = Account::find(config)?;
-        let (end, ends) = mpsc::channel();
-        watch_signals(end.clone())?;
+        let (events, next_events) = mpsc::channel();
+        watch_signals(events.clone())?;
         raise_descriptor_limit();
-        let of_ndn = end.clone();
-        let start_ndn = || {
-            let ended = move || drop(of_ndn.send(End::Thread("ndn")));
-            Ndn::start(&config.ndn, config.source.as_deref(), ended)
-        };
-        // The admin server starts first: it tells that the node is alive while it starts.
-        let admin = config.admin.listen.map(Admin::open).transpose()?;
-        let ndn = match config.ndn.enabled.then(start_ndn).transpose() {
-            Ok(ndn) => ndn,
-            Err(error) => {
-                admin.into_iter().for_each(Admin::stop);
-                return Err(error.into());
-            }
-        };
+        // Both are bound before the process that is replaced leaves anything.
+        let admin = config.admin.listen.map(|address| admin_listener(address, handover)).transpose()?;
+        let listeners = http_listeners(config, handover)?;
+        // The admin server starts first: it tells that the node is alive while it starts. In an
+        // upgrade, the process before tells that it is ready until this one is.
+        let (admin_early, admin_late) = if handover.is_upgrade() { (None, admin) } else { (admin, None) };
         let mut node = Node {
-            ndn,
+            ndn: None,
             egress: None,
             ingress: None,
             http: None,
-            admin,
+            admin: admin_early.map(Admin::open_on).transpose()?,
             purging: None,
             origin: config.http.origin.clone(),
-            ends,
+            successor: None,
+            is_released: false,
+            has_disk: config.http.disk.is_some() || config.ndn.disk.is_some(),
+            events,
+            next_events,
         };
-        let assume = || account.map_or(Ok(()), |account| account.assume(config));
-        let started = node.start_pair(config, &end).and_then(|()| node.start_http(config, end));
-        match started.and_then(|()| assume().map_err(NodeError::from)) {
+        let started = node
+            .take_over(config, handover)
+            .and_then(|()| node.start_ndn(config, handover))
+            .and_then(|()| node.start_pair(config))
+            .and_then(|()| node.start_http(config, listeners, admin_late))
+            .and_then(|()| account.map_or(Ok(()), |account| Ok(account.assume(config)?)))
+            .and_then(|()| node.own(handover));
+        match started {
             Ok(()) => Ok(node),
             Err(error) => {
                 node.stop();
@@ -84,28 +107,49 @@ impl Node {
         }
     }
 
+    fn start_ndn(&mut self, config: &Config, handover: &mut Handover) -> Result<(), NodeError> {
+        if config.ndn.enabled {
+            let source = config.source.as_deref();
+            let ended = self.on_end("ndn");
+            self.ndn = Some(Ndn::start(&config.ndn, source, &mut handover.sockets, ended)?);
+        }
+        Ok(())
+    }
+
+    /// Returns a function that reports the end of a thread.
+    fn on_end(&self, name: &'static str) -> impl FnOnce() + Send + 'static {
+        let events = self.events.clone();
+        move || drop(events.send(Event::Ended(name)))
+    }
+
     /// Starts the ends of HTTP over NDN that the configuration names.
-    fn start_pair(&mut self, config: &Config, end: &mpsc::Sender<End>) -> Result<(), NodeError> {
+    fn start_pair(&mut self, config: &Config) -> Result<(), NodeError> {
         let Some(ndn) = &self.ndn else { return Ok(()) };
         let forwarder = || ndn.unix.clone().unwrap_or_default();
         if let Some(table) = &config.ndn.gateway {
             let config = parts::egress(config, table, forwarder());
-            let end = end.clone();
-            let egress = Egress::start(&config, move || drop(end.send(End::Thread("gateway"))));
+            let egress = Egress::start(&config, self.on_end("gateway"));
             self.egress = Some(egress.map_err(NodeError::Gateway)?);
         }
         if let Some(table) = config.http.upstream.as_ref().filter(|_| parts::http(&config.http, None).is_some()) {
             let config = parts::ingress(table, forwarder());
-            let end = end.clone();
-            let ingress = Ingress::start(&config, move || drop(end.send(End::Thread("edge"))));
+            let ingress = Ingress::start(&config, self.on_end("edge"));
             self.ingress = Some(ingress.map_err(NodeError::Gateway)?);
         }
         Ok(())
     }
 
-    fn start_http(&mut self, config: &Config, end: mpsc::Sender<End>) -> Result<(), NodeError> {
-        if let Some(http) = parts::http(&config.http, self.ingress.as_ref()) {
-            self.http = Some(Http::start(&http, move || drop(end.send(End::Thread("http"))))?);
+    fn start_http(
+        &mut self,
+        config: &Config,
+        listeners: Option<Listeners>,
+        admin: Option<TcpListener>,
+    ) -> Result<(), NodeError> {
+        if let Some((listeners, http)) = listeners.zip(parts::http(&config.http, self.ingress.as_ref())) {
+            self.http = Some(Http::start_on(listeners, &http, self.on_end("http"))?);
+        }
+        if let Some(listener) = admin {
+            self.admin = Some(Admin::open_on(listener)?);
         }
         if let Some(admin) = &self.admin {
             let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(Process::new(config.source.clone()))];
@@ -148,7 +192,7 @@ impl Node {
 
     /// Adds the listeners for HTTP. The first one says what stands behind them.
     fn greet_http(&self, text: &mut String) {
-        let listening = self.http.as_ref().map_or(&[][..], Http::listening);
+        let listening = self.http.as_ref().map(Http::listening).unwrap_or_default();
         for (number, (address, is_secure)) in listening.iter().enumerate() {
             let url = match (address.tcp(), is_secure) {
                 (Some(address), false) => format!("HTTP   http://{address}/"),
@@ -176,24 +220,31 @@ impl Node {
     }
 
     /// Runs until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read its configuration
-    /// again, which came from `sources`, and SIGUSR1 open its access log again.
+    /// again, which came from `sources`, SIGUSR1 open its access log again, and SIGUSR2 start its
+    /// program again: it ends when the new process has taken over.
     ///
     /// # Errors
     /// A thread of the node has ended by itself.
-    pub fn run(self, sources: ConfigSources) -> Result<(), NodeError> {
+    pub fn run(mut self, sources: ConfigSources) -> Result<(), NodeError> {
         let mut running = Running::new(sources);
         let watchdog = supervisor::watchdog();
         supervisor::ready();
         let result = loop {
-            match self.next_end(watchdog) {
-                Ok(End::Signal(SIGHUP)) => self.reload(&mut running),
-                Ok(End::Signal(SIGUSR1)) => self.reopen_logs(),
-                Ok(End::Signal(SIGUSR2)) => tracing::info!(signal = "SIGUSR2", "nothing is done at this signal"),
-                Ok(End::Signal(signal)) => {
+            match self.next_event(watchdog) {
+                Ok(Event::Signal(SIGHUP)) => self.reload(&mut running),
+                Ok(Event::Signal(SIGUSR1)) => self.reopen_logs(),
+                Ok(Event::Signal(SIGUSR2)) => self.upgrade(),
+                Ok(Event::Signal(signal)) => {
                     tracing::info!(signal = signal_hook::low_level::signal_name(signal), "stopping");
                     break Ok(());
                 }
-                Ok(End::Thread(name)) => break Err(NodeError::Ended(name)),
+                Ok(Event::Successor(News::Prepared)) => self.release(),
+                Ok(Event::Successor(News::Ready)) => {
+                    self.leave();
+                    return Ok(());
+                }
+                Ok(Event::Successor(News::Failed(reason))) => self.go_on(&reason),
+                Ok(Event::Ended(name)) => break Err(NodeError::Ended(name)),
                 Err(mpsc::RecvError) => break Err(NodeError::AllEnded),
             }
         };
@@ -210,14 +261,14 @@ impl Node {
         }
     }
 
-    /// Waits for the next signal or end of a thread, and tells the supervisor meanwhile that the
+    /// Waits for the next event, and tells the supervisor meanwhile that the
     /// node lives.
-    fn next_end(&self, watchdog: Option<Duration>) -> Result<End, mpsc::RecvError> {
-        let Some(interval) = watchdog else { return self.ends.recv() };
+    fn next_event(&self, watchdog: Option<Duration>) -> Result<Event, mpsc::RecvError> {
+        let Some(interval) = watchdog else { return self.next_events.recv() };
         loop {
             supervisor::alive();
-            match self.ends.recv_timeout(interval) {
-                Ok(end) => return Ok(end),
+            match self.next_events.recv_timeout(interval) {
+                Ok(event) => return Ok(event),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(mpsc::RecvError),
             }
@@ -269,6 +320,7 @@ impl Node {
     /// Stops cleanly: waits for requests in progress, and removes the socket file.
     pub fn stop(self) {
         // The admin server stops last: it shows how the others end.
+        self.successor.iter().for_each(Successor::stop);
         self.admin.iter().for_each(Admin::set_stopping);
         if let Some(http) = self.http {
             http.stop();
@@ -288,6 +340,24 @@ impl Node {
     }
 }
 
+/// Returns the socket of the admin server: an inherited one, or one that is bound.
+fn admin_listener(address: SocketAddr, handover: &mut Handover) -> Result<TcpListener, NodeError> {
+    match handover.sockets.tcp(Role::Admin, address) {
+        Some(listener) => Ok(listener),
+        None => Ok(Admin::bind(address)?),
+    }
+}
+
+/// Returns the listeners of the HTTP side: inherited ones, or ones that are bound.
+fn http_listeners(config: &Config, handover: &mut Handover) -> Result<Option<Listeners>, NodeError> {
+    let Some(http) = parts::http(&config.http, None) else { return Ok(None) };
+    let inherited = |listen: &ListenConfig, is_secure| {
+        let role = if is_secure { Role::Https } else { Role::Http };
+        handover.sockets.http(role, &listen.address)
+    };
+    Ok(Some(Listeners::bind_or_inherit(&http, inherited)?))
+}
+
 /// Raises the soft limit of open files to the hard one. The soft limit is 1,024 on most machines;
 /// connections need more.
 pub fn raise_descriptor_limit() {
@@ -298,12 +368,11 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// Handles the signals of other programs: log rotation sends SIGUSR1, some upgrades SIGUSR2.
-/// Without a handler, both would end the process.
-fn watch_signals(end: mpsc::Sender<End>) -> Result<(), NodeError> {
+/// Handles the signals of supervisors, of programs that rotate logs, and of operators.
+fn watch_signals(events: mpsc::Sender<Event>) -> Result<(), NodeError> {
     let mut signals =
         signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2]).map_err(NodeError::Signals)?;
-    let watch = move || signals.forever().for_each(|signal| drop(end.send(End::Signal(signal))));
+    let watch = move || signals.forever().for_each(|signal| drop(events.send(Event::Signal(signal))));
     let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(watch);
     thread.map(drop).map_err(NodeError::Thread)
 }

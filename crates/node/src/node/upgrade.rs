@@ -1,0 +1,173 @@
+//! The upgrade of a running node, on both sides ([`crate::handover`] describes the messages).
+//!
+//! - **HTTP**: the new process accepts connections before the old one stops to. An open connection
+//!   ends with the old process's next answer (`Connection: close`, or GOAWAY): an idle one is not
+//!   closed, because its client may have sent a request, until `[http.timeouts] shutdown` is over.
+//! - **Disk tiers**: one process writes a log. The old one closes its tiers first, and asks the
+//!   origin for what it misses from then on. A later invalidation in the old process does not reach
+//!   the new one's tier or memory; purges are refused until the new one takes them.
+//! - **NDN**: the old process pauses its listeners, so that each connection and each datagram
+//!   belongs to the new one. Its faces end with it, and applications connect again.
+
+use super::{Event, Node};
+use crate::error::NodeError;
+use crate::handover::{HandedSocket, Handover, HandoverError, Successor};
+use crate::inherited::Role;
+use crate::{config::Config, limits, preflight, supervisor};
+use larder_gateway::egress::Egress;
+use larder_gateway::ingress::Ingress;
+use larder_proxy::{Admin, Http, ListenSocket};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+/// The new process.
+impl Node {
+    /// Checks everything that can prevent the start, and then waits until the process that is
+    /// replaced has left what only one process can have.
+    pub(super) fn take_over(&self, config: &Config, handover: &Handover) -> Result<(), NodeError> {
+        if !handover.is_upgrade() {
+            return Ok(());
+        }
+        let problems = preflight::problems_beside(config, true);
+        if !problems.is_empty() {
+            return Err(HandoverError::Refused(problems.join("; ")).into());
+        }
+        Ok(handover.await_release()?)
+    }
+
+    /// Makes this node the owner of what it has inherited.
+    pub(super) fn own(&mut self, handover: &mut Handover) -> Result<(), NodeError> {
+        handover.take_over()?;
+        let files = handover.sockets.own_files();
+        if let Some(http) = &self.http {
+            http.own_files(&files);
+        }
+        if let Some(ndn) = &mut self.ndn {
+            ndn.own_files(&files);
+        }
+        handover.sockets.close_rest();
+        Ok(())
+    }
+}
+
+/// The old process.
+impl Node {
+    /// Starts a process that is to replace this one.
+    pub(super) fn upgrade(&mut self) {
+        if let Some(successor) = &self.successor {
+            return tracing::warn!(pid = successor.pid(), "an upgrade is under way already");
+        }
+        let events = self.events.clone();
+        let sockets = self.sockets().map_err(HandoverError::Pass);
+        let report = move |news| drop(events.send(Event::Successor(news)));
+        match sockets.and_then(|sockets| Successor::start(&sockets, report)) {
+            Ok(successor) => {
+                tracing::info!(pid = successor.pid(), "upgrading: another process starts");
+                self.successor = Some(successor);
+            }
+            Err(error) => tracing::error!(%error, "no upgrade: this process goes on"),
+        }
+    }
+
+    fn sockets(&self) -> io::Result<Vec<HandedSocket>> {
+        let mut sockets = self.ndn.as_ref().map_or(Ok(Vec::new()), |ndn| ndn.sockets())?;
+        if let Some(admin) = &self.admin {
+            sockets.push(HandedSocket { role: Role::Admin, descriptor: admin.socket()?.into(), owns_file: false });
+        }
+        for (socket, is_secure) in self.http.as_ref().map_or(Ok(Vec::new()), Http::sockets)? {
+            let descriptor = match socket.socket {
+                ListenSocket::Tcp(listener) => OwnedFd::from(listener),
+                ListenSocket::Unix(listener) => OwnedFd::from(listener),
+            };
+            let role = if is_secure { Role::Https } else { Role::Http };
+            sockets.push(HandedSocket { role, descriptor, owns_file: socket.owns_file });
+        }
+        Ok(sockets)
+    }
+
+    /// Leaves to the new process what only one process can have.
+    pub(super) fn release(&mut self) {
+        let Some(successor) = &self.successor else { return };
+        self.is_released = true;
+        self.set_handed_over(true);
+        if let Some(http) = &self.http {
+            http.release_disk();
+        }
+        if let Some(ndn) = &self.ndn {
+            ndn.handle.set_listening(false);
+        }
+        successor.released();
+    }
+
+    fn set_handed_over(&self, is_handed_over: bool) {
+        if let Some(purging) = &self.purging {
+            purging.set_handed_over(is_handed_over);
+        }
+    }
+
+    /// Goes on after the new process has failed.
+    pub(super) fn go_on(&mut self, reason: &str) {
+        let Some(successor) = self.successor.take() else { return };
+        let pid = successor.pid();
+        tracing::error!(pid, reason, "the upgrade has failed: this process goes on");
+        if !std::mem::take(&mut self.is_released) {
+            return;
+        }
+        if self.has_disk {
+            tracing::error!("its disk tier was closed for the upgrade: this process goes on without it");
+        }
+        self.set_handed_over(false);
+        if let Some(ndn) = &self.ndn {
+            ndn.handle.set_listening(true);
+        }
+    }
+
+    /// Leaves the listeners to the new process, finishes the requests in progress, and ends.
+    pub(super) fn leave(mut self) {
+        let Some(successor) = self.successor.take() else { return };
+        supervisor::main_process_is(successor.pid());
+        if let Some(ndn) = &mut self.ndn {
+            ndn.leave_files();
+        }
+        if let Some(http) = &self.http {
+            http.drain();
+        }
+        successor.yours();
+        self.admin.iter().for_each(Admin::drain);
+        tracing::info!(pid = successor.pid(), "upgraded: this process finishes its requests, and ends");
+        // Requests may wait for HTTP over NDN. Otherwise applications connect to the new process
+        // as soon as they can.
+        match self.ingress.is_some() {
+            true => {
+                self.finish_http();
+                self.stop_ndn();
+            }
+            false => {
+                self.stop_ndn();
+                self.finish_http();
+            }
+        }
+        self.admin.into_iter().for_each(Admin::stop);
+    }
+
+    fn stop_ndn(&mut self) {
+        self.ingress.take().into_iter().for_each(Ingress::stop);
+        self.egress.take().into_iter().for_each(Egress::stop);
+        self.ndn.take().into_iter().for_each(|ndn| ndn.stop());
+    }
+
+    /// Waits until the last connection has ended, within the time for requests in progress. A
+    /// signal to stop closes the idle ones at once.
+    fn finish_http(&mut self) {
+        let Some(http) = self.http.take() else { return };
+        let end = Instant::now() + http.shutdown_time();
+        while !http.is_idle() && Instant::now() + limits::DRAIN_REST < end {
+            if let Ok(Event::Signal(SIGTERM | SIGINT)) = self.next_events.recv_timeout(limits::DRAIN_LOOK) {
+                break;
+            }
+        }
+        http.stop_within(end.saturating_duration_since(Instant::now()));
+    }
+}

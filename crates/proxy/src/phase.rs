@@ -1,0 +1,61 @@
+//! The phases of a listener and of its connections: they serve, then drain, then close.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::watch;
+
+/// A phase. The later one is the greater one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Connections are accepted.
+    Serving,
+    /// Another socket or process serves new connections. Open ones have one more request: an idle
+    /// HTTP/1.1 connection stays open until its client sends it, because its client may have sent
+    /// it already. The answer ends the connection. HTTP/2 has GOAWAY for that.
+    Draining,
+    /// Nothing serves new connections. Idle ones are closed at once.
+    Closing,
+}
+
+/// Sets the phase of a listener.
+pub(super) struct PhaseSwitch {
+    phase: watch::Sender<Phase>,
+    is_draining: Arc<AtomicBool>,
+}
+
+/// The phase of a listener, for its connections.
+#[derive(Clone)]
+pub(super) struct PhaseWatch {
+    phase: watch::Receiver<Phase>,
+    is_draining: Arc<AtomicBool>,
+}
+
+impl PhaseSwitch {
+    pub(super) fn new() -> (PhaseSwitch, PhaseWatch) {
+        let (sender, phase) = watch::channel(Phase::Serving);
+        let is_draining = Arc::new(AtomicBool::new(false));
+        (PhaseSwitch { phase: sender, is_draining: Arc::clone(&is_draining) }, PhaseWatch { phase, is_draining })
+    }
+
+    /// Begins a phase. A later one that has begun already stays.
+    pub(super) fn begin(&self, phase: Phase) {
+        self.is_draining.store(true, Ordering::Relaxed);
+        self.phase.send_if_modified(|now| {
+            let is_later = phase > *now;
+            *now = phase.max(*now);
+            is_later
+        });
+    }
+}
+
+impl PhaseWatch {
+    /// Waits until this phase, or a later one, has begun. A switch that is gone closes.
+    pub(super) async fn reached(&mut self, phase: Phase) {
+        let _ = self.phase.wait_for(|now| *now >= phase).await;
+    }
+
+    /// Returns the flag that is true from [`Phase::Draining`] on: cheaper than a look at the phase.
+    pub(super) fn is_draining(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_draining)
+    }
+}
