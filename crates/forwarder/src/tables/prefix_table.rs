@@ -465,6 +465,10 @@ mod tests {
             let after = table.coming.as_ref().map(|coming| coming.filter.steps());
             let now = table.filter.as_ref().map_or(0, PrefixFilter::steps);
             filters += usize::from(is_coming && after.is_none());
+            if filters == 1 && is_coming && after.is_none() {
+                let bytes = 64 * table.filter.as_ref().map_or(0, PrefixFilter::lines);
+                assert_eq!(bytes, 2 * FILTERED_PREFIXES, "the first filter takes two bytes a prefix");
+            }
             let steps = match (before, after) {
                 (Some(before), None) => now - before,
                 (before, after) => after.unwrap_or(0) - before.unwrap_or(0) + now - old,

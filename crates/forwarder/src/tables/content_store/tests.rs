@@ -115,6 +115,74 @@ fn a_shared_packet_is_copied_or_each_lookup_enters_names_for_ever() {
     }
 }
 
+/// Twelve components: the tree does not tell apart the names under it.
+const DEEP: &str = "/1/2/3/4/5/6/7/8/9/10/11/12";
+
+/// Stores packets with these numbers below a prefix, without signing each.
+fn store_numbered(store: &mut ContentStore, prefix: &str, numbers: impl Iterator<Item = u32>) {
+    let mut name: Name = prefix.parse().unwrap();
+    name.push_generic(&[0; 4]);
+    let mut wire = DataBuilder::new(name.as_name()).build(&DigestSigner).unwrap();
+    let end = Data::decode(&wire).unwrap().name_range().end;
+    for number in numbers {
+        wire[end - 4..end].copy_from_slice(&number.to_be_bytes());
+        let data = Data::decode(&wire).unwrap();
+        let hash = store.hasher.hash(data.name.as_bytes());
+        assert!(store.exact(hash, data.name).is_some() || store.store(Time::ZERO, hash, &data));
+    }
+}
+
+/// Failure: an erasure that stopped begins anew, or one that begins anew leaves out what it passed
+/// before: that of another client or prefix, one that ended, or one that was not continued in time.
+#[test]
+fn an_erasure_begins_in_the_wrong_place() {
+    const WANTED: u32 = 160;
+    let mut store = store_of(100 << 20);
+    store_numbered(&mut store, &format!("{DEEP}/b"), 0..NAMES_PASSED_TO_ERASE as u32 * 5 / 4);
+    let (a, c): (Name, Name) = (format!("{DEEP}/a").parse().unwrap(), format!("{DEEP}/c").parse().unwrap());
+    let refill = |store: &mut ContentStore| store_numbered(store, &format!("{DEEP}/a"), 0..WANTED);
+    let (one, other, at) = (FaceId(1), FaceId(2), Time::from_secs);
+    let erase = |store: &mut ContentStore, now: Time, client: FaceId, prefix: &Name| {
+        let (erased, more) = store.erase(now, client, prefix.as_name(), WANTED as usize);
+        (erased as u32, more)
+    };
+    // Names wait for the tree.
+    let elsewhere: Name = "/elsewhere".parse().unwrap();
+    assert_eq!([(); 2].map(|()| erase(&mut store, at(0), one, &elsewhere)), [(0, true), (0, false)]);
+    refill(&mut store);
+    let first = erase(&mut store, at(0), one, &a);
+    assert!((1..WANTED).contains(&first.0) && first.1, "{first:?}");
+    let rest = (WANTED - first.0, false);
+    assert_eq!(erase(&mut store, at(4), one, &a), rest, "it goes on");
+    refill(&mut store);
+    assert_eq!(erase(&mut store, at(4), one, &a), first, "it ended");
+    refill(&mut store);
+    assert_eq!(erase(&mut store, at(4), other, &a), first, "it is another client's");
+    assert_eq!(erase(&mut store, at(5), other, &a), rest);
+    refill(&mut store);
+    assert_eq!(erase(&mut store, at(5), one, &c), (0, true), "it is another prefix's");
+    assert_eq!(erase(&mut store, at(9), one, &a), first, "it is too late");
+    let just_before = Time::from_nanos(at(14).nanos() - 1);
+    assert_eq!(erase(&mut store, just_before, one, &a), rest);
+    refill(&mut store);
+    store.check_invariants();
+}
+
+/// Failure: an erasure of few names that stopped at its limit leaves out what came in front of it
+/// since.
+#[test]
+fn an_erasure_passes_what_came_since() {
+    let mut store = store_of(1 << 20);
+    let prefix: Name = format!("{DEEP}/a").parse().unwrap();
+    for round in 1..8 {
+        store_numbered(&mut store, &format!("{DEEP}/a"), 0..10);
+        assert_eq!(store.erase(Time::ZERO, FaceId(1), prefix.as_name(), round), (round, true));
+    }
+    store_numbered(&mut store, &format!("{DEEP}/a"), 0..10);
+    assert_eq!(store.erase(Time::ZERO, FaceId(1), prefix.as_name(), 10), (10, false));
+    assert_eq!(store.erase(Time::ZERO, FaceId(1), prefix.as_name(), 10), (0, false));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     /// A name, its content, its freshness, and whether its signature is trusted.
