@@ -61,6 +61,9 @@
 //! * A client's own conditions go to the origin if nothing is stored, and a 304 is relayed. If a
 //!   response is stored, its validators replace them, and the client's conditions are evaluated
 //!   against the confirmed response.
+//! * Requests whose `Accept-Encoding` have the same meaning have the same variant, whatever the
+//!   spelling and the order (`rfc/accept_encoding.rs`). A host may reduce the field to the codings
+//!   that its origins use ([`Codings::reduce`]), before it passes a request.
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
 //! # The public survey of HTTP caches
@@ -187,6 +190,7 @@ pub use cache::{Cache, Config};
 pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
 pub use now::Now;
 pub use outbox::{FollowerId, Invalidation, Outbox};
+pub use rfc::accept_encoding::Codings;
 pub use rfc::cache_status::ForwardReason;
 pub use rfc::fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
 pub use rfc::key::keyed_authority;

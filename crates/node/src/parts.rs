@@ -39,6 +39,7 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
         slice: table.slice,
         share_cookies: table.share_cookies,
         client_no_cache: table.client_no_cache,
+        accept_encoding: table.accept_encoding,
         targets: table.targets.clone(),
         disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
         access_log: table.access_log.as_ref().map(AccessLogTable::config),

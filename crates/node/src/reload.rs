@@ -9,8 +9,9 @@ use toml::{Table, Value};
 /// The keys that change while the node runs, and the tables of which all keys do; all others need a
 /// restart. The embedded configuration
 /// documents this too.
-const AT_ONCE: [&str; 32] = [
+const AT_ONCE: [&str; 33] = [
     "admin.token",
+    "http.accept_encoding",
     "http.cache",
     "http.client_no_cache",
     "http.limits",

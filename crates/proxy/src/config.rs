@@ -12,6 +12,7 @@ use super::servers::PoolConfig;
 use super::timeouts::Timeouts;
 use super::tls_config::TlsConfig;
 use super::trusted_proxies::TrustedProxies;
+use larder_http::Codings;
 use larder_policy::Spec;
 use larder_units::ByteSize;
 use std::net::SocketAddr;
@@ -63,6 +64,8 @@ pub struct HttpConfig {
     pub share_cookies: bool,
     /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,
+    /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.
+    pub accept_encoding: Codings,
     /// Targeted response fields (RFC 9213), the one with the highest priority first.
     pub targets: Vec<::http::HeaderName>,
     /// The disk tier, if there is one.

@@ -29,6 +29,9 @@
 //! in `Via`, is in a loop and gets 508 (`loop_detection.rs`). `Max-Forwards` of OPTIONS and TRACE
 //! is decremented (`max_forwards.rs`).
 //!
+//! `Accept-Encoding` of GET and HEAD has the codings of the configuration that the client accepts,
+//! in one spelling (`larder_http::Codings`).
+//!
 //! # What is missing
 //! Protocol upgrades by clients of HTTP/2 (RFC 8441), and by
 //! requests with a body; informational responses over HTTP/2, to clients and from origins (hyper
@@ -290,6 +293,7 @@ impl Http {
         let origins_and_rules = (origins, rules(config)?);
         let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy.with_subject_field(config));
+        proxy.set_codings(config.accept_encoding);
         let tls_identity = config.tls.as_ref().map(|tls| Identity::read(tls).map(Arc::new)).transpose()?;
         let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
             .with_memory_pressure(proxy.memory_pressure())
@@ -434,6 +438,7 @@ impl Http {
         let shards = self.proxy.shards();
         shards.reconfigure(&cache_config(config, [0; 16]), &Streams::new(seed)).map_err(policy_error)?;
         self.proxy.limits().set(config.timeouts, config.header_limits);
+        self.proxy.set_codings(config.accept_encoding);
         if let (Some(running), Some((config, identity))) = (&self.tls_identity, reload.identity) {
             running.set(&config, identity);
         }

@@ -93,14 +93,19 @@ impl PlainHits {
         if self.redirects && scheme == "http" {
             return None;
         }
-        let shards = self.proxy.shards();
+        let (shards, codings) = (self.proxy.shards(), self.proxy.codings());
+        let reduced = || {
+            let mut fields = map(fields);
+            codings.reduce(&mut fields);
+            fields
+        };
         let request = PlainRequest { scheme, authority, target, asks_for_less };
         let method = &Method::GET;
         let asking =
             RuleRequest { scheme, host: authority, target, method, client, fields: RequestFields::Parsed(fields) };
         let ruled = self.rules.current().map(|rules| (rules, rules.of_request(&asking)));
         let Some((rules, bits)) = ruled.filter(|(_, bits)| !bits.is_empty()) else {
-            let hit = shards.plain_hit(request, || map(fields), head, |_| ())?;
+            let hit = shards.plain_hit(request, reduced, head, |_| ())?;
             return Some(self.answered(bytes, (scheme, target, authority, fields), hit, (head.len(), named), places));
         };
         if !rules.allow_plain(bits, &asking) {
@@ -111,7 +116,7 @@ impl PlainHits {
             Values { scheme, host, target: target.to_owned(), client }
         };
         let changed = || {
-            let mut fields = map(fields);
+            let mut fields = reduced();
             rules.select_cookies(bits, &mut fields);
             rules.change_request(bits, &values(), &mut fields);
             fields

@@ -22,8 +22,8 @@ use super::upstream::Origins;
 use super::upstream_request::{UpstreamTarget, set_forwarded_headers};
 use crate::error::Error;
 use ::http::{HeaderMap, HeaderName, Method, Response};
-use larder_http::{Answer, Assembly, Budget, TierSlice, UpstreamFailure};
-use std::sync::atomic::{AtomicBool, Ordering};
+use larder_http::{Answer, Assembly, Budget, Codings, TierSlice, UpstreamFailure};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -51,6 +51,8 @@ pub(super) struct Proxy {
     tunnels: Arc<Tunnels>,
     /// True after a request in a loop was logged.
     circle_logged: AtomicBool,
+    /// The number of the [`Codings`] that `Accept-Encoding` is reduced to.
+    codings: AtomicU8,
     /// The request field for the subject of a client's certificate.
     subject_field: Option<HeaderName>,
 }
@@ -77,6 +79,7 @@ impl Proxy {
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
             tunnels: Tunnels::new(limits::TUNNELS),
             circle_logged: AtomicBool::new(false),
+            codings: AtomicU8::new(0),
             subject_field: None,
         }
     }
@@ -108,6 +111,15 @@ impl Proxy {
     /// Returns the limits, which a reload replaces.
     pub(super) fn limits(&self) -> &Arc<LiveLimits> {
         &self.limits
+    }
+
+    /// Returns the codings that `Accept-Encoding` is reduced to.
+    pub(super) fn codings(&self) -> Codings {
+        Codings::from_bits(self.codings.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_codings(&self, codings: Codings) {
+        self.codings.store(codings.bits(), Ordering::Relaxed);
     }
 
     pub(super) fn timeouts(&self) -> Timeouts {

@@ -123,6 +123,13 @@ impl Service {
         let fallback = origins.as_ref().map_or("", |origins| origins.authority());
         let own_answer = max_forwards::spend(&mut parts);
         let offer = Offer::of(&mut parts, !body.is_end_stream());
+        // Nothing stored changes a protocol, and what the origin tells one subject is nobody
+        // else's: such requests go to the origin, as one with a body.
+        let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
+        let is_storable = !goes_by && matches!(parts.method, Method::GET | Method::HEAD);
+        if is_storable {
+            self.proxy.codings().reduce(&mut parts.headers);
+        }
         let Forwarded { scheme, host, client } = self.forwarded(&parts.headers);
         let scheme = scheme.unwrap_or(self.scheme);
         let schemes = [self.scheme, scheme];
@@ -134,9 +141,6 @@ impl Service {
         if let Some(redirect) = self.redirected(&parts, scheme, authority) {
             return Responding::Now(Some(redirect));
         }
-        // Nothing stored changes a protocol, and what the origin tells one subject is nobody
-        // else's: such requests go to the origin, as one with a body.
-        let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
         let rules =
             self.rules.borrow_mut().current().and_then(|rules| Ruled::of(rules, &parts, scheme, authority, client));
         let Some(rules) = rules else {
@@ -150,7 +154,6 @@ impl Service {
         if let Some(answer) = rules.answer() {
             return Responding::Now(Some(answer)).ruled(&rules);
         }
-        let is_storable = !goes_by && matches!(parts.method, Method::GET | Method::HEAD);
         let changed = rules.changed(&parts, is_storable);
         let request = head(changed.as_ref().unwrap_or(&parts), scheme, authority, goes_by);
         let shards = self.proxy.shards();

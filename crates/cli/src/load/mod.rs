@@ -113,6 +113,7 @@ mod tests {
             max_object: ByteSize::from_mib(1),
             slice: ByteSize::from_bytes(0),
             share_cookies: false,
+            accept_encoding: Default::default(),
             client_no_cache: ClientNoCache::Obey,
             targets: Vec::new(),
             disk: None,

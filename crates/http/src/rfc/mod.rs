@@ -1,5 +1,6 @@
 //! The rules of the RFCs, each in one file: functions and values without a store.
 
+pub(crate) mod accept_encoding;
 pub(crate) mod cache_status;
 pub(crate) mod conditional;
 pub(crate) mod date;

@@ -3,11 +3,12 @@
 //! Values are compared after joining the lines of a field with commas (RFC 9110 §5.3 says it
 //! changes nothing), without the space around commas outside of quotes (§5.6.1.2: lists may have it
 //! or not). Cookies and credentials, which are no lists, are compared as they are. For the
-//! negotiation fields, space around semicolons goes too and letters become small. Their order
-//! stays: servers take it for preference.
+//! negotiation fields, space around semicolons goes too and letters become small. The order of
+//! languages and types stays: servers take it for preference. `accept_encoding.rs` has the rules
+//! for codings.
 
 use crate::codec::{Reader, Writer};
-use crate::rfc::fields;
+use crate::rfc::{accept_encoding, fields};
 use http::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, COOKIE, VARY};
 use http::{HeaderMap, HeaderName};
 use siphasher::sip::SipHasher13;
@@ -132,10 +133,13 @@ fn normalised(request: &HeaderMap, name: &str) -> Option<Vec<u8>> {
     }
     let mut value = value?;
     let is_one_of = |names: &[HeaderName]| names.iter().any(|other| *other == *name);
+    if is_one_of(&[ACCEPT_ENCODING]) {
+        return Some(accept_encoding::canonical(&value));
+    }
     if !is_one_of(&[AUTHORIZATION, COOKIE]) {
         close_up(&mut value);
     }
-    if is_one_of(&[ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE]) {
+    if is_one_of(&[ACCEPT, ACCEPT_CHARSET, ACCEPT_LANGUAGE]) {
         value.retain(|byte| !byte.is_ascii_whitespace());
         value.make_ascii_lowercase();
     }
@@ -178,7 +182,7 @@ mod tests {
         /// it does not match its own response.
         #[test]
         fn what_is_normalised_stays_as_it_is(
-            name in prop_oneof![Just("accept-encoding"), Just("cookie"), Just("x-kind")],
+            name in prop_oneof![Just("accept-encoding"), Just("accept-language"), Just("cookie"), Just("x-kind")],
             lines in proptest::collection::vec("[ab,;\"\\\\ \t]{0,12}", 1..3),
         ) {
             let mut request = HeaderMap::new();
@@ -210,7 +214,8 @@ mod tests {
         assert!(selector.matches(&headers(&[("accept-encoding", "gzip"), ("accept-encoding", "br"), ("x-kind", "a")])));
         assert!(!selector.matches(&headers(&[("accept-encoding", "gzip, br")])), "absent is not any");
         assert!(!selector.matches(&headers(&[("accept-encoding", "gzip, br"), ("x-kind", "A")])), "case counts");
-        assert!(!selector.matches(&headers(&[("accept-encoding", "br, gzip"), ("x-kind", "a")])));
+        assert!(selector.matches(&headers(&[("accept-encoding", "br;q=1, x-gzip"), ("x-kind", "a")])));
+        assert!(!selector.matches(&headers(&[("accept-encoding", "br;q=0.9, gzip"), ("x-kind", "a")])));
         let quoted = |text| headers(&[("x-kind", text)]);
         let kind = Selector::of(&headers(&[("vary", "x-kind")]), &quoted("1, 2 ,\"a, b\""));
         assert!(kind.matches(&quoted("1,2,\"a, b\"")) && !kind.matches(&quoted("1,2,\"a,b\"")));

@@ -6,6 +6,7 @@ use super::listen::listeners;
 use super::origin::{EXPECTED, Origin, ServerEntry, has_name, server};
 use super::values::{from_text, known_spec, loopback, parsed};
 use http::uri::{Authority, PathAndQuery};
+use larder_http::Codings;
 use larder_policy::Spec;
 use larder_proxy::disk::DiskConfig;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
@@ -79,6 +80,9 @@ pub struct HttpTable {
     pub share_cookies: bool,
     /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,
+    /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.
+    #[serde(deserialize_with = "codings")]
+    pub accept_encoding: Codings,
     /// Targeted response fields, the one with the highest priority first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
@@ -321,12 +325,20 @@ impl Default for HttpTable {
             slice: ByteSize::from_mib(1),
             share_cookies: false,
             client_no_cache: ClientNoCache::Obey,
+            accept_encoding: Codings::of(["br", "gzip", "zstd"]).unwrap_or_default(),
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
             disk: None,
             access_log: None,
             request_id: RequestIdSource::Off,
         }
     }
+}
+
+fn codings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Codings, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let expected = "expected br, compress, deflate, gzip or zstd";
+    Codings::of(names.iter().map(String::as_str))
+        .map_err(|name| D::Error::custom(format!("accept_encoding: {name:?}: {expected}")))
 }
 
 fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::HeaderName>, D::Error> {

@@ -281,6 +281,7 @@ mod tests {
         assert_eq!(file.http.targets, code.http.targets);
         assert_eq!(file.http.redirect_to_https, code.http.redirect_to_https);
         assert_eq!(file.http.trusted_proxies, code.http.trusted_proxies);
+        assert_eq!(file.http.accept_encoding, code.http.accept_encoding);
         assert!(file.http.rules.is_empty() && code.http.rules.is_empty());
         assert_eq!((file.http.timeouts, file.http.limits), (code.http.timeouts, code.http.limits));
         assert_eq!((file.http.origin_ca, file.http.threads), (code.http.origin_ca, code.http.threads));
@@ -343,6 +344,7 @@ mod tests {
             "[http]\norigin = \"unix:/run/app.sock\"\norigin_resolve = true",
             &["larder.toml", "origin_resolve", "name of a host"],
         ),
+        ("[http]\naccept_encoding = [\"gzip\", \"brotli\"]", &["larder.toml:2", "\"brotli\"", "br, compress"]),
         ("[http]\nresolver = [\"dns.example\"]", &["larder.toml:2", "dns.example", "[::1]:5353"]),
         ("[[http.origins]]\nservers = [7]", &["larder.toml:2", "a URL such as"]),
         (

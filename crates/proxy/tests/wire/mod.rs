@@ -3,6 +3,7 @@
 
 #![allow(dead_code)]
 
+use larder_http::Codings;
 use larder_proxy::{
     ClientNoCache, HeaderLimits, Http, HttpConfig, OriginProtocol, RequestIdSource, StatusSource, Timeouts, Upstream,
 };
@@ -36,6 +37,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         slice: ByteSize::from_mib(1),
         share_cookies: false,
         client_no_cache: ClientNoCache::Obey,
+        accept_encoding: Codings::of(["br", "gzip", "zstd"]).unwrap(),
         targets: vec!["cdn-cache-control".parse().unwrap()],
         disk: None,
         access_log: None,
