@@ -4,7 +4,7 @@ use crate::config::{AccessLogTable, Config, GatewayTable, HttpTable, Origin, Ori
 use larder_gateway::NdnOrigin;
 use larder_gateway::egress::EgressConfig;
 use larder_gateway::ingress::{Ingress, IngressConfig};
-use larder_proxy::{HttpConfig, OriginGroup, Upstream};
+use larder_proxy::{HttpConfig, OriginGroup, TrustedProxies, Upstream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
         listen: table.listen.clone(),
         tls,
         redirect_to_https: table.redirect_to_https,
-        trusted_proxies: table.trusted_proxies.clone(),
+        trusted_proxies: trusted_proxies(table),
         upstream: match &table.origin {
             Origin::Generated => ingress.map_or(Upstream::Generated, custom),
             Origin::Http(uri) => Upstream::Http(uri.clone()),
@@ -45,6 +45,12 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
         access_log: table.access_log.as_ref().map(AccessLogTable::config),
         request_id: table.request_id,
     })
+}
+
+fn trusted_proxies(table: &HttpTable) -> TrustedProxies {
+    let proxies = table.trusted_proxies.clone();
+    // The names were checked when they were read.
+    proxies.clone().with_fields(table.trusted_headers.iter().map(String::as_str)).unwrap_or(proxies)
 }
 
 fn origin_group(table: &OriginTable) -> OriginGroup {

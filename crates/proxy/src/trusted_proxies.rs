@@ -6,7 +6,8 @@
 //! addresses before that are what the client says.
 //!
 //! `Forwarded` counts only if there is no `X-Forwarded-` field. Otherwise a client could pass a
-//! `Forwarded` of its own through a proxy that sets only the others.
+//! `Forwarded` of its own through a proxy that sets only the others. Fields that are not among
+//! `[http] trusted_headers` count as absent.
 
 use super::listen_address::Peer;
 use super::network::Network;
@@ -19,7 +20,12 @@ pub struct TrustedProxies {
     networks: Vec<Network>,
     /// True if programs on Unix sockets are.
     unix: bool,
+    /// The fields that are not believed, in the order of [`FIELDS`].
+    ignored: [bool; FIELDS.len()],
 }
+
+/// The fields that tell the client of a request.
+const FIELDS: [&str; 4] = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"];
 
 /// The client of a request, and what it asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +54,20 @@ impl TrustedProxies {
         Ok(trusted)
     }
 
+    /// Believes these fields alone: `X-Forwarded-For`, `-Proto`, `-Host` or `Forwarded`, in any
+    /// case of letters.
+    ///
+    /// # Errors
+    /// The first name that is none of them.
+    pub fn with_fields<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Result<TrustedProxies, &'a str> {
+        let mut ignored = [true; FIELDS.len()];
+        for name in names {
+            let at = FIELDS.iter().position(|field| field.eq_ignore_ascii_case(name)).ok_or(name)?;
+            ignored[at] = false;
+        }
+        Ok(TrustedProxies { ignored, ..self })
+    }
+
     /// Returns true if the peer is one of them.
     pub fn trusts(&self, peer: Peer) -> bool {
         peer.ip().map_or(self.unix, |ip| self.has(ip))
@@ -61,7 +81,7 @@ impl TrustedProxies {
     pub fn read<'a>(&self, peer: Peer, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Forwarded<'a> {
         let mut said = Said::default();
         for (name, value) in fields {
-            said.note(name, value);
+            said.note(name, value, &self.ignored);
         }
         let mut forwarded = Forwarded { client: peer.ip(), scheme: None, host: None };
         if said.has_x {
@@ -133,26 +153,24 @@ struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    fn note(&mut self, name: &str, value: &'a [u8]) {
+    fn note(&mut self, name: &str, value: &'a [u8], ignored: &[bool; FIELDS.len()]) {
         // Few fields have a name of such a length.
         if !matches!(name.len(), 9 | 15 | 16 | 17) {
             return;
         }
+        let Some(at) = FIELDS.iter().position(|field| field.eq_ignore_ascii_case(name)) else { return };
+        if ignored[at] {
+            return;
+        }
         // A value with other characters is unknown to all.
         let value = str::from_utf8(value).unwrap_or("");
-        let is = |other: &str| name.eq_ignore_ascii_case(other);
         // A proxy that appends writes the last value.
         let last = || value.rsplit(',').next().map(str::trim).filter(|last| !last.is_empty());
-        if is("x-forwarded-for") {
-            self.addresses.push(value);
-        } else if is("x-forwarded-proto") {
-            self.scheme = last();
-        } else if is("x-forwarded-host") {
-            self.host = last();
-        } else if is("forwarded") {
-            return self.elements.push(value);
-        } else {
-            return;
+        match FIELDS[at] {
+            "x-forwarded-for" => self.addresses.push(value),
+            "x-forwarded-proto" => self.scheme = last(),
+            "x-forwarded-host" => self.host = last(),
+            _ => return self.elements.push(value),
         }
         self.has_x = true;
     }
@@ -265,6 +283,32 @@ mod tests {
         }
         assert_eq!(read("unix:", &[]).0, "unix:");
         assert_eq!(read("unix:", &[("x-forwarded-for", "192.0.2.1")]).0, "192.0.2.1");
+    }
+
+    /// Failure: a client's own field, which its proxy passes on, counts though it is not listed, or
+    /// it hides one that is.
+    #[test]
+    fn a_field_that_is_not_listed_is_believed() {
+        let all = [
+            ("x-forwarded-for", "192.0.2.1"),
+            ("X-Forwarded-Proto", "https"),
+            ("x-forwarded-host", "a.example"),
+            ("forwarded", "for=192.0.2.2;proto=http;host=b.example"),
+        ];
+        let read = |names: &[&'static str]| {
+            let trusted = TrustedProxies::parse(["10.0.0.0/8"]).unwrap().with_fields(names.iter().copied())?;
+            let peer = SocketAddr::from(([10, 0, 0, 1], 1)).into();
+            let said = trusted.read(peer, all.iter().map(|(name, value)| (*name, value.as_bytes())));
+            Ok::<_, &str>((said.client.unwrap().to_string(), said.scheme, said.host))
+        };
+        let own = "10.0.0.1".to_owned();
+        assert_eq!(read(&["X-Forwarded-For"]), Ok(("192.0.2.1".to_owned(), None, None)));
+        assert_eq!(read(&["x-forwarded-proto"]), Ok((own.clone(), Some("https"), None)));
+        assert_eq!(read(&["X-Forwarded-Host"]), Ok((own.clone(), None, Some("a.example"))));
+        assert_eq!(read(&["Forwarded"]), Ok(("192.0.2.2".to_owned(), Some("http"), Some("b.example"))));
+        assert_eq!(read(&[]), Ok((own, None, None)));
+        assert_eq!(read(&FIELDS), Ok(("192.0.2.1".to_owned(), Some("https"), Some("a.example"))));
+        assert_eq!(read(&["X-Real-IP"]), Err("X-Real-IP"));
     }
 
     #[test]

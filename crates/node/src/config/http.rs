@@ -38,6 +38,9 @@ pub struct HttpTable {
     /// The peers whose `X-Forwarded-*` and `Forwarded` are believed.
     #[serde(deserialize_with = "trusted_proxies")]
     pub trusted_proxies: TrustedProxies,
+    /// The fields of these that are believed.
+    #[serde(deserialize_with = "trusted_headers")]
+    pub trusted_headers: Vec<String>,
     /// `generated`, or the address of a server.
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
@@ -308,6 +311,9 @@ impl Default for HttpTable {
             tls: None,
             redirect_to_https: false,
             trusted_proxies: TrustedProxies::default(),
+            trusted_headers: ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded"]
+                .map(str::to_owned)
+                .to_vec(),
             origin: Origin::Generated,
             origin_protocol: OriginProtocol::Http1,
             origin_resolve: false,
@@ -346,6 +352,15 @@ fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::H
     let name =
         |text: String| text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is no name of a field")));
     names.into_iter().map(name).collect()
+}
+
+fn trusted_headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let expected = "expected X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host or Forwarded";
+    match TrustedProxies::default().with_fields(names.iter().map(String::as_str)) {
+        Ok(_) => Ok(names),
+        Err(name) => Err(D::Error::custom(format!("trusted_headers: {name:?}: {expected}"))),
+    }
 }
 
 fn trusted_proxies<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrustedProxies, D::Error> {

@@ -281,6 +281,7 @@ mod tests {
         assert_eq!(file.http.targets, code.http.targets);
         assert_eq!(file.http.redirect_to_https, code.http.redirect_to_https);
         assert_eq!(file.http.trusted_proxies, code.http.trusted_proxies);
+        assert_eq!(file.http.trusted_headers, code.http.trusted_headers);
         assert_eq!(file.http.accept_encoding, code.http.accept_encoding);
         assert!(file.http.rules.is_empty() && code.http.rules.is_empty());
         assert_eq!((file.http.timeouts, file.http.limits), (code.http.timeouts, code.http.limits));
@@ -404,6 +405,7 @@ mod tests {
             "[http.tls]\nlisten = \"[::]:443\"\ncertificate = \"/a\"\nkey = \"/b\"\nmin_version = \"1.1\"",
             &["larder.toml:5", "1.1", "1.2"],
         ),
+        ("[http]\ntrusted_headers = [\"X-Real-IP\"]", &["larder.toml:2", "X-Real-IP", "X-Forwarded-For"]),
         ("[http]\ntrusted_proxies = [\"lb\"]", &["larder.toml:2", "lb", "192.0.2.1"]),
         ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
         ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
