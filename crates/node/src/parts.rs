@@ -11,11 +11,14 @@ use std::sync::Arc;
 /// Returns the HTTP configuration of the table; `None` if nothing is served by HTTP. `ingress` is
 /// the origin over NDN.
 pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpConfig> {
+    let has_tls = table.tls.as_ref().is_some_and(|tls| !tls.listen.is_empty());
+    (table.enabled && (has_tls || !table.listen.is_empty())).then(|| http_with(table, ingress))
+}
+
+/// The same, whether there is a listener or not: a reload may remove the last one.
+pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpConfig {
     let tls = table.tls.as_ref().filter(|tls| !tls.listen.is_empty()).map(TlsTable::config);
-    if !table.enabled || (table.listen.is_empty() && tls.is_none()) {
-        return None;
-    }
-    Some(HttpConfig {
+    HttpConfig {
         listen: table.listen.clone(),
         tls,
         redirect_to_https: table.redirect_to_https,
@@ -44,7 +47,7 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
         disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
         access_log: table.access_log.as_ref().map(AccessLogTable::config),
         request_id: table.request_id,
-    })
+    }
 }
 
 fn trusted_proxies(table: &HttpTable) -> TrustedProxies {

@@ -9,12 +9,14 @@ use toml::{Table, Value};
 /// The keys that change while the node runs, and the tables of which all keys do; all others need a
 /// restart. The embedded configuration
 /// documents this too.
-const AT_ONCE: [&str; 33] = [
+const AT_ONCE: [&str; 39] = [
     "admin.token",
     "http.accept_encoding",
+    "http.access_log",
     "http.cache",
     "http.client_no_cache",
     "http.limits",
+    "http.listen",
     "http.max_object",
     "http.origin",
     "http.origin_ca",
@@ -22,6 +24,8 @@ const AT_ONCE: [&str; 33] = [
     "http.origin_resolve",
     "http.origins",
     "http.policy",
+    "http.redirect_to_https",
+    "http.request_id",
     "http.resolver",
     "http.rules",
     "http.share_cookies",
@@ -33,7 +37,9 @@ const AT_ONCE: [&str; 33] = [
     "http.tls.client_ca",
     "http.tls.client_certificates",
     "http.tls.key",
+    "http.tls.listen",
     "http.tls.min_version",
+    "http.trusted_proxies",
     "log.level",
     "ndn.authorize",
     "ndn.content_store",

@@ -4,7 +4,7 @@ use super::limits;
 use super::tls::{self, Identity};
 use super::tls_config::TlsConfig;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 /// The files' times of change and sizes; `None` for a file that cannot be read.
@@ -20,14 +20,23 @@ pub(super) struct CertificateWatch {
 }
 
 impl CertificateWatch {
-    pub(super) fn new(identity: Arc<Identity>) -> CertificateWatch {
+    fn new(identity: Arc<Identity>) -> CertificateWatch {
         let config = identity.config();
         let stamps = stamps(&config);
         CertificateWatch { identity, read: (config, stamps.clone()), seen: stamps }
     }
 
-    /// Looks at the files from time to time, as long as it is polled.
-    pub(super) async fn run(mut self) {
+    /// Watches an identity, from the time when there is one, as long as it is polled.
+    pub(super) async fn watch(identity: Arc<OnceLock<Arc<Identity>>>) {
+        while identity.get().is_none() {
+            tokio::time::sleep(limits::CERTIFICATES_LOOK).await;
+        }
+        if let Some(identity) = identity.get() {
+            CertificateWatch::new(Arc::clone(identity)).run().await;
+        }
+    }
+
+    async fn run(mut self) {
         loop {
             tokio::time::sleep(limits::CERTIFICATES_LOOK).await;
             // Files may be on a slow disk, and a request must not wait for it.

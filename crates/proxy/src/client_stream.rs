@@ -427,7 +427,7 @@ mod tests {
     }
 
     fn plain_hits(proxy: &Arc<Proxy>) -> PlainHits {
-        PlainHits::new(proxy, "http")
+        PlainHits::new(proxy, "http", &proxy.observers().current())
     }
 
     /// Returns a client's end and the connection, which accepts 256 bytes at once. With `true`,

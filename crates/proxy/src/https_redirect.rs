@@ -13,7 +13,7 @@ use ::http::{HeaderValue, Response, StatusCode};
 const ACME: &str = "/.well-known/acme-challenge/";
 
 /// The HTTPS listener to which requests are redirected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HttpsRedirect {
     /// Its port.
     pub(super) port: u16,

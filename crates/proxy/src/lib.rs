@@ -77,6 +77,7 @@ mod named_server;
 mod network;
 mod observed;
 mod observer;
+mod observers;
 mod origin;
 mod origin_body;
 mod origin_http2;
@@ -147,13 +148,14 @@ pub use upload::Upload;
 use certificate_watch::CertificateWatch;
 use larder_units::{ByteSize, Streams};
 use live_limits::LiveLimits;
+use observer::Observer;
 use phase::Phase;
 use rules::Rules;
-use served::ServedListeners;
+use served::{ListenerPlan, ServedListeners};
 use shards::Shards;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tls::Identity;
@@ -161,12 +163,13 @@ use upstream::Origins;
 
 /// The running HTTP side.
 pub struct Http {
-    listeners: ServedListeners,
+    listeners: Arc<ServedListeners>,
     bounds: listen::Bounds,
     threads: Vec<JoinHandle<()>>,
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
-    tls_identity: Option<Arc<Identity>>,
+    /// The identity of listeners for TLS, once there is one.
+    tls_identity: Arc<OnceLock<Arc<Identity>>>,
 }
 
 /// The result of [`Http::reload`].
@@ -174,6 +177,8 @@ pub struct HttpReload {
     origins: Origins,
     rules: Option<Arc<Rules>>,
     identity: Option<(TlsConfig, rustls::ServerConfig)>,
+    observer: Arc<Observer>,
+    listeners: ListenerPlan,
     config: HttpConfig,
 }
 
@@ -272,7 +277,7 @@ impl Http {
         let [seed] = crate::entropy::words();
         let streams = Streams::new(seed);
         let disk = config.disk.as_ref().map(|config| disk_tier::start(config, &streams)).transpose()?;
-        let started = Http::serve(config, (listeners, listening), origins, disk.clone(), &streams, on_end);
+        let started = Http::serve(config, listeners, origins, disk.clone(), &streams, on_end);
         if let (Err(_), Some(disk)) = (&started, disk) {
             disk.stop();
         }
@@ -281,7 +286,7 @@ impl Http {
 
     fn serve(
         config: &HttpConfig,
-        (bound, listening): (Listeners, Listening),
+        bound: Listeners,
         origins: Origins,
         disk: Option<disk_tier::HttpDisk>,
         streams: &Streams,
@@ -294,29 +299,28 @@ impl Http {
         let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy.with_subject_field(config));
         proxy.set_codings(config.accept_encoding);
-        let tls_identity = config.tls.as_ref().map(|tls| Identity::read(tls).map(Arc::new)).transpose()?;
+        let tls_identity = Arc::new(OnceLock::new());
+        if let Some(tls) = &config.tls {
+            let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
+        }
         let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
             .with_memory_pressure(proxy.memory_pressure())
-            .with_limits(proxy.limits())
-            .with_trusted_proxies(&config.trusted_proxies)
-            .with_observer(&observer);
-        let source = status::CacheSource::new(Arc::clone(&proxy), &listening, bounds.counters());
-        let source = Arc::new(source);
+            .with_limits(proxy.limits());
         let (controls, commands): (Vec<_>, Vec<_>) =
             (0..request_threads(config.threads)).map(|_| listen::Control::new()).unzip();
-        let listeners = ServedListeners::new(controls, &proxy, tls_identity.as_ref(), config.redirect_to_https);
-        listeners.add(bound)?;
+        let listeners = Arc::new(ServedListeners::new(controls, &proxy, &tls_identity));
+        listeners.apply(listeners.plan_bound(bound, config, &observer)?);
+        let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters()));
         let on_end = Arc::new(Mutex::new(Some(on_end)));
         let mut threads = Vec::new();
         for (number, commands) in commands.into_iter().enumerate() {
-            let watched = tls_identity.clone().filter(|_| number == 0);
+            let watched = (number == 0).then(|| Arc::clone(&tls_identity));
             let (serving, bounds, on_end) = (Arc::clone(&proxy), bounds.clone(), Arc::clone(&on_end));
             let serve = move || {
                 threads::enter(number);
                 let checks = check_origins(Arc::downgrade(&serving), number == 0);
-                let watch = watched.map(CertificateWatch::new);
                 let checks = async move {
-                    watch.map(|watch| tokio::spawn(watch.run()));
+                    watched.map(|identity| tokio::spawn(CertificateWatch::watch(identity)));
                     checks.await;
                 };
                 listen::serve(commands, bounds, checks, move |client| {
@@ -402,33 +406,41 @@ impl Http {
     }
 
     /// Reads another configuration: the origins, the rules, and certificate and key, whose files
-    /// are read again. Changes nothing yet. Listeners, threads and the disk tier need a restart.
+    /// are read again; opens another access log, and binds new listeners. Changes nothing yet.
+    /// Threads and the disk tier need a restart.
     ///
     /// # Errors
     /// One line that names the setting and its problem.
     pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, Error> {
-        let origins = origins(config, &self.listening(), Some(&self.proxy.origins()))?;
         let rules = rules(config)?;
         // Arguments that contradict each other are found here, before anything has changed.
         larder_policy::Engine::new(&config.policy, config.capacity, &Streams::new(0)).map_err(policy_error)?;
-        let identity = match (&self.tls_identity, &config.tls) {
-            (Some(running), Some(tls)) => {
-                let mut tls = tls.clone();
-                if let Some(clients) = &mut tls.clients {
-                    // It needs a restart.
-                    clients.subject_field = running.config().clients.and_then(|clients| clients.subject_field);
-                }
-                let identity = tls::read(&tls)?;
-                Some((tls, identity))
-            }
-            _ => None,
-        };
-        Ok(HttpReload { origins, rules, identity, config: config.clone() })
+        let identity = config.tls.as_ref().map(|tls| self.identity(tls)).transpose()?;
+        let observer = self.proxy.observers().of(config)?;
+        let listeners = self.listeners.plan(config, &observer)?;
+        let origins = origins(config, &listeners.addresses(), Some(&self.proxy.origins()))?;
+        Ok(HttpReload { origins, rules, identity, observer, listeners, config: config.clone() })
+    }
+
+    /// Reads another identity, and sets the first one of a node that began without TLS.
+    fn identity(&self, tls: &TlsConfig) -> Result<(TlsConfig, rustls::ServerConfig), Error> {
+        let mut tls = tls.clone();
+        let running = self.tls_identity.get().and_then(|running| running.config().clients);
+        if let Some(clients) = &mut tls.clients {
+            // It needs a restart.
+            clients.subject_field = running.and_then(|clients| clients.subject_field);
+        }
+        let identity = tls::read(&tls)?;
+        if self.tls_identity.get().is_none() {
+            let _ = self.tls_identity.set(Arc::new(Identity::read(&tls)?));
+        }
+        Ok((tls, identity))
     }
 
     /// Applies the reload. Requests in progress continue as they began, and the cache keeps its
     /// content: a smaller capacity evicts, and another policy gets the stored objects in the order
-    /// in which the former one would evict them.
+    /// in which the former one would evict them. Connections of listeners that are gone, or that
+    /// have other settings, end with their next answer.
     ///
     /// # Errors
     /// One line if arguments of the policy contradict each other. Nothing has changed then.
@@ -439,17 +451,19 @@ impl Http {
         shards.reconfigure(&cache_config(config, [0; 16]), &Streams::new(seed)).map_err(policy_error)?;
         self.proxy.limits().set(config.timeouts, config.header_limits);
         self.proxy.set_codings(config.accept_encoding);
-        if let (Some(running), Some((config, identity))) = (&self.tls_identity, reload.identity) {
+        if let (Some(running), Some((config, identity))) = (self.tls_identity.get(), reload.identity) {
             running.set(&config, identity);
         }
         self.proxy.set_origins(reload.origins);
         self.proxy.rules().set(reload.rules);
+        self.proxy.observers().set(reload.observer);
+        self.listeners.apply(reload.listeners);
         Ok(())
     }
 
     /// Opens the file of the access log again, after another program has renamed it.
     pub fn reopen_access_log(&self) {
-        self.proxy.observer().reopen_log();
+        self.proxy.observers().reopen_logs();
     }
 
     /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the
@@ -467,7 +481,8 @@ impl Http {
             // Fails only if the thread has panicked, which is logged.
             let _ = thread.join();
         }
-        self.proxy.observer().stop();
+        self.proxy.observers().stop();
+        self.listeners.close();
         if let Some(disk) = self.proxy.disk() {
             disk.stop();
         }

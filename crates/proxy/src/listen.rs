@@ -47,6 +47,7 @@ pub(super) struct Listener {
     pub(super) proxy_protocol: bool,
     /// Present if requests for `http` are redirected to HTTPS.
     pub(super) redirect: Option<HttpsRedirect>,
+    pub(super) clients: ClientSettings,
     /// The phase of the listener and of its connections.
     pub(super) phase: PhaseWatch,
 }
@@ -60,6 +61,7 @@ impl Listener {
             plain: None,
             proxy_protocol: false,
             redirect: None,
+            clients: ClientSettings::default(),
             phase,
         }
     }
@@ -108,10 +110,15 @@ pub(super) struct Bounds {
     limits: Arc<LiveLimits>,
     /// The memory pressure for which slow clients are dropped.
     memory_pressure: Arc<MemoryPressure>,
-    trusted_proxies: Arc<TrustedProxies>,
     counters: Arc<ClientCounters>,
+}
+
+/// What a listener believes of its clients, and where it records them.
+#[derive(Clone, Default)]
+pub(super) struct ClientSettings {
+    pub(super) trusted_proxies: Arc<TrustedProxies>,
     /// Gets the records of exchanges.
-    observer: Option<Arc<Observer>>,
+    pub(super) observer: Option<Arc<Observer>>,
 }
 
 /// Counts connections that end before their first request.
@@ -131,18 +138,12 @@ impl Bounds {
             places: Arc::new(Semaphore::new(connections)),
             limits,
             memory_pressure: Arc::default(),
-            trusted_proxies: Arc::default(),
             counters: Arc::default(),
-            observer: None,
         }
     }
 
     pub(super) fn with_limits(self, limits: &Arc<LiveLimits>) -> Bounds {
         Bounds { limits: Arc::clone(limits), ..self }
-    }
-
-    pub(super) fn with_trusted_proxies(self, trusted_proxies: &TrustedProxies) -> Bounds {
-        Bounds { trusted_proxies: Arc::new(trusted_proxies.clone()), ..self }
     }
 
     /// Returns the number of open connections, and of accepts that wait for one.
@@ -152,10 +153,6 @@ impl Bounds {
 
     pub(super) fn counters(&self) -> &Arc<ClientCounters> {
         &self.counters
-    }
-
-    pub(super) fn with_observer(self, observer: &Arc<Observer>) -> Bounds {
-        Bounds { observer: Some(Arc::clone(observer)), ..self }
     }
 
     pub(super) fn with_memory_pressure(self, memory_pressure: &Arc<MemoryPressure>) -> Bounds {
@@ -271,12 +268,13 @@ async fn accept<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Listener { socket, identity, plain, proxy_protocol, redirect, mut phase } = listener;
+    let Listener { socket, identity, plain, proxy_protocol, redirect, clients, mut phase } = listener;
     let listener = match socket.accepting() {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
     };
-    let serving = Arc::new(Serving { identity, plain, proxy_protocol, redirect, bounds: bounds.clone(), service });
+    let bounds_of = bounds.clone();
+    let serving = Arc::new(Serving { identity, plain, proxy_protocol, redirect, clients, bounds: bounds_of, service });
     let mut failing = Failing::default();
     loop {
         let accepted = async {
@@ -337,6 +335,7 @@ struct Serving<F> {
     plain: Option<PlainHits>,
     proxy_protocol: bool,
     redirect: Option<HttpsRedirect>,
+    clients: ClientSettings,
     bounds: Bounds,
     service: Arc<F>,
 }
@@ -407,12 +406,12 @@ fn begin_client<F>(
     (timeouts, headers): (Timeouts, HeaderLimits),
     phase: &PhaseWatch,
 ) -> (Client, Before) {
-    let trusted = TrustedPeer::new(&serving.bounds.trusted_proxies, peer);
+    let trusted = TrustedPeer::new(&serving.clients.trusted_proxies, peer);
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
     let redirects = serving.redirect.is_some();
     let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), redirects, headers));
-    let observer = serving.bounds.observer.as_ref();
+    let observer = serving.clients.observer.as_ref();
     let observed = observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
     let client = Client {
         peer,

@@ -4,7 +4,7 @@ use super::config::HttpConfig;
 use super::listen_address::{ListenAddress, ListenConfig};
 use super::sockets::ListenSocket;
 use crate::error::{Error, Problem};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The listeners of [`super::Http`], in the order of the configuration: first those for HTTP, then
@@ -28,9 +28,8 @@ impl Listeners {
         config: &HttpConfig,
         mut inherited: impl FnMut(&ListenConfig, bool) -> Option<ListenSocket>,
     ) -> Result<Listeners, Error> {
-        let secure = config.tls.iter().flat_map(|tls| &tls.listen).map(|listen| (listen, true));
-        let all = config.listen.iter().map(|listen| (listen, false)).chain(secure);
-        all.map(|(listen, is_secure)| Bound::new(listen, is_secure, inherited(listen, is_secure)))
+        configured(config)
+            .map(|(listen, is_secure)| Bound::new(listen, is_secure, inherited(listen, is_secure)))
             .collect::<Result<_, _>>()
             .map(Listeners)
     }
@@ -68,6 +67,13 @@ impl Bound {
         Ok(Bound { config: config.clone(), socket, is_secure, local, file })
     }
 
+    /// Returns the listener with another configuration of the same address, on the same socket.
+    pub(super) fn again(&self, config: &ListenConfig, is_secure: bool) -> Result<Bound, Error> {
+        let socket = self.socket.try_clone();
+        let socket = socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
+        Bound::new(config, is_secure, Some(socket))
+    }
+
     /// Returns the actual address.
     pub fn local(&self) -> &ListenAddress {
         &self.local
@@ -84,6 +90,12 @@ impl Bound {
     }
 }
 
+/// Returns the listeners of a configuration, each with true for TLS.
+pub(super) fn configured(config: &HttpConfig) -> impl Iterator<Item = (&ListenConfig, bool)> {
+    let secure = config.tls.iter().flat_map(|tls| &tls.listen).map(|listen| (listen, true));
+    config.listen.iter().map(|listen| (listen, false)).chain(secure)
+}
+
 /// Returns the setting of listeners.
 pub(super) fn setting(is_secure: bool) -> &'static str {
     if is_secure { "[http.tls] listen" } else { "[http] listen" }
@@ -98,6 +110,13 @@ pub(super) struct SocketFile {
 }
 
 impl SocketFile {
+    /// Sets its permissions.
+    pub(super) fn set_mode(&self, mode: u32) {
+        if let Err(error) = std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(mode)) {
+            tracing::error!(path = %self.path.display(), %error, "the permissions of the socket file stay as they were");
+        }
+    }
+
     /// Returns the file of a listener that was just bound; `None` for TCP.
     pub(super) fn of(config: &ListenConfig) -> Option<SocketFile> {
         let ListenAddress::Unix(path) = &config.address else { return None };
@@ -126,7 +145,6 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 mod tests {
     use super::super::listen_address::SOCKET_MODE;
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn config(path: &Path, mode: u32) -> ListenConfig {
         ListenConfig { mode, ..ListenAddress::Unix(path.to_owned()).into() }

@@ -19,9 +19,10 @@ use std::time::{Duration, Instant};
 
 /// The figures, the access log and the request ids of one HTTP side.
 pub(super) struct Observer {
-    figures: ExchangeFigures,
-    log: Option<AccessLog>,
+    figures: Arc<ExchangeFigures>,
+    log: Option<Arc<AccessLog>>,
     ids: RequestIds,
+    threads: usize,
 }
 
 impl Observer {
@@ -30,21 +31,40 @@ impl Observer {
     /// # Errors
     /// One line if its file cannot be opened.
     pub(super) fn new(config: &HttpConfig, threads: usize) -> Result<Observer, Error> {
-        let log = config.access_log.as_ref().map(|log| AccessLog::start(log, threads)).transpose()?;
+        let log = config.access_log.as_ref().map(|log| AccessLog::start(log, threads).map(Arc::new)).transpose()?;
         let hosts = config.origins.iter().filter_map(|origin| origin.host.as_deref());
         let figures = ExchangeFigures::new(threads, hosts.filter(|host| !host.starts_with('*')));
-        Ok(Observer { figures, log, ids: RequestIds::new(config.request_id) })
+        Ok(Observer { figures: Arc::new(figures), log, ids: RequestIds::new(config.request_id), threads })
+    }
+
+    /// Returns the observer for another configuration, with the same figures; `None` if nothing
+    /// would change.
+    ///
+    /// # Errors
+    /// As [`Observer::new`].
+    pub(super) fn changed(&self, config: &HttpConfig) -> Result<Option<Observer>, Error> {
+        let is_same_log = self.log.as_ref().map(|log| log.config()) == config.access_log.as_ref();
+        if is_same_log && self.ids.source() == config.request_id {
+            return Ok(None);
+        }
+        let log = match &config.access_log {
+            _ if is_same_log => self.log.clone(),
+            Some(log) => Some(Arc::new(AccessLog::start(log, self.threads)?)),
+            None => None,
+        };
+        let (figures, ids) = (Arc::clone(&self.figures), RequestIds::new(config.request_id));
+        Ok(Some(Observer { figures, log, ids, threads: self.threads }))
     }
 
     #[cfg(test)]
     pub(super) fn without_log() -> Observer {
         let (figures, ids) = (ExchangeFigures::new(1, std::iter::empty()), RequestIds::new(Default::default()));
-        Observer { figures, log: None, ids }
+        Observer { figures: Arc::new(figures), log: None, ids, threads: 1 }
     }
 
     /// Returns the format of the access log, if there is one.
     pub(super) fn template(&self) -> Option<&Template> {
-        self.log.as_ref().map(AccessLog::template)
+        self.log.as_ref().map(|log| log.template())
     }
 
     fn report(&self, record: &Record<'_>) {

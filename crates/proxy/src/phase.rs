@@ -46,6 +46,11 @@ impl PhaseSwitch {
             is_later
         });
     }
+
+    /// Returns true if no connection of the listener is left.
+    pub(super) fn is_unused(&self) -> bool {
+        self.phase.is_closed()
+    }
 }
 
 impl PhaseWatch {

@@ -11,6 +11,7 @@
 
 use super::header_limits::HeaderLimits;
 use super::host_pattern::is_plain_host;
+use super::observer::Observer;
 use super::proxy::Proxy;
 use super::request_id::X_REQUEST_ID;
 use super::ruled::{RulesView, address_of};
@@ -33,6 +34,8 @@ const FIELDS: usize = 32;
 #[derive(Clone)]
 pub(super) struct PlainHits {
     proxy: Arc<Proxy>,
+    /// That of the listener's connections.
+    observer: Arc<Observer>,
     /// `http` or `https`.
     scheme: &'static str,
     headers: HeaderLimits,
@@ -46,9 +49,10 @@ pub(super) struct PlainHits {
 }
 
 impl PlainHits {
-    pub(super) fn new(proxy: &Arc<Proxy>, scheme: &'static str) -> PlainHits {
+    pub(super) fn new(proxy: &Arc<Proxy>, scheme: &'static str, observer: &Arc<Observer>) -> PlainHits {
         let (rules, client, headers) = (RulesView::new(proxy.rules()), address_of(None), HeaderLimits::default());
-        PlainHits { proxy: Arc::clone(proxy), scheme, headers, trusted: None, redirects: false, rules, client }
+        let (proxy, observer) = (Arc::clone(proxy), Arc::clone(observer));
+        PlainHits { proxy, observer, scheme, headers, trusted: None, redirects: false, rules, client }
     }
 
     /// Returns the plain hits of one client, with the limits of its connection.
@@ -140,7 +144,7 @@ impl PlainHits {
     ) -> PlainAnswer {
         let PlainHit { status, body_bytes, rest } = hit;
         places.clear();
-        if let Some(template) = self.proxy.observer().template() {
+        if let Some(template) = self.observer.template() {
             let own = [X_REQUEST_ID];
             places.extend(template.request_fields().iter().chain(&own).map(|name| {
                 let field = fields.iter().find(|field| field.name.eq_ignore_ascii_case(name.as_str()));

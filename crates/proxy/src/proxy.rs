@@ -8,6 +8,7 @@ use super::disk_tier::{self, HttpDisk};
 use super::limits;
 use super::live_limits::LiveLimits;
 use super::observer::Observer;
+use super::observers::Observers;
 use super::origin_body::OriginBody;
 use super::outgoing::{Outgoing, response};
 use super::ruled::RulesCell;
@@ -38,7 +39,7 @@ pub(super) struct Proxy {
     disk: Option<HttpDisk>,
     limits: Arc<LiveLimits>,
     /// Gets the records of exchanges.
-    observer: Arc<Observer>,
+    observers: Observers,
     /// Tells whether bodies find no room.
     memory_pressure: Arc<MemoryPressure>,
     /// Places for [`limits::UNDER_WAY`].
@@ -73,7 +74,7 @@ impl Proxy {
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
             shards,
             limits,
-            observer,
+            observers: Observers::new(observer),
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             uploads: Arc::new(Semaphore::new(limits::UPLOADS)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
@@ -104,8 +105,9 @@ impl Proxy {
         &self.memory_pressure
     }
 
-    pub(super) fn observer(&self) -> &Arc<Observer> {
-        &self.observer
+    /// Returns what finished exchanges are reported to.
+    pub(super) fn observers(&self) -> &Observers {
+        &self.observers
     }
 
     /// Returns the limits, which a reload replaces.

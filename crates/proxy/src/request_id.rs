@@ -34,6 +34,10 @@ impl RequestIds {
         RequestIds { source, seeds: crate::entropy::words(), count: AtomicU64::new(0) }
     }
 
+    pub(super) fn source(&self) -> RequestIdSource {
+        self.source
+    }
+
     pub(super) fn are_off(&self) -> bool {
         self.source == RequestIdSource::Off
     }

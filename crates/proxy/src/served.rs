@@ -1,27 +1,80 @@
 //! The listeners that are served, and the threads that serve them.
 
+use super::config::HttpConfig;
 use super::error::{Error, Problem};
 use super::https_redirect::HttpsRedirect;
-use super::listen::{Control, Listener};
+use super::listen::{ClientSettings, Control, Listener};
 use super::listen_address::ListenAddress;
-use super::listeners::{Bound, Listeners, SocketFile, setting};
+use super::listeners::{Bound, Listeners, SocketFile, configured, setting};
+use super::observer::Observer;
 use super::phase::{Phase, PhaseSwitch, PhaseWatch};
 use super::plain::PlainHits;
 use super::proxy::Proxy;
 use super::sockets::ListenSocket;
 use super::tls::Identity;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The listeners of [`super::Http`] while it runs.
 pub(super) struct ServedListeners {
-    listeners: Mutex<Vec<(Bound, PhaseSwitch)>>,
+    inner: Mutex<Inner>,
     /// One for each thread.
     controls: Vec<Control>,
     proxy: Arc<Proxy>,
-    identity: Option<Arc<Identity>>,
-    redirect_to_https: bool,
+    /// The identity of listeners for TLS; set when the first of them is planned.
+    identity: Arc<OnceLock<Arc<Identity>>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    listeners: Vec<Served>,
+    /// The phases of listeners that a reload has removed, as long as they have connections.
+    removed: Vec<PhaseSwitch>,
+}
+
+/// A listener, with what its connections depend on.
+struct Served {
+    bound: Bound,
+    settings: ListenerSettings,
+    phase: PhaseSwitch,
+}
+
+/// The settings that connections get from their listener. If they change, another listener on the
+/// same socket replaces it.
+#[derive(Clone)]
+struct ListenerSettings {
+    redirect: Option<HttpsRedirect>,
+    clients: ClientSettings,
+}
+
+impl ListenerSettings {
+    fn is(&self, other: &ListenerSettings) -> bool {
+        let is_same_observer = match (&self.clients.observer, &other.clients.observer) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        let (one, other) = ((self.redirect, &self.clients), (other.redirect, &other.clients));
+        is_same_observer && one.0 == other.0 && one.1.trusted_proxies == other.1.trusted_proxies
+    }
+}
+
+/// The listeners of a configuration, ready to be served, and what becomes of those that run.
+pub(super) struct ListenerPlan(Vec<Planned>);
+
+struct Planned {
+    /// The place of the running listener that stays, or whose socket this one takes over.
+    running: Option<usize>,
+    /// `None` if it stays.
+    next: Option<(Served, Vec<Listener>)>,
+    address: (ListenAddress, bool),
+}
+
+impl ListenerPlan {
+    /// Returns the actual addresses, each with true for TLS.
+    pub(super) fn addresses(&self) -> Vec<(ListenAddress, bool)> {
+        self.0.iter().map(|planned| planned.address.clone()).collect()
+    }
 }
 
 /// A listening socket for another process.
@@ -37,65 +90,160 @@ impl ServedListeners {
     pub(super) fn new(
         controls: Vec<Control>,
         proxy: &Arc<Proxy>,
-        identity: Option<&Arc<Identity>>,
-        redirect_to_https: bool,
+        identity: &Arc<OnceLock<Arc<Identity>>>,
     ) -> ServedListeners {
-        let (listeners, proxy, identity) = (Mutex::default(), Arc::clone(proxy), identity.cloned());
-        ServedListeners { listeners, controls, proxy, identity, redirect_to_https }
+        let (proxy, identity) = (Arc::clone(proxy), Arc::clone(identity));
+        ServedListeners { inner: Mutex::default(), controls, proxy, identity }
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<(Bound, PhaseSwitch)>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves these listeners too, on all threads: a free one accepts.
+    /// Plans the listeners of a configuration, all of which are bound already.
     ///
     /// # Errors
-    /// One line if the system has no descriptor for them. None of them is served then.
-    pub(super) fn add(&self, added: Listeners) -> Result<(), Error> {
-        let mut listeners = self.all();
-        let locals = || listeners.iter().map(|(bound, _)| bound).chain(added.iter());
-        let https = locals().filter(|bound| bound.is_secure()).find_map(|bound| bound.local().tcp());
-        let redirect = HttpsRedirect { port: https.map_or(443, |address| address.port()) };
-        let mut parts = Vec::new();
-        for bound in added.iter() {
-            let (switch, phase) = PhaseSwitch::new();
-            let part = |_| {
-                let socket = bound.socket().try_clone();
-                let socket =
-                    socket.map_err(|error| Error::setting(setting(bound.is_secure()), Problem::Listener(error)))?;
-                Ok(self.listener(bound, socket, redirect, phase.clone()))
-            };
-            let of_threads = (0..self.controls.len()).map(part).collect::<Result<Vec<_>, Error>>()?;
-            parts.push((switch, of_threads));
-        }
-        for (bound, (switch, of_threads)) in added.0.into_iter().zip(parts) {
-            self.controls.iter().zip(of_threads).for_each(|(control, listener)| control.listen(listener));
-            listeners.push((bound, switch));
-        }
-        Ok(())
+    /// As [`ServedListeners::plan`].
+    pub(super) fn plan_bound(
+        &self,
+        bound: Listeners,
+        config: &HttpConfig,
+        observer: &Arc<Observer>,
+    ) -> Result<ListenerPlan, Error> {
+        self.prepare(bound.0.into_iter().map(|bound| (None, Some(bound))).collect(), config, observer)
     }
 
-    fn listener(&self, bound: &Bound, socket: ListenSocket, redirect: HttpsRedirect, phase: PhaseWatch) -> Listener {
+    /// Plans the listeners of another configuration, and binds those that are new. A listener that
+    /// has not changed stays; one on the address of another takes over its socket.
+    ///
+    /// # Errors
+    /// One line that names the setting, the address and the problem. Nothing has changed then.
+    pub(super) fn plan(&self, config: &HttpConfig, observer: &Arc<Observer>) -> Result<ListenerPlan, Error> {
+        let inner = self.inner();
+        let mut is_taken = vec![false; inner.listeners.len()];
+        let mut parts = Vec::new();
+        for (listen, is_secure) in configured(config) {
+            let bounds = || inner.listeners.iter().map(|served| &served.bound).enumerate();
+            let stays = |bound: &Bound| bound.config == *listen && bound.is_secure() == is_secure;
+            let is_there = |bound: &Bound| {
+                let port = listen.address.tcp().map(|address| address.port());
+                bound.config.address == listen.address && port != Some(0)
+            };
+            let same = bounds().find(|(at, bound)| !is_taken[*at] && stays(bound));
+            let part = match same.or_else(|| bounds().find(|(at, bound)| !is_taken[*at] && is_there(bound))) {
+                Some((at, bound)) if stays(bound) => (Some(at), None),
+                Some((at, bound)) => (Some(at), Some(bound.again(listen, is_secure)?)),
+                None => (None, Some(Bound::new(listen, is_secure, None)?)),
+            };
+            part.0.into_iter().for_each(|at| is_taken[at] = true);
+            parts.push(part);
+        }
+        drop(inner);
+        self.prepare(parts, config, observer)
+    }
+
+    /// Completes a plan: a running listener whose settings change is replaced, too.
+    fn prepare(
+        &self,
+        parts: Vec<(Option<usize>, Option<Bound>)>,
+        config: &HttpConfig,
+        observer: &Arc<Observer>,
+    ) -> Result<ListenerPlan, Error> {
+        let inner = self.inner();
+        let running = |at: Option<usize>| at.and_then(|at| inner.listeners.get(at));
+        let bound = |part: &(Option<usize>, Option<Bound>)| {
+            let bound = part.1.as_ref().or(running(part.0).map(|served| &served.bound));
+            bound.map(|bound| (bound.local().clone(), bound.is_secure()))
+        };
+        let addresses: Vec<_> = parts.iter().filter_map(bound).collect();
+        let https = addresses.iter().filter(|(_, is_secure)| *is_secure).find_map(|(address, _)| address.tcp());
+        let redirect = HttpsRedirect { port: https.map_or(443, |address| address.port()) };
+        let trusted_proxies = Arc::new(config.trusted_proxies.clone());
+        let clients = ClientSettings { trusted_proxies, observer: Some(Arc::clone(observer)) };
+        let mut planned = Vec::new();
+        for ((at, mut bound), address) in parts.into_iter().zip(addresses) {
+            let redirect = (config.redirect_to_https && !address.1).then_some(redirect);
+            let settings = ListenerSettings { redirect, clients: clients.clone() };
+            if let (None, Some(served)) = (&bound, running(at))
+                && !served.settings.is(&settings)
+            {
+                bound = Some(served.bound.again(&served.bound.config, address.1)?);
+            }
+            let next = bound.map(|bound| self.serving(bound, settings)).transpose()?;
+            planned.push(Planned { running: at, next, address });
+        }
+        Ok(ListenerPlan(planned))
+    }
+
+    /// Returns a listener with its parts for all threads: a free one accepts.
+    fn serving(&self, bound: Bound, settings: ListenerSettings) -> Result<(Served, Vec<Listener>), Error> {
+        let (phase, watch) = PhaseSwitch::new();
+        let part = |_| {
+            let socket = bound.socket().try_clone();
+            let socket =
+                socket.map_err(|error| Error::setting(setting(bound.is_secure()), Problem::Listener(error)))?;
+            Ok(self.listener(&bound, socket, &settings, watch.clone()))
+        };
+        let parts = (0..self.controls.len()).map(part).collect::<Result<_, Error>>()?;
+        Ok((Served { bound, settings, phase }, parts))
+    }
+
+    fn listener(
+        &self,
+        bound: &Bound,
+        socket: ListenSocket,
+        settings: &ListenerSettings,
+        phase: PhaseWatch,
+    ) -> Listener {
         let scheme = if bound.is_secure() { "https" } else { "http" };
+        let observer = settings.clients.observer.as_ref();
         Listener {
             socket,
-            identity: self.identity.clone().filter(|_| bound.is_secure()),
-            plain: Some(PlainHits::new(&self.proxy, scheme)),
+            identity: self.identity.get().cloned().filter(|_| bound.is_secure()),
+            plain: observer.map(|observer| PlainHits::new(&self.proxy, scheme, observer)),
             proxy_protocol: bound.config.proxy_protocol,
-            redirect: (self.redirect_to_https && !bound.is_secure()).then_some(redirect),
+            redirect: settings.redirect,
+            clients: settings.clients.clone(),
             phase,
         }
     }
 
+    /// Serves the listeners of a plan. Those that are not in it, or replaced, drain.
+    pub(super) fn apply(&self, ListenerPlan(planned): ListenerPlan) {
+        let mut inner = self.inner();
+        let mut before: Vec<_> = std::mem::take(&mut inner.listeners).into_iter().map(Some).collect();
+        for Planned { running, next, .. } in planned {
+            let running = running.and_then(|at| before.get_mut(at)).and_then(Option::take);
+            let Some((mut next, parts)) = next else {
+                inner.listeners.extend(running);
+                continue;
+            };
+            self.controls.iter().zip(parts).for_each(|(control, listener)| control.listen(listener));
+            if let Some(Served { mut bound, phase, .. }) = running {
+                next.bound.file = next.bound.file.or_else(|| bound.file.take());
+                next.bound.file.iter().for_each(|file| file.set_mode(next.bound.config.mode));
+                phase.begin(Phase::Draining);
+                inner.removed.push(phase);
+            }
+            inner.listeners.push(next);
+        }
+        for Served { phase, .. } in before.into_iter().flatten() {
+            phase.begin(Phase::Draining);
+            inner.removed.push(phase);
+        }
+        inner.removed.retain(|phase| !phase.is_unused());
+    }
+
     /// Returns the actual addresses, each with true for TLS.
     pub(super) fn addresses(&self) -> Vec<(ListenAddress, bool)> {
-        self.all().iter().map(|(bound, _)| (bound.local().clone(), bound.is_secure())).collect()
+        self.inner().listeners.iter().map(|served| (served.bound.local().clone(), served.bound.is_secure())).collect()
     }
 
     /// Begins a phase of all listeners.
     pub(super) fn begin(&self, phase: Phase) {
-        self.all().iter().for_each(|(_, switch)| switch.begin(phase));
+        let inner = self.inner();
+        let all = inner.listeners.iter().map(|served| &served.phase).chain(&inner.removed);
+        all.for_each(|switch| switch.begin(phase));
     }
 
     /// Ends the threads when their connections have ended, and at the latest after this time.
@@ -105,21 +253,27 @@ impl ServedListeners {
 
     /// Returns the sockets for another process, each with true for TLS.
     pub(super) fn sockets(&self) -> std::io::Result<Vec<(HandedSocket, bool)>> {
-        let handed = |(bound, _): &(Bound, PhaseSwitch)| {
+        let handed = |Served { bound, .. }: &Served| {
             let handed = HandedSocket { socket: bound.socket().try_clone()?, owns_file: bound.file.is_some() };
             Ok((handed, bound.is_secure()))
         };
-        self.all().iter().map(handed).collect()
+        self.inner().listeners.iter().map(handed).collect()
     }
 
-    /// Leaves the socket files in place when the listeners are dropped.
+    /// Closes the sockets, and removes their files.
+    pub(super) fn close(&self) {
+        self.inner().listeners.clear();
+    }
+
+    /// Leaves the socket files in place at the end.
     pub(super) fn leave_files(&self) {
-        self.all().iter_mut().filter_map(|(bound, _)| bound.file.take()).for_each(SocketFile::leave);
+        let mut inner = self.inner();
+        inner.listeners.iter_mut().filter_map(|served| served.bound.file.take()).for_each(SocketFile::leave);
     }
 
-    /// Removes the files at these paths when their listeners are dropped.
+    /// Removes the files at these paths at the end.
     pub(super) fn own_files(&self, paths: &[PathBuf]) {
-        for (bound, _) in self.all().iter_mut() {
+        for Served { bound, .. } in &mut self.inner().listeners {
             if let ListenAddress::Unix(path) = &bound.config.address
                 && paths.contains(path)
             {

@@ -5,6 +5,7 @@ use super::histogram::Times;
 use super::listen::ClientCounters;
 use super::listen_address::ListenAddress;
 use super::proxy::Proxy;
+use super::served::ServedListeners;
 use super::servers::{Figures, Known, NameFigures, Snapshot};
 use super::shards::CacheFigures;
 use super::tunnel::TunnelFigures;
@@ -19,19 +20,17 @@ use std::sync::atomic::Ordering;
 
 pub(super) struct CacheSource {
     proxy: Arc<Proxy>,
-    /// Addresses of listeners, as URLs.
-    listen: Vec<String>,
+    listeners: Arc<ServedListeners>,
     clients: Arc<ClientCounters>,
 }
 
 impl CacheSource {
     pub(super) fn new(
         proxy: Arc<Proxy>,
-        listening: &[(ListenAddress, bool)],
+        listeners: &Arc<ServedListeners>,
         clients: &Arc<ClientCounters>,
     ) -> CacheSource {
-        let listen = listening.iter().map(|(address, is_secure)| url(address, *is_secure)).collect();
-        CacheSource { proxy, listen, clients: Arc::clone(clients) }
+        CacheSource { proxy, listeners: Arc::clone(listeners), clients: Arc::clone(clients) }
     }
 }
 
@@ -81,8 +80,10 @@ impl StatusSource for CacheSource {
         for (policy, gauge) in engine.gauges() {
             figures.insert(format!("{policy}.{}", gauge.name), json!(gauge.value));
         }
+        let listeners = self.listeners.addresses();
+        let listen: Vec<_> = listeners.iter().map(|(address, is_secure)| url(address, *is_secure)).collect();
         json!({
-            "listen": self.listen,
+            "listen": listen,
             "origin": self.proxy.origins().name(),
             "servers": servers,
             "pools": pools(self.proxy.origins().pools()),
@@ -188,7 +189,7 @@ impl StatusSource for CacheSource {
         metrics.gauges("larder_http_server_up", "1 where requests go to the server as they should", "server", servers);
         member_metrics(&self.proxy.origins(), metrics);
         self.origin_times(metrics);
-        self.proxy.observer().metrics(metrics);
+        self.proxy.observers().metrics(metrics);
         let gauges: Vec<(String, f64)> =
             engine.gauges().iter().map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value)).collect();
         let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));

@@ -2,7 +2,10 @@
 //! taken for an origin, or a socket file stays behind.
 
 mod wire;
-use larder_proxy::{Http, HttpConfig, ListenAddress, ListenConfig, Listeners, Upstream};
+use larder_proxy::access_log::{Escape, LogTarget, Template};
+use larder_proxy::{
+    AccessLogConfig, Http, HttpConfig, ListenAddress, ListenConfig, Listeners, RequestIdSource, Upstream,
+};
 use std::io::{BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -82,4 +85,51 @@ fn a_socket_that_is_handed_over_is_bound_again() {
     assert!(path.exists());
     drop(first);
     assert!(!path.exists());
+}
+
+/// Failure: a reload adds no listener, leaves one that is gone, or cuts a connection.
+#[test]
+fn a_reload_does_not_change_listeners() {
+    let folder = tempfile::tempdir().unwrap();
+    let (gone, added) = (folder.path().join("gone.sock"), folder.path().join("added.sock"));
+    let config = HttpConfig { listen: vec![any_port(), socket_file(&gone)], ..wire::config(Upstream::Generated) };
+    let node = Node::with(&config);
+    let http = node.http.as_ref().unwrap();
+    let reload = |config: &HttpConfig| http.reload(config).and_then(|reload| http.take_over(reload));
+    let mut stays = Client::new(&node);
+    stays.get("/10/a");
+    let mut idle = BufReader::new(UnixStream::connect(&gone).unwrap());
+    let mut ask = || {
+        write!(idle.get_mut(), "GET /10/a HTTP/1.1\r\nhost: example.test\r\n\r\n").unwrap();
+        wire::read_response(&mut idle, false)
+    };
+    assert_eq!(ask().header("connection"), "");
+    // One that cannot be bound: nothing changes.
+    let wrong = folder.path().join("no").join("folder");
+    let error = reload(&HttpConfig { listen: vec![any_port(), socket_file(&wrong)], ..config.clone() });
+    assert!(error.unwrap_err().to_string().contains("folder"));
+    assert_eq!(get_unix(&gone, "/10/a").status, 200);
+    let config = HttpConfig { listen: vec![any_port(), socket_file(&added)], ..config };
+    reload(&config).unwrap();
+    assert_eq!(get_unix(&added, "/10/a").status, 200);
+    assert!(!gone.exists(), "the file of a listener that is gone stays");
+    assert_eq!(ask().header("connection"), "close", "it has one more answer");
+    assert_eq!(stays.get("/10/a").header("connection"), "");
+    assert_eq!(node.status()["listen"].as_array().map(Vec::len), Some(2));
+    // Connections get the access log from their listener: it is replaced, on the same socket.
+    let log = folder.path().join("log");
+    let template = Template::parse("$request_uri $request_id", Escape::Default).unwrap();
+    let access_log = AccessLogConfig { target: LogTarget::File(log.clone()), template, sample: 1.0, rotation: None };
+    let logged = HttpConfig { access_log: Some(access_log), request_id: RequestIdSource::Generate, ..config };
+    reload(&logged).unwrap();
+    assert_eq!(stays.get("/10/before").header("connection"), "close");
+    assert_eq!(Client::new(&node).get("/10/logged").status, 200);
+    assert_eq!(get_unix(&added, "/10/logged").status, 200);
+    reload(&HttpConfig { access_log: None, ..logged }).unwrap();
+    assert_eq!(Client::new(&node).get("/10/after").status, 200);
+    drop(node);
+    let lines = std::fs::read_to_string(log).unwrap();
+    assert_eq!(lines.lines().filter(|line| line.starts_with("/10/logged ") && line.len() == 43).count(), 2, "{lines}");
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert!(!added.exists());
 }

@@ -281,10 +281,12 @@ impl Node {
         let applied = running.reread(|config| {
             let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, NodeError>((ndn, Reload::new(&config.ndn)?))).transpose()?;
             // Both are read before either is applied.
-            let http = match (&self.http, parts::http(&config.http, self.ingress.as_ref())) {
-                (Some(http), Some(config)) => Some((http, http.reload(&config)?)),
-                _ => None,
-            };
+            let http = self.http.as_ref().filter(|_| config.http.enabled);
+            let http = http.map(|http| {
+                let config = parts::http_with(&config.http, self.ingress.as_ref());
+                Ok::<_, NodeError>((http, http.reload(&config)?))
+            });
+            let http = http.transpose()?;
             if let Some((running, ndn)) = ndn {
                 running.handle.reload(ndn)?;
             }

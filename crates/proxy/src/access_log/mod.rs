@@ -56,7 +56,7 @@ impl AccessLogConfig {
 
 /// The running log.
 pub(crate) struct AccessLog {
-    template: Template,
+    config: AccessLogConfig,
     /// A draw of 64 bits below this is logged; `None` logs all.
     sample: Option<u64>,
     buffers: Arc<Buffers>,
@@ -73,11 +73,15 @@ impl AccessLog {
         let buffers = Buffers::new(threads);
         let end = Mutex::new(writer::start(&buffers, destination).map_err(Error::Thread)?);
         let sample = (config.sample < 1.0).then_some((config.sample * u64::MAX as f64) as u64);
-        Ok(AccessLog { template: config.template.clone(), sample, buffers, end })
+        Ok(AccessLog { config: config.clone(), sample, buffers, end })
+    }
+
+    pub(crate) fn config(&self) -> &AccessLogConfig {
+        &self.config
     }
 
     pub(crate) fn template(&self) -> &Template {
-        &self.template
+        &self.config.template
     }
 
     /// Appends the line of a record, if it belongs to the sample.
@@ -91,7 +95,7 @@ impl AccessLog {
         }
         // Before 1970, no time.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.buffers.append(buffer, |texts, lines| self.template.write(record, now, texts, lines));
+        self.buffers.append(buffer, |texts, lines| self.config.template.write(record, now, texts, lines));
     }
 
     /// Makes the writer open its file again.
@@ -115,7 +119,8 @@ impl AccessLog {
 }
 
 impl Drop for AccessLog {
-    /// Ends the writer of a start that failed.
+    /// Ends the writer: of a start that failed, or after a reload with the last connection that
+    /// used it.
     fn drop(&mut self) {
         self.buffers.stop();
     }
