@@ -1,9 +1,9 @@
 //! Bytes that are no packets, and packets with a byte changed.
 
-use super::world::{World, data, interest, nack};
-use larder_forwarder::{Dispatch, DropReason};
-use larder_packet::NackReason;
+use super::world::{World, data, faces, interest, nack};
+use larder_forwarder::{Detail, Dispatch, DropReason, Dropped, StoredPacket};
 use larder_packet::tlv::write_tlv;
+use larder_packet::{Fragmenter, LpHeader, NackReason};
 use proptest::prelude::*;
 
 #[test]
@@ -29,6 +29,46 @@ fn a_frame_from_a_face_that_is_gone_is_dropped() {
     let face = world.remote();
     world.forwarder.remove_face(face);
     assert_eq!(world.frame(face, interest("/a", 1).build()), Err(DropReason::NoFace));
+}
+
+/// Failure: the log does not say what was wrong with a packet that came in pieces.
+#[test]
+fn a_broken_packet_in_pieces_is_dropped_without_a_reason() {
+    let mut world = World::new();
+    let face = world.remote();
+    let mut broken = data("/a", b"content", None);
+    broken[3] = 0x7f;
+    let mut frames = Vec::new();
+    let mut fragmenter = Fragmenter::new(7);
+    fragmenter.fragment(&LpHeader::default(), &broken, 30, |frame| frames.push(frame.to_vec())).unwrap();
+    let mut last = Ok(());
+    for mut frame in frames {
+        assert_eq!(last, Ok(()));
+        last = world.forwarder.on_packet(world.now, face, &mut frame, &mut world.outbox);
+    }
+    let dropped = last.unwrap_err();
+    assert!(matches!(dropped, Dropped { reason: DropReason::Malformed, detail: Detail::Decode(_) }), "{dropped:?}");
+}
+
+/// Failure: Data in shared bytes is lost, or an Interest there goes on with its HopLimit.
+#[test]
+fn shared_bytes_are_not_read() {
+    let mut world = World::new();
+    let (consumer, producer) = (world.remote(), world.remote());
+    world.route("/", producer, 0);
+    let asked = interest("/a", 1).hop_limit(9).build();
+    world.sent(consumer, asked.clone());
+    let mut share = |packet: &[u8]| {
+        let shared = StoredPacket::share(packet);
+        let result = world.forwarder.on_shared(world.now, producer, &shared, &mut world.outbox);
+        (result.map_err(|dropped| dropped.reason), faces(&world.collect(packet)))
+    };
+    assert_eq!(share(&asked), (Err(DropReason::Malformed), vec![]));
+    let answer = data("/a", b"content", None);
+    assert_eq!(share(&answer), (Ok(()), vec![consumer]));
+    assert_eq!(share(&answer), (Err(DropReason::Unsolicited), vec![]));
+    assert_eq!(share(&data("/a", &[0; 8800], None)), (Err(DropReason::Oversized), vec![]));
+    assert_eq!(faces(&world.interest(consumer, "/a", 2)), [consumer], "it is stored");
 }
 
 proptest! {

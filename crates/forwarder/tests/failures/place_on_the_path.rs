@@ -125,3 +125,30 @@ fn a_policy_that_needs_the_path_gets_none() {
     let up = told(&mut world, consumer, producer, &interest(&name), None).expect("a record");
     assert_eq!((up.caches, up.centrality), (1, 0));
 }
+
+/// Failure: an Interest that the strategy held back collects nothing, or an application gets what
+/// it collected.
+#[test]
+fn an_interest_that_was_held_back_tells_nothing() {
+    for is_application in [false, true] {
+        let Place { mut world, consumer, producer } = place(Some(5));
+        let upstream = if is_application { world.local() } else { producer };
+        let route = Route { face: upstream, origin: 0, cost: 0, flags: CHILD_INHERIT, expires: None };
+        world.forwarder.add_route(&"/b".parse().unwrap(), route).unwrap();
+        let shaped = "/localhost/nfd/strategy/hobhis/v=1/rate~1000/queue~8".parse().unwrap();
+        world.forwarder.set_strategy(&"/".parse().unwrap(), &shaped).unwrap();
+        for number in 0..2 {
+            let mut frame = Vec::new();
+            let path = Some(PathRecord { caches: 2, capacity: 10, centrality: 3 });
+            let name = format!("/b/{number}").parse().unwrap();
+            encode_lp(&LpHeader { path, ..LpHeader::default() }, &interest(&name), &mut frame);
+            world.forwarder.on_packet(world.now, consumer, &mut frame, &mut world.outbox).expect("taken");
+            assert_eq!(world.outbox.drain().count(), 1 - number, "the second one waits");
+        }
+        world.now = world.forwarder.next_timeout().unwrap();
+        world.forwarder.on_timeout(world.now, &mut world.outbox);
+        let send = world.outbox.drain().next().expect("released");
+        let expected = PathRecord { caches: 3, capacity: 10 + (1 << 20), centrality: 5 };
+        assert_eq!((send.face, send.header.path), (upstream, (!is_application).then_some(expected)));
+    }
+}
