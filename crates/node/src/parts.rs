@@ -34,7 +34,7 @@ pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpCon
         resolver: table.resolver.clone(),
         origin_ca: table.origin_ca.clone(),
         timeouts: table.timeouts,
-        header_limits: table.limits,
+        limits: table.limits,
         threads: table.threads,
         capacity: table.cache,
         policy: table.policy.clone(),

@@ -6,6 +6,8 @@
 //! It is the first part of a node that starts and the last that stops. Until the others run,
 //! `/readyz` and the pages with figures answer 503.
 
+use super::http_limits::HttpLimits;
+use super::live_limits::LiveLimits;
 pub use super::metrics::Metrics;
 use super::outgoing::Outgoing;
 use super::phase::{Phase, PhaseSwitch};
@@ -125,7 +127,8 @@ impl Admin {
             keepalive: limits::ADMIN_HEADER_READ,
             ..Timeouts::default()
         };
-        let bounds = listen::Bounds::new(limits::ADMIN_CONNECTIONS, timeouts);
+        let most = HttpLimits { connections: limits::ADMIN_CONNECTIONS, ..HttpLimits::default() };
+        let bounds = listen::Bounds::new(&LiveLimits::new(timeouts, most));
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {

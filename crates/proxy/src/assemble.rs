@@ -184,7 +184,7 @@ async fn ask(
     }
     let fill = proxy.shards().on_slice(exchange, head).ok_or("the origin has something else now")?;
     let reader = fill.reader().ok_or("the slice has gone by")?;
-    tokio::spawn(Collecting::new(body, fill, proxy, place));
+    tokio::spawn(Collecting::new(body, fill, proxy, Some(place)));
     Ok(reader)
 }
 

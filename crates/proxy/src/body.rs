@@ -79,7 +79,24 @@ impl BodyError {
     pub fn is_silence(&self) -> bool {
         self.0.is::<Silent>()
     }
+
+    /// Returns true if the body broke off because it is larger than a limit.
+    pub fn is_too_large(&self) -> bool {
+        self.0.is::<TooLarge>()
+    }
 }
+
+/// The error of a body that is larger than a limit.
+#[derive(Debug)]
+pub(super) struct TooLarge;
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it is too large")
+    }
+}
+
+impl Error for TooLarge {}
 
 /// The error of a body that was silent for too long.
 #[derive(Debug)]

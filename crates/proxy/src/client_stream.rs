@@ -222,7 +222,7 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
 
     /// Answers a plain hit, or begins to. Returns false if `bytes` are no plain hit.
     fn answer(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<bool> {
-        if !self.hyper_waits() {
+        if !self.hyper_waits() || self.exchanges.next_is_last() {
             return Ok(false);
         }
         let Some(plain) = &mut self.before.plain else { return Ok(false) };
@@ -236,6 +236,7 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
             let Some(mut answer) = plain.answer(bytes, head, &mut self.places) else { return Ok(false) };
             let mut body = std::mem::take(&mut answer.rest);
             self.missed = 0;
+            self.exchanges.begin();
             self.answered = Some(Answered { answer, kept: None });
             let slices = [IoSlice::new(head), IoSlice::new(&body)];
             let written = match Pin::new(&mut self.stream).poll_write_vectored(cx, &slices) {
@@ -434,7 +435,7 @@ mod tests {
     /// plain hits are answered before hyper.
     fn connection(proxy: &Arc<Proxy>, is_plain: bool) -> (DuplexStream, JoinHandle<()>) {
         let (near, far) = duplex(256);
-        let (interims, exchanges) = (InformationalResponses::default(), Exchanges::default());
+        let (interims, exchanges) = (InformationalResponses::default(), Exchanges::new(usize::MAX));
         let plain = is_plain.then(|| plain_hits(proxy));
         let switch = Switch::default();
         let client = Client { switch: switch.clone(), ..Client::insecure(interims.clone()) };
@@ -524,7 +525,7 @@ mod tests {
             switch: Switch::default(),
             is_draining: Arc::default(),
         };
-        let mut stream = ClientStream::new(near, before, Exchanges::default());
+        let mut stream = ClientStream::new(near, before, Exchanges::new(usize::MAX));
         far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let mut bytes = [0; 100];
         let mut buffer = ReadBuf::new(&mut bytes);
@@ -560,7 +561,7 @@ mod tests {
                 switch: Switch::default(),
                 is_draining: Arc::default(),
             };
-            let mut stream = ClientStream::new(near, before, Exchanges::default());
+            let mut stream = ClientStream::new(near, before, Exchanges::new(usize::MAX));
             stream.missed = missed;
             far.write_all(request).await.unwrap();
             let mut bytes = [0; 100];
@@ -580,7 +581,7 @@ mod tests {
         let (plain, client, switch) = (None, None, Switch::default());
         let is_draining = Arc::default();
         let before = Before { interims: interims.clone(), plain, client, timeouts: timeouts(), switch, is_draining };
-        let mut stream = ClientStream::new(near, before, Exchanges::default());
+        let mut stream = ClientStream::new(near, before, Exchanges::new(usize::MAX));
         interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
         assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_flush(cx).is_pending())).await);
         let saying = async {

@@ -3,13 +3,13 @@
 use super::body::Timed;
 use super::limits;
 use super::origin_body::OriginBody;
+use super::places::Place;
 use super::proxy::Proxy;
 use super::shards::OpenFill;
 use hyper::body::Body;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
 /// Reads a body from the origin into the store and to all its readers, at the pace of the origin; a
@@ -27,16 +27,11 @@ pub(super) struct Collecting {
     /// True after the whole body has arrived.
     has_ended: bool,
     /// A place among the requests in progress.
-    _place: Option<OwnedSemaphorePermit>,
+    _place: Option<Place>,
 }
 
 impl Collecting {
-    pub(super) fn new(
-        body: OriginBody,
-        fill: OpenFill,
-        proxy: &Proxy,
-        place: Option<OwnedSemaphorePermit>,
-    ) -> Collecting {
+    pub(super) fn new(body: OriginBody, fill: OpenFill, proxy: &Proxy, place: Option<Place>) -> Collecting {
         let timeouts = proxy.timeouts();
         let silence = if fill.may_be_silent() { timeouts.origin_relay() } else { timeouts.origin_read };
         let body = Timed::new(body, silence);

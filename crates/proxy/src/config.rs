@@ -3,7 +3,7 @@
 use super::access_log::AccessLogConfig;
 use super::dial::OriginProtocol;
 use super::disk::DiskConfig;
-use super::header_limits::HeaderLimits;
+use super::http_limits::HttpLimits;
 use super::listen_address::ListenConfig;
 use super::origin::Origin;
 use super::request_id::RequestIdSource;
@@ -47,8 +47,8 @@ pub struct HttpConfig {
     pub origin_ca: Option<PathBuf>,
     /// The time limits of a request's steps.
     pub timeouts: Timeouts,
-    /// The limits of a header block.
-    pub header_limits: HeaderLimits,
+    /// The largest messages, and how many things of a kind there may be.
+    pub limits: HttpLimits,
     /// Request threads, up to [`super::limits::THREADS`]; 0: one per core.
     pub threads: usize,
     /// Capacity of the cache.

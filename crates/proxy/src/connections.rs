@@ -15,9 +15,9 @@ use super::send_timeout::SendTimeout;
 use super::timeouts::Timeouts;
 use super::upload::{Upload, UploadEnd};
 use super::{limits, threads};
-use ::http::header::UPGRADE;
+use ::http::header::{TRANSFER_ENCODING, UPGRADE};
 use ::http::uri::Uri;
-use ::http::{Request, Response, StatusCode};
+use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::TrySendError;
@@ -155,13 +155,7 @@ impl Server {
                     return Err(failed);
                 }
             };
-            match &channel {
-                Channel::Http1(_) if request.uri().authority().is_some() => origin_http2::adapt_back(&mut request),
-                Channel::Http1(_) => {}
-                Channel::Http2(_) => {
-                    origin_http2::adapt(&mut request, self.address.is_secure(), &self.address.authority);
-                }
-            }
+            self.adapt(&channel, &mut request);
             // If the server answers before it gets the body, it may read the body later as one, or
             // as the next request. No other request may use this connection.
             let is_held = request.body().is_held();
@@ -179,6 +173,7 @@ impl Server {
             let (sent, end) = waited?;
             match sent {
                 Ok(response) => {
+                    self.check_head(&channel, response.headers())?;
                     if let Some(answered) = answered {
                         answered.store(true, Ordering::Relaxed);
                     }
@@ -201,6 +196,32 @@ impl Server {
                 },
             }
         }
+    }
+
+    /// Gives a request the form for the protocol of the channel.
+    fn adapt(&self, channel: &Channel, request: &mut Request<Upload>) {
+        match channel {
+            Channel::Http1(_) => {
+                if request.uri().authority().is_some() {
+                    origin_http2::adapt_back(request);
+                }
+                // Without this field, hyper would send a GET without its body.
+                let is_chunked = !request.body().is_end_stream() && request.body().size_hint().exact().is_none();
+                if is_chunked && matches!(*request.method(), Method::GET | Method::HEAD) {
+                    request.headers_mut().insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+                }
+            }
+            Channel::Http2(_) => origin_http2::adapt(request, self.address.is_secure(), &self.address.authority),
+        }
+    }
+
+    /// Compares the head of a response by HTTP/2 with the limits. hyper knows those of HTTP/1.1.
+    fn check_head(&self, channel: &Channel, headers: &HeaderMap) -> Result<(), Failed> {
+        if matches!(channel, Channel::Http1(_)) || self.headers.hold(headers) {
+            return Ok(());
+        }
+        let (failure, verdict) = (UpstreamFailure::HeadTooLarge, ConnectionVerdict::Answered);
+        Err(Failed { failure, reason: "the head of its response is too large".to_owned(), verdict })
     }
 
     /// Waits for the response: `origin_response` from the end of the request's body, however long
@@ -227,11 +248,11 @@ impl Server {
         timeout(time, sent).await.map(|sent| (sent, Some(end))).map_err(late)
     }
 
-    /// Closes connections that were idle for [`limits::ORIGIN_IDLE`], or of HTTP/2 for
+    /// Closes connections that were idle for `origin_keepalive`, or of HTTP/2 for
     /// [`limits::ORIGIN_HTTP2_IDLE`].
     pub fn sweep(&self) {
         for idle in &self.idle {
-            lock(idle).retain(|one| !one.sender.is_closed() && one.since.elapsed() < limits::ORIGIN_IDLE);
+            lock(idle).retain(|one| !one.sender.is_closed() && one.since.elapsed() < self.timeouts.origin_keepalive);
         }
         self.http2.iter().for_each(Http2Connections::sweep);
     }
@@ -240,7 +261,7 @@ impl Server {
         let mut idle = lock(&self.idle[threads::current()]);
         let at = idle.iter().rposition(|one| one.sender.is_ready())?;
         let one = idle.remove(at);
-        (one.since.elapsed() < limits::ORIGIN_IDLE).then_some(one.sender)
+        (one.since.elapsed() < self.timeouts.origin_keepalive).then_some(one.sender)
     }
 
     fn give_back(&self, sender: SendRequest<Upload>) {
@@ -323,7 +344,7 @@ impl Server {
                 return Err(io::Error::other("it does not choose HTTP/2 (ALPN)"));
             }
             Ok(match is_http2 {
-                true => Fresh::Http2(origin_http2::speak(stream, &self.headers).await?),
+                true => Fresh::Http2(origin_http2::speak(stream).await?),
                 false => Fresh::Http1(speak(stream, &self.headers).await?),
             })
         };
@@ -429,9 +450,7 @@ fn classify(error: &hyper::Error, end: Option<UploadEnd>) -> Failed {
     // HTTP/2 resets its stream after that, and has no cause.
     let upload = upload.map(UploadEnd::of).or(end.filter(|end| *end != UploadEnd::Whole));
     let (failure, verdict) = if let Some(upload) = upload {
-        let is_silent = upload == UploadEnd::Silent;
-        let failure = if is_silent { UpstreamFailure::UploadTimedOut } else { UpstreamFailure::Upload };
-        (failure, ConnectionVerdict::Nothing)
+        (upload.failure(), ConnectionVerdict::Nothing)
     } else if causes(error).any(timed_out) || http2.and_then(h2::Error::get_io).is_some_and(is_late) {
         (UpstreamFailure::TimedOut, ConnectionVerdict::Failed)
     } else if error.is_parse_too_large() {

@@ -1,6 +1,7 @@
 //! The number of requests of one HTTP/1 connection that hyper has answered. Compared with the
 //! number that went up to it, it tells the stream below (`client_stream.rs`) whether hyper waits
-//! for the next request. While the listener drains, each answer ends its connection.
+//! for the next request. Also ends the connection: after `keepalive_requests`, or with the answer
+//! that is written while the listener drains.
 
 use ::http::header::CONNECTION;
 use ::http::{HeaderValue, StatusCode};
@@ -10,16 +11,40 @@ use hyper::{Request, Response};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
-/// Counts responses whose bodies hyper has read to their end.
-#[derive(Clone, Default)]
-pub(super) struct Exchanges(Arc<AtomicU64>);
+/// Counts responses whose bodies hyper has read to their end, and all requests.
+#[derive(Clone)]
+pub(super) struct Exchanges(Arc<Counts>);
+
+struct Counts {
+    answered: AtomicU64,
+    /// Requests that the connection may still have.
+    left: AtomicUsize,
+}
 
 impl Exchanges {
+    /// Counts those of a connection that may have so many requests.
+    pub(super) fn new(most: usize) -> Exchanges {
+        Exchanges(Arc::new(Counts { answered: AtomicU64::new(0), left: AtomicUsize::new(most) }))
+    }
+
     pub(super) fn answered(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.answered.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if the next request is the last one, or if there should be no other.
+    pub(super) fn next_is_last(&self) -> bool {
+        self.0.left.load(Ordering::Relaxed) <= 1
+    }
+
+    /// Counts a request. Returns true if it is the last one.
+    pub(super) fn begin(&self) -> bool {
+        // One task at a time counts.
+        let left = self.0.left.load(Ordering::Relaxed);
+        self.0.left.store(left.saturating_sub(1), Ordering::Relaxed);
+        left <= 1
     }
 }
 
@@ -28,7 +53,7 @@ struct UnderWay(Exchanges);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.0.fetch_add(1, Ordering::Relaxed);
+        self.0.0.answered.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -55,14 +80,17 @@ where
     type Future = CountedFuture<S::Future>;
 
     fn call(&self, request: Request<R>) -> Self::Future {
-        let under_way = Some(UnderWay(self.exchanges.clone()));
-        CountedFuture { under_way, is_draining: Arc::clone(&self.is_draining), future: self.service.call(request) }
+        let (under_way, is_last) = (Some(UnderWay(self.exchanges.clone())), self.exchanges.begin());
+        let is_draining = Arc::clone(&self.is_draining);
+        CountedFuture { under_way, is_last, is_draining, future: self.service.call(request) }
     }
 }
 
 pub(super) struct CountedFuture<F> {
     /// Held here until the body holds it.
     under_way: Option<UnderWay>,
+    /// True if the connection ends after this request.
+    is_last: bool,
     is_draining: Arc<AtomicBool>,
     future: F,
 }
@@ -73,7 +101,7 @@ impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B, E> Future for Counte
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let mut response = ready!(Pin::new(&mut this.future).poll(cx));
-        if this.is_draining.load(Ordering::Relaxed)
+        if (this.is_last || this.is_draining.load(Ordering::Relaxed))
             && let Ok(response) = &mut response
             && response.status() != StatusCode::SWITCHING_PROTOCOLS
         {

@@ -1,19 +1,15 @@
-//! `[http.limits]`: the largest header block, of clients' requests and of origins' responses.
+//! The largest header block, of clients' requests and of origins' responses.
 
 use super::limits;
+use ::http::HeaderMap;
 use larder_units::ByteSize;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
 
-/// `[http.limits]`
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields, default)]
+/// `header_fields` and `header_size` of `[http.limits]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderLimits {
     /// Fields of one header block.
-    #[serde(deserialize_with = "fields")]
     pub header_fields: usize,
     /// Bytes of one header block, with its first line.
-    #[serde(deserialize_with = "size")]
     pub header_size: ByteSize,
 }
 
@@ -29,6 +25,14 @@ impl HeaderLimits {
         usize::try_from(self.header_size.bytes()).unwrap_or(usize::MAX)
     }
 
+    /// Returns true if a header block of HTTP/2 is within the limits (RFC 9113 §6.5.2 has its
+    /// size).
+    pub(super) fn hold(&self, headers: &HeaderMap) -> bool {
+        const OVERHEAD: usize = 32;
+        let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + OVERHEAD).sum::<usize>();
+        headers.len() <= self.header_fields && bytes <= self.bytes()
+    }
+
     /// Returns the bytes that a connection reads ahead: at least a whole header block.
     pub(super) fn buffer(&self) -> usize {
         self.bytes().max(limits::BUFFER_BYTES)
@@ -38,26 +42,5 @@ impl HeaderLimits {
     /// less than any explicit number.
     pub(super) fn fields_to_set(&self) -> Option<usize> {
         Some(self.header_fields).filter(|fields| *fields != limits::HEADER_FIELDS)
-    }
-}
-
-fn fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let (fields, (least, most)) = (usize::deserialize(deserializer)?, limits::HEADER_FIELDS_RANGE);
-    match (least..=most).contains(&fields) {
-        true => Ok(fields),
-        false => Err(D::Error::custom(format!("header_fields: expected {least} to {most}, not {fields}"))),
-    }
-}
-
-fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let size: ByteSize = text.parse().map_err(D::Error::custom)?;
-    let (least, most) = limits::HEADER_BYTES_RANGE;
-    match (least..=most).contains(&size.bytes()) {
-        true => Ok(size),
-        false => {
-            let (least, most) = (ByteSize::from_bytes(least), ByteSize::from_bytes(most));
-            Err(D::Error::custom(format!("{text:?}: expected {least} to {most}")))
-        }
     }
 }

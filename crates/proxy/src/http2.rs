@@ -1,6 +1,6 @@
 //! One HTTP/2 connection, with deadlines that hyper does not have, and with few large writes.
 
-use super::header_limits::HeaderLimits;
+use super::http_limits::HttpLimits;
 use super::limits;
 use super::phase::{Phase, PhaseWatch};
 use super::slow_client::MemoryPressure;
@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout};
 pub(super) async fn http2<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
-    (timeouts, headers, memory_pressure): (Timeouts, HeaderLimits, &MemoryPressure),
+    (timeouts, most, memory_pressure): (Timeouts, HttpLimits, &MemoryPressure),
     mut phase: PhaseWatch,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -36,12 +36,12 @@ pub(super) async fn http2<S, B>(
     B::Data: Send,
     B::Error: Error + Send + Sync + 'static,
 {
-    let streams = Streams::new();
+    let streams = Streams::new(most.keepalive_requests());
     let gathered = Gathered::new(stream);
     let connection = http2::Builder::new(AtOnce)
         .timer(TokioTimer::new())
-        .max_concurrent_streams(limits::STREAMS)
-        .max_header_list_size(u32::try_from(headers.bytes()).unwrap_or(u32::MAX))
+        .max_concurrent_streams(most.http2_streams)
+        .max_header_list_size(u32::try_from(most.headers().bytes()).unwrap_or(u32::MAX))
         .initial_stream_window_size(limits::BUFFER_BYTES as u32)
         .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
         .max_send_buf_size(limits::BUFFER_BYTES)
@@ -49,47 +49,29 @@ pub(super) async fn http2<S, B>(
         .max_local_error_reset_streams(limits::RESET_STREAMS)
         .serve_connection(TokioIo::new(gathered.clone()), Watched::new(service, &streams));
     let mut connection = std::pin::pin!(connection);
-    let over = async {
-        let (mut refused, mut crowded) = (memory_pressure.refused(), None::<Instant>);
-        loop {
-            tokio::time::sleep(limits::STREAMS_LOOK).await;
-            let before = std::mem::replace(&mut refused, memory_pressure.refused());
-            if refused > before {
-                crowded = Some(Instant::now());
-            }
-            if streams.are_quiet(timeouts.keepalive) {
-                break Over::Quiet;
-            }
-            if streams.are_stalled(timeouts.client_stream()) {
-                break Over::Stalled;
-            }
-            let is_crowded = memory_pressure.is_short() && crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
-            if is_crowded && streams.are_slow(limits::SLOW_BYTES, limits::SLOW) {
-                memory_pressure.leave();
-                break Over::Stalled;
-            }
-        }
-    };
+    let mut idle = std::pin::pin!(idle(&streams, &timeouts, memory_pressure));
     let over = tokio::select! {
         ended = gathered.drive(connection.as_mut()) => return said(ended),
-        over = over => over,
+        over = idle.as_mut() => over,
         () = phase.reached(Phase::Draining) => Over::Stopped,
+        () = streams.used_up() => Over::UsedUp,
     };
-    match over {
-        Over::Stalled => tracing::debug!("a stream's client takes nothing, or too little"),
-        Over::Quiet | Over::Stopped => {
-            let time = if matches!(over, Over::Quiet) { limits::GOODBYE } else { timeouts.shutdown };
-            let pause = limits::GOAWAY_PAUSE.min(time);
-            gathered.announce_end();
-            if let Ok(ended) = timeout(pause, gathered.drive(connection.as_mut())).await {
-                return said(ended);
-            }
-            connection.as_mut().graceful_shutdown();
-            // hyper waits for the client's answer, which may not come.
-            if let Ok(ended) = timeout(time - pause, gathered.drive(connection)).await {
-                said(ended);
-            }
-        }
+    let time = match over {
+        Over::Stalled => return tracing::debug!("a stream's client takes nothing, or too little"),
+        Over::Quiet => limits::GOODBYE,
+        Over::Stopped => timeouts.shutdown,
+        Over::UsedUp => limits::TIMEOUT_LONGEST,
+    };
+    let pause = limits::GOAWAY_PAUSE.min(time);
+    gathered.announce_end();
+    if let Ok(ended) = timeout(pause, gathered.drive(connection.as_mut())).await {
+        return said(ended);
+    }
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        // hyper waits for the client's answer, which may not come.
+        ended = timeout(time - pause, gathered.drive(connection)) => ended.into_iter().for_each(said),
+        _ = idle, if matches!(over, Over::UsedUp) => {}
     }
 }
 
@@ -118,6 +100,31 @@ enum Over {
     Quiet,
     Stalled,
     Stopped,
+    /// The connection has had `keepalive_requests`. Those in progress continue.
+    UsedUp,
+}
+
+/// Waits until the connection is idle, or a stream's client reads nothing or too little.
+async fn idle(streams: &Streams, timeouts: &Timeouts, memory_pressure: &MemoryPressure) -> Over {
+    let (mut refused, mut crowded) = (memory_pressure.refused(), None::<Instant>);
+    loop {
+        tokio::time::sleep(limits::STREAMS_LOOK).await;
+        let before = std::mem::replace(&mut refused, memory_pressure.refused());
+        if refused > before {
+            crowded = Some(Instant::now());
+        }
+        if streams.are_quiet(timeouts.keepalive) {
+            return Over::Quiet;
+        }
+        if streams.are_stalled(timeouts.client_stream()) {
+            return Over::Stalled;
+        }
+        let is_crowded = memory_pressure.is_short() && crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
+        if is_crowded && streams.are_slow(limits::SLOW_BYTES, limits::SLOW) {
+            memory_pressure.leave();
+            return Over::Stalled;
+        }
+    }
 }
 
 /// Collects writes up to [`limits::RECORD_BYTES`] until the connection's turn ends. h2 flushes
@@ -267,7 +274,7 @@ mod tests {
         });
         let timeouts = Timeouts { keepalive: QUIET, ..Timeouts::default() };
         let serving = async move {
-            http2(near, service, (timeouts, HeaderLimits::default(), &MemoryPressure::default()), phase).await
+            http2(near, service, (timeouts, HttpLimits::default(), &MemoryPressure::default()), phase).await
         };
         (far, tokio::spawn(serving), asked, stopping)
     }

@@ -44,6 +44,7 @@ pub mod admin;
 mod assemble;
 mod body;
 mod certificate_watch;
+mod client_shares;
 mod client_stream;
 mod collecting;
 mod config;
@@ -63,6 +64,7 @@ mod header_limits;
 mod histogram;
 mod host_pattern;
 mod http2;
+mod http_limits;
 mod https_redirect;
 mod informational;
 pub mod limits;
@@ -85,6 +87,7 @@ mod origin_server;
 mod outgoing;
 mod phase;
 mod pieces;
+mod places;
 mod plain;
 mod preflight;
 mod proxy;
@@ -120,6 +123,7 @@ mod upstream_request;
 pub use access_log::AccessLogConfig;
 pub use admin::{Admin, Metrics, StatusSource};
 pub use header_limits::HeaderLimits;
+pub use http_limits::HttpLimits;
 pub use listen_address::{ListenAddress, ListenConfig, Peer, SOCKET_MODE};
 pub use listeners::{Bound, Listeners};
 pub use origin_server::OriginServer;
@@ -292,9 +296,10 @@ impl Http {
         streams: &Streams,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Http, Error> {
+        warn_of_few_descriptors(config.limits.connections);
         let shards = new_cache(config, disk.as_ref(), streams)?;
         let observer = Arc::new(observer::Observer::new(config, request_threads(config.threads))?);
-        let live_limits = Arc::new(LiveLimits::new(config.timeouts, config.header_limits));
+        let live_limits = LiveLimits::new(config.timeouts, config.limits);
         let origins_and_rules = (origins, rules(config)?);
         let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy.with_subject_field(config));
@@ -303,9 +308,7 @@ impl Http {
         if let Some(tls) = &config.tls {
             let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
         }
-        let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
-            .with_memory_pressure(proxy.memory_pressure())
-            .with_limits(proxy.limits());
+        let bounds = listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
         let (controls, commands): (Vec<_>, Vec<_>) =
             (0..request_threads(config.threads)).map(|_| listen::Control::new()).unzip();
         let listeners = Arc::new(ServedListeners::new(controls, &proxy, &tls_identity));
@@ -449,7 +452,8 @@ impl Http {
         let [seed] = crate::entropy::words();
         let shards = self.proxy.shards();
         shards.reconfigure(&cache_config(config, [0; 16]), &Streams::new(seed)).map_err(policy_error)?;
-        self.proxy.limits().set(config.timeouts, config.header_limits);
+        warn_of_few_descriptors(config.limits.connections);
+        self.proxy.limits().set(config.timeouts, config.limits);
         self.proxy.set_codings(config.accept_encoding);
         if let (Some(running), Some((config, identity))) = (self.tls_identity.get(), reload.identity) {
             running.set(&config, identity);
@@ -486,6 +490,19 @@ impl Http {
         if let Some(disk) = self.proxy.disk() {
             disk.stop();
         }
+    }
+}
+
+/// Without a descriptor, a connection waits in the kernel's queue, and no origin can be reached.
+fn warn_of_few_descriptors(connections: usize) {
+    let Some(files) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current else { return };
+    if files < connections as u64 {
+        tracing::warn!(
+            connections,
+            files,
+            "[http.limits] connections: the process may not open as many files; raise its limit (LimitNOFILE of \
+             systemd, ulimit -n), or lower the key"
+        );
     }
 }
 

@@ -1,12 +1,16 @@
 //! Every bound of the node's HTTP side, with its reason.
 
 use larder_units::ByteSize;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Client connections at once. Each takes a file descriptor, its buffers and, while its client
-/// reads slowly, the object that it sends: without this bound, memory has none. Further connections
-/// wait in the kernel's queue.
+/// Client connections at once (`connections`). Each takes a file descriptor, its buffers and, while
+/// its client reads slowly, the object that it sends: without this bound, memory has none. Further
+/// connections wait in the kernel's queue.
 pub const CONNECTIONS: usize = 10_000;
+
+/// The largest `connections`: more need several addresses, or several machines.
+pub const CONNECTIONS_MOST: usize = 1_000_000;
 
 /// Elements of `trusted_proxies`: each new connection is compared with all of them. The published
 /// blocks of a large CDN are some dozens.
@@ -47,21 +51,23 @@ pub const HEADER_BYTES: u64 = 64 * 1024;
 
 /// The range of `header_size`: from what every browser may send to what ten thousand connections
 /// may hold at once.
-pub const HEADER_BYTES_RANGE: (u64, u64) = (8 * 1024, 1024 * 1024);
+pub const HEADER_BYTES_RANGE: [u64; 2] = [8 * 1024, 1024 * 1024];
 
 /// Fields of one header block (`header_fields`): hyper's own default. Setting it explicitly costs
 /// 1.5 % of a hit.
 pub const HEADER_FIELDS: usize = 100;
 
 /// The range of `header_fields`. A stored response counts its fields in 16 bits.
-pub const HEADER_FIELDS_RANGE: (usize, usize) = (16, 4096);
+pub const HEADER_FIELDS_RANGE: RangeInclusive<usize> = 16..=4096;
 
 /// Bytes of a client that are held back while it is undecided whether its protocol changes. A
 /// client that is in order sends none.
 pub const HELD_BYTES: usize = 16 * 1024;
 
-/// Connections with another protocol, such as WebSockets, at once: they last for hours, and half of
-/// [`CONNECTIONS`] has to stay for requests. Further ones get 503.
+/// Connections with another protocol, such as WebSockets, at once (`upgrades`): they last for
+/// hours, and half of [`CONNECTIONS`] has to stay for requests. Further ones get 503. A client has
+/// at most as many as are free (a dynamic threshold: Choudhury and Hahne, 1998), so one alone has
+/// half.
 pub const TUNNELS: usize = CONNECTIONS / 2;
 
 /// Bytes that are copied at once on such connections. Each thread has one buffer for all.
@@ -110,9 +116,12 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// them; a look takes some microseconds.
 pub const CERTIFICATES_LOOK: Duration = Duration::from_secs(1);
 
-/// Concurrent requests on one HTTP/2 connection, as most servers allow (RFC 9113 §6.5.2 recommends
-/// at least 100).
+/// Concurrent requests on one HTTP/2 connection (`http2_streams`), as most servers allow (RFC 9113
+/// §6.5.2 recommends at least 100).
 pub const STREAMS: u32 = 128;
+
+/// The range of `http2_streams`: a stream holds up to [`BUFFER_BYTES`] of its response.
+pub const STREAMS_RANGE: RangeInclusive<u32> = 1..=1000;
 
 /// Bytes of request bodies in progress on one HTTP/2 connection. One stream has [`BUFFER_BYTES`].
 pub const CONNECTION_WINDOW_BYTES: u32 = 4 * BUFFER_BYTES as u32;
@@ -267,13 +276,18 @@ pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;
 /// times threads would be hundreds of thousands.
 pub const ORIGIN_IDLE_IN_ALL: usize = 4096;
 
-/// An idle connection to the origin is closed after this time. Servers close theirs after 5 s
-/// (Node, Apache) to 75 s (nginx); the side that closes first saves the other a failed request.
+/// An idle connection to the origin is closed after this time (`origin_keepalive`). Servers close
+/// theirs after 5 s (Node, Apache) to 75 s (nginx); the side that closes first saves the other a
+/// failed request.
 pub const ORIGIN_IDLE: Duration = Duration::from_secs(4);
 
 /// Requests at once on one HTTP/2 connection to a server: what most servers allow, and the least
 /// that RFC 9113 §6.5.2 recommends. Further ones open another connection.
 pub const ORIGIN_STREAMS: usize = 100;
+
+/// Bytes of the head of a response by HTTP/2 that reach the check of `header_size`: twice its
+/// largest value. A larger head is malformed.
+pub const ORIGIN_HEADER_LIST_BYTES: u32 = 2 * HEADER_BYTES_RANGE[1] as u32;
 
 /// HTTP/2 connections of one thread to one server. When all are full, further requests wait on
 /// them.
@@ -287,13 +301,8 @@ pub const ORIGIN_HTTP2_IDLE: Duration = Duration::from_secs(60);
 /// stream): a server that restarts refuses once, one that is overloaded again and again.
 pub const REFUSED: u32 = 2;
 
-/// Requests in progress to the origin. Those that others may wait for continue when their client
-/// leaves, so the bound on clients does not bound them. Further ones wait, and leave with their
-/// client.
-pub const UNDER_WAY: usize = CONNECTIONS;
-
-/// Requests with a body in progress, beside [`UNDER_WAY`]: a client may take all day to send one,
-/// and must not block other requests.
+/// Requests with a body in progress (`uploads`), beside those without one: a client may take all
+/// day to send a body, and must not block other requests. Further ones wait.
 pub const UPLOADS: usize = CONNECTIONS / 2;
 
 /// Concurrent validations in the background. No client waits for them, so nothing else slows a
@@ -365,6 +374,11 @@ pub const UNWANTED_UPLOAD_BYTES: u64 = 64 << 10;
 
 /// The time for its rest, which left the client with the head, or a round trip later.
 pub const UNWANTED_UPLOAD: Duration = Duration::from_secs(1);
+
+/// The rest of a body that is too large (`client_body_size`) is read for so long after the 413, and
+/// dropped: a connection that is closed on a client that still sends is reset, and the reset may
+/// destroy the response (RFC 9112 §9.6). nginx waits up to 30 s, with pauses of up to 5 s.
+pub const LINGER: Duration = Duration::from_secs(5);
 
 /// The time between two warnings about a disk: the first tells the problem, the counters its
 /// frequency.

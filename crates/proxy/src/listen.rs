@@ -1,8 +1,9 @@
 //! Accepts connections, runs TLS on some of them, and serves HTTP/1 or HTTP/2 until it is stopped.
 
+use super::client_shares::{ClientShares, Share};
 use super::client_stream::{Before, ClientStream};
 use super::exchanges::{Counted, Exchanges};
-use super::header_limits::HeaderLimits;
+use super::http_limits::HttpLimits;
 use super::http2::{http2, said};
 use super::https_redirect::HttpsRedirect;
 use super::informational::InformationalResponses;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -103,11 +104,9 @@ impl Control {
 /// The limits for clients of a server.
 #[derive(Clone)]
 pub(super) struct Bounds {
-    /// The number of connections, over all listeners and threads.
-    most: usize,
-    /// Those that are free.
-    places: Arc<Semaphore>,
     limits: Arc<LiveLimits>,
+    /// The connections of each client, over all listeners and threads.
+    clients: Arc<ClientShares>,
     /// The memory pressure for which slow clients are dropped.
     memory_pressure: Arc<MemoryPressure>,
     counters: Arc<ClientCounters>,
@@ -128,27 +127,23 @@ pub(super) struct ClientCounters {
     pub(super) no_proxy_header: AtomicU64,
     /// In the TLS handshake.
     pub(super) no_tls: AtomicU64,
+    /// Of clients that have `connections_per_client` already.
+    pub(super) too_many: AtomicU64,
 }
 
 impl Bounds {
-    pub(super) fn new(connections: usize, timeouts: Timeouts) -> Bounds {
-        let limits = Arc::new(LiveLimits::new(timeouts, HeaderLimits::default()));
+    pub(super) fn new(limits: &Arc<LiveLimits>) -> Bounds {
         Bounds {
-            most: connections,
-            places: Arc::new(Semaphore::new(connections)),
-            limits,
+            limits: Arc::clone(limits),
+            clients: Arc::default(),
             memory_pressure: Arc::default(),
             counters: Arc::default(),
         }
     }
 
-    pub(super) fn with_limits(self, limits: &Arc<LiveLimits>) -> Bounds {
-        Bounds { limits: Arc::clone(limits), ..self }
-    }
-
-    /// Returns the number of open connections, and of accepts that wait for one.
+    /// Returns the number of open connections.
     pub(super) fn open(&self) -> usize {
-        self.most - self.places.available_permits()
+        self.limits.connections.taken()
     }
 
     pub(super) fn counters(&self) -> &Arc<ClientCounters> {
@@ -178,6 +173,8 @@ pub(super) struct Client {
     pub(super) switch: Switch,
     /// For the records of its exchanges.
     pub(super) observed: Option<ObservedClient>,
+    /// The limits of its requests.
+    pub(super) limits: HttpLimits,
 }
 
 #[cfg(test)]
@@ -193,6 +190,7 @@ impl Client {
             interims,
             switch: Switch::default(),
             observed: None,
+            limits: HttpLimits::default(),
         }
     }
 }
@@ -277,17 +275,13 @@ async fn accept<S, B>(
     let serving = Arc::new(Serving { identity, plain, proxy_protocol, redirect, clients, bounds: bounds_of, service });
     let mut failing = Failing::default();
     loop {
-        let accepted = async {
-            let place = Arc::clone(&bounds.places).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             biased;
             () = phase.reached(Phase::Draining) => break,
-            next = accepted => next,
+            accepted = listener.accept() => accepted,
         };
-        // The semaphore is never closed.
-        let Ok(place) = place else { break };
+        // Without a place, this connection waits here, and others wait in the kernel's queue.
+        let place = bounds.limits.connections.acquire().await;
         match accepted {
             Ok((stream, peer)) => {
                 let connection = connect(stream, peer, Arc::clone(&serving), phase.clone());
@@ -340,6 +334,22 @@ struct Serving<F> {
     service: Arc<F>,
 }
 
+impl<F> Serving<F> {
+    /// Counts a connection of a client, if it is known already. Fails if the client has too many. A
+    /// trusted proxy has no limit: its connections are those of many clients.
+    fn count(&self, peer: Peer, is_client: bool) -> io::Result<Option<Share>> {
+        if !is_client || self.clients.trusted_proxies.trusts(peer) {
+            return Ok(None);
+        }
+        let Bounds { limits, clients, counters, .. } = &self.bounds;
+        let share = clients.take(peer.ip(), limits.current().1.connections_per_client());
+        if share.is_none() {
+            counters.too_many.fetch_add(1, Ordering::Relaxed);
+        }
+        share.map(Some).ok_or_else(|| io::ErrorKind::QuotaExceeded.into())
+    }
+}
+
 /// Serves one connection from its first to its last request.
 async fn connect<S, B, F>(mut socket: ClientSocket, peer: Peer, serving: Arc<Serving<F>>, mut phase: PhaseWatch)
 where
@@ -352,7 +362,8 @@ where
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let Bounds { limits, memory_pressure, counters, .. } = &serving.bounds;
-    let (timeouts, headers) = &limits.current();
+    let (timeouts, most) = &limits.current();
+    let Ok(_share) = serving.count(peer, !serving.proxy_protocol) else { return };
     let begin = timeout(timeouts.client_header, begin(&mut socket, &serving));
     let begun = tokio::select! {
         begun = begin => begun,
@@ -369,14 +380,15 @@ where
         }
     };
     let peer = client.map_or(peer, Peer::from);
-    let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *headers), &phase);
+    let Ok(_share_behind_proxy) = serving.count(peer, serving.proxy_protocol) else { return };
+    let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *most), &phase);
     let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
-    let limits = (*timeouts, *headers, &**memory_pressure);
+    let limits = (*timeouts, *most, &**memory_pressure);
     let Some(identity) = &serving.identity else {
         let service = (serving.service)(client);
         return match is_http2 {
             true => Box::pin(http2(stream, service, limits, phase)).await,
-            false => http1((stream, before, *headers), service, phase).await,
+            false => http1((stream, before, *most), service, phase).await,
         };
     };
     let shaken = tokio::select! {
@@ -395,7 +407,7 @@ where
     let service = (serving.service)(client);
     match stream.get_ref().1.alpn_protocol() {
         Some(tls::H2) => Box::pin(http2(stream, service, limits, phase)).await,
-        _ => Box::pin(http1((stream, before, *headers), service, phase)).await,
+        _ => Box::pin(http1((stream, before, *most), service, phase)).await,
     }
 }
 
@@ -403,14 +415,14 @@ where
 fn begin_client<F>(
     peer: Peer,
     serving: &Serving<F>,
-    (timeouts, headers): (Timeouts, HeaderLimits),
+    (timeouts, limits): (Timeouts, HttpLimits),
     phase: &PhaseWatch,
 ) -> (Client, Before) {
     let trusted = TrustedPeer::new(&serving.clients.trusted_proxies, peer);
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
     let redirects = serving.redirect.is_some();
-    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), redirects, headers));
+    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), redirects, limits.headers()));
     let observer = serving.clients.observer.as_ref();
     let observed = observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
     let client = Client {
@@ -422,6 +434,7 @@ fn begin_client<F>(
         interims: interims.clone(),
         switch: switch.clone(),
         observed: observed.clone(),
+        limits,
     };
     let before = Before { interims, plain, client: observed, timeouts, switch, is_draining: phase.is_draining() };
     (client, before)
@@ -453,7 +466,7 @@ async fn begin<F>(socket: &mut ClientSocket, serving: &Serving<F>) -> io::Result
 }
 
 async fn http1<S, B>(
-    (stream, before, headers): (impl AsyncRead + AsyncWrite + Send + Unpin + 'static, Before, HeaderLimits),
+    (stream, before, limits): (impl AsyncRead + AsyncWrite + Send + Unpin + 'static, Before, HttpLimits),
     service: S,
     mut phase: PhaseWatch,
 ) where
@@ -465,7 +478,8 @@ async fn http1<S, B>(
 {
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
     // read.
-    let (exchanges, client, switch) = (Exchanges::default(), before.client.clone(), before.switch.clone());
+    let exchanges = Exchanges::new(limits.keepalive_requests());
+    let (headers, client, switch) = (limits.headers(), before.client.clone(), before.switch.clone());
     let service = Counted::new(service, &exchanges, before.is_draining.clone());
     let mut http1 = http1::Builder::new();
     http1.max_header_size(headers.bytes()).max_buf_size(headers.buffer());

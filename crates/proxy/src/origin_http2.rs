@@ -4,10 +4,9 @@
 //! A request is sent again only if the server has not processed it: it refused the stream, or its
 //! GOAWAY excludes it (RFC 9113 §8.7). Then that is safe for every method.
 
-use super::header_limits::HeaderLimits;
 use super::limits;
 use super::upload::Upload;
-use ::http::header::{CONNECTION, EXPECT, HOST};
+use ::http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderValue, Request, Version};
 use hyper::client::conn::http2::{self, SendRequest};
@@ -124,10 +123,11 @@ impl Http2Connections {
     }
 }
 
-/// Begins HTTP/2 on a stream. The connection runs by itself until either side ends it.
+/// Begins HTTP/2 on a stream. The connection runs by itself until either side ends it. The caller
+/// has to compare the heads of responses with the limits: the error of h2 would not say that one is
+/// too large.
 pub(super) async fn speak(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    headers: &HeaderLimits,
 ) -> io::Result<SendRequest<Upload>> {
     let mut http2 = http2::Builder::new(TokioExecutor::new());
     // The window of the connection lets every stream be full: a slow client stops its own only.
@@ -136,7 +136,7 @@ pub(super) async fn speak(
         .initial_stream_window_size(window)
         .initial_connection_window_size(window * limits::ORIGIN_STREAMS as u32)
         .max_send_buf_size(limits::BUFFER_BYTES)
-        .max_header_list_size(u32::try_from(headers.bytes()).unwrap_or(u32::MAX));
+        .max_header_list_size(limits::ORIGIN_HEADER_LIST_BYTES);
     let (sender, connection) = http2.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     tokio::spawn(async move {
         // A request that waits for a response gets the error.
@@ -151,6 +151,7 @@ pub(super) fn adapt(request: &mut Request<Upload>, is_secure: bool, authority: &
     let host = headers.remove(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
     // hyper would remove TE too, if `Connection` names it.
     headers.remove(CONNECTION);
+    headers.remove(TRANSFER_ENCODING);
     // hyper's client cannot see that the server asks for the body.
     headers.remove(EXPECT);
     request.body_mut().release();

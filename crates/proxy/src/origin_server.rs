@@ -1,6 +1,8 @@
 //! The generated origin as a separate server, for testbeds that measure what stands before it.
 
 use super::body::BodyError;
+use super::http_limits::HttpLimits;
+use super::live_limits::LiveLimits;
 use super::origin_body::OriginBody;
 use super::phase::{Phase, PhaseSwitch};
 use super::timeouts::Timeouts;
@@ -36,7 +38,7 @@ impl OriginServer {
             let listener = listener.try_clone().map_err(of_listener)?;
             let (control, commands) = listen::Control::new();
             control.listen(listen::Listener::simple(listener, watch.clone()));
-            let bounds = listen::Bounds::new(limits::CONNECTIONS, Timeouts::default());
+            let bounds = listen::Bounds::new(&LiveLimits::new(Timeouts::default(), HttpLimits::default()));
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
                 .spawn(move || {

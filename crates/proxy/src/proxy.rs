@@ -11,6 +11,7 @@ use super::observer::Observer;
 use super::observers::Observers;
 use super::origin_body::OriginBody;
 use super::outgoing::{Outgoing, response};
+use super::places::{Place, Places};
 use super::ruled::RulesCell;
 use super::rules::Rules;
 use super::shards::{OpenExchange, ShardAssembly, Shards};
@@ -26,7 +27,7 @@ use ::http::{HeaderMap, HeaderName, Method, Response};
 use larder_http::{Answer, Assembly, Budget, Codings, TierSlice, UpstreamFailure};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 
 /// The cache and its origins, shared by all connections.
 pub(super) struct Proxy {
@@ -42,12 +43,8 @@ pub(super) struct Proxy {
     observers: Observers,
     /// Tells whether bodies find no room.
     memory_pressure: Arc<MemoryPressure>,
-    /// Places for [`limits::UNDER_WAY`].
-    under_way: Arc<Semaphore>,
-    /// Places for [`limits::UPLOADS`].
-    uploads: Arc<Semaphore>,
     /// Places for [`limits::BACKGROUND`].
-    background: Arc<Semaphore>,
+    background: Arc<Places>,
     /// Connections that have left HTTP.
     tunnels: Arc<Tunnels>,
     /// True after a request in a loop was logged.
@@ -73,12 +70,10 @@ impl Proxy {
             disk,
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
             shards,
-            limits,
             observers: Observers::new(observer),
-            under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
-            uploads: Arc::new(Semaphore::new(limits::UPLOADS)),
-            background: Arc::new(Semaphore::new(limits::BACKGROUND)),
-            tunnels: Tunnels::new(limits::TUNNELS),
+            background: Places::new(limits::BACKGROUND),
+            tunnels: Tunnels::new(&limits.upgrades),
+            limits,
             circle_logged: AtomicBool::new(false),
             codings: AtomicU8::new(0),
             subject_field: None,
@@ -180,10 +175,9 @@ impl Proxy {
         self.shards.on_tier_slice(assembly, tier_hit)
     }
 
-    /// Returns a place among the requests in progress; `None` only if the semaphore were closed,
-    /// which never happens.
-    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.under_way).acquire_owned().await.ok()
+    /// Returns a place among the requests in progress.
+    pub(super) async fn place(&self) -> Place {
+        self.limits.requests.acquire().await
     }
 
     /// Sends a request to the origin, with the fields of the cache.
@@ -241,7 +235,7 @@ impl Proxy {
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
-        let limits = Arc::new(LiveLimits::new(Timeouts::default(), crate::HeaderLimits::default()));
+        let limits = LiveLimits::new(Timeouts::default(), crate::HttpLimits::default());
         let origins = (Origins::generated(), None);
         Arc::new(Proxy::new(shards, origins, None, limits, Arc::new(Observer::without_log())))
     }
@@ -272,14 +266,14 @@ mod tests {
             (read.is_ok().then(|| String::from_utf8_lossy(&start).into_owned()), far)
         };
         assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"));
-        let all = u32::try_from(limits::UNDER_WAY).unwrap();
-        let places = Arc::clone(&proxy.under_way).acquire_many_owned(all).await.unwrap();
+        let places: Vec<_> = std::iter::from_fn(|| proxy.limits.requests.try_acquire()).collect();
+        assert_eq!(places.len(), limits::CONNECTIONS);
         let (waits, mut far) = ask("/10/b").await;
         assert_eq!(waits, None);
         assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"), "a hit needs no place");
         drop(places);
         far.read_exact(&mut [0; 12]).await.unwrap();
-        while proxy.under_way.available_permits() < limits::UNDER_WAY {
+        while proxy.limits.requests.free() < limits::CONNECTIONS {
             tokio::task::yield_now().await;
         }
     }

@@ -11,6 +11,7 @@ use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
 use bytes::Bytes;
 use larder_http::{Overrides, ResponseRules};
+use larder_units::ByteSize;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -152,6 +153,11 @@ impl Ruled {
                 response
             }
         })
+    }
+
+    /// Returns the largest body of the request, if a rule sets it; 0: no limit.
+    pub(super) fn client_body_size(&self) -> Option<ByteSize> {
+        self.rules.client_body_size(self.bits)
     }
 
     /// Returns true if the request bypasses the cache.

@@ -1,6 +1,7 @@
 //! Validates a client's request, and passes it to the proxy.
 
 use super::host_pattern::is_plain_host;
+use super::http_limits::HttpLimits;
 use super::https_redirect::HttpsRedirect;
 use super::informational::{InformationalResponses, Last};
 use super::listen::Client;
@@ -13,6 +14,7 @@ use super::ruled::{Ruled, RulesView};
 use super::shards::Next;
 use super::trusted_proxies::{Forwarded, TrustedPeer};
 use super::upgrade::{Offer, Switch, Upgrade};
+use super::upload::linger;
 use super::upstream_request::{UpstreamRequest, head, is_one_variable};
 use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, RETRY_AFTER, TRANSFER_ENCODING};
 use ::http::request::Parts;
@@ -44,6 +46,7 @@ pub(super) struct Service {
     subject: Option<HeaderValue>,
     interims: InformationalResponses,
     switch: Switch,
+    limits: HttpLimits,
     rules: RefCell<RulesView>,
 }
 
@@ -53,7 +56,7 @@ impl Service {
         let peer = HeaderValue::try_from(client.peer.to_string()).expect("an address is visible ASCII");
         let scheme = if client.is_secure { "https" } else { "http" };
         let address = client.peer.ip();
-        let Client { trusted, redirect, subject, interims, switch, .. } = client;
+        let Client { trusted, redirect, subject, interims, switch, limits, .. } = client;
         Service {
             proxy: Arc::clone(proxy),
             peer,
@@ -64,6 +67,7 @@ impl Service {
             subject,
             interims,
             switch,
+            limits,
             rules,
         }
     }
@@ -113,6 +117,27 @@ impl Service {
         self.redirect.filter(|_| scheme == "http")?.answer(authority, target(parts))
     }
 
+    /// Returns the refusal of a request that is larger than the limits. hyper knows those of header
+    /// blocks, except the number of fields in HTTP/2.
+    fn too_large(&self, parts: &Parts, body: &Incoming, rules: Option<&Ruled>) -> Option<Response<Outgoing>> {
+        if parts.version == Version::HTTP_2 && parts.headers.len() > self.limits.header_fields {
+            let text = "larder: the request has too many header fields\n";
+            return Some(plain_error(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text));
+        }
+        if body.is_end_stream() || body.size_hint().lower() <= self.body_bytes(rules) {
+            return None;
+        }
+        let text = "larder: the request's body is too large\n";
+        let mut refusal = plain_error(StatusCode::PAYLOAD_TOO_LARGE, text);
+        refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        Some(refusal)
+    }
+
+    /// Returns the largest body of a request.
+    fn body_bytes(&self, rules: Option<&Ruled>) -> u64 {
+        self.limits.body_bytes(rules.and_then(Ruled::client_body_size))
+    }
+
     fn answer(&self, request: Request<Incoming>) -> Responding {
         let (mut parts, body) = request.into_parts();
         if parts.version == Version::HTTP_2 {
@@ -133,7 +158,8 @@ impl Service {
         let Forwarded { scheme, host, client } = self.forwarded(&parts.headers);
         let scheme = scheme.unwrap_or(self.scheme);
         let schemes = [self.scheme, scheme];
-        let authority = match coding(&parts.headers).and_then(|()| authority(&parts, &schemes, host, fallback)) {
+        let offer = offer.map(|offer| (offer, client));
+        let authority = match framing(&parts).and_then(|()| authority(&parts, &schemes, host, fallback)) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => authority,
@@ -143,6 +169,13 @@ impl Service {
         }
         let rules =
             self.rules.borrow_mut().current().and_then(|rules| Ruled::of(rules, &parts, scheme, authority, client));
+        let own_answer = rules.as_ref().and_then(|rules| rules.answer());
+        if let Some(answer) = own_answer.or_else(|| self.too_large(&parts, &body, rules.as_deref())) {
+            if answer.status() == StatusCode::PAYLOAD_TOO_LARGE && !expects(&parts.headers) {
+                linger(body);
+            }
+            return rules.iter().fold(Responding::Now(Some(answer)), Responding::ruled);
+        }
         let Some(rules) = rules else {
             let step = self.proxy.shards().step(&head(&parts, scheme, authority, goes_by));
             if let Next::Answer(answer) = step {
@@ -151,9 +184,6 @@ impl Service {
             let host = larder_http::keyed_authority(scheme, authority).into_owned();
             return self.go_on(step, (parts, body), (scheme, &host), None, offer);
         };
-        if let Some(answer) = rules.answer() {
-            return Responding::Now(Some(answer)).ruled(&rules);
-        }
         let changed = rules.changed(&parts, is_storable);
         let request = head(changed.as_ref().unwrap_or(&parts), scheme, authority, goes_by);
         let shards = self.proxy.shards();
@@ -170,7 +200,7 @@ impl Service {
         (mut parts, body): (Parts, Incoming),
         (scheme, host): (&'static str, &str),
         rules: Option<Arc<Ruled>>,
-        offer: Option<Offer>,
+        offer: Option<(Offer, Option<IpAddr>)>,
     ) -> Responding {
         // An authority is visible ASCII.
         let Ok(host) = HeaderValue::from_str(host) else {
@@ -179,8 +209,9 @@ impl Service {
         let goes_round = self.proxy.shards().cdn_loop().goes_round(&parts.headers);
         // RFC 9110 §10.1.1: ignored for HTTP/1.0; for HTTP/2, hyper does not ask for a body.
         let is_current = parts.version == Version::HTTP_11;
-        let expects = parts.headers.remove(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
-        let upgrade = match offer.map(|offer| (offer, self.proxy.tunnels().place())) {
+        let expects = expects(&parts.headers);
+        parts.headers.remove(EXPECT);
+        let upgrade = match offer.map(|(offer, client)| (offer, self.proxy.tunnels().place(client))) {
             Some((_, None)) => return Responding::Now(Some(no_place())),
             Some((offer, Some(place))) => Some(Box::new(Upgrade::new(offer, &self.switch, place))),
             None => None,
@@ -188,7 +219,9 @@ impl Service {
         let turn = is_current.then(|| self.interims.turn());
         let (proxy, interims) = (Arc::clone(&self.proxy), turn.clone());
         let (peer, expects) = (self.peer.clone(), is_current && expects);
-        let upstream_request = UpstreamRequest { parts, peer, scheme, host, expects, interims, upgrade, rules };
+        let body_bytes = self.body_bytes(rules.as_deref());
+        let upstream_request =
+            UpstreamRequest { parts, peer, scheme, host, expects, body_bytes, interims, upgrade, rules };
         match step {
             Next::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
             Next::Assemble(_) | Next::Follow(_) if goes_round => {
@@ -230,9 +263,11 @@ fn target(parts: &Parts) -> &str {
 
 /// Returns true if the client waits with its body until it gets `100 Continue`.
 fn waits_to_be_asked(request: &Request<Incoming>) -> bool {
-    request.version() == Version::HTTP_11
-        && !request.body().is_end_stream()
-        && request.headers().get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE))
+    request.version() == Version::HTTP_11 && !request.body().is_end_stream() && expects(request.headers())
+}
+
+fn expects(headers: &HeaderMap) -> bool {
+    headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE))
 }
 
 /// The future of a response. A hit needs no box, a miss one.
@@ -269,9 +304,15 @@ impl Future for Responding {
 }
 
 /// RFC 9112 §6.1: `chunked` is the only supported transfer coding. With another one below it, the
-/// forwarded body would be encoded without a declaration.
-fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
-    let mut lines = headers.get_all(TRANSFER_ENCODING).into_iter();
+/// forwarded body would be encoded without a declaration. In HTTP/2, h2 refuses such fields, but
+/// not spaces around a value, which another protocol would not have there (RFC 9113 §8.2.1).
+fn framing(parts: &Parts) -> Result<(), &'static str> {
+    if parts.version == Version::HTTP_2 {
+        let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+        let has_spaces = |value: &HeaderValue| is_space(value.as_bytes().first()) || is_space(value.as_bytes().last());
+        return if parts.headers.values().any(has_spaces) { Err("spaces around the value of a field") } else { Ok(()) };
+    }
+    let mut lines = parts.headers.get_all(TRANSFER_ENCODING).into_iter();
     let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
     if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
 }
@@ -337,7 +378,7 @@ fn join_cookies(headers: &mut HeaderMap) {
 }
 
 /// Returns the answer to a request that offers to change the protocol, when there are too many such
-/// connections.
+/// connections, or too many of one client.
 fn no_place() -> Response<Outgoing> {
     let text = "larder: too many connections with another protocol\n";
     let mut response = plain_error(StatusCode::SERVICE_UNAVAILABLE, text);

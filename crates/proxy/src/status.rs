@@ -37,7 +37,8 @@ impl CacheSource {
 impl CacheSource {
     /// Writes the metrics of connections that were closed.
     fn client_metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        let ended = [("proxy_protocol", &self.clients.no_proxy_header), ("tls", &self.clients.no_tls)];
+        let ClientCounters { no_proxy_header, no_tls, too_many } = &*self.clients;
+        let ended = [("proxy_protocol", no_proxy_header), ("tls", no_tls), ("connections_per_client", too_many)];
         let ended = ended.map(|(step, count)| (step, count.load(Ordering::Relaxed)));
         metrics.counters(
             "larder_http_connections_refused",
@@ -45,12 +46,19 @@ impl CacheSource {
             "step",
             ended.into_iter(),
         );
+        let open = self.open_connections() as f64;
+        metrics.gauge("larder_http_connections", "Connections of clients", open);
         let slow = self.proxy.memory_pressure().left();
         metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
     }
 }
 
 impl CacheSource {
+    /// Returns the number of connections of clients.
+    fn open_connections(&self) -> usize {
+        self.proxy.limits().connections.taken()
+    }
+
     fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {
         let times = self.proxy.origins().times();
         let times = times.iter().filter(|(_, times)| times.count() > 0);
@@ -123,6 +131,8 @@ impl StatusSource for CacheSource {
                 "received_bytes": received,
                 "sent_bytes": sent,
             },
+            "connections": self.open_connections(),
+            "too_many_connections": self.clients.too_many.load(Ordering::Relaxed),
             "no_proxy_header": self.clients.no_proxy_header.load(Ordering::Relaxed),
             "no_tls": self.clients.no_tls.load(Ordering::Relaxed),
             "disk": disk,

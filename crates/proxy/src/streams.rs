@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// The requests of one connection, and the pieces that are being sent.
@@ -26,6 +27,10 @@ pub(super) struct Streams {
     /// The time at which the last of them ended, in milliseconds since `begun`.
     quiet_since: AtomicU64,
     pieces: Mutex<Vec<Weak<Sent>>>,
+    /// Requests that the connection may still have.
+    left: AtomicUsize,
+    /// Informed when there are none.
+    used_up: Notify,
 }
 
 /// The progress of a piece. Times are milliseconds since the connection began.
@@ -36,13 +41,30 @@ struct Sent {
 }
 
 impl Streams {
-    pub(super) fn new() -> Arc<Streams> {
+    /// The streams of a connection that may have so many requests.
+    pub(super) fn new(most: usize) -> Arc<Streams> {
         Arc::new(Streams {
             begun: Instant::now(),
             busy: AtomicUsize::new(0),
             quiet_since: AtomicU64::new(0),
             pieces: Mutex::default(),
+            left: AtomicUsize::new(most),
+            used_up: Notify::new(),
         })
+    }
+
+    /// Waits until the connection has had as many requests as it may.
+    pub(super) async fn used_up(&self) {
+        self.used_up.notified().await;
+    }
+
+    fn count(&self) {
+        // One task counts.
+        let left = self.left.load(Ordering::Relaxed).saturating_sub(1);
+        self.left.store(left, Ordering::Relaxed);
+        if left == 0 {
+            self.used_up.notify_one();
+        }
     }
 
     /// Returns true if nothing has been in progress for so long.
@@ -133,6 +155,7 @@ where
     type Future = WatchedFuture<S::Future>;
 
     fn call(&self, request: Request<R>) -> Self::Future {
+        self.streams.count();
         WatchedFuture { busy: Some(Busy::new(&self.streams)), future: self.service.call(request) }
     }
 }
@@ -225,7 +248,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_sent_is_forgotten_and_what_moves_is_not_stalled() {
         const LONG: Duration = Duration::from_secs(10);
-        let streams = Streams::new();
+        let streams = Streams::new(usize::MAX);
         let busy = Arc::new(Busy::new(&streams));
         for _ in 0..10_000 {
             let sent = streams.watch();
@@ -251,7 +274,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_piece_of_which_little_is_sent_is_slow() {
         const TIME: Duration = Duration::from_secs(10);
-        let streams = Streams::new();
+        let streams = Streams::new(usize::MAX);
         let busy = Arc::new(Busy::new(&streams));
         let [mut quick, mut slow] = [0, 1]
             .map(|_| Piece { data: Bytes::from_static(&[0; 1000]), watch: Some((Arc::clone(&busy), streams.watch())) });

@@ -29,6 +29,9 @@ pub struct Timeouts {
     /// Between two requests of a connection.
     #[serde(deserialize_with = "time")]
     pub keepalive: Duration,
+    /// The longest time for which a connection of HTTP/1.1 to a server stays idle.
+    #[serde(deserialize_with = "time")]
+    pub origin_keepalive: Duration,
     /// The time for a connection to a server, with its TLS handshake.
     #[serde(deserialize_with = "time")]
     pub origin_connect: Duration,
@@ -58,6 +61,7 @@ impl Default for Timeouts {
             client_body: limits::UPLOAD_SILENCE,
             client_send: limits::WRITE_STALL,
             keepalive: limits::KEEPALIVE,
+            origin_keepalive: limits::ORIGIN_IDLE,
             origin_connect: limits::CONNECT,
             origin_send: limits::ORIGIN_SEND,
             origin_response: limits::RESPONSE,

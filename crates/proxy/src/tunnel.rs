@@ -8,25 +8,28 @@
 //! `send_timeout.rs`). An idle tunnel holds no buffer: bytes are read into one of the thread, and
 //! only those that the other side does not accept at once are kept.
 
+use super::client_shares::{ClientShares, Share};
 use super::limits;
 use super::origin_body::OriginBody;
+use super::places::{Place, Places};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The tunnels of a proxy: their places and their figures.
 pub(super) struct Tunnels {
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
+    clients: Arc<ClientShares>,
     opened: AtomicU64,
     refused: AtomicU64,
     /// Bytes from clients, and bytes from origins.
@@ -49,42 +52,48 @@ pub(super) struct TunnelFigures {
 }
 
 impl Tunnels {
-    /// Returns so many free places.
-    pub(super) fn new(places: usize) -> Arc<Tunnels> {
+    pub(super) fn new(places: &Arc<Places>) -> Arc<Tunnels> {
         Arc::new(Tunnels {
-            places: Arc::new(Semaphore::new(places)),
+            places: Arc::clone(places),
+            clients: Arc::default(),
             opened: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             bytes: Default::default(),
         })
     }
 
-    /// Returns a place, unless all are taken.
-    pub(super) fn place(self: &Arc<Self>) -> Option<Place> {
-        let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() else {
+    /// Returns a place for a client, unless all are taken, or the client has more than are free.
+    pub(super) fn place(self: &Arc<Self>, client: Option<IpAddr>) -> Option<TunnelPlace> {
+        let share = self.clients.take(client, self.places.free());
+        let Some((place, share)) = self.places.try_acquire().zip(share) else {
             // Only the first is logged, because the others would repeat the line.
             if self.refused.fetch_add(1, Ordering::Relaxed) == 0 {
-                let most = limits::TUNNELS;
-                tracing::warn!(most, "too many connections with another protocol: further ones get 503");
+                let most = self.places.most();
+                tracing::warn!(
+                    most,
+                    "[http.limits] upgrades: too many connections with another protocol, or too many of one client: \
+                     further ones get 503"
+                );
             }
             return None;
         };
-        Some(Place { tunnels: Arc::clone(self), _permit: permit })
+        Some(TunnelPlace { tunnels: Arc::clone(self), _place: place, _share: share })
     }
 
     /// Returns the figures.
     pub(super) fn figures(&self) -> TunnelFigures {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let [received, sent] = [0, 1].map(|at| read(&self.bytes[at]));
-        let open = limits::TUNNELS.saturating_sub(self.places.available_permits()) as u64;
+        let open = self.places.taken() as u64;
         TunnelFigures { open, opened: read(&self.opened), refused: read(&self.refused), received, sent }
     }
 }
 
 /// The place of one tunnel, from its request on.
-pub(super) struct Place {
+pub(super) struct TunnelPlace {
     tunnels: Arc<Tunnels>,
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
+    _share: Share,
 }
 
 /// Both ends of a tunnel, as soon as hyper releases them.
@@ -93,7 +102,7 @@ pub(super) struct Tunnel {
     pub(super) origin: OnUpgrade,
     /// The longest silence of both sides.
     pub(super) idle: Duration,
-    pub(super) place: Place,
+    pub(super) place: TunnelPlace,
     /// The body of the 101: it is empty, and a request at the origin's server (`max_conns`).
     pub(super) _body: OriginBody,
 }
@@ -354,12 +363,23 @@ mod tests {
     /// Failure: tunnels take all connections, or a closed one keeps its place.
     #[test]
     fn places_are_bounded_and_come_back() {
-        let tunnels = Tunnels::new(2);
-        let places = [tunnels.place(), tunnels.place()];
-        assert!(places.iter().all(Option::is_some) && tunnels.place().is_none());
+        let tunnels = Tunnels::new(&Places::new(2));
+        let places = [tunnels.place(None), tunnels.place(None)];
+        assert!(places.iter().all(Option::is_some) && tunnels.place(None).is_none());
         assert_eq!(tunnels.figures().refused, 1);
         drop(places);
-        assert!(tunnels.place().is_some());
+        assert!(tunnels.place(None).is_some());
+    }
+
+    /// Failure: one client has all places, or clients have fewer than there are for them.
+    #[test]
+    fn a_client_has_at_most_as_many_places_as_are_free() {
+        let tunnels = Tunnels::new(&Places::new(12));
+        let all = |client: u8| std::iter::from_fn(|| tunnels.place(Some([192, 0, 2, client].into()))).collect();
+        let places: Vec<Vec<TunnelPlace>> = (1..6).map(all).collect();
+        assert_eq!(places.iter().map(Vec::len).collect::<Vec<_>>(), [6, 3, 2, 1, 0]);
+        drop(places);
+        assert_eq!(all(9).len(), 6);
     }
 
     /// Failure: the last answer of a peer that resets its connection keeps the other one open.

@@ -19,7 +19,7 @@
 
 use super::origin_body::OriginBody;
 use super::outgoing::Outgoing;
-use super::tunnel::{Place, Tunnel};
+use super::tunnel::{Tunnel, TunnelPlace};
 use ::http::header::{CONNECTION, UPGRADE};
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Response, Version};
@@ -83,11 +83,11 @@ impl Offer {
 pub(super) struct Upgrade {
     offer: Offer,
     switch: Switch,
-    place: Place,
+    place: TunnelPlace,
 }
 
 impl Upgrade {
-    pub(super) fn new(offer: Offer, switch: &Switch, place: Place) -> Upgrade {
+    pub(super) fn new(offer: Offer, switch: &Switch, place: TunnelPlace) -> Upgrade {
         Upgrade { offer, switch: switch.clone(), place }
     }
 

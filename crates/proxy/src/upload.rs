@@ -1,9 +1,10 @@
 //! Bodies of requests to an origin.
 
-use super::body::{BodyError, Timed};
+use super::body::{BodyError, Timed, TooLarge};
 use super::limits;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use larder_http::UpstreamFailure;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +36,8 @@ pub struct Coming {
     answered: Arc<AtomicBool>,
     /// The longest silence after that; `None` once it counts.
     later: Option<Duration>,
+    /// Bytes that may still come.
+    room: u64,
 }
 
 /// The way in which a body ended.
@@ -44,20 +47,35 @@ pub(super) enum UploadEnd {
     Whole,
     /// The client was silent for too long.
     Silent,
+    /// The body is larger than `client_body_size`.
+    TooLarge,
     /// The client's body broke off.
     Broken,
 }
 
 impl UploadEnd {
     pub(super) fn of(error: &BodyError) -> UploadEnd {
-        if error.is_silence() { UploadEnd::Silent } else { UploadEnd::Broken }
+        match error {
+            error if error.is_silence() => UploadEnd::Silent,
+            error if error.is_too_large() => UploadEnd::TooLarge,
+            _ => UploadEnd::Broken,
+        }
+    }
+
+    /// Returns the failure of the request.
+    pub(super) fn failure(self) -> UpstreamFailure {
+        match self {
+            UploadEnd::Silent => UpstreamFailure::UploadTimedOut,
+            UploadEnd::TooLarge => UpstreamFailure::UploadTooLarge,
+            UploadEnd::Whole | UploadEnd::Broken => UpstreamFailure::Upload,
+        }
     }
 }
 
 impl Upload {
-    /// A body whose client may be silent for this long; after the head of the response, for as long
-    /// as `later`, as both sides of a conversation may be (gRPC).
-    pub(super) fn new(body: Incoming, expects: bool, silence: Duration, later: Duration) -> Upload {
+    /// A body of up to `most` bytes, whose client may be silent for this long; after the head of
+    /// the response, for as long as `later`, as both sides of a conversation may be (gRPC).
+    pub(super) fn new(body: Incoming, expects: bool, most: u64, (silence, later): (Duration, Duration)) -> Upload {
         Upload::Coming(Coming {
             body: Timed::new(body, silence),
             expects,
@@ -66,6 +84,7 @@ impl Upload {
             end: None,
             answered: Arc::default(),
             later: Some(later),
+            room: most,
         })
     }
 
@@ -161,36 +180,65 @@ impl Upload {
     }
 }
 
+impl Coming {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(wait) = &mut self.held {
+            ready!(wait.as_mut().poll(cx));
+            self.held = None;
+        }
+        if self.expects {
+            self.asked.store(true, Ordering::Relaxed);
+        }
+        if self.later.is_some() && self.answered.load(Ordering::Relaxed) {
+            self.later.take().into_iter().for_each(|silence| self.body.extend(silence));
+        }
+        let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            Some(Ok(frame)) if !self.has_room_for(&frame) => Some(Err(BodyError::new(TooLarge))),
+            frame => frame,
+        };
+        let error = frame.as_ref().and_then(|frame| frame.as_ref().err()).map(UploadEnd::of);
+        // hyper may drop the body without a poll after its last frame.
+        let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && self.body.is_end_stream());
+        let ended = error.or(is_whole.then_some(UploadEnd::Whole));
+        if let Some((ended, end)) = ended.and_then(|ended| Some((ended, self.end.take()?))) {
+            // The request may have been given up.
+            let _ = end.send(ended);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn has_room_for(&mut self, frame: &Frame<Bytes>) -> bool {
+        let left = self.room.checked_sub(frame.data_ref().map_or(0, |piece| piece.len() as u64));
+        self.room = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
+/// Reads and drops the rest of a body that is too large, for [`limits::LINGER`].
+pub(super) fn linger(mut body: impl Body<Data = Bytes> + Send + Unpin + 'static) {
+    tokio::spawn(async move {
+        let rest = async { while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {} };
+        // The connection ends in any case.
+        let _ = tokio::time::timeout(limits::LINGER, rest).await;
+    });
+}
+
 impl Body for Upload {
     type Data = Bytes;
     type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match self.get_mut() {
-            Upload::Coming(Coming { body, held, expects, asked, end, answered, later }) => {
-                if let Some(wait) = held {
-                    ready!(wait.as_mut().poll(cx));
-                    *held = None;
-                }
-                if *expects {
-                    asked.store(true, Ordering::Relaxed);
-                }
-                if later.is_some() && answered.load(Ordering::Relaxed) {
-                    later.take().into_iter().for_each(|silence| body.extend(silence));
-                }
-                let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
-                let error = frame.as_ref().and_then(|frame| frame.as_ref().err()).map(UploadEnd::of);
-                // hyper may drop the body without a poll after its last frame.
-                let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && body.is_end_stream());
-                let ended = error.or(is_whole.then_some(UploadEnd::Whole));
-                if let Some((ended, end)) = ended.and_then(|ended| Some((ended, end.take()?))) {
-                    // The request may have been given up.
-                    let _ = end.send(ended);
-                }
-                Poll::Ready(frame)
-            }
-            Upload::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        let this = self.get_mut();
+        let frame = match this {
+            Upload::Coming(coming) => ready!(coming.poll_frame(cx)),
+            Upload::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        };
+        if matches!(&frame, Some(Err(error)) if error.is_too_large())
+            && let Upload::Coming(coming) = std::mem::replace(this, Upload::empty())
+        {
+            linger(coming.body);
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -96,7 +96,7 @@ impl Origins {
             (trust, before) => trust.is_none() && before.is_none(),
         };
         let Timeouts { origin_connect, origin_send, origin_response, .. } = config.timeouts;
-        let limits = ([origin_connect, origin_send, origin_response], config.header_limits);
+        let limits = ([origin_connect, origin_send, origin_response], config.limits.headers());
         let before = before.filter(|before| before.limits == limits);
         let mut groups = Vec::new();
         for group in all() {
@@ -289,7 +289,8 @@ impl Group {
         let now = pool.now();
         let mut names = Vec::new();
         for (number, one) in group.servers.iter().enumerate() {
-            let server = Server::new(&one.uri, trust.map(|trust| &trust.config), config.timeouts, config.header_limits);
+            let trust = trust.map(|trust| &trust.config);
+            let server = Server::new(&one.uri, trust, config.timeouts, config.limits.headers());
             let server = server.ok_or_else(|| Error::setting(setting, Problem::NotAServer(one.uri.clone())))?;
             let server = server.with_protocol(group.protocol);
             if let Some(host) = server.address.host().filter(|_| one.resolve).map(str::to_owned) {

@@ -46,6 +46,8 @@ pub(super) struct UpstreamRequest {
     pub(super) host: HeaderValue,
     /// True if the client waits with its body for `100 Continue` (RFC 9110 §10.1.1).
     pub(super) expects: bool,
+    /// The largest body of the request.
+    pub(super) body_bytes: u64,
     /// The informational responses that the client may get before its response.
     pub(super) interims: Option<Turn>,
     /// Present if the client offers to change the protocol.

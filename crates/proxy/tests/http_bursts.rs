@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wire::http2::{CANCEL, Http2};
 use wire::{Client, Node, Origin, Seen, say};
 
 const CLIENTS: usize = 100;
@@ -230,4 +231,83 @@ fn renewals_at_once_are_bounded() {
     open.pass();
     assert_eq!(miss.join().unwrap().text(), "x");
     assert_eq!(origin.requests(), PAGES + BOUND + 1);
+}
+
+/// Requests of both protocols at once, many of them on one connection.
+#[test]
+fn streams_of_http2_and_connections_ask_for_one_thing_each() {
+    const STREAMS: usize = 100;
+    let joined = Arc::new(Gate::default());
+    let at_origin = Arc::clone(&joined);
+    let origin = Origin::new(move |_, stream| {
+        at_origin.wait(1);
+        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nall")
+    });
+    let node = Node::of(origin.address);
+    let mut multiplexed = [Http2::new(&node), Http2::new(&node)];
+    let streams = multiplexed
+        .each_mut()
+        .map(|client| (0..STREAMS).map(|_| client.request("GET", "/burst", &[], true)).collect::<Vec<_>>());
+    let clients = burst(&node);
+    node.await_figure("collapsed", (2 * STREAMS + CLIENTS) as u64 - 1);
+    joined.pass();
+    assert!(all(clients).iter().all(|seen| seen.body == b"all"));
+    for (client, streams) in multiplexed.iter_mut().zip(streams) {
+        for stream in streams {
+            let answer = client.answer(stream);
+            assert_eq!((answer.status, &answer.body[..]), (Some(200), &b"all"[..]));
+        }
+    }
+    assert_eq!(origin.requests(), 1);
+}
+
+/// The stream that was first is reset, or its whole connection goes away.
+#[test]
+fn the_first_stream_may_leave() {
+    for leaves_at_all in [false, true] {
+        let joined = Arc::new(Gate::default());
+        let at_origin = Arc::clone(&joined);
+        let origin = Origin::new(move |_, stream| {
+            at_origin.wait(1);
+            say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nall")
+        });
+        let node = Node::of(origin.address);
+        let mut first = Http2::new(&node);
+        let stream = first.request("GET", "/burst", &[], true);
+        node.await_figure("requests", 1);
+        let others: Vec<u32> = (0..CLIENTS).map(|_| first.request("GET", "/burst", &[], true)).collect();
+        let clients = burst(&node);
+        node.await_figure("collapsed", 2 * CLIENTS as u64);
+        if leaves_at_all {
+            drop(first);
+            joined.pass();
+        } else {
+            first.reset(stream, CANCEL);
+            joined.pass();
+            others.into_iter().for_each(|stream| assert_eq!(first.answer(stream).body, b"all"));
+        }
+        assert!(all(clients).iter().all(|seen| seen.body == b"all"));
+        assert_eq!(origin.requests(), 1);
+    }
+}
+
+/// Failure: requests for what may not be stored wait for each other on one connection.
+#[test]
+fn uncacheable_streams_wait_for_each_other() {
+    const STREAMS: usize = 100;
+    let arrived = Arc::new(Gate::default());
+    let at_origin = Arc::clone(&arrived);
+    let origin = Origin::new(move |_, stream| {
+        say(stream, "HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: 1\r\n\r\n");
+        at_origin.pass();
+        at_origin.wait(STREAMS);
+        say(stream, "x")
+    });
+    let node = Node::of(origin.address);
+    let mut client = Http2::new(&node);
+    let streams: Vec<u32> = (0..STREAMS).map(|_| client.request("GET", "/private", &[], true)).collect();
+    for stream in streams {
+        assert_eq!(client.answer(stream).body, b"x");
+    }
+    assert_eq!(origin.requests(), STREAMS);
 }

@@ -7,9 +7,10 @@ use larder_proxy::{
     AccessLogConfig, Http, HttpConfig, ListenAddress, ListenConfig, Listeners, RequestIdSource, Upstream,
 };
 use std::io::{BufReader, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use wire::http2::{Http2, PREFACE};
 use wire::{Client, Node};
 
 fn any_port() -> ListenConfig {
@@ -41,6 +42,37 @@ fn a_listener_of_several_serves_nothing_or_another_cache() {
     assert!(seen.is_hit() && seen.body.len() == 1000, "{seen:?}");
     drop(node);
     assert!(!path.exists(), "the socket file stays");
+}
+
+/// HTTP/2 without TLS, by prior knowledge (RFC 9113 §3.3): also behind a header of the PROXY
+/// protocol, and where requests are redirected.
+#[test]
+fn a_client_that_begins_with_http2_is_not_understood() {
+    let proxied = ListenConfig { proxy_protocol: true, ..any_port() };
+    let node = Node::with(&HttpConfig { listen: vec![any_port(), proxied], ..wire::config(Upstream::Generated) });
+    let mut client = Http2::new(&node);
+    let streams = [1000, 2000, 1000].map(|size| client.request("GET", &format!("/{size}/a"), &[], true));
+    for (stream, size) in streams.into_iter().zip([1000, 2000, 1000]) {
+        let answer = client.answer(stream);
+        assert_eq!((answer.status, answer.body.len()), (Some(200), size));
+    }
+    // It is the cache of HTTP/1.1.
+    assert!(Client::new(&node).get("/1000/a").is_hit());
+    let behind = node.http.as_ref().unwrap().listening()[1].0.tcp().unwrap();
+    let mut stream = TcpStream::connect(behind).unwrap();
+    stream.write_all(b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n").unwrap();
+    let mut client = Http2::on(stream, &[]);
+    let stream = client.request("GET", "/1000/a", &[], true);
+    assert_eq!(client.answer(stream).body.len(), 1000);
+    let redirecting = Node::with(&HttpConfig { redirect_to_https: true, ..wire::config(Upstream::Generated) });
+    let mut client = Http2::new(&redirecting);
+    let stream = client.request("GET", "/1000/a", &[], true);
+    assert_eq!(client.answer(stream).status, Some(308));
+    // What only looks like it is HTTP/1.1, or nothing.
+    for (bytes, answer) in [(&b"PRI * HTTP/2.1\r\n\r\n"[..], "HTTP/1.1 400 "), (&PREFACE[..20], ""), (b"PRI", "")] {
+        let seen = wire::raw(node.address, bytes);
+        assert!(seen.starts_with(answer) && !seen.contains(" 200 "), "{seen}");
+    }
 }
 
 /// The origin learns of a client without an address what nginx would tell it.

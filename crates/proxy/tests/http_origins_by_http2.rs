@@ -16,13 +16,16 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::convert::Infallible;
-use std::io::{BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use wire::http2::{
+    END_HEADERS, END_STREAM, GOAWAY, HEADERS, INTERNAL_ERROR, REFUSED_STREAM, RST_STREAM, frame, origin,
+};
 use wire::{Client, Node, Origin, say};
 
 fn data(name: &str) -> PathBuf {
@@ -257,57 +260,18 @@ fn trailers_of_chunked_messages_are_lost() {
     assert!(seen.ends_with("\r\n0\r\nx-in: 3\r\n\r\n") && seen.contains("te: trailers\r\n"), "{seen}");
 }
 
-const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// An origin that answers to the first request of its first connection as told, and to all others
-/// with 200. Counts requests.
-fn refuses(answer: impl Fn(u32) -> Vec<u8> + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, requests) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
-    let (counter, answer) = (Arc::clone(&requests), Arc::new(answer));
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (counter, answer) = (Arc::clone(&counter), Arc::clone(&answer));
-            std::thread::spawn(move || {
-                let mut stream = BufReader::new(stream.unwrap());
-                stream.read_exact(&mut [0; PREFACE]).unwrap();
-                stream.get_mut().write_all(&frame(4, 0, 0, &[])).unwrap();
-                let mut head = [0; 9];
-                while stream.read_exact(&mut head).is_ok() {
-                    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-                    let mut payload = vec![0; length as usize];
-                    stream.read_exact(&mut payload).unwrap();
-                    let number = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-                    match head[3] {
-                        // HEADERS.
-                        1 if counter.fetch_add(1, Ordering::SeqCst) == 0 => {
-                            stream.get_mut().write_all(&answer(number)).unwrap();
-                        }
-                        // `:status 200`.
-                        1 => stream.get_mut().write_all(&frame(1, 5, number, &[0x88])).unwrap(),
-                        4 if head[4] == 0 => stream.get_mut().write_all(&frame(4, 1, 0, &[])).unwrap(),
-                        _ => {}
-                    }
-                }
-            });
-        }
-    });
-    (address, requests)
-}
-
 #[test]
 fn what_was_not_processed_fails_and_what_perhaps_was_is_sent_twice() {
-    let refused = |stream| frame(3, 0, stream, &7u32.to_be_bytes());
-    let goaway = |_| frame(7, 0, 0, &[0; 8]);
-    let cancelled = |stream| frame(3, 0, stream, &2u32.to_be_bytes());
     // The first stream of a client has the number 1.
-    for (answer, status, asked) in [(refused(1), 200, 2), (goaway(1), 200, 2), (cancelled(1), 502, 1)] {
-        let (address, requests) = refuses(move |_| answer.clone());
+    let reset = |code: u32| frame(RST_STREAM, 0, 1, &code.to_be_bytes());
+    let goaway = frame(GOAWAY, 0, 0, &[0; 8]);
+    for (answer, status, asked) in [(reset(REFUSED_STREAM), 200, 2), (goaway, 200, 2), (reset(INTERNAL_ERROR), 502, 1)]
+    {
+        // `:status 200` to all others.
+        let (address, requests) = origin(move |number, stream| match number {
+            0 => answer.clone(),
+            _ => frame(HEADERS, END_STREAM | END_HEADERS, stream, &[0x88]),
+        });
         let node = Node::with(&to(format!("http://{address}"), OriginProtocol::Http2));
         // Not idempotent, without a body.
         let seen = Client::new(&node).send("POST", "/", &[("content-length", "0")], b"");

@@ -2,10 +2,12 @@
 //! body, the origin takes for the next request, and the answer to that is stored for somebody else.
 
 mod wire;
+use larder_proxy::{HttpConfig, OriginProtocol, Upstream};
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use wire::http2::{self, DATA, END_STREAM, Http2, frame, head_frames, pseudo};
 use wire::{Asked, Client, Node, Origin, say, say_last};
 
 /// An origin that writes down what it was asked.
@@ -214,7 +216,13 @@ fn a_body_in_a_get_is_one() {
     let witness = Witness::new();
     let node = Node::of(witness.origin.address);
     let mut client = Client::new(&node);
+    let chunks = format!("{:x}\r\n{SMUGGLED}\r\n0\r\n\r\n", SMUGGLED.len());
     for method in ["GET", "HEAD"] {
+        let head = format!("{method} /fat HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n");
+        let answer = exchange(&node, format!("{head}\r\n{chunks}").as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let asked = witness.seen();
+        assert_eq!((asked.len(), &asked[0].body[..]), (1, SMUGGLED.as_bytes()));
         let seen = client.send(method, "/fat", &[], SMUGGLED.as_bytes());
         assert_eq!(seen.status, 200);
         assert!(seen.header("cache-status").starts_with("larder; fwd=bypass; fwd-status=200"), "{seen:?}");
@@ -279,4 +287,280 @@ fn pipelined_requests_stay_apart() {
         assert_eq!((seen.status, seen.body.len()), (200, size * 100));
         assert!(seen.body.starts_with(format!("/{size}00/p\n").as_bytes()));
     }
+}
+
+/// Fields that no message of HTTP/2 may have (RFC 9113 §8.2): they frame messages of HTTP/1.1, or
+/// become other fields there.
+const HTTP2_FIELDS: &[(&str, &str)] = &[
+    ("connection", "close"),
+    ("connection", "content-length"),
+    ("keep-alive", "timeout=5"),
+    ("proxy-connection", "close"),
+    ("transfer-encoding", "chunked"),
+    ("transfer-encoding", "identity"),
+    ("upgrade", "websocket"),
+    ("te", "gzip"),
+    ("te", "trailers, deflate"),
+    // Names.
+    ("X-Upper", "a"),
+    ("Transfer-Encoding", "chunked"),
+    ("content-Length", "5"),
+    ("", "a"),
+    ("x a", "b"),
+    ("x ", "b"),
+    (" x", "b"),
+    ("x:", "b"),
+    ("x: a\r\ny", "b"),
+    ("transfer-encoding: chunked\r\nx", "b"),
+    ("x\0", "b"),
+    ("x\r", "b"),
+    ("x\n", "b"),
+    ("x\x7f", "b"),
+    ("x\u{e9}", "b"),
+    // Values.
+    ("x", "a\r\ntransfer-encoding: chunked"),
+    ("x", "a\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: a"),
+    ("x", "a\nb"),
+    ("x", "a\rb"),
+    ("x", "a\0b"),
+    ("x", "\n"),
+    ("x", " a"),
+    ("x", "a "),
+    ("x", "\ta"),
+    // Lengths.
+    ("content-length", "+5"),
+    ("content-length", "-5"),
+    ("content-length", "0x5"),
+    ("content-length", "5, 5"),
+    ("content-length", " 5"),
+    ("content-length", ""),
+    ("content-length", "99999999999999999999999"),
+    // The host.
+    ("host", "other.test"),
+    ("host", "example.test:80"),
+    ("host", ""),
+    // Pseudo-fields (§8.3) after fields, unknown ones, and those of responses.
+    (":path", "/smuggled"),
+    (":method", "GET"),
+    (":authority", "other.test"),
+    (":scheme", "https"),
+    (":status", "200"),
+    (":protocol", "websocket"),
+    (":x", "a"),
+    (":", "a"),
+];
+
+/// Returns a head with another value of a pseudo-field, or without it.
+fn with_pseudo<'a>(name: &str, value: Option<&'a str>) -> Vec<(&'a str, &'a str)> {
+    let mut head = pseudo("POST", "/");
+    match value {
+        Some(value) => head.iter_mut().filter(|field| field.0 == name).for_each(|field| field.1 = value),
+        None => head.retain(|field| field.0 != name),
+    }
+    head
+}
+
+/// Pseudo-fields that cannot become a request line and a `Host`.
+const PSEUDO: &[(&str, Option<&str>)] = &[
+    (":method", None),
+    (":method", Some("")),
+    (":method", Some("G T")),
+    (":method", Some("GET /smuggled HTTP/1.1\r\nx:")),
+    (":method", Some("G@T")),
+    (":method", Some("CONNECT")),
+    (":scheme", None),
+    (":scheme", Some("")),
+    (":scheme", Some("https")),
+    (":scheme", Some("ftp")),
+    (":scheme", Some("http://evil.test/x")),
+    (":path", None),
+    (":path", Some("")),
+    (":path", Some("*")),
+    (":path", Some("a/b")),
+    (":path", Some("http://other.test/")),
+    (":path", Some("/a b")),
+    (":path", Some("/a HTTP/1.1\r\nx: y")),
+    (":path", Some("/a\tb")),
+    (":path", Some("/a\0b")),
+    (":path", Some("/a\x7fb")),
+    (":authority", None),
+    (":authority", Some("")),
+    (":authority", Some("a b")),
+    (":authority", Some("a/b")),
+    (":authority", Some("user@a")),
+    (":authority", Some("a:b")),
+    (":authority", Some("a:1:2")),
+    (":authority", Some("[::1]x")),
+    (":authority", Some("a\r\nx: y")),
+];
+
+/// The same over HTTP/2. A malformed request is an error of its stream (RFC 9113 §8.1.1); a broken
+/// field section is one of the connection (RFC 7541 §3).
+#[test]
+fn http2_requests_that_can_be_read_in_two_ways_reach_the_origin() {
+    let witness = Witness::new();
+    let node = Node::of(witness.origin.address);
+    let fields = HTTP2_FIELDS.iter().map(|field| [pseudo("POST", "/"), vec![*field]].concat());
+    let others = PSEUDO.iter().map(|(name, value)| with_pseudo(name, *value));
+    let twice = ["content-length", "host"].map(|name| {
+        let values = if name == "host" { ["example.test"; 2] } else { ["5", "6"] };
+        [pseudo("POST", "/"), values.map(|value| (name, value)).to_vec()].concat()
+    });
+    let first = pseudo("POST", "/").into_iter().map(|field| [vec![field], pseudo("POST", "/")].concat());
+    let mut faults = Vec::new();
+    for head in fields.chain(others).chain(twice).chain(first) {
+        let mut client = Http2::new(&node);
+        let stream = client.head(&head, false);
+        client.data(stream, b"hello", true);
+        let answer = client.answer(stream);
+        let is_broken_off = answer == Default::default() && client.end().is_some_and(|code| code != 0);
+        let seen = witness.seen();
+        if !(answer.is_refused() || is_broken_off) || !seen.is_empty() {
+            faults.push((head, answer, seen));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// A stream that was refused does not harm the others of its connection.
+#[test]
+fn the_origin_gets_a_body_of_http2_of_another_length_than_announced() {
+    let witness = Witness::new();
+    let node = Node::of(witness.origin.address);
+    let mut client = Http2::new(&node);
+    for (length, pieces) in [
+        ("5", &["hell"][..]),
+        ("5", &["hello!"]),
+        ("5", &["hel", "lo!"]),
+        ("5", &[""]),
+        ("5", &[]),
+        ("0", &["hello"]),
+        ("5", &["hello", SMUGGLED]),
+    ] {
+        let stream = client.request("POST", "/", &[("content-length", length)], pieces.is_empty());
+        for (number, piece) in pieces.iter().enumerate() {
+            client.data(stream, piece.as_bytes(), number + 1 == pieces.len());
+        }
+        let answer = client.answer(stream);
+        assert!(answer.is_refused(), "{length} {pieces:?}: {answer:?}");
+        assert!(witness.seen().is_empty(), "{length} {pieces:?}");
+    }
+    // A fragment is no part of a target.
+    let stream = client.request("POST", "/a#b", &[("content-length", "0")], true);
+    assert_eq!(client.answer(stream).status, Some(200));
+    assert_eq!(witness.seen()[0].line, "POST /a HTTP/1.1");
+    // What looks like chunks and a request is a body.
+    let text = format!("5\r\nhello\r\n0\r\n\r\n{SMUGGLED}");
+    for fields in [&[][..], &[("content-length", &*text.len().to_string())]] {
+        for method in ["POST", "GET"] {
+            let stream = client.request(method, "/whole", fields, false);
+            client.data(stream, text.as_bytes(), true);
+            assert_eq!(client.answer(stream).status, Some(200));
+            let seen = witness.seen();
+            assert_eq!((seen.len(), &seen[0].body[..]), (1, text.as_bytes()), "{fields:?}");
+        }
+    }
+}
+
+/// RFC 9113 §8.1: trailers have no pseudo-fields, and end the stream. RFC 9110 §6.5.1: they frame
+/// no message.
+#[test]
+fn trailers_of_http2_change_the_request() {
+    let witness = Witness::new();
+    let node = Node::of(witness.origin.address);
+    for field in [
+        (":x", "a"),
+        ("X-Upper", "a"),
+        ("connection", "close"),
+        ("transfer-encoding", "chunked"),
+        ("x", "a\r\nb: c"),
+        ("x: a\r\ny", "b"),
+    ] {
+        let mut client = Http2::new(&node);
+        let stream = client.request("POST", "/", &[("trailer", "x")], false);
+        client.data(stream, b"hello", false);
+        client.trailers(stream, &[field]);
+        let answer = client.answer(stream);
+        let is_broken_off = answer == Default::default() && client.end().is_some_and(|code| code != 0);
+        assert!(answer.is_refused() || is_broken_off, "{field:?}: {answer:?}");
+        assert!(witness.seen().is_empty(), "{field:?}");
+    }
+    let mut client = Http2::new(&node);
+    let announced = "content-length, transfer-encoding, host, x";
+    let fields = [("content-length", "0"), ("host", "other.test"), ("x", "y")];
+    // h2 ignores pseudo-fields in trailers.
+    for trailers in [&fields[..], &[(":path", "/smuggled")], &[(":method", "GET")], &[(":authority", "other.test")]] {
+        let stream = client.request("POST", "/", &[("trailer", announced)], false);
+        client.data(stream, b"hello", false);
+        client.trailers(stream, trailers);
+        assert_eq!(client.answer(stream).status, Some(200));
+        let seen = witness.seen();
+        let [one] = &seen[..] else { panic!("{trailers:?}: {seen:?}") };
+        assert_eq!(
+            (&one.line[..], &one.body[..], one.header("host")),
+            ("POST / HTTP/1.1", &b"hello"[..], Some("example.test"))
+        );
+    }
+}
+
+/// What an origin of HTTP/2 says may not become another message of HTTP/1.1, or be stored.
+#[test]
+fn responses_of_http2_that_can_be_read_in_two_ways() {
+    let status = (":status", "200");
+    let heads: &[&[(&str, &str)]] = &[
+        &[],
+        &[(":status", "")],
+        &[(":status", "20")],
+        &[(":status", "abc")],
+        &[(":status", "101")],
+        &[status, status],
+        &[("x", "y"), status],
+        &[status, (":x", "y")],
+        &[status, ("connection", "close")],
+        &[status, ("transfer-encoding", "chunked")],
+        &[status, ("upgrade", "x")],
+        &[status, ("X-Upper", "a")],
+        &[status, ("x", "a\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")],
+        &[status, ("x", "a\nb")],
+        &[status, ("x", "a\0b")],
+        &[status, ("x: y\r\nz", "a")],
+        &[status, ("content-length", "5"), ("content-length", "6")],
+        &[status, ("content-length", "5, 6")],
+        &[status, ("content-length", "+5")],
+    ];
+    let mut faults = Vec::new();
+    for head in heads {
+        let head = head.to_vec();
+        let (address, _) = http2::origin({
+            let head = [head.clone(), vec![("cache-control", "max-age=60")]].concat();
+            move |_, stream| [head_frames(stream, &head, false), frame(DATA, END_STREAM, stream, b"hello")].concat()
+        });
+        let node = by_http2(address);
+        for _ in 0..2 {
+            let seen = Client::new(&node).get("/");
+            if seen.status != 502 {
+                faults.push((head.clone(), seen));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    // A body of another length than announced breaks off, and is not stored.
+    for body in ["hell", "hello!"] {
+        let head = [status, ("cache-control", "max-age=60"), ("content-length", "5")];
+        let (address, requests) = http2::origin(move |_, stream| {
+            [head_frames(stream, &head, false), frame(DATA, END_STREAM, stream, body.as_bytes())].concat()
+        });
+        let node = by_http2(address);
+        for asked in 1..3 {
+            let text = wire::raw(node.address, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+            let begun = text.split_once("\r\n\r\n").map_or("", |(_, begun)| begun);
+            assert!(text.starts_with("HTTP/1.1 502 ") || begun.len() < 5, "{body}: {text}");
+            assert_eq!(requests.load(std::sync::atomic::Ordering::SeqCst), asked);
+        }
+    }
+}
+
+fn by_http2(origin: std::net::SocketAddr) -> Node {
+    let upstream = Upstream::Http(format!("http://{origin}").parse().unwrap());
+    Node::with(&HttpConfig { origin_protocol: OriginProtocol::Http2, ..wire::config(upstream) })
 }

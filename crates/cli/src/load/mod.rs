@@ -82,8 +82,7 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use larder_proxy::{
-        ClientNoCache, HeaderLimits, Http, HttpConfig, OriginProtocol, OriginServer, RequestIdSource, Timeouts,
-        Upstream,
+        ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, OriginServer, RequestIdSource, Timeouts, Upstream,
     };
     use larder_units::ByteSize;
     use serde_json::json;
@@ -105,7 +104,7 @@ mod tests {
             resolver: Vec::new(),
             origin_ca: None,
             timeouts: Timeouts::default(),
-            header_limits: HeaderLimits::default(),
+            limits: HttpLimits::default(),
             threads: 1,
             upstream: Upstream::Http(format!("http://{}", origin.local_addr()).parse().unwrap()),
             capacity,

@@ -59,6 +59,8 @@ pub enum UpstreamFailure {
     Upload,
     /// The client's own body was silent for too long: 408.
     UploadTimedOut,
+    /// The client's own body is larger than a limit: 413.
+    UploadTooLarge,
     /// The response has more or larger header fields than the limit: 502.
     HeadTooLarge,
     /// The request was not sent, because no server can get it now: 503, with the seconds until one

@@ -81,7 +81,7 @@ impl Cache {
         outbox: &mut Outbox,
     ) -> Answer {
         match failure {
-            UpstreamFailure::Upload | UpstreamFailure::UploadTimedOut => {}
+            UpstreamFailure::Upload | UpstreamFailure::UploadTimedOut | UpstreamFailure::UploadTooLarge => {}
             UpstreamFailure::HeadTooLarge => self.counters.heads_too_large += 1,
             _ => self.counters.upstream_failures += 1,
         }
@@ -105,6 +105,9 @@ impl Cache {
             UpstreamFailure::Upload => (StatusCode::BAD_REQUEST, "larder: the request's body broke off\n"),
             UpstreamFailure::UploadTimedOut => {
                 (StatusCode::REQUEST_TIMEOUT, "larder: nothing more of the request's body came in time\n")
+            }
+            UpstreamFailure::UploadTooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "larder: the request's body is too large\n")
             }
             UpstreamFailure::Circle => (StatusCode::LOOP_DETECTED, "larder: the request goes round in a circle\n"),
             UpstreamFailure::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin did not answer in time\n"),

@@ -12,7 +12,7 @@ use larder_proxy::disk::DiskConfig;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use larder_proxy::rules::Rule;
 use larder_proxy::{
-    Balance, CertificateFiles, ClientCertificates, ClientNoCache, HeaderLimits, HostPattern, ListenConfig,
+    Balance, CertificateFiles, ClientCertificates, ClientNoCache, HostPattern, HttpLimits, ListenConfig,
     OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig, TrustedProxies,
 };
 use larder_units::ByteSize;
@@ -63,7 +63,7 @@ pub struct HttpTable {
     /// `[http.timeouts]`
     pub timeouts: Timeouts,
     /// `[http.limits]`
-    pub limits: HeaderLimits,
+    pub limits: HttpLimits,
     /// Request threads; 0: one per core.
     #[serde(deserialize_with = "threads")]
     pub threads: usize,
@@ -323,7 +323,7 @@ impl Default for HttpTable {
             rules: Vec::new(),
             origin_ca: None,
             timeouts: Timeouts::default(),
-            limits: HeaderLimits::default(),
+            limits: HttpLimits::default(),
             threads: 0,
             cache: ByteSize::from_mib(256),
             policy: known_spec("agd"),

@@ -395,6 +395,9 @@ mod tests {
         ("[http.timeouts]\norigin_read = \"1ms\"", &["larder.toml:2", "1ms", "10ms to 30d"]),
         ("[http.timeouts]\norigin_raed = \"1s\"", &["larder.toml:2", "did you mean `origin_read`?"]),
         ("[http.limits]\nheader_fields = 5", &["larder.toml:2", "16 to 4096"]),
+        ("[http.limits]\nconnections = 0", &["larder.toml:2", "connections: expected 1 to 1000000, not 0"]),
+        ("[http.limits]\nhttp2_streams = 5000", &["larder.toml:2", "expected 1 to 1000"]),
+        ("[http.limits]\nclient_body_size = 10", &["larder.toml:2", "10", "expected a string"]),
         ("[http.limits]\nheader_size = \"1KiB\"", &["larder.toml:2", "1KiB", "8KiB to 1MiB"]),
         ("[http]\ntrusted_proxies = [\"10.0.0.1/8\"]", &["larder.toml:2", "10.0.0.1/8", "write 10.0.0.0/8"]),
         (

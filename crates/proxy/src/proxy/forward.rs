@@ -6,6 +6,7 @@ use super::super::collecting::Collecting;
 use super::super::disk_tier;
 use super::super::origin_body::OriginBody;
 use super::super::outgoing::{Outgoing, response};
+use super::super::places::Place;
 use super::super::server_requests::ServerRequests;
 use super::super::shards::{self, Lookup, Next, OpenExchange, OpenFill, ShardAssembly, WaitEnd, Waiting};
 use super::super::upgrade::Accepted;
@@ -24,7 +25,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
 
 impl Proxy {
     /// Returns a response whose body is put together from slices.
@@ -78,22 +78,23 @@ impl Proxy {
         body: Incoming,
     ) -> DetachOnDrop<Response<Outgoing>> {
         let (upload, places) = match body.is_end_stream() {
-            true => (Upload::empty(), &self.under_way),
-            false => (self.upload(body, upstream_request.expects), &self.uploads),
+            true => (Upload::empty(), &self.limits.requests),
+            false => (self.upload(body, &upstream_request), &self.limits.uploads),
         };
         let (is_shared, places) = (exchange.is_shared(), Arc::clone(places));
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, Some(place))),
+        match places.try_acquire() {
+            Some(place) => DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, Some(place))),
             // A request that waits for a place ends with its client.
-            Err(_) => DetachOnDrop::new(false, async move {
-                let place = places.acquire_owned().await.ok();
-                DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, place)).await
+            None => DetachOnDrop::new(false, async move {
+                let place = places.acquire().await;
+                DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, Some(place))).await
             }),
         }
     }
 
-    fn upload(&self, body: Incoming, expects: bool) -> Upload {
-        Upload::new(body, expects, self.timeouts().client_body, self.timeouts().origin_relay())
+    fn upload(&self, body: Incoming, request: &UpstreamRequest) -> Upload {
+        let silence = (self.timeouts().client_body, self.timeouts().origin_relay());
+        Upload::new(body, request.expects, request.body_bytes, silence)
     }
 
     async fn send(
@@ -101,7 +102,7 @@ impl Proxy {
         exchange: OpenExchange,
         upstream_request: UpstreamRequest,
         upload: Upload,
-        place: Option<OwnedSemaphorePermit>,
+        place: Option<Place>,
     ) -> Response<Outgoing> {
         let asked = upload.asked();
         let (mut response, rest) = Arc::clone(&self).forward(exchange, upstream_request, upload).await;
@@ -125,7 +126,7 @@ impl Proxy {
         upstream_request.interims = None;
         // The exchange that caused it has its answer.
         upstream_request.parts.extensions.remove::<ServerRequests>();
-        let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
+        let Some(place) = self.background.try_acquire() else { return };
         upstream_request.parts.method = Method::GET;
         let proxy = Arc::clone(self);
         tokio::spawn(async move {
@@ -184,8 +185,9 @@ impl Proxy {
                 Ok(response) => response.into_parts(),
                 Err(failure) => {
                     let mut answer = self.sent(self.shards.on_failure(exchange, failure));
-                    // RFC 9110 §15.5.9: the rest of the body may still come.
-                    if failure == UpstreamFailure::UploadTimedOut && version <= Version::HTTP_11 {
+                    // RFC 9110 §15.5.9 and §15.5.14: the rest of the body may still come.
+                    let has_rest = matches!(failure, UpstreamFailure::UploadTimedOut | UpstreamFailure::UploadTooLarge);
+                    if has_rest && version <= Version::HTTP_11 {
                         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                     }
                     return (answer, None);

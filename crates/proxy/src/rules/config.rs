@@ -6,6 +6,7 @@ use super::template::Template;
 use crate::host_pattern::HostPattern;
 use crate::network::Network;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
+use larder_units::ByteSize;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -50,6 +51,10 @@ pub struct Rule {
     pub deny: Vec<Network>,
     /// The number of requests that are answered.
     pub rate_limit: Option<RateLimit>,
+    /// Bytes of the body of a request, in the place of `[http.limits] client_body_size`; 0: no
+    /// limit.
+    #[serde(deserialize_with = "some")]
+    pub client_body_size: Option<ByteSize>,
     /// A file whose content replaces the body of a response.
     pub error_page: Option<PathBuf>,
     /// True: the cache neither answers the request nor stores the response.

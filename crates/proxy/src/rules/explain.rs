@@ -153,6 +153,7 @@ fn effects(rule: &Rule) -> Vec<String> {
         list("allow", &rule.allow),
         list("deny", &rule.deny),
         one("rate_limit", rule.rate_limit.as_ref().map(|limit| limit as &dyn Display)),
+        one("client_body_size", rule.client_body_size.as_ref().map(|size| size as &dyn Display)),
         rule.error_page.as_ref().map(|path| format!("error_page {}", path.display())),
     ];
     let single = [

@@ -32,6 +32,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use key::QueryFilter;
 use larder_http::Overrides;
+use larder_units::ByteSize;
 use matcher::Matcher;
 use pattern::{Glob, matched_path};
 use rate_limit::{LimitKey, Limiter, RateLimit};
@@ -74,6 +75,7 @@ struct Masks {
     response_conditions: Bits,
     access: Bits,
     rate_limit: Bits,
+    client_body_size: Bits,
     error_page: Bits,
     pass: Bits,
     /// Lifetimes, or what does not prevent storing.
@@ -298,6 +300,11 @@ impl Rules {
         self.pages.get(&self.of_response(bits, status, headers).last()?)
     }
 
+    /// Returns the largest body of a request, as the last rule says that names one; 0: no limit.
+    pub(crate) fn client_body_size(&self, bits: Bits) -> Option<ByteSize> {
+        self.last(bits, self.with.client_body_size)?.client_body_size
+    }
+
     /// Returns true if the cache has to be bypassed.
     pub fn passes(&self, bits: Bits) -> bool {
         let conditional = self.with.response_conditions;
@@ -458,6 +465,7 @@ impl Masks {
             response_conditions: with(&Rule::has_response_condition),
             access: with(&|rule| !rule.allow.is_empty() || !rule.deny.is_empty()),
             rate_limit: with(&|rule| rule.rate_limit.is_some()),
+            client_body_size: with(&|rule| rule.client_body_size.is_some()),
             error_page: with(&|rule| rule.error_page.is_some()),
             pass: with(&|rule| rule.pass.is_some()),
             storing: with(&Rule::is_about_storing),
@@ -509,6 +517,7 @@ fn contradictions(rule: &Rule) -> Vec<String> {
         ("allow", !rule.allow.is_empty()),
         ("deny", !rule.deny.is_empty()),
         ("rate_limit", rule.rate_limit.is_some()),
+        ("client_body_size", rule.client_body_size.is_some()),
         ("redirect", rule.redirect.is_some()),
         ("rewrite", rule.rewrite.is_some()),
         ("rewrite_host", rule.rewrite_host.is_some()),

@@ -3,9 +3,11 @@
 
 #![allow(dead_code)]
 
+pub mod http2;
+
 use larder_http::Codings;
 use larder_proxy::{
-    ClientNoCache, HeaderLimits, Http, HttpConfig, OriginProtocol, RequestIdSource, StatusSource, Timeouts, Upstream,
+    ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, RequestIdSource, StatusSource, Timeouts, Upstream,
 };
 use larder_units::ByteSize;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,7 +29,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         rules: Vec::new(),
         origin_ca: None,
         timeouts: Timeouts::default(),
-        header_limits: HeaderLimits::default(),
+        limits: HttpLimits::default(),
         // The failures are the same for every number of threads, and more occur with several.
         threads: 3,
         upstream,
@@ -256,8 +258,8 @@ impl Asked {
     }
 }
 
-/// An origin on a free port: `script` gets each request and the connection to write on, and says
-/// whether the connection stays open.
+/// An origin on a free port: `script` gets each whole request and the connection to write on, and
+/// says whether the connection stays open.
 pub struct Origin {
     pub address: SocketAddr,
     pub requests: Arc<AtomicUsize>,
@@ -298,9 +300,14 @@ fn converse(stream: TcpStream, counter: &AtomicUsize, script: &dyn Fn(&Asked, &m
         }
         let mut asked = Asked { line, head, body: Vec::new() };
         if asked.header("transfer-encoding").is_some() {
-            read_chunks(&mut reader, &mut asked.body);
+            if read_chunks(&mut reader, &mut asked.body).is_none() {
+                return;
+            }
         } else if let Some(length) = asked.header("content-length").map(|length| length.parse().unwrap()) {
-            (&mut reader).take(length).read_to_end(&mut asked.body).unwrap();
+            let read = (&mut reader).take(length).read_to_end(&mut asked.body);
+            if !read.is_ok_and(|read| read as u64 == length) {
+                return;
+            }
         }
         counter.fetch_add(1, Ordering::SeqCst);
         if !script(&asked, reader.get_mut()) {
