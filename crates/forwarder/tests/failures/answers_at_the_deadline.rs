@@ -1,7 +1,8 @@
 //! Data that arrives at the very instant at which an Interest expires is in time: the deadline
 //! belongs to the time that it ends (`Time::has_passed`). One nanosecond later it is too late.
 
-use crate::world::{World, data, interest};
+use crate::world::{World, data, faces, interest};
+use larder_packet::ControlParameters;
 use larder_units::Time;
 use std::time::Duration;
 
@@ -58,4 +59,26 @@ fn an_interest_without_a_lifetime_is_not_answered_from_the_store() {
     assert_eq!(asked.len(), 1);
     let sent = world.sent(producer, data("/a/c", b"x", None));
     assert!(matches!(&sent[..], [sent] if sent.face == consumer));
+}
+
+/// Failure: an Interest waits for an answer that the Content Store has, because another one for the
+/// same name has expired, and the host has not called `on_timeout` since.
+#[test]
+fn an_expired_interest_keeps_others_from_the_store() {
+    let mut world = World::new();
+    let (consumer, producer) = (world.local(), world.local());
+    world.route("/a", producer, 0);
+    world.interest(consumer, "/a/b", 1);
+    world.data(producer, "/a/b");
+    // Stored Data does not answer until the operator says so again.
+    let serve = |world: &mut World, serves: bool| {
+        let flags = Some(if serves { 2 } else { 0 });
+        let parameters = ControlParameters { flags, mask: Some(2), ..ControlParameters::default() };
+        assert_eq!(world.command(producer, "cs", "config", &parameters).status_code, 200);
+    };
+    serve(&mut world, false);
+    assert_eq!(faces(&world.sent(consumer, interest("/a/b", 2).lifetime(LIFETIME).build())), [producer]);
+    serve(&mut world, true);
+    world.now = world.now + LIFETIME + Duration::from_nanos(1);
+    assert_eq!(faces(&world.interest(consumer, "/a/b", 3)), [consumer]);
 }

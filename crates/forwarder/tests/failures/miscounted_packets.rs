@@ -97,7 +97,7 @@ fn a_packet_in_pieces_counts_otherwise_than_a_whole_one() {
 }
 
 /// Failure: an Interest that the Content Store answered, or one that its own upstream sent, counts
-/// as nothing.
+/// as nothing; or one that joins another counts as a lookup.
 #[test]
 fn an_interest_is_neither_satisfied_nor_unsatisfied() {
     let mut world = World::new();
@@ -113,6 +113,8 @@ fn an_interest_is_neither_satisfied_nor_unsatisfied() {
     world.interest(upstream, "/b", 4);
     assert_eq!(faces(&world.data(upstream, "/b")), [consumer]);
     assert_eq!(ended(&world), (3, 1));
+    let store = world.forwarder.stats().content_store;
+    assert_eq!((store.hits, store.misses), (1, 2), "an Interest for a pending name is not looked up");
 }
 
 /// Failure: Interests that a full PIT took from their face count as nothing, or one new Interest
