@@ -9,7 +9,7 @@ use toml::{Table, Value};
 /// The keys that change while the node runs, and the tables of which all keys do; all others need a
 /// restart. The embedded configuration
 /// documents this too.
-const AT_ONCE: [&str; 39] = [
+const AT_ONCE: [&str; 40] = [
     "admin.token",
     "http.accept_encoding",
     "http.access_log",
@@ -39,6 +39,7 @@ const AT_ONCE: [&str; 39] = [
     "http.tls.key",
     "http.tls.listen",
     "http.tls.min_version",
+    "http.trusted_headers",
     "http.trusted_proxies",
     "log.level",
     "ndn.authorize",
