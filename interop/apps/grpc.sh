@@ -7,6 +7,10 @@ echo=("$here/../.env/apps/bin/python" "$here/grpc/echo.py")
 read -r origin https < <(free_ports 2)
 "${echo[@]}" serve "$origin" >"$work/service.log" 2>&1 &
 pids[service]=$!
+for ((i = 0; i < 200; i++)); do
+    (: <>"/dev/tcp/127.0.0.1/$origin") 2>/dev/null && break
+    sleep 0.05
+done
 
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
     -keyout "$work/key.pem" -out "$work/certificate.pem" 2>/dev/null

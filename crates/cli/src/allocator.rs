@@ -5,11 +5,13 @@
 #![allow(unsafe_code, reason = "an allocator is unsafe, and mimalloc's options have no safe way to them")]
 
 use libmimalloc_sys::{
-    mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
+    mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_usable_size, mi_zalloc, mi_zalloc_aligned,
 };
+use rustix::process::Resource;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_int, c_long};
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -36,9 +38,22 @@ const IN_SHARED_PAGES: RangeInclusive<usize> = 80 * 1024 + 1..=512 * 1024;
 /// requested with. The rest of it takes address space, but no memory.
 const OWN_PAGE: usize = 512 * 1024 + 1;
 
+/// True if blocks of [`IN_SHARED_PAGES`] are requested with [`OWN_PAGE`] bytes: see
+/// [`prepare_node`].
+static OWN_PAGES: AtomicBool = AtomicBool::new(false);
+
 /// Returns true if the block is requested with [`OWN_PAGE`] bytes.
 fn gets_own_page(size: usize, align: usize) -> bool {
-    IN_SHARED_PAGES.contains(&size) && is_aligned_anyway(size, align)
+    IN_SHARED_PAGES.contains(&size) && is_aligned_anyway(size, align) && OWN_PAGES.load(Ordering::Relaxed)
+}
+
+/// Returns true if the block was requested with [`OWN_PAGE`] bytes.
+///
+/// # Safety
+/// The block is one of mimalloc's and has this layout.
+unsafe fn has_own_page(block: *mut u8, layout: Layout) -> bool {
+    // SAFETY: the caller promises that the block is mimalloc's.
+    IN_SHARED_PAGES.contains(&layout.size()) && unsafe { mi_usable_size(block.cast()) } >= OWN_PAGE
 }
 
 // SAFETY: mimalloc returns blocks of the requested size and alignment, and no other owner has them
@@ -74,7 +89,8 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let align = layout.align();
-        match (gets_own_page(layout.size(), align), gets_own_page(size, align)) {
+        // SAFETY: the caller promises that the block is one of mimalloc's and has this layout.
+        match (unsafe { has_own_page(block, layout) }, gets_own_page(size, align)) {
             (false, false) => {}
             // A page that stays keeps the memory of the part that is no longer used.
             (true, true) if size >= layout.size() / 2 => return block,
@@ -141,10 +157,40 @@ unsafe fn moved(block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
 /// `mi_option_purge_delay`, which the bindings do not name.
 const PURGE_DELAY: c_int = 15;
 
+/// Prepares the allocator for a node, which runs for months. Call this function first, while there
+/// is one thread.
+///
+/// Bodies of [`IN_SHARED_PAGES`] get pages of their own, if the unwritten rest of a page costs
+/// nothing: the kernel has to count the memory that is written, not the address space, and must not
+/// put a huge page (2 MiB) behind the first byte.
+pub fn prepare_node() {
+    give_back_after(NODE_DELAY_MS);
+    OWN_PAGES.store(address_space_is_free() && is_without_huge_pages(), Ordering::Relaxed);
+}
+
+/// Returns true if neither strict overcommit nor a limit counts the address space of the process.
+fn address_space_is_free() -> bool {
+    let is_unlimited = |resource| rustix::process::getrlimit(resource).current.is_none();
+    let overcommit = std::fs::read_to_string("/proc/sys/vm/overcommit_memory");
+    is_unlimited(Resource::As) && is_unlimited(Resource::Data) && overcommit.is_ok_and(|mode| mode.trim() != "2")
+}
+
+/// Forbids huge pages for this process. Returns true if it has none.
+fn is_without_huge_pages() -> bool {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call changes and reads a setting of the process.
+    unsafe {
+        libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
+        libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1
+    }
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
 /// The delay of a node. Within it, a miss takes the memory of an evicted body: without delay, a
 /// miss of 100 to 400 KB took 1.4 times the CPU time, for the faults of new pages. With the default
 /// of a second, bodies of up to 64 MiB held 30 MiB more.
-pub const NODE_DELAY_MS: c_long = 10;
+const NODE_DELAY_MS: c_long = 10;
 
 /// The delay of a replay: none. The replay of LFU's million objects takes 72 MB instead of 98, in
 /// the same time, because the tables return their memory when they grow.
@@ -192,6 +238,7 @@ mod tests {
     /// Failure: a block that grows or shrinks loses bytes, or is written beyond its end.
     #[test]
     fn blocks_keep_their_bytes_from_page_to_page() {
+        as_a_node();
         for (from, to) in SIZES.iter().flat_map(|from| SIZES.map(|to| (*from, to))) {
             let [old, new] = [from, to].map(|size| Layout::from_size_align(size, 1).unwrap());
             // SAFETY: the layouts have sizes, no more than their bytes is written, and each block
@@ -212,23 +259,41 @@ mod tests {
         }
     }
 
-    /// Calls [`give_back_after`] as a node does.
+    /// Failure: a block of the time before [`prepare_node`] is taken for a whole page.
+    #[test]
+    fn a_block_from_before_is_written_beyond_its_end() {
+        let layout = Layout::from_size_align(300_000, 1).unwrap();
+        // SAFETY: mimalloc's block has the layout, and is freed with its last one.
+        unsafe {
+            let before: *mut u8 = mi_malloc(300_000).cast();
+            assert!(!has_own_page(before, layout));
+            before.write_bytes(7, 300_000);
+            let grown = ALLOCATOR.realloc(before, layout, 500_000);
+            assert!(mi_usable_size(grown.cast()) >= 500_000);
+            assert!(std::slice::from_raw_parts(grown, 300_000).iter().all(|byte| *byte == 7));
+            ALLOCATOR.dealloc(grown, Layout::from_size_align(500_000, 1).unwrap());
+        }
+    }
+
+    /// Calls [`prepare_node`].
     ///
-    /// Failure: another version of mimalloc has another option with this number.
-    fn give_back_as_a_node() {
+    /// Failure: another version of mimalloc has another option with this number; or a huge page
+    /// stands behind a body.
+    fn as_a_node() {
         static ONCE: Once = Once::new();
         // SAFETY: the call reads a number.
         let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
         ONCE.call_once(|| {
             assert_eq!(delay(), 1000, "its default");
-            give_back_after(NODE_DELAY_MS);
+            prepare_node();
         });
         assert_eq!(delay(), NODE_DELAY_MS);
+        assert!(!cfg!(target_os = "linux") || is_without_huge_pages());
     }
 
     #[test]
     fn the_number_is_that_of_the_delay() {
-        give_back_as_a_node();
+        as_a_node();
     }
 
     /// Failure: the memory of freed bodies stays with the process, because a few bodies that were
@@ -236,7 +301,13 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn freed_blocks_of_mixed_sizes_give_back_their_memory() {
-        give_back_as_a_node();
+        if !is_alone("freed_blocks_of_mixed_sizes_give_back_their_memory") {
+            return;
+        }
+        as_a_node();
+        if !OWN_PAGES.load(Ordering::Relaxed) {
+            return; // Address space has a price here.
+        }
         let before = private_bytes();
         let threads = (0..4_usize).map(|thread| {
             std::thread::spawn(move || {
@@ -255,7 +326,13 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_used_page_holds_no_more_than_its_block() {
-        give_back_as_a_node();
+        if !is_alone("a_used_page_holds_no_more_than_its_block") {
+            return;
+        }
+        as_a_node();
+        if !OWN_PAGES.load(Ordering::Relaxed) {
+            return; // Address space has a price here.
+        }
         let before = private_bytes();
         let kept = (0..300).map(|_| {
             drop(vec![1_u8; 524_000]);
@@ -265,7 +342,21 @@ mod tests {
         assert_grown_by(before, &kept);
     }
 
-    /// Panics if the process does not come down to these bodies. The other tests take some memory.
+    /// Returns true in a process that runs only this test; otherwise runs the test in one.
+    #[cfg(target_os = "linux")]
+    fn is_alone(test: &str) -> bool {
+        const ALONE: &str = "LARDER_TEST_IS_ALONE";
+        if std::env::var_os(ALONE).is_some() {
+            return true;
+        }
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        let ended = alone.args(["--exact", &format!("allocator::tests::{test}")]).env(ALONE, "1").output().unwrap();
+        let output = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && output.contains("1 passed"), "{output}");
+        false
+    }
+
+    /// Panics if the process does not come down to these bodies.
     #[cfg(target_os = "linux")]
     fn assert_grown_by(before: usize, kept: &[Vec<u8>]) {
         let kept = kept.iter().map(Vec::len).sum::<usize>();

@@ -140,7 +140,7 @@ pub fn run(registries: Registries) -> ExitCode {
 fn execute(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => {
-            allocator::give_back_after(allocator::NODE_DELAY_MS);
+            allocator::prepare_node();
             run::run(args)
         }
         Command::Put(args) => put::run(args),

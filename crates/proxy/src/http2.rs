@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
@@ -75,15 +76,18 @@ pub(super) async fn http2<S, B>(
     }
 }
 
-/// Runs a request at once, and as a task only if it has to wait. A hit never waits.
+/// Runs a request at once, and as a task only if it has to wait. A hit that fits into the window of
+/// its stream does not wait.
 #[derive(Clone)]
 struct AtOnce;
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for AtOnce {
     fn execute(&self, request: F) {
         let mut request = Box::pin(request);
-        // The task polls it again at once, with a waker of its own.
-        if request.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        let mut poll = || request.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        // A panic ends this request, as in a task, and not the connection.
+        if let Ok(Poll::Pending) = catch_unwind(AssertUnwindSafe(&mut poll)) {
+            // The task polls it again at once, with a waker of its own.
             tokio::spawn(request);
         }
     }
@@ -277,6 +281,27 @@ mod tests {
             http2(near, service, (timeouts, HttpLimits::default(), &MemoryPressure::default()), phase).await
         };
         (far, tokio::spawn(serving), asked, stopping)
+    }
+
+    /// Failure: a request that panics ends the others of its connection.
+    #[tokio::test]
+    async fn a_panic_ends_the_connection() {
+        let (near, far) = tokio::io::duplex(256 * 1024);
+        let (_stopping, phase) = PhaseSwitch::new();
+        let service = service_fn(|request: Request<Incoming>| {
+            Box::pin(async move {
+                assert_ne!(request.uri().path(), "/panic");
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"well"))))
+            })
+        });
+        let parts = (Timeouts::default(), HeaderLimits::default());
+        tokio::spawn(async move { http2(near, service, (parts.0, parts.1, &MemoryPressure::default()), phase).await });
+        let mut client = client(far).await;
+        for (path, is_well) in [("/a", true), ("/panic", false), ("/b", true)] {
+            let request = Request::get(format!("http://a.example{path}")).body(Empty::new()).unwrap();
+            client.ready().await.unwrap();
+            assert_eq!(client.send_request(request).await.is_ok(), is_well, "{path}");
+        }
     }
 
     async fn client(stream: DuplexStream) -> SendRequest<Empty<Bytes>> {

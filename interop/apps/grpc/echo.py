@@ -7,6 +7,7 @@
 """
 
 import argparse
+import collections
 import os
 import threading
 import time
@@ -21,7 +22,8 @@ class Service(grpc.GenericRpcHandler):
     """`/test.Echo/KIND`: each kind of call echoes what it receives."""
 
     def __init__(self):
-        self.ended = threading.Event()
+        # An event for each call of `Wait`, by the message of the call.
+        self.given_up = collections.defaultdict(threading.Event)
         self.kinds = {
             "Unary": grpc.unary_unary_rpc_method_handler(self.unary),
             "Fail": grpc.unary_unary_rpc_method_handler(self.fail),
@@ -29,7 +31,7 @@ class Service(grpc.GenericRpcHandler):
             "Total": grpc.stream_unary_rpc_method_handler(self.total),
             "Talk": grpc.stream_stream_rpc_method_handler(self.talk),
             "Wait": grpc.unary_unary_rpc_method_handler(self.wait),
-            "Ended": grpc.unary_unary_rpc_method_handler(lambda _, context: b"yes" if self.ended.wait(LIMIT) else b"no"),
+            "GivenUp": grpc.unary_unary_rpc_method_handler(lambda call, _: b"yes" if self.given_up[call].wait(LIMIT / 2) else b"no"),
         }
 
     def service(self, call):
@@ -57,10 +59,8 @@ class Service(grpc.GenericRpcHandler):
 
     def wait(self, message, context):
         """Lasts until the client has given the call up."""
-        over = threading.Event()
-        context.add_callback(over.set)
-        if over.wait(LIMIT):
-            self.ended.set()
+        context.add_callback(self.given_up[message].set)
+        self.given_up[message].wait(LIMIT)
         return message
 
 
@@ -109,13 +109,21 @@ def conversation(channel):
 
 
 def deadline(channel):
-    """A call that the client gives up ends at the service too."""
     try:
-        channel.unary_unary("/test.Echo/Wait")(b"", 0.5)
+        channel.unary_unary("/test.Echo/Wait")(os.urandom(8), 0.5)
         raise AssertionError("the call outlived its deadline")
     except grpc.RpcError as error:
         same(error.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
-    same(channel.unary_unary("/test.Echo/Ended")(b"", LIMIT), b"yes")
+
+
+def cancellation(channel):
+    """A call that the client gives up ends at the service too. The service does not know a deadline."""
+    message = os.urandom(8)
+    call = channel.unary_unary("/test.Echo/Wait").future(message)
+    time.sleep(0.3)
+    assert not call.done(), "the call has ended by itself"
+    call.cancel()
+    same(channel.unary_unary("/test.Echo/GivenUp")(message, LIMIT), b"yes")
 
 
 def at_once(channel):
@@ -141,7 +149,7 @@ if __name__ == "__main__":
     else:
         channel = grpc.insecure_channel(options.address)
     grpc.channel_ready_future(channel).result(LIMIT)
-    for check in (unary, status, streams, conversation, deadline, at_once):
+    for check in (unary, status, streams, conversation, deadline, cancellation, at_once):
         begun = time.monotonic()
         check(channel)
         print(f"{check.__name__}: passed in {time.monotonic() - begun:.2f} s")
