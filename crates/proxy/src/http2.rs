@@ -294,7 +294,7 @@ mod tests {
                 Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"well"))))
             })
         });
-        let parts = (Timeouts::default(), HeaderLimits::default());
+        let parts = (Timeouts::default(), HttpLimits::default());
         tokio::spawn(async move { http2(near, service, (parts.0, parts.1, &MemoryPressure::default()), phase).await });
         let mut client = client(far).await;
         for (path, is_well) in [("/a", true), ("/panic", false), ("/b", true)] {
