@@ -186,6 +186,16 @@ pub const RESOLVED_LONGEST: Duration = Duration::from_secs(60);
 /// resolver gives up after as long.
 pub const RESOLVE: Duration = Duration::from_secs(10);
 
+/// The time in which name servers have to answer once, and how often they are asked again: in all a
+/// little less than [`RESOLVE`]. hickory asks two of them at once, and the slow ones last.
+pub const RESOLVE_TRY: Duration = Duration::from_secs(2);
+/// See [`RESOLVE_TRY`].
+pub const RESOLVE_RETRIES: usize = 3;
+
+/// When one family of addresses is known, the other one has this time: some name servers never
+/// answer for AAAA. RFC 8305 §3 gives it 50 ms, but there an address that comes later is used too.
+pub const OTHER_FAMILY: Duration = Duration::from_millis(500);
+
 /// A name that could not be resolved is resolved again after this: a service that starts before its
 /// name is known is found soon, and two questions each time are no load.
 pub const RESOLVE_AGAIN: Duration = Duration::from_secs(2);

@@ -7,6 +7,7 @@ use super::connections::Server;
 use super::dns::{Found, NotFound};
 use super::limits;
 use super::servers::{self, Addresses, Event, Known, MemberConfig, NameFigures, OfName, SharedPool};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,29 +32,39 @@ pub(super) fn member_config(server: &PoolServer, name: &str) -> MemberConfig {
 }
 
 impl NamedServer {
-    /// Creates the server with this name. `before`: the same name in an earlier pool, whose members
-    /// it takes over.
-    pub(super) fn new(
-        number: usize,
-        config: &PoolServer,
-        (host, template): (String, Server),
-        pool: &SharedPool,
-        before: Option<(&NamedServer, &SharedPool)>,
-    ) -> NamedServer {
+    /// Creates the server with this name.
+    pub(super) fn new(number: usize, config: &PoolServer, (host, template): (String, Server)) -> NamedServer {
         let member = member_config(config, &template.address.name);
         let name = Arc::from(template.address.name.as_str());
-        let used = before.map_or(Vec::new(), |(before, _)| before.lock().used().to_vec());
-        let addresses = Mutex::new(Addresses::new(used.clone()));
-        let server = NamedServer { number, name, host, template, member, addresses };
-        if let Some((before, pool_before)) = before {
-            used.into_iter().for_each(|address| server.take_over(address, pool, before, pool_before));
-        }
-        server
+        NamedServer { number, name, host, template, member, addresses: Mutex::default() }
     }
 
-    /// Returns true if it has the same name and the same settings of connections.
-    pub(super) fn is_like(&self, server: &Server) -> bool {
-        self.template.is_like(server)
+    /// Takes over the addresses of the same name in an earlier pool, at most `room`, so that a
+    /// reload needs no name server. If the connections have the same settings and `is_trust_same`,
+    /// it also takes over connections, health and counts.
+    pub(super) fn take_over(
+        &self,
+        (pool, before): (&SharedPool, &SharedPool),
+        names_before: &[NamedServer],
+        room: usize,
+        is_trust_same: bool,
+    ) {
+        let like = names_before.iter().find(|name| name.template.is_like(&self.template));
+        let Some(name) = like.or_else(|| names_before.iter().find(|name| name.host == self.host)) else { return };
+        let keeps = is_trust_same && like.is_some();
+        let mut used = name.lock().used().to_vec();
+        used.truncate(room);
+        used.retain(|address| {
+            let is_it = |known: &Arc<Known>| keeps && name.is_at(known, *address);
+            let (kept, past) = {
+                let members = before.pool();
+                (members.items().find(|known| is_it(known)).map(Arc::clone), members.past(is_it))
+            };
+            let known = self.known(*address, kept);
+            let (config, now) = (self.config(&known), pool.now());
+            pool.pool().add(known, config, past.as_ref(), now)
+        });
+        *self.lock() = Addresses::new(used);
     }
 
     /// Returns the name to resolve.
@@ -81,16 +92,20 @@ impl NamedServer {
         (&self.name, self.lock().figures())
     }
 
-    /// Changes the members as the result of a resolution says.
-    pub(super) fn on_result(&self, result: Result<Found, NotFound>, pool: &SharedPool) {
+    /// Changes the members as the result of a resolution says. `names`: the names of the pool.
+    pub(super) fn on_result(&self, result: Result<Found, NotFound>, pool: &SharedPool, names: usize) {
         let now = pool.now();
         let mut addresses = self.lock();
         let mut members = pool.pool();
-        let others = members.items().filter(|known| !self.is_its(known)).count();
-        let update = addresses.on_result(result, limits::SERVERS.saturating_sub(others), now);
+        // Each other name without a member has one place.
+        let others: Vec<_> = members.items().filter(|known| !self.is_its(known)).map(number).collect();
+        let present = others.iter().flatten().collect::<BTreeSet<_>>().len();
+        let taken = others.len() + names.saturating_sub(1 + present);
+        let update = addresses.on_result(result, limits::SERVERS.saturating_sub(taken), now);
         members.retain(|known| !update.gone.iter().any(|address| self.is_at(known, *address)));
         for address in &update.joined {
-            let (known, config) = self.at(*address);
+            let known = self.known(*address, None);
+            let config = self.config(&known);
             match update.is_first {
                 true => members.add(known, config, None, now),
                 false => members.join(known, config, now),
@@ -108,33 +123,22 @@ impl NamedServer {
         self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn at(&self, address: IpAddr) -> (Arc<Known>, MemberConfig) {
-        self.known(Arc::new(self.template.at(address)), address)
-    }
-
-    fn known(&self, server: Arc<Server>, address: IpAddr) -> (Arc<Known>, MemberConfig) {
-        let hash = servers::key(&[server.address.name.as_bytes()]);
+    /// Returns the server at an address. `before`: the same one in an earlier pool.
+    fn known(&self, address: IpAddr, before: Option<Arc<Known>>) -> Arc<Known> {
         let of_name = OfName { number: self.number, host: Arc::clone(&self.name), address };
-        (Arc::new(Known::new(server, Some(of_name))), MemberConfig { hash, ..self.member })
+        match before {
+            Some(before) if before.of_name.as_ref() == Some(&of_name) => before,
+            Some(before) => Arc::new(Known::new(Arc::clone(&before.server), Some(of_name))),
+            None => Arc::new(Known::new(Arc::new(self.template.at(address)), Some(of_name))),
+        }
     }
 
-    /// Adds a member of an earlier pool, with its connections, health and counts.
-    fn take_over(&self, address: IpAddr, pool: &SharedPool, before: &NamedServer, pool_before: &SharedPool) {
-        let is_it = |known: &Arc<Known>| before.is_at(known, address);
-        let (kept, past) = {
-            let members = pool_before.pool();
-            (members.items().find(|known| is_it(known)).map(Arc::clone), members.past(is_it))
-        };
-        let (known, config) = match kept {
-            Some(kept) => self.known(Arc::clone(&kept.server), address),
-            None => self.at(address),
-        };
-        let now = pool.now();
-        pool.pool().add(known, config, past.as_ref(), now);
+    fn config(&self, known: &Known) -> MemberConfig {
+        MemberConfig { hash: servers::key(&[known.name.as_bytes()]), ..self.member }
     }
 
     fn is_its(&self, known: &Arc<Known>) -> bool {
-        known.of_name.as_ref().is_some_and(|of_name| of_name.number == self.number)
+        number(known) == Some(self.number)
     }
 
     fn is_at(&self, known: &Arc<Known>, address: IpAddr) -> bool {
@@ -143,12 +147,19 @@ impl NamedServer {
 
     fn report(&self, event: Option<Event>, figures: &NameFigures) {
         let origin = &self.name;
+        let reason = figures.failure.as_deref().unwrap_or_default();
         match event {
             None => {}
+            Some(Event::Failed) if figures.used == 0 => {
+                tracing::warn!(%origin, %reason, "a name cannot be resolved; it has no servers until it can be");
+            }
             Some(Event::Failed) => {
-                let reason = figures.failure.as_deref().unwrap_or_default();
                 let used = figures.used;
                 tracing::warn!(%origin, %reason, used, "a name cannot be resolved; its last addresses stay in use");
+            }
+            Some(Event::Gone) => {
+                let held = limits::NO_ADDRESS;
+                tracing::warn!(%origin, %reason, ?held, "a name has no address any more; its servers are not used");
             }
             Some(Event::Resolved) => tracing::info!(%origin, used = figures.used, "a name can be resolved again"),
             Some(Event::TooMany) => {
@@ -157,4 +168,9 @@ impl NamedServer {
             }
         }
     }
+}
+
+/// Returns the number of the name that has led to a member.
+fn number(known: &Arc<Known>) -> Option<usize> {
+    known.of_name.as_ref().map(|of_name| of_name.number)
 }

@@ -46,7 +46,7 @@ pub(super) struct Origins {
     /// The limits of its connections.
     limits: ConnectionLimits,
     /// Resolves names of servers.
-    dns: Dns,
+    dns: Arc<Dns>,
     /// The name of the origin of other requests, for the status page.
     name: String,
 }
@@ -97,17 +97,19 @@ impl Origins {
         };
         let Timeouts { origin_connect, origin_send, origin_response, .. } = config.timeouts;
         let limits = ([origin_connect, origin_send, origin_response], config.limits.headers());
-        let before = before.filter(|before| before.limits == limits);
+        let has_limits = before.is_some_and(|before| before.limits == limits);
+        let groups_before = before.map_or(&[][..], |before| &before.groups);
         let mut groups = Vec::new();
         for group in all() {
-            let is_usable = trusts_as_before || !group.servers.iter().any(is_secret);
-            let groups_before = before.filter(|_| is_usable).map_or(&[][..], |before| &before.groups);
-            groups.push(match groups_before.iter().find(|known| known.config == *group) {
+            let is_trust_same = trusts_as_before || !group.servers.iter().any(is_secret);
+            let same = groups_before.iter().find(|known| has_limits && is_trust_same && known.config == *group);
+            groups.push(match same {
                 Some(known) => Arc::clone(known),
                 None => {
                     let setting = if std::ptr::eq(group, &rest) { "[http] origin" } else { "[[http.origins]] servers" };
                     let before = groups_before.iter().find(|known| known.config.is_at_place_of(group));
-                    Arc::new(Group::read(group, setting, trust.as_ref(), config, before.map(|group| &**group))?)
+                    let before = before.map(|group| (&**group, is_trust_same));
+                    Arc::new(Group::read(group, setting, trust.as_ref(), config, before)?)
                 }
             });
         }
@@ -126,7 +128,10 @@ impl Origins {
             Upstream::Http(uri) => uri.to_string(),
             Upstream::Custom(origin) => origin.name(),
         };
-        let dns = Dns { servers: config.resolver.clone() };
+        let dns = match before.map(|before| &before.dns).filter(|dns| dns.servers() == config.resolver) {
+            Some(dns) => Arc::clone(dns),
+            None => Arc::new(Dns::new(config.resolver.clone())),
+        };
         Ok(Origins { groups, authority, custom, trust, limits, dns, name })
     }
 
@@ -142,7 +147,7 @@ impl Origins {
             custom: None,
             trust: None,
             limits,
-            dns: Dns::default(),
+            dns: Arc::default(),
             name: "generated".to_owned(),
         }
     }
@@ -272,19 +277,20 @@ pub(super) struct PoolStatus {
 }
 
 impl Group {
+    /// `before`: the same origin before a reload, and true if TLS trusts the same certificates.
     fn read(
         group: &OriginGroup,
         setting: &str,
         trust: Option<&Trust>,
         config: &HttpConfig,
-        before: Option<&Group>,
+        before: Option<(&Group, bool)>,
     ) -> Result<Group, Error> {
         if group.servers.len() > limits::SERVERS {
             return Err(Error::setting("[[http.origins]] servers", Problem::ServerCount));
         }
         let host = group.host.as_deref().map_or(Some(HostPattern::Any), HostPattern::parse);
         let host = host.ok_or_else(|| Error::setting("[[http.origins]] host", Problem::Wildcard))?;
-        let started = before.map_or_else(Instant::now, |before| before.pool.started());
+        let started = before.map_or_else(Instant::now, |(before, _)| before.pool.started());
         let pool = SharedPool::new(Pool::new(group.pool, Time::ZERO), started);
         let now = pool.now();
         let mut names = Vec::new();
@@ -294,21 +300,26 @@ impl Group {
             let server = server.ok_or_else(|| Error::setting(setting, Problem::NotAServer(one.uri.clone())))?;
             let server = server.with_protocol(group.protocol);
             if let Some(host) = server.address.host().filter(|_| one.resolve).map(str::to_owned) {
-                let name_before = before.and_then(|before| {
-                    let name = before.names.iter().find(|name| name.is_like(&server))?;
-                    Some((name, &*before.pool))
-                });
-                names.push(NamedServer::new(number, one, (host, server), &pool, name_before));
+                names.push(NamedServer::new(number, one, (host, server)));
                 continue;
             }
             let member = member_config(one, &server.address.name);
             let is_same = |known: &Arc<Known>| known.of_name.is_none() && known.server.is_like(&server);
-            let (kept, past) = before.map_or((None, None), |before| {
-                let pool = before.pool.pool();
-                (pool.items().find(|known| is_same(known)).cloned(), pool.past(is_same))
-            });
+            let (kept, past) =
+                before.filter(|(_, is_trust_same)| *is_trust_same).map_or((None, None), |(before, _)| {
+                    let pool = before.pool.pool();
+                    (pool.items().find(|known| is_same(known)).cloned(), pool.past(is_same))
+                });
             let known = kept.unwrap_or_else(|| Arc::new(Known::new(Arc::new(server), None)));
+            // There is room: names come later.
             pool.pool().add(known, member, past.as_ref(), now);
+        }
+        if let Some((before, is_trust_same)) = before {
+            for (name, later) in names.iter().zip((0..names.len()).rev()) {
+                // Each later name has one place.
+                let room = limits::SERVERS.saturating_sub(pool.pool().items().count() + later);
+                name.take_over((&pool, &before.pool), &before.names, room, is_trust_same);
+            }
         }
         Ok(Group::new(group, host, pool, names))
     }
@@ -320,14 +331,14 @@ impl Group {
     }
 
     /// Starts a task for each name that is due.
-    fn resolve(self: &Arc<Self>, dns: &Dns) {
+    fn resolve(self: &Arc<Self>, dns: &Arc<Dns>) {
         for (at, name) in self.names.iter().enumerate() {
             if name.begin(&self.pool) {
-                let (group, dns) = (Arc::clone(self), dns.clone());
+                let (group, dns) = (Arc::clone(self), Arc::clone(dns));
                 tokio::spawn(async move {
                     let name = &group.names[at];
                     let result = dns.resolve(name.host()).await;
-                    name.on_result(result, &group.pool);
+                    name.on_result(result, &group.pool, group.names.len());
                     group.count_pending();
                 });
             }

@@ -5,7 +5,7 @@
 mod names;
 mod wire;
 
-use larder_proxy::{HttpConfig, OriginGroup, PoolConfig, PoolServer, Upstream};
+use larder_proxy::{HttpConfig, OriginGroup, OriginProtocol, PoolConfig, PoolServer, Upstream};
 use names::{NameServer, Says};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
@@ -99,6 +99,12 @@ fn has(pool: &Value, last: &[u8]) -> bool {
     addresses(pool) == last.iter().map(|last| loopback(*last).to_string()).collect::<Vec<_>>()
 }
 
+/// Returns the server at an address.
+fn one_of(pool: &Value, address: IpAddr) -> Value {
+    let of = |server: &&Value| server["server"].as_str().unwrap().starts_with(&format!("{address}:"));
+    pool["servers"].as_array().unwrap().iter().find(of).unwrap_or_else(|| panic!("{address}: {pool}")).clone()
+}
+
 fn ask(client: &mut Client, count: usize, prefix: &str) {
     for number in 0..count {
         let seen = client.get(&format!("/{prefix}/{number}"));
@@ -148,8 +154,8 @@ fn addresses_join_and_leave_while_requests_are_in_progress() {
     assert_eq!(after[0], before[0], "it is gone");
     assert!(after[1] > before[1] && after[2] > before[2], "{after:?}");
     let pool = until(&node, "two", |pool| has(pool, &[2, 3]));
-    let of_second = |pool: &Value| pool["servers"].as_array().unwrap().iter().map(|one| one["requests"].as_u64()).max();
-    assert!(of_second(&pool).unwrap() > Some(u64::try_from(first[1]).unwrap()), "its counts go on: {pool}");
+    let second = one_of(&pool, loopback(2));
+    assert!(second["requests"].as_u64() > Some(u64::try_from(first[1]).unwrap()), "its counts go on: {second}");
 }
 
 #[test]
@@ -187,10 +193,7 @@ fn a_new_address_makes_an_ill_server_healthy_and_gets_all_requests_at_once() {
     let node = Node::with(&config);
     let mut client = Client::new(&node);
     ask(&mut client, 60, "first");
-    let ill = |pool: &Value| {
-        let all = pool["servers"].as_array().unwrap().clone();
-        all.into_iter().find(|one| one["server"].as_str().unwrap().starts_with("127.0.0.3")).unwrap()
-    };
+    let ill = |pool: &Value| one_of(pool, loopback(3));
     let before = ill(&node.status()["pools"][0]);
     assert!(before["ejections"].as_u64() >= Some(1), "{before}");
     names.say(loopbacks(&[1, 2, 3]));
@@ -249,6 +252,65 @@ fn one_family_of_addresses_is_left_out() {
 }
 
 #[test]
+fn silence_for_ipv6_makes_the_whole_name_fail() {
+    let servers = Servers::new(&[1, 2].map(loopback));
+    let names = NameServer::new(Says::NothingForIpv6(vec![loopback(1)]));
+    let node = Node::with(&config(servers.entry(), &names));
+    until(&node, "the first", |pool| has(pool, &[1]));
+    ask(&mut Client::new(&node), 10, "first");
+    names.say(Says::NothingForIpv6(vec![loopback(2)]));
+    until(&node, "the second", |pool| has(pool, &[2]));
+    let name = node.status()["pools"][0]["names"][0].clone();
+    assert_eq!((&name["failures"], &name["failure"]), (&0.into(), &Value::Null), "{name}");
+}
+
+#[test]
+fn a_reload_loses_servers_for_which_a_name_leaves_no_place() {
+    let servers = Servers::new(&[1, 2].map(loopback));
+    let many = (0..100).map(|at| Ipv4Addr::from(0x7f01_0001 + at).into()).collect();
+    let names = NameServer::new(Says::Addresses(many));
+    let first = config(servers.entry(), &names);
+    let node = Node::with(&first);
+    let count = |pool: &Value| pool["servers"].as_array().unwrap().len();
+    until(&node, "all places", |pool| count(pool) == 64);
+    let http = node.http.as_ref().unwrap();
+    let mut more = first.clone();
+    let url = |host: &str| -> http::Uri { format!("http://{host}:{}", servers.port).parse().unwrap() };
+    more.origins[0].servers.push(PoolServer { resolve: true, ..PoolServer::from(url("other.example")) });
+    more.origins[0].servers.push(PoolServer::from(url("127.0.0.2")));
+    http.take_over(http.reload(&more).unwrap()).unwrap();
+    one_of(&node.status()["pools"][0], loopback(2));
+    let name = Value::from(url("other.example").authority().unwrap().as_str());
+    let has_name = |pool: &Value| pool["servers"].as_array().unwrap().iter().any(|one| one["name"] == name);
+    let pool = until(&node, "the other name", has_name);
+    assert_eq!(count(&pool), 64, "{pool}");
+    // The same from the start, when either name may be known first.
+    let node = Node::with(&more);
+    until(&node, "the other name", |pool| count(pool) == 64 && has_name(pool));
+}
+
+#[test]
+fn a_reload_of_other_settings_needs_the_name_servers() {
+    let servers = Servers::new(&[1, 2].map(loopback));
+    let names = NameServer::new(loopbacks(&[1, 2]));
+    let first = config(servers.entry(), &names);
+    let node = Node::with(&first);
+    ask(&mut Client::new(&node), 20, "first");
+    names.say(Says::ServFail);
+    let http = node.http.as_ref().unwrap();
+    let mut second = first.clone();
+    second.timeouts.origin_response += Duration::from_secs(1);
+    let mut third = second.clone();
+    third.origins[0].protocol = OriginProtocol::Auto;
+    for config in [second, third] {
+        http.take_over(http.reload(&config).unwrap()).unwrap();
+        let pool = node.status()["pools"][0].clone();
+        assert!(has(&pool, &[1, 2]), "{pool}");
+        ask(&mut Client::new(&node), 20, "then");
+    }
+}
+
+#[test]
 fn a_reload_forgets_addresses_or_shows_the_origin_of_the_start() {
     let servers = Servers::new(&[1, 2].map(loopback));
     let names = NameServer::new(loopbacks(&[1, 2]));
@@ -265,6 +327,8 @@ fn a_reload_forgets_addresses_or_shows_the_origin_of_the_start() {
     let pool = node.status()["pools"][0].clone();
     assert!(has(&pool, &[1, 2]) && requests(&pool) >= before, "{pool}");
     assert!(pool["servers"].as_array().unwrap().iter().all(|one| one["weight"] == 7), "{pool}");
+    let has_times = |one: &Value| one["mean_response_seconds"].as_f64().unwrap() > 0.0;
+    assert!(pool["servers"].as_array().unwrap().iter().all(has_times), "{pool}");
     ask(&mut client, 40, "then");
     assert_eq!(node.status()["origin"], "generated");
     let uri: http::Uri = format!("http://other.example:{}", servers.port).parse().unwrap();

@@ -69,6 +69,8 @@ pub(in super::super) enum Event {
     Resolved,
     /// The first answer with more addresses than there is room for.
     TooMany,
+    /// The name has had no address for so long that those in use are gone.
+    Gone,
 }
 
 impl Addresses {
@@ -136,6 +138,7 @@ impl Addresses {
         let since = *self.empty_since.get_or_insert(now);
         match not_found {
             NotFound::NoAddress if now.since(since) >= limits::NO_ADDRESS => {
+                let event = if self.used.is_empty() { event } else { Some(Event::Gone) };
                 Update { event, ..self.replace(Vec::new()) }
             }
             NotFound::NoAddress => Update { event, ..Update::default() },
@@ -247,7 +250,9 @@ mod tests {
         assert_eq!(empty(&mut name, 20_000 + hold - 1), Update::default());
         name.on_result(failed(), 64, at(20_000 + hold));
         assert_eq!(empty(&mut name, 20_001 + hold), Update::default(), "counted anew");
-        assert_eq!(empty(&mut name, 20_001 + 2 * hold).gone, v4(&[2, 3]));
+        let update = empty(&mut name, 20_001 + 2 * hold);
+        assert_eq!((update.gone, update.event), (v4(&[2, 3]), Some(Event::Gone)));
+        assert_eq!(empty(&mut name, 20_002 + 2 * hold), Update::default());
         assert!(name.used().is_empty());
     }
 

@@ -13,6 +13,8 @@ pub enum Says {
     NxDomain,
     /// It cannot tell.
     ServFail,
+    /// These addresses; questions for AAAA get no answer.
+    NothingForIpv6(Vec<IpAddr>),
 }
 
 /// The largest answer over UDP without EDNS (RFC 1035 §4.2.1).
@@ -45,12 +47,12 @@ impl NameServer {
             let mut question = [0; 1500];
             while let Ok((length, peer)) = udp.recv_from(&mut question) {
                 let says = for_udp.lock().unwrap().clone();
-                let _ = udp.send_to(&answer(&question[..length], &says, UDP_BYTES), peer);
+                let _ = answer(&question[..length], &says, UDP_BYTES).map(|answer| udp.send_to(&answer, peer));
             }
         });
         std::thread::spawn(move || {
             for stream in tcp.incoming().flatten() {
-                let says = for_tcp.lock().unwrap().clone();
+                let says = Arc::clone(&for_tcp);
                 std::thread::spawn(move || converse(stream, &says));
             }
         });
@@ -63,24 +65,28 @@ impl NameServer {
 }
 
 /// Answers one question after another; each has its length before it.
-fn converse(mut stream: TcpStream, says: &Says) -> Option<()> {
+fn converse(mut stream: TcpStream, says: &Mutex<Says>) -> Option<()> {
     loop {
         let mut length = [0; 2];
         stream.read_exact(&mut length).ok()?;
         let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
         stream.read_exact(&mut question).ok()?;
-        let answer = answer(&question, says, usize::from(u16::MAX));
+        let says = says.lock().unwrap().clone();
+        let Some(answer) = answer(&question, &says, usize::from(u16::MAX)) else { continue };
         let length = u16::try_from(answer.len()).unwrap();
         stream.write_all(&[&length.to_be_bytes()[..], &answer].concat()).ok()?;
     }
 }
 
-/// Returns the answer to a message with one question; one that is too long is truncated.
-fn answer(question: &[u8], says: &Says, most: usize) -> Vec<u8> {
+/// Returns the answer to a message with one question; one that is too long is truncated. `None`:
+/// there is no answer.
+fn answer(question: &[u8], says: &Says, most: usize) -> Option<Vec<u8>> {
     let name_end = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap() + 1;
     let kind = u16::from_be_bytes([question[name_end], question[name_end + 1]]);
     let (code, addresses) = match says {
         Says::Addresses(all) => (0, all.clone()),
+        Says::NothingForIpv6(_) if kind == AAAA => return None,
+        Says::NothingForIpv6(all) => (0, all.clone()),
         Says::NxDomain => (3, Vec::new()),
         Says::ServFail => (2, Vec::new()),
     };
@@ -96,7 +102,7 @@ fn answer(question: &[u8], says: &Says, most: usize) -> Vec<u8> {
     }
     message.extend(&question[12..name_end + 4]);
     records.into_iter().for_each(|record| message.extend(record));
-    message
+    Some(message)
 }
 
 /// Returns a record for the name of the question; `None` if it has another type.
