@@ -93,6 +93,7 @@ impl NamedServer {
     }
 
     /// Changes the members as the result of a resolution says. `names`: the names of the pool.
+    /// Takes the lock of the name before the pool's.
     pub(super) fn on_result(&self, result: Result<Found, NotFound>, pool: &SharedPool, names: usize) {
         let now = pool.now();
         let mut addresses = self.lock();

@@ -4,7 +4,7 @@
 
 use super::config::{HttpConfig, OriginGroup, PoolServer, Upstream};
 use super::connections::{Failed, ReceivedBody, Server};
-use super::dns::Dns;
+use super::dns::{Dns, Found, NotFound};
 use super::header_limits::HeaderLimits;
 use super::histogram::Times;
 use super::host_pattern::HostPattern;
@@ -334,19 +334,20 @@ impl Group {
     fn resolve(self: &Arc<Self>, dns: &Arc<Dns>) {
         for (at, name) in self.names.iter().enumerate() {
             if name.begin(&self.pool) {
-                let (group, dns) = (Arc::clone(self), Arc::clone(dns));
+                let resolution = Resolution { group: Arc::clone(self), at, result: None };
+                let dns = Arc::clone(dns);
                 tokio::spawn(async move {
-                    let name = &group.names[at];
-                    let result = dns.resolve(name.host()).await;
-                    name.on_result(result, &group.pool, group.names.len());
-                    group.count_pending();
+                    let result = dns.resolve(resolution.group.names[at].host()).await;
+                    resolution.end(result);
                 });
             }
         }
     }
 
+    /// Tells the pool how many names are not known yet. The locks of names come before the pool's.
     fn count_pending(&self) {
-        self.pool.pool().set_pending(self.names.iter().filter(|name| name.is_pending()).count());
+        let pending = self.names.iter().filter(|name| name.is_pending()).count();
+        self.pool.pool().set_pending(pending);
         self.pool.wake_all();
     }
 
@@ -435,6 +436,29 @@ impl Group {
     }
 }
 
+/// A resolution in progress. Its end is recorded even if its task panics.
+struct Resolution {
+    group: Arc<Group>,
+    /// The place of the name.
+    at: usize,
+    result: Option<Result<Found, NotFound>>,
+}
+
+impl Resolution {
+    fn end(mut self, result: Result<Found, NotFound>) {
+        self.result = Some(result);
+    }
+}
+
+impl Drop for Resolution {
+    fn drop(&mut self) {
+        let Resolution { group, at, result } = self;
+        let result = result.take().unwrap_or_else(|| Err(NotFound::Failed("the resolution was broken off".to_owned())));
+        group.names[*at].on_result(result, &group.pool, group.names.len());
+        group.count_pending();
+    }
+}
+
 fn unavailable(after: Duration) -> UpstreamFailure {
     let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
     UpstreamFailure::Unavailable { retry_after: u32::try_from(seconds.max(1)).unwrap_or(u32::MAX) }
@@ -488,4 +512,31 @@ async fn ask_http(
         response.extensions_mut().insert(accepted);
     }
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a name whose resolution panics is never resolved again, and requests wait for it.
+    #[tokio::test]
+    async fn a_resolution_without_an_end() {
+        let uri = Uri::from_static("http://backend.example");
+        let server = Server::new(&uri, None, Timeouts::default(), HeaderLimits::default()).unwrap();
+        let name = NamedServer::new(0, &PoolServer::from(uri), ("backend.example".to_owned(), server));
+        let config = OriginGroup::default();
+        let pool = SharedPool::new(Pool::new(config.pool, Time::ZERO), Instant::now());
+        let group = Arc::new(Group::new(&config, HostPattern::Any, pool, vec![name]));
+        let name = &group.names[0];
+        assert!(name.begin(&group.pool) && name.is_pending());
+        let resolution = Resolution { group: Arc::clone(&group), at: 0, result: None };
+        let task = tokio::spawn(async move {
+            let _resolution = resolution;
+            panic!("a defect");
+        });
+        assert!(task.await.unwrap_err().is_panic());
+        assert!(!name.is_pending() && name.figures().1.failure.is_some());
+        name.expire();
+        assert!(name.begin(&group.pool));
+    }
 }

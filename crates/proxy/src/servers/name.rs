@@ -15,6 +15,7 @@ use super::super::limits;
 use super::key;
 use larder_units::Time;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// The addresses of one name.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub(in super::super) struct Addresses {
     next: Time,
     /// True while a resolution is in progress.
     is_asking: bool,
+    /// True if the name became due meanwhile: the result may be older than that.
+    is_expired: bool,
     /// True after the first resolution, whatever its result.
     is_known: bool,
     /// The time of the first answer without an address, of those since the last one with some.
@@ -89,6 +92,12 @@ impl Addresses {
     /// Makes the name due.
     pub(in super::super) fn expire(&mut self) {
         self.next = Time::ZERO;
+        self.is_expired = self.is_asking;
+    }
+
+    /// Sets the time of the next resolution.
+    fn hold(&mut self, now: Time, time: Duration) {
+        self.next = if std::mem::take(&mut self.is_expired) { now } else { now + time };
     }
 
     /// Returns true before the first result: a request may wait for it.
@@ -114,7 +123,7 @@ impl Addresses {
             Ok(found) => found,
             Err(not_found) => return self.on_failure(&not_found, now),
         };
-        self.next = now + found.ttl.clamp(limits::RESOLVED_LEAST, limits::RESOLVED_LONGEST);
+        self.hold(now, found.ttl.clamp(limits::RESOLVED_LEAST, limits::RESOLVED_LONGEST));
         self.empty_since = None;
         let had_failed = self.figures.failure.take().is_some();
         let (addresses, left_out) = self.choose(found, room);
@@ -128,7 +137,7 @@ impl Addresses {
     }
 
     fn on_failure(&mut self, not_found: &NotFound, now: Time) -> Update {
-        self.next = now + limits::RESOLVE_AGAIN;
+        self.hold(now, limits::RESOLVE_AGAIN);
         self.figures.failures += 1;
         let reason = match not_found {
             NotFound::NoAddress => "it has no address".to_owned(),
@@ -187,7 +196,6 @@ fn hash(address: IpAddr) -> u64 {
 mod tests {
     use super::*;
     use std::net::{Ipv4Addr, Ipv6Addr};
-    use std::time::Duration;
 
     fn v4(last: &[u16]) -> Vec<IpAddr> {
         last.iter().map(|last| Ipv4Addr::from(0x0a00_0000 + u32::from(*last)).into()).collect()
@@ -223,6 +231,11 @@ mod tests {
         name.on_result(found(v4(&[1]), 5), 64, at(200));
         name.expire();
         assert!(name.begin(at(200)), "a reload");
+        name.expire();
+        name.on_result(found(v4(&[1]), 5), 64, at(201));
+        assert!(name.begin(at(201)), "a reload during a resolution");
+        name.on_result(found(v4(&[1]), 5), 64, at(202));
+        assert!(!name.begin(at(202)), "once");
     }
 
     /// Failure: name servers that fail end the service, each failure has a line in the log, or an
