@@ -42,6 +42,7 @@ pub(super) async fn http2<S, B>(
     let connection = http2::Builder::new(AtOnce)
         .timer(TokioTimer::new())
         .max_concurrent_streams(most.http2_streams)
+        .enable_connect_protocol()
         .max_header_list_size(u32::try_from(most.headers().bytes()).unwrap_or(u32::MAX))
         .initial_stream_window_size(limits::BUFFER_BYTES as u32)
         .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)

@@ -33,10 +33,10 @@
 //! in one spelling (`larder_http::Codings`).
 //!
 //! # What is missing
-//! Protocol upgrades by clients of HTTP/2 (RFC 8441), and by
-//! requests with a body; informational responses over HTTP/2, to clients and from origins (hyper
-//! passes none; `informational.rs` sends those of HTTP/1.1); trailers to a client of HTTP/1.1 that
-//! the origin has not announced.
+//! Protocol upgrades by requests with a body, and over HTTP/2 others than WebSocket (RFC 8441); a
+//! WebSocket over HTTP/2 to an origin; informational responses over HTTP/2, to clients and from
+//! origins (hyper passes none; `informational.rs` sends those of HTTP/1.1); trailers to a client of
+//! HTTP/1.1 that the origin has not announced.
 #![deny(unsafe_code)]
 
 pub mod access_log;
@@ -119,6 +119,7 @@ mod upgrade;
 mod upload;
 mod upstream;
 mod upstream_request;
+mod websocket_stream;
 
 pub use access_log::AccessLogConfig;
 pub use admin::{Admin, Metrics, StatusSource};

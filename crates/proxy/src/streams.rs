@@ -9,7 +9,7 @@
 use bytes::Buf;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::service::Service;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -118,7 +118,7 @@ impl Streams {
 }
 
 /// Something is in progress while this exists.
-struct Busy(Arc<Streams>);
+pub(super) struct Busy(Arc<Streams>);
 
 impl Busy {
     fn new(streams: &Arc<Streams>) -> Busy {
@@ -154,8 +154,12 @@ where
     type Error = S::Error;
     type Future = WatchedFuture<S::Future>;
 
-    fn call(&self, request: Request<R>) -> Self::Future {
+    fn call(&self, mut request: Request<R>) -> Self::Future {
         self.streams.count();
+        if request.method() == Method::CONNECT {
+            // The stream of a WebSocket goes on after the response.
+            request.extensions_mut().insert(Arc::new(Busy::new(&self.streams)));
+        }
         WatchedFuture { busy: Some(Busy::new(&self.streams)), future: self.service.call(request) }
     }
 }

@@ -12,6 +12,7 @@ use super::client_shares::{ClientShares, Share};
 use super::limits;
 use super::origin_body::OriginBody;
 use super::places::{Place, Places};
+use super::websocket_stream::WebSocketStream;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
@@ -105,6 +106,8 @@ pub(super) struct Tunnel {
     pub(super) place: TunnelPlace,
     /// The body of the 101: it is empty, and a request at the origin's server (`max_conns`).
     pub(super) _body: OriginBody,
+    /// Present if the client's end is a stream of HTTP/2.
+    pub(super) _stream: Option<WebSocketStream>,
 }
 
 impl Tunnel {

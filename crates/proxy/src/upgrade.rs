@@ -16,10 +16,13 @@
 //!   Neither are other versions of HTTP, and TLS.
 //! - `Upgrade` counts only with HTTP/1.1, named by `Connection`, in a request without a body.
 //!   Otherwise it is removed, and the request goes on as HTTP.
+//!
+//! A stream of HTTP/2 may ask for a WebSocket too (`websocket_stream.rs`).
 
 use super::origin_body::OriginBody;
 use super::outgoing::Outgoing;
 use super::tunnel::{Tunnel, TunnelPlace};
+use super::websocket_stream::{WebSocketStream, not_opened};
 use ::http::header::{CONNECTION, UPGRADE};
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Response, Version};
@@ -62,6 +65,8 @@ pub(super) struct Offer {
     /// The offered protocols.
     protocols: HeaderValue,
     client: OnUpgrade,
+    /// Present if a stream of HTTP/2 offers it.
+    stream: Option<WebSocketStream>,
 }
 
 impl Offer {
@@ -69,13 +74,17 @@ impl Offer {
     pub(super) fn of(parts: &mut Parts, has_body: bool) -> Option<Offer> {
         // hyper has put it there because of `Upgrade`, or CONNECT.
         let client = parts.extensions.remove::<OnUpgrade>()?;
+        if parts.version == Version::HTTP_2 {
+            let stream = Some(WebSocketStream::of(parts)?);
+            return Some(Offer { protocols: HeaderValue::from_static("websocket"), client, stream });
+        }
         let is_asked = names(&parts.headers, &CONNECTION).any(|name| name.eq_ignore_ascii_case("upgrade"));
         if has_body || !is_asked || parts.version != Version::HTTP_11 {
             return None;
         }
         let protocols: Vec<&str> = names(&parts.headers, &UPGRADE).filter(|name| is_passed_on(name)).collect();
         let protocols = HeaderValue::try_from(protocols.join(", ")).ok().filter(|all| !all.is_empty())?;
-        Some(Offer { protocols, client })
+        Some(Offer { protocols, client, stream: None })
     }
 }
 
@@ -96,6 +105,11 @@ impl Upgrade {
         &self.offer.protocols
     }
 
+    /// Returns true if a stream of HTTP/2 offers it: for that, a success is an acceptance.
+    pub(super) fn is_of_stream(&self) -> bool {
+        self.offer.stream.is_some()
+    }
+
     /// Opens the tunnel to an origin that has accepted. Returns the response to the client. `body`
     /// is that of the 101, and holds the place at the origin's server.
     pub(super) fn accept(
@@ -105,7 +119,16 @@ impl Upgrade {
         mut response: Response<Outgoing>,
     ) -> Response<Outgoing> {
         let Accepted { origin, protocol } = accepted;
-        self.switch.set(Tunnel { client: self.offer.client, origin, idle, place: self.place, _body: body });
+        let Offer { client, stream, .. } = self.offer;
+        if let Some(stream) = stream {
+            if !stream.accept(&mut response) {
+                return not_opened();
+            }
+            let tunnel = Tunnel { client, origin, idle, place: self.place, _body: body, _stream: Some(stream) };
+            tokio::spawn(tunnel.run());
+            return response;
+        }
+        self.switch.set(Tunnel { client, origin, idle, place: self.place, _body: body, _stream: None });
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
         response.headers_mut().insert(UPGRADE, protocol);
         response

@@ -7,7 +7,9 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tungstenite::Message;
+use tungstenite::protocol::Role;
+use tungstenite::{Message, WebSocket};
+use wire::http2::Http2;
 use wire::{Asked, Client, Node, Origin, config, read_response, say};
 
 const ACCEPTED: &str = "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: Upgrade\r\nx-own: 1\r\n\r\n";
@@ -293,4 +295,129 @@ fn a_client_that_leaves_is_not_noticed() {
     std::thread::sleep(Duration::from_millis(200));
     drop(client);
     assert_eq!(left.recv_timeout(Duration::from_secs(10)), Ok(0));
+}
+
+/// A server of a WebSocket library that sends back what it gets, on each of its connections.
+fn websocket_echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || {
+                let mut socket = tungstenite::accept(stream.unwrap()).unwrap();
+                while let Ok(message) = socket.read() {
+                    if message.is_text() || message.is_binary() {
+                        socket.send(message).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn asks_for_websocket(client: &mut Http2, protocol: &str) -> u32 {
+    let pseudo =
+        [(":method", "CONNECT"), (":protocol", protocol), (":scheme", "http"), (":authority", "a"), (":path", "/chat")];
+    client.head(&[&pseudo[..], &[("sec-websocket-version", "13"), ("origin", "http://a")]].concat(), false)
+}
+
+/// A stream of HTTP/2, for the WebSocket library.
+struct StreamOfHttp2 {
+    client: Http2,
+    stream: u32,
+    read: usize,
+}
+
+impl Read for StreamOfHttp2 {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.client.read_body(self.stream, self.read + 1);
+        let read = (&self.client.body(self.stream)[self.read..]).read(buffer)?;
+        self.read += read;
+        Ok(read)
+    }
+}
+
+impl Write for StreamOfHttp2 {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.client.data(self.stream, bytes, false);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// RFC 8441. Failure: a WebSocket on a stream does not open, ends with the idle time of its
+/// connection, or keeps its place.
+#[test]
+fn a_websocket_over_http2_is_lost() {
+    let timeouts = Timeouts { keepalive: Duration::from_millis(100), ..Timeouts::default() };
+    let node = with_timeouts(websocket_echo(), timeouts);
+    let mut client = Http2::new(&node);
+    let stream = asks_for_websocket(&mut client, "websocket");
+    assert_eq!(client.status(stream), Some(200));
+    let mut socket = WebSocket::from_raw_socket(StreamOfHttp2 { client, stream, read: 0 }, Role::Client, None);
+    let long = "x".repeat(10_000);
+    for text in ["one", &long, "two"] {
+        socket.send(Message::text(text)).unwrap();
+        assert_eq!(socket.read().unwrap(), Message::text(text));
+    }
+    assert_eq!(node.status()["upgraded"]["open"], 1);
+    // Longer than the interval in which connections are checked.
+    std::thread::sleep(larder_proxy::limits::STREAMS_LOOK + Duration::from_millis(500));
+    // Another request of its connection does not disturb it.
+    let client = &mut socket.get_mut().client;
+    let other = asks_for_websocket(client, "websocket");
+    assert_eq!(client.status(other), Some(200));
+    socket.send(Message::text("three")).unwrap();
+    assert_eq!(socket.read().unwrap(), Message::text("three"));
+    let StreamOfHttp2 { client, stream, .. } = socket.get_mut();
+    client.data(*stream, &[], true);
+    assert!(client.answer(*stream).is_complete);
+    drop(socket);
+    for _ in 0..500 {
+        if node.status()["upgraded"]["open"] == 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let upgraded = &node.status()["upgraded"];
+    assert_eq!((&upgraded["open"], &upgraded["opened"]), (&0.into(), &2.into()));
+}
+
+/// Failure: a stream becomes a tunnel to what is no WebSocket.
+#[test]
+fn a_stream_opens_what_is_no_websocket() {
+    let without_key = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
+    let wrong_key = without_key.replace("\r\n\r\n", "\r\nsec-websocket-accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n");
+    for (answer, status) in [
+        ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", 502),
+        ("HTTP/1.1 204 No Content\r\n\r\n", 502),
+        ("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno", 403),
+        ("HTTP/1.1 302 Found\r\nlocation: /b\r\ncontent-length: 0\r\n\r\n", 302),
+        (without_key, 502),
+        (&wrong_key, 502),
+    ] {
+        let text = answer.to_owned();
+        let origin = Origin::new(move |asked, stream| {
+            assert_eq!((asked.header("upgrade"), &asked.line[..]), (Some("websocket"), "GET /chat HTTP/1.1"));
+            wire::say_last(stream, &text)
+        });
+        let node = Node::of(origin.address);
+        let mut client = Http2::new(&node);
+        let stream = asks_for_websocket(&mut client, "websocket");
+        assert_eq!(client.status(stream), Some(status), "{answer}");
+    }
+    let node = Node::of(websocket_echo());
+    for protocol in ["connect-udp", "WebSocket", "h2c"] {
+        let mut client = Http2::new(&node);
+        let stream = asks_for_websocket(&mut client, protocol);
+        assert_eq!(client.status(stream), Some(400), "{protocol}");
+    }
+    let mut client = Http2::new(&node);
+    let stream = client.head(&[(":method", "CONNECT"), (":authority", "a:80")], false);
+    assert_eq!(client.status(stream), Some(400));
+    assert_eq!(node.status()["upgraded"]["opened"], 0);
 }

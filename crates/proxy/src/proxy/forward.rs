@@ -12,6 +12,7 @@ use super::super::shards::{self, Lookup, Next, OpenExchange, OpenFill, ShardAsse
 use super::super::upgrade::Accepted;
 use super::super::upload::Upload;
 use super::super::upstream_request::{UpstreamRequest, UpstreamTarget};
+use super::super::websocket_stream::not_opened;
 use super::Proxy;
 use ::http::header::CONNECTION;
 use ::http::request::Parts;
@@ -174,6 +175,7 @@ impl Proxy {
         };
         let upstream_target = upstream_request.upstream_target();
         let mut upgrade = upstream_request.upgrade;
+        let is_stream = upgrade.as_ref().is_some_and(|upgrade| upgrade.is_of_stream());
         let Parts { method, headers, version, .. } = upstream_request.parts;
         exchange.take_headers(headers);
         if let Some(rules) = upstream_target.rules.clone() {
@@ -209,6 +211,9 @@ impl Proxy {
                     if let Some((upgrade, accepted)) = upgrade.take().zip(accepted) {
                         let switching = response(status, headers, Outgoing::whole(Bytes::new()));
                         return (upgrade.accept((accepted, body), self.timeouts().upgrade, switching), None);
+                    }
+                    if status.is_success() && is_stream {
+                        return (not_opened(), None);
                     }
                     let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
                         let body = Timed::new(body, self.timeouts().origin_relay());

@@ -181,6 +181,18 @@ impl Http2 {
         self.answers.remove(&stream).unwrap_or_default()
     }
 
+    /// Reads until the status of a response has come.
+    pub fn status(&mut self, stream: u32) -> Option<u16> {
+        let status = move |client: &Http2| client.answers.get(&stream)?.status;
+        self.read_until(|client| status(client).is_some());
+        status(self)
+    }
+
+    /// Returns what has come of the stream's body.
+    pub fn body(&self, stream: u32) -> &[u8] {
+        self.answers.get(&stream).map_or(&[], |answer| &answer.body)
+    }
+
     /// Reads until so many bytes of the stream's body have come. Returns false if they never do.
     pub fn read_body(&mut self, stream: u32, bytes: usize) -> bool {
         let has = move |client: &Http2| client.answers.get(&stream).map_or(0, |answer| answer.body.len()) >= bytes;
