@@ -19,6 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 use tokio::time::{Instant, timeout};
 
@@ -74,7 +75,14 @@ pub(super) async fn http2<S, B>(
         // hyper waits for the client's answer, which may not come.
         ended = timeout(time - pause, gathered.drive(connection)) => ended.into_iter().for_each(said),
         _ = idle, if matches!(over, Over::UsedUp) => {}
+        () = drained(&mut phase, timeouts.shutdown), if matches!(over, Over::UsedUp) => {}
     }
+}
+
+/// Waits for the end of the listener, and then for the time that requests in progress have.
+async fn drained(phase: &mut PhaseWatch, shutdown: Duration) {
+    phase.reached(Phase::Draining).await;
+    tokio::time::sleep(shutdown).await;
 }
 
 /// Runs a request at once, and as a task only if it has to wait. A hit that fits into the window of
@@ -258,7 +266,6 @@ mod tests {
     use hyper_util::rt::TokioExecutor;
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
     use tokio::task::JoinHandle;
     use tokio::time::sleep;

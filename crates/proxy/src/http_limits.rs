@@ -32,10 +32,10 @@ pub struct HttpLimits {
     #[serde(deserialize_with = "http2_streams")]
     pub http2_streams: u32,
     /// Requests with a body in progress.
-    #[serde(deserialize_with = "places")]
+    #[serde(deserialize_with = "uploads")]
     pub uploads: usize,
     /// Connections with another protocol, such as WebSockets.
-    #[serde(deserialize_with = "places")]
+    #[serde(deserialize_with = "upgrades")]
     pub upgrades: usize,
 }
 
@@ -96,8 +96,12 @@ fn http2_streams<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::E
     within("http2_streams", u32::deserialize(deserializer)?, limits::STREAMS_RANGE)
 }
 
-fn places<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    within("uploads and upgrades", usize::deserialize(deserializer)?, 0..=limits::CONNECTIONS_MOST)
+fn uploads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    within("uploads", usize::deserialize(deserializer)?, 1..=limits::CONNECTIONS_MOST)
+}
+
+fn upgrades<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    within("upgrades", usize::deserialize(deserializer)?, 0..=limits::CONNECTIONS_MOST)
 }
 
 fn within<N: PartialOrd + Display, E: Error>(key: &str, number: N, range: RangeInclusive<N>) -> Result<N, E> {

@@ -280,8 +280,13 @@ async fn accept<S, B>(
             () = phase.reached(Phase::Draining) => break,
             accepted = listener.accept() => accepted,
         };
-        // Without a place, this connection waits here, and others wait in the kernel's queue.
-        let place = bounds.limits.connections.acquire().await;
+        // Without a place, this connection waits here, and others wait in the kernel's queue. When
+        // the listener goes, this one is served all the same: its client cannot go elsewhere.
+        let place = tokio::select! {
+            biased;
+            place = bounds.limits.connections.acquire() => Some(place),
+            () = phase.reached(Phase::Draining) => None,
+        };
         match accepted {
             Ok((stream, peer)) => {
                 let connection = connect(stream, peer, Arc::clone(&serving), phase.clone());

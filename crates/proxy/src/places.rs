@@ -40,9 +40,9 @@ impl Places {
         self.semaphore.available_permits()
     }
 
-    /// Returns the number of taken places.
+    /// Returns the number of taken places, with those that are too many.
     pub(super) fn taken(&self) -> usize {
-        self.most().saturating_sub(self.free())
+        (self.most() + self.excess.load(Ordering::Relaxed)).saturating_sub(self.free())
     }
 
     /// Waits for a place.
@@ -91,6 +91,7 @@ mod tests {
         let mut held: Vec<Place> = (0..4).filter_map(|_| places.try_acquire()).collect();
         assert_eq!((held.len(), places.free()), (4, 0));
         places.set(2);
+        assert_eq!(places.taken(), 4);
         held.truncate(2);
         assert!(places.try_acquire().is_none(), "two are still taken");
         held.truncate(1);

@@ -173,7 +173,7 @@ fn a_stream_that_sends_its_body_slowly_stops_its_connection() {
         let length = asked.body.len().to_string();
         say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{length}", length.len()))
     });
-    let timeouts = Timeouts { client_body: Duration::from_millis(500), ..Timeouts::default() };
+    let timeouts = Timeouts { client_body: Duration::from_secs(2), ..Timeouts::default() };
     let upstream = Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
     let node = Node::with(&HttpConfig { timeouts, ..wire::config(upstream) });
     let mut client = Http2::new(&node);
@@ -183,7 +183,7 @@ fn a_stream_that_sends_its_body_slowly_stops_its_connection() {
     for byte in 0..10 {
         let stream = client.request("GET", &format!("/{byte}"), &[], true);
         assert_eq!(client.answer(stream).status, Some(200));
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(250));
         client.data(slow, &[byte], byte == 9);
     }
     assert_eq!(client.answer(silent).status, Some(408));
