@@ -137,14 +137,23 @@ impl Inherited {
         self.take(Role::NdnUnix, &ListenAddress::Unix(path.to_owned())).map(UnixListener::from)
     }
 
-    fn take(&mut self, role: Role, address: &ListenAddress) -> Option<Socket> {
+    /// Returns true if there is a socket for this listener.
+    pub(crate) fn has(&self, role: Role, address: &ListenAddress) -> bool {
+        self.find(role, address).is_some()
+    }
+
+    fn find(&self, role: Role, address: &ListenAddress) -> Option<usize> {
         let is_datagram = role == Role::NdnUdp;
         let found = |fits: &dyn Fn(&InheritedSocket) -> bool| {
             self.sockets.iter().position(|socket| socket.is_datagram == is_datagram && fits(socket))
         };
         let same_role = |socket: &InheritedSocket| socket.role == Some(role);
-        let at = found(&|socket| socket.address == *address)
-            .or_else(|| found(&|socket| same_role(socket) && is_bound_as(address, &socket.address)))?;
+        found(&|socket| socket.address == *address)
+            .or_else(|| found(&|socket| same_role(socket) && is_bound_as(address, &socket.address)))
+    }
+
+    fn take(&mut self, role: Role, address: &ListenAddress) -> Option<Socket> {
+        let at = self.find(role, address)?;
         let InheritedSocket { socket, address, owns_file, .. } = self.sockets.swap_remove(at);
         if let ListenAddress::Unix(path) = address {
             self.taken_files.push((path, owns_file));

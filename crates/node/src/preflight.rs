@@ -6,6 +6,7 @@
 
 use crate::config::Config;
 use crate::error::NodeError;
+use crate::inherited::Inherited;
 use crate::{ndn, parts};
 use larder_proxy::Preflight;
 use serde_json::Value;
@@ -29,15 +30,18 @@ pub fn origin_servers(config: &Config, host: &str, target: &str) -> Result<Vec<S
 ///
 /// Listeners and files of the running node with the same configuration file are no problem.
 pub fn problems(config: &Config) -> Vec<String> {
-    problems_beside(config, running_node(config).is_some())
+    check(config, &Inherited::default(), Preflight::new(running_node(config).is_some()))
 }
 
-/// Returns the problems that would prevent a start with `config`. If a node runs with it, its
-/// listeners and files are none.
-pub(crate) fn problems_beside(config: &Config, is_running: bool) -> Vec<String> {
-    let mut preflight = Preflight::new(is_running);
+/// Returns the problems that would prevent this process from replacing another one, which has
+/// passed it these sockets. The listeners for HTTP and of the admin server are open already.
+pub(crate) fn problems_of_upgrade(config: &Config, inherited: &Inherited) -> Vec<String> {
+    check(config, inherited, Preflight::of_upgrade())
+}
+
+fn check(config: &Config, inherited: &Inherited, mut preflight: Preflight) -> Vec<String> {
     if config.ndn.enabled {
-        ndn::check(&config.ndn, &mut preflight);
+        ndn::check(&config.ndn, inherited, &mut preflight);
         check_gateway(config, &mut preflight);
         let tier = config.ndn.disk.as_ref().map(|table| table.behind(config.ndn.content_store));
         preflight.disk("[ndn.disk]", tier.as_ref());

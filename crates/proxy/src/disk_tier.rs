@@ -46,11 +46,11 @@ pub(super) struct Tier(pub HttpDisk);
 
 impl SecondTier for Tier {
     fn request(&mut self, key: &[u8]) -> bool {
-        self.0.with(|log, now| log.request(key, now))
+        self.0.change(|log, now| log.request(key, now)).unwrap_or(false)
     }
 
     fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]) -> bool {
-        self.0.with(|log, now| log.put(key, variant, response, now)) == larder_disk::Put::Stored
+        self.0.change(|log, now| log.put(key, variant, response, now)) == Some(larder_disk::Put::Stored)
     }
 
     fn capacity(&self) -> u64 {
@@ -62,16 +62,16 @@ impl SecondTier for Tier {
     }
 
     fn remove(&mut self, key: &[u8]) {
-        self.0.with(|log, now| log.remove(key, now));
+        self.0.change(|log, now| log.remove(key, now));
     }
 
     fn remove_variant(&mut self, key: &[u8], variant: u32) {
-        self.0.with(|log, now| log.remove_variant(key, variant, now));
+        self.0.change(|log, now| log.remove_variant(key, variant, now));
     }
 
     fn purge(&mut self, purge: &Purge) {
         let everything = purge.scope == Scope::Everything && !purge.soft;
-        self.0.with(|log, now| match everything || log.bans().0.is_full() {
+        self.0.change(|log, now| match everything || log.bans().0.is_full() {
             true => log.clear(now),
             false => log.ban(PurgeBans::encode(purge).into(), now),
         });

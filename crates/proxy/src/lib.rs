@@ -367,6 +367,14 @@ impl Http {
         }
     }
 
+    /// Takes the disk tier's file back, because that process has failed. The tier is empty and not
+    /// used any more.
+    pub fn take_back_disk(&self) {
+        if let Some(disk) = self.proxy.disk() {
+            disk.take_back();
+        }
+    }
+
     /// Leaves the listeners to another process: accepts no more connections, and ends each open one
     /// with its next answer. [`Http::is_idle`] shows the end; [`Http::stop_within`] has to follow.
     pub fn drain(&self) {

@@ -371,8 +371,9 @@ where
     let Ok(_share) = serving.count(peer, !serving.proxy_protocol) else { return };
     let begin = timeout(timeouts.client_header, begin(&mut socket, &serving));
     let begun = tokio::select! {
+        biased;
         begun = begin => begun,
-        () = phase.reached(Phase::Closing) => return,
+        () = closing(&mut phase) => return,
     };
     let (client, is_http2) = match begun {
         Ok(Ok(begun)) => begun,
@@ -397,8 +398,9 @@ where
         };
     };
     let shaken = tokio::select! {
+        biased;
         shaken = shake_hands(stream, identity, &serving.bounds) => shaken,
-        () = phase.reached(Phase::Closing) => return,
+        () = closing(&mut phase) => return,
     };
     let Some(stream) = shaken else { return };
     let connection = stream.get_ref().1;
@@ -414,6 +416,13 @@ where
         Some(tls::H2) => Box::pin(http2(stream, service, limits, phase)).await,
         _ => Box::pin(http1((stream, before, *most), service, phase)).await,
     }
+}
+
+/// Waits for [`Phase::Closing`]. A request that has arrived is answered: the caller's connection,
+/// which is polled first, reads once more before this ends.
+async fn closing(phase: &mut PhaseWatch) {
+    phase.reached(Phase::Closing).await;
+    tokio::task::yield_now().await;
 }
 
 /// Returns the client of a connection, before TLS, and what stands before hyper.
@@ -493,15 +502,10 @@ async fn http1<S, B>(
     }
     let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
     let mut connection = std::pin::pin!(connection.with_upgrades());
-    // A request that has arrived is answered: the connection reads before it is closed.
-    let closing = async {
-        phase.reached(Phase::Closing).await;
-        tokio::task::yield_now().await;
-    };
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = closing => {
+        () = closing(&mut phase) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

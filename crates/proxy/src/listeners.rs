@@ -112,7 +112,10 @@ pub(super) struct SocketFile {
 impl SocketFile {
     /// Sets its permissions.
     pub(super) fn set_mode(&self, mode: u32) {
-        if let Err(error) = std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(mode)) {
+        let mode_now = std::fs::metadata(&self.path).map(|found| found.permissions().mode() & 0o7777);
+        if mode_now.ok() != Some(mode)
+            && let Err(error) = std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(mode))
+        {
             tracing::error!(path = %self.path.display(), %error, "the permissions of the socket file stay as they were");
         }
     }

@@ -13,6 +13,8 @@ use std::io;
 pub struct Preflight {
     /// True if a node runs with this file: its listeners and files are no problem.
     is_running: bool,
+    /// True if the listeners of [`Preflight::listen`] are open already.
+    is_listening: bool,
     /// The opened resources: a conflict of two settings shows only while the first is open.
     held: Vec<Box<dyn Any>>,
     problems: Vec<String>,
@@ -21,7 +23,13 @@ pub struct Preflight {
 impl Preflight {
     /// Returns checks without a problem. `is_running` is true if a node runs with the same file.
     pub fn new(is_running: bool) -> Preflight {
-        Preflight { is_running, held: Vec::new(), problems: Vec::new() }
+        Preflight { is_running, is_listening: false, held: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Returns the checks of a process that replaces another one: it has its listeners for HTTP
+    /// already. To bind their addresses again may need a right that only the first process had.
+    pub fn of_upgrade() -> Preflight {
+        Preflight { is_listening: true, ..Preflight::new(true) }
     }
 
     /// Returns the problems, one line each, and closes what was opened.
@@ -50,6 +58,9 @@ impl Preflight {
 
     /// Binds a listener for HTTP. The file of a Unix socket is removed again.
     pub fn listen(&mut self, setting: &str, listen: &ListenConfig) {
+        if self.is_listening {
+            return;
+        }
         let opened = ListenSocket::bind(listen).map(|socket| (socket, SocketFile::of(listen)));
         self.hold(opened, |error| Error::listen(setting, &listen.address, error));
     }

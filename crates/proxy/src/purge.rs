@@ -146,6 +146,10 @@ impl Purging {
         let purge = parse(&read.map_err(|_| PurgeError::TimedOut)??, |url| rules.keyed_url(url))?;
         let objects = self.proxy.shards().purge(&purge);
         self.proxy.settle().await.map_err(PurgeError::NotSettled)?;
+        // Meanwhile, another process may have got the disk tier, perhaps without this purge.
+        if self.is_handed_over.load(Ordering::Relaxed) {
+            return Err(PurgeError::HandedOver);
+        }
         tracing::info!(?purge, objects, "purged");
         Ok(objects)
     }

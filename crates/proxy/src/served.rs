@@ -271,13 +271,14 @@ impl ServedListeners {
         inner.listeners.iter_mut().filter_map(|served| served.bound.file.take()).for_each(SocketFile::leave);
     }
 
-    /// Removes the files at these paths at the end.
+    /// Removes the files at these paths at the end, and gives them the mode of the configuration.
     pub(super) fn own_files(&self, paths: &[PathBuf]) {
         for Served { bound, .. } in &mut self.inner().listeners {
             if let ListenAddress::Unix(path) = &bound.config.address
                 && paths.contains(path)
             {
                 bound.file = SocketFile::of(&bound.config);
+                bound.file.iter().for_each(|file| file.set_mode(bound.config.mode));
             }
         }
     }

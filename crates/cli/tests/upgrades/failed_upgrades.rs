@@ -2,6 +2,7 @@
 
 use super::{Node, PATIENCE, get, wait};
 use rustix::process::Signal;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 
@@ -70,4 +71,49 @@ fn the_supervisor_watches_the_old_process() {
     let main = format!("MAINPID={pid}\n");
     assert!(messages.iter().any(|message| message.contains(&main)), "{messages:?}");
     assert_eq!(messages.iter().filter(|message| message.contains("STOPPING=1")).count(), 1, "{messages:?}");
+}
+
+/// Failure: after an upgrade that has failed late, a purge reports success, and what it has purged
+/// comes back from the disk tier at the next start; or the node cannot be upgraded any more.
+#[test]
+fn purged_content_comes_back() {
+    let mut node = Node::start("[http.disk]\npath = \"FOLDER/tier\"\ncapacity = \"64MiB\"\n[ndn]\nenabled = false\n");
+    get(node.http, "/1KiB/stored").unwrap();
+    node.upgrade();
+    assert!(get(node.http, "/1KiB/stored").unwrap().contains("hit"));
+    let (file, right) = (node.path("larder.toml"), std::fs::read_to_string(node.path("larder.toml")).unwrap());
+    std::fs::write(node.path("foreign"), "something else").unwrap();
+    std::fs::write(&file, right.replace("/tier\"", "/foreign\"")).unwrap();
+    // A second line is about the tier, when purges have an effect again.
+    let log = refused(&node, 2);
+    assert!(log.contains("foreign") && log.contains("was closed for the upgrade"), "{log}");
+    let mut purge = std::net::TcpStream::connect(node.admin).unwrap();
+    let body = "{\"everything\": true}";
+    let token = "authorization: Bearer 0123456789abcdef";
+    let length = body.len();
+    write!(
+        purge,
+        "POST /purge HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{token}\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    purge.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    std::fs::write(&file, &right).unwrap();
+    std::fs::write(node.path("log"), "").unwrap();
+    node.upgrade();
+    let answer = get(node.http, "/1KiB/stored").unwrap();
+    assert!(answer.contains("fwd=uri-miss"), "{answer}");
+    node.upgrade();
+    assert!(get(node.http, "/1KiB/stored").unwrap().contains("hit"), "the tier is used again\n{}", node.log());
+}
+
+/// Failure: an upgrade ends a systemd service that watches its first process only.
+#[test]
+fn a_service_ends_with_its_first_process() {
+    let node = Node::start_with("[ndn]\nenabled = false\n", |command| {
+        command.env("INVOCATION_ID", "0123").env_remove("NOTIFY_SOCKET").env_remove("SYSTEMD_EXEC_PID");
+    });
+    let log = refused(&node, 1);
+    assert!(log.contains("Type=notify"), "{log}");
 }

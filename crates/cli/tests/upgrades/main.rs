@@ -3,6 +3,7 @@
 
 mod clients;
 mod failed_upgrades;
+mod new_settings;
 mod passed_sockets;
 mod upgrades_lose_requests;
 
@@ -101,8 +102,13 @@ impl Node {
 
     /// Replaces the process, and waits until the new one has taken over and the old one has ended.
     pub(crate) fn upgrade(&mut self) {
+        self.signal(Signal::USR2);
+        self.upgraded();
+    }
+
+    /// Waits for the end of an upgrade.
+    pub(crate) fn upgraded(&mut self) {
         let old = *self.pids.last().unwrap();
-        signal(old, Signal::USR2);
         let log = self.path("log");
         wait("an upgrade", || {
             let log = std::fs::read_to_string(&log).unwrap();

@@ -6,13 +6,15 @@
 //!  start it, pass the sockets ────────────► read the configuration, check everything
 //!  close disk tiers, pause NDN ◄─ prepared ─┘
 //!                      └────── released ──► open disk tiers, start all parts: accept connections
-//!  MAINPID to systemd ◄─────────── ready ───┘
-//!  accept no more      └────────── yours ─► own the socket files
+//!       ┌────────────────────────── ready ───┘
+//!       └───────────────────────── yours ──► own the socket files
+//!  MAINPID to systemd, accept no more
 //!  finish requests, end
 //! ```
 //!
 //! Both processes accept connections between `ready` and `yours`, so no connection is refused. If
-//! the new process fails before that, the old one goes on.
+//! the new process fails before that, the old one goes on. If the old one ends after `ready`, the
+//! new one has everything.
 //!
 //! The processes have a pair of Unix sockets (`SOCK_SEQPACKET`); its end in the new process is
 //! standard input. The listening sockets are sent over it (`SCM_RIGHTS`): unlike with `LISTEN_FDS`
@@ -48,12 +50,16 @@ pub(crate) struct HandedSocket {
 pub enum HandoverError {
     /// This process is the first of its container.
     FirstProcess,
+    /// This process is that of a systemd service which does not learn a new main process.
+    UnnotifiedService,
     /// The program cannot be started.
     Start(io::Error),
     /// The sockets cannot be passed.
     Pass(io::Error),
     /// The other process has ended, or sends something unexpected.
     Gone,
+    /// The other process was asked to stop.
+    Stopping,
     /// `LISTEN_FDS` of systemd is wrong.
     ListenFds(io::Error),
     /// The new process would not start: its problems.
@@ -66,9 +72,13 @@ impl fmt::Display for HandoverError {
             HandoverError::FirstProcess => f.write_str(
                 "this is the first process of its container, which would end with it: replace the container instead",
             ),
+            HandoverError::UnnotifiedService => f.write_str(
+                "the systemd service would end with this process: it needs Type=notify and NotifyAccess=main, or restart it instead",
+            ),
             HandoverError::Start(error) => write!(f, "cannot start the program again: {error}"),
             HandoverError::Pass(error) => write!(f, "cannot pass the listening sockets: {error}"),
             HandoverError::Gone => f.write_str("the process that is to be replaced has ended"),
+            HandoverError::Stopping => f.write_str("the process that is to be replaced stops"),
             HandoverError::ListenFds(error) => write!(f, "LISTEN_FDS: {error}"),
             HandoverError::Refused(problems) => f.write_str(problems),
         }
@@ -79,7 +89,11 @@ impl error::Error for HandoverError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             HandoverError::Start(error) | HandoverError::Pass(error) | HandoverError::ListenFds(error) => Some(error),
-            HandoverError::FirstProcess | HandoverError::Gone | HandoverError::Refused(_) => None,
+            HandoverError::FirstProcess
+            | HandoverError::UnnotifiedService
+            | HandoverError::Gone
+            | HandoverError::Stopping
+            | HandoverError::Refused(_) => None,
         }
     }
 }

@@ -20,9 +20,10 @@ impl Handover {
     /// # Errors
     /// The process that is to be replaced has ended, or `LISTEN_FDS` is malformed.
     pub fn of_process() -> Result<Handover, HandoverError> {
-        let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
-        if parent.is_some() && std::env::var(VARIABLE).ok() == parent {
-            return Handover::of_predecessor();
+        if let Ok(predecessor) = std::env::var(VARIABLE) {
+            let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
+            // Another parent: the one that is to be replaced has ended.
+            return if parent == Some(predecessor) { Handover::of_predecessor() } else { Err(HandoverError::Gone) };
         }
         let sockets = Inherited::of_service_manager().map_err(HandoverError::ListenFds)?;
         Ok(Handover { sockets, predecessor: None })
@@ -58,9 +59,13 @@ impl Handover {
         self.exchange("prepared", "released")
     }
 
-    /// Tells it that this process accepts connections, and waits until it leaves everything.
+    /// Tells it that this process accepts connections, and waits until it leaves everything, or has
+    /// ended: nothing else serves then.
     pub(crate) fn take_over(&self) -> Result<(), HandoverError> {
-        self.exchange("ready", "yours")
+        match self.exchange("ready", "yours") {
+            Err(HandoverError::Gone) => Ok(()),
+            answered => answered,
+        }
     }
 
     fn exchange(&self, message: &str, answer: &str) -> Result<(), HandoverError> {
@@ -68,6 +73,7 @@ impl Handover {
         channel.send(message).map_err(|_| HandoverError::Gone)?;
         match channel.receive() {
             Ok(Some((text, _))) if text == answer => Ok(()),
+            Ok(Some((text, _))) if text == "stop" => Err(HandoverError::Stopping),
             _ => Err(HandoverError::Gone),
         }
     }

@@ -23,7 +23,7 @@ pub(crate) enum News {
     /// It can start as soon as this process leaves its disk tiers to it.
     Prepared,
     /// It accepts connections.
-    Ready,
+    Ready(Child),
     /// It has ended, for this reason.
     Failed(String),
 }
@@ -41,6 +41,9 @@ impl Successor {
         if std::process::id() == 1 {
             return Err(HandoverError::FirstProcess);
         }
+        if is_unnotified_service(|name| std::env::var(name).ok()) {
+            return Err(HandoverError::UnnotifiedService);
+        }
         let (near, far) = Channel::pair().map_err(HandoverError::Pass)?;
         let mut lines = String::new();
         for socket in sockets {
@@ -56,9 +59,10 @@ impl Successor {
         let (pid, channel) = (child.id(), Arc::new(near));
         let watched = Arc::clone(&channel);
         let watch = move || {
-            if let Err(reason) = converse(&watched, &report) {
-                report(News::Failed(end(&mut child, reason)));
-            }
+            report(match converse(&watched, &report) {
+                Ok(()) => News::Ready(child),
+                Err(reason) => News::Failed(end(&mut child, reason)),
+            });
         };
         let thread = std::thread::Builder::new().name("upgrade".to_owned()).spawn(watch);
         // The new process ends when its channel does.
@@ -77,14 +81,40 @@ impl Successor {
     }
 
     /// Tells it that everything is its own.
-    pub(crate) fn yours(&self) {
-        let _ = self.channel.send("yours");
+    ///
+    /// # Errors
+    /// The reason why it does not learn that. It has ended then.
+    pub(crate) fn yours(&self, mut child: Child) -> Result<(), String> {
+        self.channel.send("yours").map_err(|_| end(&mut child, None))
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: i32) {
+        use rustix::process::{Pid, Signal, kill_process};
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)) {
+            // It may have ended.
+            let _ = kill_process(pid, signal);
+        }
     }
 
     /// Ends it.
     pub(crate) fn stop(&self) {
+        // The end of the channel alone means that this process has ended by itself.
+        let _ = self.channel.send("stop");
         self.channel.close();
     }
+}
+
+/// Returns true if this is the main process of a systemd service that would end with it. Programs
+/// that such a process starts inherit `INVOCATION_ID`; `SYSTEMD_EXEC_PID` of systemd 248 and later
+/// names the process.
+fn is_unnotified_service(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let is_main = match variable("SYSTEMD_EXEC_PID") {
+        Some(pid) => pid == std::process::id().to_string(),
+        None => variable("INVOCATION_ID").is_some(),
+    };
+    is_main && variable("NOTIFY_SOCKET").is_none()
 }
 
 /// Returns the command of this process: the file that its first argument names now, perhaps another
@@ -101,7 +131,7 @@ fn command() -> Command {
     command
 }
 
-/// Reports until the new process is ready, or fails.
+/// Reports what the new process says, until it is ready or fails.
 ///
 /// # Errors
 /// The reason, if it is known.
@@ -110,10 +140,7 @@ fn converse(channel: &Channel, report: &impl Fn(News)) -> Result<(), Option<Stri
     loop {
         match receive(channel, patience)?.as_str() {
             "prepared" => report(News::Prepared),
-            "ready" => {
-                report(News::Ready);
-                return Ok(());
-            }
+            "ready" => return Ok(()),
             text => return Err(Some(text.strip_prefix("failed ").unwrap_or(text).to_owned())),
         }
         patience = limits::UPGRADE_START;

@@ -6,18 +6,21 @@ use super::error::NdnError;
 use super::listen::{try_tcp, unix};
 use super::{ethernet, multicast, reload};
 use crate::config::NdnConfig;
-use crate::inherited::Inherited;
-use larder_proxy::Preflight;
+use crate::inherited::{Inherited, Role};
+use larder_proxy::{ListenAddress, Preflight};
 
-/// Tries the steps of a start: listeners, interfaces, certificates and routes.
-pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
+/// Tries the steps of a start: listeners without an inherited socket, interfaces, certificates and
+/// routes.
+pub(crate) fn check(config: &NdnConfig, inherited: &Inherited, preflight: &mut Preflight) {
     preflight.add(config.rules().err());
     preflight.add(config.verification().err());
-    for (key, address) in [("tcp", config.tcp), ("websocket", config.websocket)] {
-        let Some(address) = address else { continue };
+    let is_inherited = |role, address| inherited.has(role, &ListenAddress::Tcp(address));
+    let streams = [("tcp", Role::NdnTcp, config.tcp), ("websocket", Role::NdnWebsocket, config.websocket)];
+    for (key, role, address) in streams {
+        let Some(address) = address.filter(|address| !is_inherited(role, *address)) else { continue };
         preflight.hold(try_tcp(address), |error| NdnError::Listen { key, address, error });
     }
-    if let Some(address) = config.udp {
+    if let Some(address) = config.udp.filter(|address| !is_inherited(Role::NdnUdp, *address)) {
         let listen = |error| NdnError::Listen { key: "udp", address, error };
         preflight.hold(with_ipv4_fallback(address, UdpListener::bind), listen);
     }

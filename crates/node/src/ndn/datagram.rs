@@ -55,15 +55,16 @@ impl Bound {
             // One socket takes both families.
             socket.set_only_v6(false)?;
         }
-        // The kernel may limit both. A smaller buffer only loses more in a burst.
-        let _ = socket.set_recv_buffer_size(UDP_RECEIVE_BYTES);
-        let _ = socket.set_send_buffer_size(UDP_SEND_BYTES);
         socket.bind(&address.into())?;
         socket.set_nonblocking(true)?;
         Bound::new(socket.into())
     }
 
     fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
+        // The kernel may limit both. A smaller buffer only loses more in a burst.
+        let buffers = socket2::SockRef::from(&socket);
+        let _ = buffers.set_recv_buffer_size(UDP_RECEIVE_BYTES);
+        let _ = buffers.set_send_buffer_size(UDP_SEND_BYTES);
         let state = UdpSocketState::new((&socket).into())?;
         let ipv6 = socket.local_addr()?.is_ipv6();
         Ok(Bound { socket: UdpSocket::from_std(socket), state, ipv6 })

@@ -69,11 +69,11 @@ impl SecondTier for Tier {
     }
 
     fn put(&mut self, name: NameRef<'_>, record: Bytes) {
-        self.disk.with(|log, now| log.put(name.as_bytes(), TAG, [record, Bytes::new()], now));
+        self.disk.change(|log, now| log.put(name.as_bytes(), TAG, [record, Bytes::new()], now));
     }
 
     fn erase(&mut self, prefix: NameRef<'_>) {
-        self.disk.with(|log, now| match prefix.is_empty() || log.bans().0.is_full() {
+        self.disk.change(|log, now| match prefix.is_empty() || log.bans().0.is_full() {
             true => log.clear(now),
             false => log.ban(Bytes::copy_from_slice(prefix.as_bytes()), now),
         });

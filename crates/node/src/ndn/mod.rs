@@ -113,15 +113,18 @@ impl Handle {
         receiver.recv_timeout(crate::limits::RELOAD_PATIENCE).unwrap_or_else(gone)
     }
 
-    /// Pauses the listeners for another process, and closes the disk tier, or goes on with the
-    /// listeners. Faces stay, except those of UDP peers, whose socket is a listener.
+    /// Pauses the listeners for another process, and closes the disk tier, or goes on with both:
+    /// the tier is empty then, and not used any more. Faces stay, except those of UDP peers, whose
+    /// socket is a listener.
     pub fn set_listening(&self, is_listening: bool) {
         let (sender, receiver) = mpsc::channel();
         self.ports[0].send(Command::Listen(is_listening, sender));
         // A thread that has ended listens to nothing.
         let _ = receiver.recv_timeout(crate::limits::RELOAD_PATIENCE);
-        if let Some(disk) = self.disk.as_ref().filter(|_| !is_listening) {
-            disk.release();
+        match &self.disk {
+            Some(disk) if is_listening => disk.take_back(),
+            Some(disk) => disk.release(),
+            None => {}
         }
     }
 

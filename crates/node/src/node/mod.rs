@@ -17,6 +17,7 @@ use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, ListenConfig, Listeners, Purging, StatusSource};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, mpsc};
@@ -33,6 +34,8 @@ pub struct Node {
     origin: Origin,
     /// The process that is to replace this one, while there is one.
     successor: Option<Successor>,
+    /// Signals that came since it started: it has perhaps read its files before.
+    signals_to_repeat: BTreeSet<i32>,
     /// True while that process has what only one process can have.
     is_released: bool,
     /// True if the node has a disk tier.
@@ -86,6 +89,7 @@ impl Node {
             purging: None,
             origin: config.http.origin.clone(),
             successor: None,
+            signals_to_repeat: BTreeSet::new(),
             is_released: false,
             has_disk: config.http.disk.is_some() || config.ndn.disk.is_some(),
             events,
@@ -231,18 +235,25 @@ impl Node {
         supervisor::ready();
         let result = loop {
             match self.next_event(watchdog) {
-                Ok(Event::Signal(SIGHUP)) => self.reload(&mut running),
-                Ok(Event::Signal(SIGUSR1)) => self.reopen_logs(),
+                Ok(Event::Signal(signal @ (SIGHUP | SIGUSR1))) => {
+                    if self.successor.is_some() {
+                        self.signals_to_repeat.insert(signal);
+                    }
+                    match signal {
+                        SIGHUP => self.reload(&mut running),
+                        _ => self.reopen_logs(),
+                    }
+                }
                 Ok(Event::Signal(SIGUSR2)) => self.upgrade(),
                 Ok(Event::Signal(signal)) => {
                     tracing::info!(signal = signal_hook::low_level::signal_name(signal), "stopping");
                     break Ok(());
                 }
                 Ok(Event::Successor(News::Prepared)) => self.release(),
-                Ok(Event::Successor(News::Ready)) => {
-                    self.leave();
-                    return Ok(());
-                }
+                Ok(Event::Successor(News::Ready(child))) => match self.leave(child) {
+                    None => return Ok(()),
+                    Some(node) => self = node,
+                },
                 Ok(Event::Successor(News::Failed(reason))) => self.go_on(&reason),
                 Ok(Event::Ended(name)) => break Err(NodeError::Ended(name)),
                 Err(mpsc::RecvError) => break Err(NodeError::AllEnded),

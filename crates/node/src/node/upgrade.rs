@@ -17,9 +17,10 @@ use crate::{config::Config, limits, preflight, supervisor};
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, ListenSocket};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::process::Child;
 use std::time::Instant;
 
 /// The new process.
@@ -30,7 +31,7 @@ impl Node {
         if !handover.is_upgrade() {
             return Ok(());
         }
-        let problems = preflight::problems_beside(config, true);
+        let problems = preflight::problems_of_upgrade(config, &handover.sockets);
         if !problems.is_empty() {
             return Err(HandoverError::Refused(problems.join("; ")).into());
         }
@@ -66,6 +67,7 @@ impl Node {
             Ok(successor) => {
                 tracing::info!(pid = successor.pid(), "upgrading: another process starts");
                 self.successor = Some(successor);
+                self.signals_to_repeat.clear();
             }
             Err(error) => tracing::error!(%error, "no upgrade: this process goes on"),
         }
@@ -115,26 +117,39 @@ impl Node {
         if !std::mem::take(&mut self.is_released) {
             return;
         }
-        if self.has_disk {
-            tracing::error!("its disk tier was closed for the upgrade: this process goes on without it");
+        if let Some(http) = &self.http {
+            http.take_back_disk();
         }
-        self.set_handed_over(false);
         if let Some(ndn) = &self.ndn {
             ndn.handle.set_listening(true);
+        }
+        // Purges of the disk tiers have an effect again.
+        self.set_handed_over(false);
+        if self.has_disk {
+            tracing::error!(
+                "its disk tier was closed for the upgrade, and is emptied: this process goes on without it until the \
+                 next start or upgrade"
+            );
         }
     }
 
     /// Leaves the listeners to the new process, finishes the requests in progress, and ends.
-    pub(super) fn leave(mut self) {
-        let Some(successor) = self.successor.take() else { return };
+    /// Returns the node if the new process has ended meanwhile.
+    pub(super) fn leave(mut self, child: Child) -> Option<Node> {
+        let successor = self.successor.as_ref()?;
+        if let Err(reason) = successor.yours(child) {
+            self.go_on(&reason);
+            return Some(self);
+        }
+        let successor = self.successor.take()?;
         supervisor::main_process_is(successor.pid());
+        self.signals_to_repeat.iter().for_each(|signal| successor.signal(*signal));
         if let Some(ndn) = &mut self.ndn {
             ndn.leave_files();
         }
         if let Some(http) = &self.http {
             http.drain();
         }
-        successor.yours();
         self.admin.iter().for_each(Admin::drain);
         tracing::info!(pid = successor.pid(), "upgraded: this process finishes its requests, and ends");
         // Requests may wait for HTTP over NDN. Otherwise applications connect to the new process
@@ -150,6 +165,7 @@ impl Node {
             }
         }
         self.admin.into_iter().for_each(Admin::stop);
+        None
     }
 
     fn stop_ndn(&mut self) {
@@ -164,8 +180,10 @@ impl Node {
         let Some(http) = self.http.take() else { return };
         let end = Instant::now() + http.shutdown_time();
         while !http.is_idle() && Instant::now() + limits::DRAIN_REST < end {
-            if let Ok(Event::Signal(SIGTERM | SIGINT)) = self.next_events.recv_timeout(limits::DRAIN_LOOK) {
-                break;
+            match self.next_events.recv_timeout(limits::DRAIN_LOOK) {
+                Ok(Event::Signal(SIGTERM | SIGINT)) => break,
+                Ok(Event::Signal(SIGUSR1)) => http.reopen_access_log(),
+                _ => {}
             }
         }
         http.stop_within(end.saturating_duration_since(Instant::now()));

@@ -22,12 +22,21 @@ impl DiskFile {
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        match file.try_lock() {
-            Ok(()) if is_foreign(&file)? => Err(io::Error::other(
+        let file = DiskFile(file);
+        file.lock()?;
+        match is_foreign(&file.0)? {
+            true => Err(io::Error::other(
                 "it holds something else, which begins with zeros; name a new file, or remove this one",
             )),
-            Ok(()) => Ok(DiskFile(file)),
-            Err(TryLockError::WouldBlock) => Err(in_use()),
+            false => Ok(file),
+        }
+    }
+
+    /// Locks the file against other nodes, if it is not locked yet. Does not wait.
+    pub(super) fn lock(&self) -> io::Result<()> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(io::Error::new(io::ErrorKind::WouldBlock, "another process uses it")),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -47,15 +56,12 @@ impl DiskFile {
         self.0.unlock()
     }
 
-    /// Removes all content.
+    /// Removes all content, unless another process has the lock.
     pub(super) fn empty(&self) -> io::Result<()> {
+        self.lock()?;
         self.0.set_len(0)?;
         self.0.sync_all()
     }
-}
-
-fn in_use() -> io::Error {
-    io::Error::new(io::ErrorKind::WouldBlock, "another process uses it")
 }
 
 /// Checks whether a log of so many bytes can be at `path`. The check leaves nothing behind.

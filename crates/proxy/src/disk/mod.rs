@@ -108,9 +108,11 @@ struct State<M> {
     /// Set after the log has failed: true if its file is empty.
     retired: Option<bool>,
     stopping: bool,
-    /// Set when the file is left to another process: nothing is written any more.
+    /// Set when the file is left to another process: nothing is looked up or changed any more.
     released: bool,
-    threads: Vec<JoinHandle<()>>,
+    /// The thread that writes; `None` if it has written its last byte.
+    writer: Option<JoinHandle<()>>,
+    readers: Vec<JoinHandle<()>>,
 }
 
 /// A tier's figures.
@@ -171,38 +173,49 @@ impl<M: Bans + Send + 'static> Disk<M> {
             retired: None,
             stopping: false,
             released: false,
-            threads: Vec::new(),
+            writer: None,
+            readers: Vec::new(),
         };
         let path = config.path.clone();
         let (wake, reclaimed) = (Condvar::new(), watch::Sender::new(0));
         let (state, opens) = (Mutex::new(state), Semaphore::new(limits::DISK_OPENS));
         let shared = Shared { state, wake, opens, reclaimed, file, path, started: begun };
         let disk = Disk(Arc::new(shared));
-        let threads = disk.spawn([waiting, waiting_parts]).map_err(Error::Thread)?;
-        disk.lock().threads = threads;
+        disk.spawn([waiting, waiting_parts]).map_err(Error::Thread)?;
         Ok(disk)
     }
 
-    fn spawn(&self, waiting: [Receiver<Read>; 2]) -> std::io::Result<Vec<JoinHandle<()>>> {
-        let mut threads = Vec::new();
+    fn spawn(&self, waiting: [Receiver<Read>; 2]) -> std::io::Result<()> {
         let writer = self.clone();
-        threads.push(std::thread::Builder::new().name("disk".to_owned()).spawn(move || writer.write())?);
+        let writer = std::thread::Builder::new().name("disk".to_owned()).spawn(move || writer.write())?;
+        self.lock().writer = Some(writer);
         for (waiting, count) in waiting.into_iter().zip([limits::DISK_READERS, limits::DISK_PART_READERS]) {
             let waiting = Arc::new(Mutex::new(waiting));
             for _ in 0..count {
                 let waiting = Arc::clone(&waiting);
                 let thread = std::thread::Builder::new().name("disk-read".to_owned());
-                threads.push(thread.spawn(move || run_reads(&waiting))?);
+                let thread = thread.spawn(move || run_reads(&waiting))?;
+                self.lock().readers.push(thread);
             }
         }
-        Ok(threads)
+        Ok(())
+    }
+
+    /// As [`Disk::with`], for changes. `None` after [`Disk::release`]: another process has the
+    /// file.
+    pub fn change<T>(&self, call: impl FnOnce(&mut Log<M>, Time) -> T) -> Option<T> {
+        self.with_state(|state, now| (!state.released).then(|| call(&mut state.log, now)))
     }
 
     /// Calls the log, and wakes the writer if there is work for it.
     pub fn with<T>(&self, call: impl FnOnce(&mut Log<M>, Time) -> T) -> T {
+        self.with_state(|state, now| call(&mut state.log, now))
+    }
+
+    fn with_state<T>(&self, call: impl FnOnce(&mut State<M>, Time) -> T) -> T {
         let mut state = self.lock();
         let was_idle = state.log.next_timeout().is_none();
-        let result = call(&mut state.log, self.now());
+        let result = call(&mut state, self.now());
         self.warn_if_emptied(&mut state);
         let is_due = was_idle && state.log.next_timeout().is_some();
         if is_due || state.log.queued_bytes() >= larder_disk::limits::WRITE_BYTES || state.log.has_failed() {
@@ -261,14 +274,20 @@ impl<M: Bans + Send + 'static> Disk<M> {
     /// Writes what has to be written, and ends the threads. Does not wait for ever for a disk that
     /// hangs.
     pub fn stop(&self) {
-        self.end();
+        let begun = Instant::now();
+        self.lock().part_reads = None;
+        if self.end_writer() {
+            self.wait_while(begun, |state| state.readers.iter().any(|thread| !thread.is_finished()));
+        }
     }
 
-    /// Stops, and leaves the file to another process. From then on, lookups find nothing, and
-    /// changes stay in memory.
+    /// Writes what has to be written, and leaves the file to another process. From then on, lookups
+    /// find nothing, and changes have no effect. Parts are read on: a region that the other process
+    /// has overwritten has other checksums.
     pub fn release(&self) {
         self.lock().released = true;
-        if self.end()
+        // A writer that hangs may write later.
+        if self.end_writer()
             && let Err(error) = self.0.file.unlock()
         {
             let (path, error) = (self.0.path.display(), system_message(&error));
@@ -276,28 +295,46 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// Ends the threads. Returns false if the disk hangs.
-    fn end(&self) -> bool {
-        let threads = {
+    /// Takes back the file after [`Disk::release`], because the other process has failed. The file
+    /// is emptied and not used until the next start: it does not know what was removed meanwhile.
+    pub fn take_back(&self) {
+        let mut state = self.lock();
+        if !std::mem::take(&mut state.released) || state.log.has_failed() {
+            return;
+        }
+        state.log.fail(std::io::Error::other("it was closed for an upgrade, which has failed"));
+        // A writer that hangs empties the file when it goes on.
+        if state.writer.is_none() {
+            self.retire(state);
+        }
+    }
+
+    /// Ends lookups and the thread that writes. Returns false if the disk hangs.
+    fn end_writer(&self) -> bool {
+        {
             let mut state = self.lock();
             state.stopping = true;
-            (state.reads, state.part_reads) = (None, None);
+            state.reads = None;
             state.log.settle(self.now());
-            std::mem::take(&mut state.threads)
-        };
+        }
         self.0.wake.notify_one();
-        let begun = Instant::now();
-        for thread in threads {
-            while !thread.is_finished() && begun.elapsed() < limits::DISK_PATIENCE {
-                std::thread::sleep(limits::DISK_STOP_LOOK);
-            }
-            if !thread.is_finished() {
+        let is_writing = |state: &mut State<M>| {
+            // A panic of the thread is logged by itself.
+            drop(state.writer.take_if(|writer| writer.is_finished()));
+            state.writer.is_some()
+        };
+        self.wait_while(Instant::now(), is_writing)
+    }
+
+    /// Waits for threads. Returns false if the disk hangs.
+    fn wait_while(&self, begun: Instant, mut is_running: impl FnMut(&mut State<M>) -> bool) -> bool {
+        while is_running(&mut self.lock()) {
+            if begun.elapsed() >= limits::DISK_PATIENCE {
                 let path = self.0.path.display();
                 tracing::error!(%path, "the disk tier hangs: what it has not synced is lost");
                 return false;
             }
-            // Fails only if the thread has panicked, which is logged.
-            let _ = thread.join();
+            std::thread::sleep(limits::DISK_STOP_LOOK);
         }
         true
     }
@@ -338,6 +375,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
                 return self.retire(state);
             }
             if state.stopping {
+                state.writer = None;
                 return;
             }
             let idle = limits::DISK_IDLE;
@@ -346,7 +384,8 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// Retires a failed log: its file does not know later removals, so it must not be read again.
+    /// Retires a failed log, on its writer or after its end: its file does not know later removals,
+    /// so it must not be read again.
     fn retire(&self, mut state: MutexGuard<'_, State<M>>) {
         let path = self.0.path.display();
         let reason = state.log.failure().map_or_else(String::new, system_message);
@@ -361,7 +400,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
                 false
             }
         };
-        state.retired = Some(emptied);
+        (state.retired, state.writer) = (Some(emptied), None);
         self.answer_settled(&mut state);
     }
 
@@ -437,6 +476,79 @@ mod tests {
         let error = disk.settle().await.unwrap_err().to_string();
         assert!(error.contains("tier") && error.contains("not synced"), "{error}");
         assert_eq!(disk.figures().reads_refused, 1);
+    }
+
+    fn disk_at(path: &Path) -> Result<Disk<()>, Error> {
+        let (path, policy) = (path.to_owned(), "fifo".parse().unwrap());
+        let config = DiskConfig { path, capacity: ByteSize::from_mib(8), policy, queue: ByteSize::from_mib(4) };
+        Disk::start("[http.disk]", &config, (), &Streams::new(1))
+    }
+
+    fn put(disk: &Disk<()>, key: &[u8], value: &[u8]) -> Option<larder_disk::Put> {
+        let value = [bytes::Bytes::copy_from_slice(value), bytes::Bytes::new()];
+        disk.change(|log, now| log.put(key, 0, value, now))
+    }
+
+    /// Failure: an upgrade cuts a body that is being sent, or mixes it with what the new process
+    /// writes; or the old process changes or finds something later.
+    #[tokio::test]
+    async fn a_released_tier_reads_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tier");
+        let old = disk_at(&path).unwrap();
+        let value: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
+        put(&old, b"key", &value).unwrap();
+        old.settle().await.unwrap();
+        let nothing = |_| None::<()>;
+        let Some(Found::First(_, mut parts)) = old.tier_lookup(b"key", None, 10, nothing).await else {
+            panic!("no parts")
+        };
+        old.release();
+        let new = disk_at(&path).unwrap();
+        assert_eq!(put(&old, b"late", b"value"), None);
+        assert!(old.tier_lookup(b"key", None, 10, nothing).await.is_none());
+        let mut at = 0;
+        while at < value.len() {
+            let part = old.read_part(&mut parts, at as u64).await.unwrap();
+            assert_eq!(part, value[at..at + part.len()]);
+            at += part.len();
+        }
+        for number in 0..100_u32 {
+            put(&new, &number.to_be_bytes(), &[7; 200_000]).unwrap();
+            new.settle().await.unwrap();
+        }
+        assert!(old.read_part(&mut parts, 0).await.is_err(), "it is overwritten");
+        new.stop();
+        old.stop();
+    }
+
+    /// Failure: two processes write one file, because the old one's disk hangs; or a failed upgrade
+    /// brings back what was removed.
+    #[tokio::test]
+    async fn a_tier_has_two_writers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tier");
+        let disk = disk_at(&path).unwrap();
+        put(&disk, b"key", b"value").unwrap();
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        disk.release();
+        disk.lock().writer = Some(std::thread::spawn(move || _ = wait.recv()));
+        assert!(disk.0.file.lock().is_ok());
+        for _ in 0..2 {
+            disk.release();
+            assert!(disk_at(&path).is_err(), "the old process may write");
+        }
+        drop(go_on);
+        disk.release();
+        let other = disk_at(&path).unwrap();
+        assert_eq!(other.figures().objects, 1);
+        other.stop();
+        drop(other);
+        disk.take_back();
+        assert!(disk_at(&path).is_err());
+        disk.settle().await.unwrap();
+        disk.release();
+        assert_eq!(disk_at(&path).unwrap().figures().objects, 0, "what was removed comes back");
     }
 
     /// Failure: one lost block at the start of the file makes the node refuse all of it.

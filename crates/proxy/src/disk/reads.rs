@@ -39,7 +39,10 @@ impl<M: Bans + Send + 'static> Disk<M> {
         first: usize,
         hold: impl FnOnce(u64) -> Option<R>,
     ) -> Option<Found<R>> {
-        let lookup = self.lock().log.look_up(key, tag)?;
+        let lookup = {
+            let state = self.lock();
+            state.reads.as_ref().and_then(|_| state.log.look_up(key, tag))?
+        };
         let held = hold(lookup.bytes());
         let _place = match held {
             Some(_) => None,
@@ -87,7 +90,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         let lookup = {
             let mut state = self.lock();
             let now = self.now();
-            let is_there = state.log.request(key, now);
+            let is_there = state.reads.is_some() && state.log.request(key, now);
             is_there.then(|| state.log.look_up(key, None)).flatten()
         };
         let Some(lookup) = lookup else { return Asked::Absent };
