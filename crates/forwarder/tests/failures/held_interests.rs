@@ -1,6 +1,7 @@
 //! Fear: an Interest that is held back never goes, goes too early, takes another's turn, or stays
 //! when nobody waits for it any more.
 
+use super::local_fields::with_local_fields;
 use super::world::{Packet, Sent, World, faces, interest, nack, name};
 use larder_forwarder::FaceId;
 use larder_packet::NackReason;
@@ -218,4 +219,51 @@ fn a_host_that_wakes_late_loses_the_turns_or_makes_up_an_hour() {
     };
     assert_eq!(woken(&mut world, Time::from_millis(5)), 5);
     assert_eq!(woken(&mut world, Time::from_millis(2000)), 11, "the one that was due, and ten milliseconds' worth");
+}
+
+/// Failure: an Interest that nobody waited for at its turn counts as held for ever, and other
+/// consumers of the name wait for it.
+#[test]
+fn an_interest_that_had_its_turn_is_still_held() {
+    let mut world = shaped("");
+    let (consumer, other, producer) = (world.remote(), world.remote(), world.remote());
+    world.route("/", producer, 1);
+    burst(&mut world, consumer, "/a", 2);
+    world.forwarder.remove_face(consumer);
+    assert_eq!(world.pass(Duration::from_millis(5)), []);
+    assert_eq!(faces(&world.interest(other, "/a/1", 100)), [producer]);
+}
+
+/// Failure: an Interest that has ended goes at its turn, because another one for its name was sent
+/// meanwhile.
+#[test]
+fn an_interest_goes_twice_at_one_turn() {
+    let mut world = shaped("");
+    let (consumer, other, producer) = (world.remote(), world.remote(), world.remote());
+    world.route("/", producer, 1);
+    burst(&mut world, consumer, "/a", 2);
+    let short = interest("/short", 9).lifetime(Duration::from_micros(500)).build();
+    assert_eq!(world.sent(consumer, short), []);
+    assert_eq!(names(&world.pass(Duration::from_micros(1500))), ["/a/1"]);
+    world.forwarder.set_strategy(&name("/short"), &name("/localhost/nfd/strategy/best-route")).unwrap();
+    assert_eq!(faces(&world.interest(other, "/short", 10)), [producer]);
+    assert_eq!(world.pass(Duration::from_millis(5)), []);
+}
+
+/// Failure: an application reads that an Interest came from the first consumer, though it was that
+/// of another one, which has repeated it with another nonce while it was held.
+#[test]
+fn a_held_interest_comes_from_another_consumer() {
+    let mut world = shaped("");
+    let (first, second) = (world.remote(), world.remote());
+    let producer = with_local_fields(&mut world);
+    world.route("/", producer, 1);
+    assert_eq!(world.interest(first, "/a", 1)[0].incoming_face, Some(first.0));
+    world.pass(Duration::from_millis(300));
+    assert_eq!(faces(&burst(&mut world, second, "/b", 1)), [producer]);
+    for nonce in [2, 3] {
+        assert_eq!(world.interest(second, "/a", nonce), [], "it waits for its turn");
+    }
+    let sent = world.pass(Duration::from_millis(1));
+    assert_eq!((faces(&sent), sent[0].incoming_face), (vec![producer], Some(second.0)));
 }

@@ -1,9 +1,12 @@
 //! What a record of the tier, and an Interest that waits for one, must not lose: times, the trust
-//! in its signer, a congestion mark.
+//! in its signer, a congestion mark; and who learns of it.
 
 use super::*;
 use crate::poisoned_cache::{ANCHOR, anchor, certificate, key};
+use larder_forwarder::PitEntry;
+use larder_forwarder::strategy::{Decision, Feedback, Strategy, StrategyEntry};
 use larder_packet::DataBuilder;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Failure: the tier takes the start of the forwarder for the time at which a Data came.
 #[test]
@@ -60,4 +63,69 @@ fn a_congestion_mark_is_lost_with_a_read() {
     assert!(place.world.sent(place.consumer, frame).is_empty());
     let sent = fail_read(&mut place);
     assert_eq!((faces(&sent), sent[0].ban), (vec![place.producer], Some(7)));
+}
+
+/// Failure: the end of a read is taken for that of another one, of a later Interest for the name.
+#[test]
+fn a_read_that_fails_ends_another_one() {
+    let mut place = Place::new();
+    place.fetch("/a/b", b"kept", None);
+    place.fill_memory();
+    let short = interest("/a/b", 1).lifetime(Duration::from_millis(20)).build();
+    assert!(place.world.sent(place.consumer, short).is_empty());
+    assert!(place.world.pass(Duration::from_millis(30)).is_empty());
+    assert!(place.world.interest(place.consumer, "/a/b", 2).is_empty());
+    assert_eq!(lock(&place.shelf).reads.len(), 2);
+    assert_eq!(fail_read(&mut place), [], "the first Interest is over");
+    assert_eq!(contents(&place.deliver()), [(place.consumer, b"kept".to_vec())]);
+}
+
+/// The Data that [`Listener`] was told of.
+static TOLD: AtomicU32 = AtomicU32::new(0);
+
+/// A strategy that measures, and sends to the first next hop.
+struct Listener;
+
+impl Strategy for Listener {
+    fn on_interest(&mut self, decision: &mut Decision<'_>) {
+        let first = decision.next_hops().next();
+        match first {
+            Some(hop) => decision.send(hop.face),
+            None => decision.refuse_if_all_refused(),
+        }
+    }
+
+    fn on_nack(&mut self, decision: &mut Decision<'_>) {
+        decision.refuse_if_all_refused();
+    }
+
+    fn measures(&self) -> bool {
+        true
+    }
+
+    fn on_data(&mut self, _: Time, _: FaceId, _: &PitEntry) -> Feedback {
+        TOLD.fetch_add(1, Ordering::Relaxed);
+        Feedback::default()
+    }
+}
+
+/// Failure: a strategy measures an Interest that it never saw, because it waited for the tier.
+#[test]
+fn a_strategy_is_told_of_data_for_an_interest_that_it_never_saw() {
+    let mut place = Place::new();
+    let entry = StrategyEntry { name: "listener", version: 1, build: |_, _| Ok(Box::new(Listener)) };
+    place.world.forwarder.register_strategy(entry).unwrap();
+    let listener = "/localhost/nfd/strategy/listener".parse().unwrap();
+    place.world.forwarder.set_strategy(&"/a".parse().unwrap(), &listener).unwrap();
+    place.fetch("/a/b", b"kept", None);
+    assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+    place.fill_memory();
+    let before = TOLD.load(Ordering::Relaxed);
+    assert_eq!(contents(&place.ask("/a/b")), [(place.consumer, b"kept".to_vec())], "from the tier");
+    place.fill_memory();
+    let (chooser, chosen) = (with_local_fields(&mut place.world), place.world.remote());
+    assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
+    assert_eq!(faces(&place.world.sent(chooser, to_chosen("/a/b", 2, chosen))), [chosen]);
+    assert_eq!(place.world.data(chosen, "/a/b").len(), 2);
+    assert_eq!(TOLD.load(Ordering::Relaxed), before + 4, "the four that filled memory");
 }
