@@ -95,11 +95,7 @@ impl Lengths {
 
     /// All up to `most`.
     pub const fn up_to(most: usize) -> Lengths {
-        match most {
-            0 => Lengths(0),
-            most @ 1..Lengths::MOST => Lengths((1 << most) - 1),
-            _ => Lengths(u64::MAX),
-        }
+        if most < Lengths::MOST { Lengths((1 << most) - 1) } else { Lengths(u64::MAX) }
     }
 
     /// Returns the set as bits: bit n - 1 stands for n.
@@ -354,6 +350,15 @@ mod tests {
         let sum = (sums.fold(wide(64), u128::wrapping_add) >> 64) as u64;
         let mixed = (sum ^ sum >> 32).wrapping_mul(word(&hasher.words, 66) | 1);
         mixed ^ mixed >> 32
+    }
+
+    /// Failure: a set of all lengths up to some number has one more or less.
+    #[test]
+    fn lengths_up_to_a_number_end_elsewhere() {
+        for most in [0, 1, 12, Lengths::MOST - 1, Lengths::MOST, Lengths::MOST + 1] {
+            let lengths = Lengths::up_to(most);
+            assert!((1..=Lengths::MOST).all(|length| lengths.contains(length) == (length <= most)), "{most}");
+        }
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 
 use super::local_fields::with_local_fields;
 use super::world::{Packet, Sent, World, faces, interest, nack, name};
-use larder_forwarder::FaceId;
+use larder_forwarder::{CAPTURE, FaceId, Route};
 use larder_packet::NackReason;
 use larder_units::Time;
 use std::time::Duration;
@@ -266,4 +266,26 @@ fn a_held_interest_comes_from_another_consumer() {
     }
     let sent = world.pass(Duration::from_millis(1));
     assert_eq!((faces(&sent), sent[0].incoming_face), (vec![producer], Some(second.0)));
+}
+
+/// Failure: with the Interest that a removed strategy held back, that of another strategy for the
+/// same name is forgotten.
+#[test]
+fn a_removed_strategy_takes_what_another_one_holds() {
+    let mut world = World::new();
+    let slow = name("/localhost/nfd/strategy/hobhis/v=1/rate~10");
+    world.forwarder.set_strategy(&name("/"), &slow).unwrap();
+    let (consumer, near, far) = (world.remote(), world.remote(), world.remote());
+    world.route("/", near, 1);
+    burst(&mut world, consumer, "/a", 1);
+    assert_eq!(world.interest(consumer, "/x", 1), [], "held for the one");
+    world.pass(Duration::from_millis(20));
+    world.forwarder.set_strategy(&name("/x"), &slow).unwrap();
+    let route = Route { face: far, origin: 255, cost: 1, flags: CAPTURE, expires: None };
+    world.forwarder.add_route(&name("/x"), route).unwrap();
+    assert_eq!(faces(&burst(&mut world, consumer, "/x", 1)), [far]);
+    assert_eq!(world.interest(consumer, "/x", 2), [], "held for the other");
+    world.forwarder.unset_strategy(&name("/"));
+    let sent = world.pass(Duration::from_secs(1));
+    assert_eq!((faces(&sent), names(&sent)), (vec![far], vec!["/x".to_owned()]));
 }
