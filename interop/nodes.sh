@@ -42,6 +42,18 @@ $extra
 TOML
 }
 
+# tls_listener PORT: a listener for HTTPS on this port, as TOML, with a new certificate of localhost: $work/certificate.pem.
+tls_listener() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+        -keyout "$work/key.pem" -out "$work/certificate.pem" 2>/dev/null
+    cat <<TOML
+[http.tls]
+listen = "127.0.0.1:$1"
+certificate = "$work/certificate.pem"
+key = "$work/key.pem"
+TOML
+}
+
 # free_ports COUNT: ports that nobody holds now for TCP nor UDP, on one line. They are drawn from below the range from which
 # the kernel serves outgoing connections (32768 and up): one of those could take a port before the node does.
 free_ports() {

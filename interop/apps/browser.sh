@@ -14,14 +14,7 @@ for ((i = 0; i < 200; i++)); do
     sleep 0.05
 done
 
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
-    -keyout "$work/key.pem" -out "$work/certificate.pem" 2>/dev/null
-configure node <<TOML
-[http.tls]
-listen = "127.0.0.1:$https"
-certificate = "$work/certificate.pem"
-key = "$work/key.pem"
-TOML
+configure node < <(tls_listener "$https")
 sed -i "s|^origin = .*|origin = \"http://127.0.0.1:$origin\"|" "$work/node.toml"
 start node
 case $scheme in

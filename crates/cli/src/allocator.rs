@@ -165,7 +165,7 @@ const PURGE_DELAY: c_int = 15;
 /// put a huge page (2 MiB) behind the first byte.
 pub fn prepare_node() {
     give_back_after(NODE_DELAY_MS);
-    OWN_PAGES.store(address_space_is_free() && is_without_huge_pages(), Ordering::Relaxed);
+    OWN_PAGES.store(address_space_is_free() && forbid_huge_pages(), Ordering::Relaxed);
 }
 
 /// Returns true if neither strict overcommit nor a limit counts the address space of the process.
@@ -175,8 +175,8 @@ fn address_space_is_free() -> bool {
     is_unlimited(Resource::As) && is_unlimited(Resource::Data) && overcommit.is_ok_and(|mode| mode.trim() != "2")
 }
 
-/// Forbids huge pages for this process. Returns true if it has none.
-fn is_without_huge_pages() -> bool {
+/// Forbids huge pages for this process. Returns true if it gets none.
+fn forbid_huge_pages() -> bool {
     #[cfg(target_os = "linux")]
     // SAFETY: the call changes and reads a setting of the process.
     unsafe {
@@ -288,7 +288,7 @@ mod tests {
             prepare_node();
         });
         assert_eq!(delay(), NODE_DELAY_MS);
-        assert!(!cfg!(target_os = "linux") || is_without_huge_pages());
+        assert!(!cfg!(target_os = "linux") || forbid_huge_pages());
     }
 
     #[test]
@@ -301,12 +301,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn freed_blocks_of_mixed_sizes_give_back_their_memory() {
-        if !is_alone("freed_blocks_of_mixed_sizes_give_back_their_memory") {
+        if !is_alone_with_own_pages("freed_blocks_of_mixed_sizes_give_back_their_memory") {
             return;
-        }
-        as_a_node();
-        if !OWN_PAGES.load(Ordering::Relaxed) {
-            return; // Address space has a price here.
         }
         let before = private_bytes();
         let threads = (0..4_usize).map(|thread| {
@@ -326,12 +322,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_used_page_holds_no_more_than_its_block() {
-        if !is_alone("a_used_page_holds_no_more_than_its_block") {
+        if !is_alone_with_own_pages("a_used_page_holds_no_more_than_its_block") {
             return;
-        }
-        as_a_node();
-        if !OWN_PAGES.load(Ordering::Relaxed) {
-            return; // Address space has a price here.
         }
         let before = private_bytes();
         let kept = (0..300).map(|_| {
@@ -342,12 +334,14 @@ mod tests {
         assert_grown_by(before, &kept);
     }
 
-    /// Returns true in a process that runs only this test; otherwise runs the test in one.
+    /// Returns true in a process that runs only this test, if address space costs nothing there;
+    /// otherwise runs the test in one.
     #[cfg(target_os = "linux")]
-    fn is_alone(test: &str) -> bool {
+    fn is_alone_with_own_pages(test: &str) -> bool {
         const ALONE: &str = "LARDER_TEST_IS_ALONE";
         if std::env::var_os(ALONE).is_some() {
-            return true;
+            as_a_node();
+            return OWN_PAGES.load(Ordering::Relaxed);
         }
         let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
         let ended = alone.args(["--exact", &format!("allocator::tests::{test}")]).env(ALONE, "1").output().unwrap();

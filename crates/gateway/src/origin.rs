@@ -111,11 +111,7 @@ async fn gather(mut body: Upload) -> Result<Option<Bytes>, UpstreamFailure> {
         return Ok(None);
     }
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let frame = frame.map_err(|error| match error {
-            error if error.is_silence() => UpstreamFailure::UploadTimedOut,
-            error if error.is_too_large() => UpstreamFailure::UploadTooLarge,
-            _ => UpstreamFailure::Upload,
-        })?;
+        let frame = frame.map_err(|error| error.failure())?;
         if let Some(piece) = frame.data_ref() {
             bytes.extend_from_slice(piece);
         }

@@ -45,6 +45,11 @@ const ROLES: [(Role, &str); 7] = [
 ];
 
 impl Role {
+    /// Returns the role of an HTTP listener.
+    pub(crate) fn of_http(is_secure: bool) -> Role {
+        if is_secure { Role::Https } else { Role::Http }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         ROLES.iter().find(|(role, _)| *role == self).map_or("", |(_, name)| name)
     }
@@ -172,7 +177,7 @@ impl Inherited {
     }
 
     /// Closes the sockets that no listener has taken, and removes the files of those that the
-    /// process before had bound. The log names those of systemd, which nobody accepts on.
+    /// process before had bound. The log names those of systemd, that no listener uses.
     pub(crate) fn close_rest(&mut self) {
         for (number, error) in self.rejected.drain(..) {
             tracing::warn!(number, %error, "systemd passes a descriptor that is not used");

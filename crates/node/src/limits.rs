@@ -178,6 +178,14 @@ pub const PREFIXES_SHOWN: usize = 32;
 /// frequency.
 pub const WARNINGS: Duration = Duration::from_secs(1);
 
+/// Descriptors of one message between the processes of an upgrade: the kernel's limit
+/// (`SCM_MAX_FD`). A configuration has up to 133 listeners: 64 of `[http]`, 64 of `[http.tls]`,
+/// four of `[ndn]` and that of `[admin]`.
+pub const UPGRADE_DESCRIPTORS: usize = 253;
+
+/// Bytes of one such message: a line for each descriptor, or the reason of a failure.
+pub const UPGRADE_MESSAGE_BYTES: usize = 64 * 1024;
+
 /// The time in which a new process reads its configuration and checks it before an upgrade. More
 /// means that it hangs.
 pub const UPGRADE_PREPARATION: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use crate::config::{AccessLogTable, Config, GatewayTable, HttpTable, Origin, Ori
 use larder_gateway::NdnOrigin;
 use larder_gateway::egress::EgressConfig;
 use larder_gateway::ingress::{Ingress, IngressConfig};
-use larder_proxy::{HttpConfig, OriginGroup, TrustedProxies, Upstream};
+use larder_proxy::{HttpConfig, OriginGroup, Upstream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
     (table.enabled && (has_tls || !table.listen.is_empty())).then(|| http_with(table, ingress))
 }
 
-/// The same, whether there is a listener or not: a reload may remove the last one.
+/// Returns the configuration of the HTTP side, also without a listener: a reload may remove the
+/// last one.
 pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpConfig {
     let tls = table.tls.as_ref().filter(|tls| !tls.listen.is_empty()).map(TlsTable::config);
     HttpConfig {
         listen: table.listen.clone(),
         tls,
         redirect_to_https: table.redirect_to_https,
-        trusted_proxies: trusted_proxies(table),
+        trusted_proxies: table.trusted_proxies.clone().with_fields(table.trusted_headers),
         upstream: match &table.origin {
             Origin::Generated => ingress.map_or(Upstream::Generated, custom),
             Origin::Http(uri) => Upstream::Http(uri.clone()),
@@ -48,12 +49,6 @@ pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpCon
         access_log: table.access_log.as_ref().map(AccessLogTable::config),
         request_id: table.request_id,
     }
-}
-
-fn trusted_proxies(table: &HttpTable) -> TrustedProxies {
-    let proxies = table.trusted_proxies.clone();
-    // The names were checked when they were read.
-    proxies.clone().with_fields(table.trusted_headers.iter().map(String::as_str)).unwrap_or(proxies)
 }
 
 fn origin_group(table: &OriginTable) -> OriginGroup {

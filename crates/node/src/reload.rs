@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 /// The keys that change while the node runs, and the tables of which all keys do; all others need a
-/// restart. The embedded configuration
-/// documents this too.
+/// restart. The embedded configuration documents this too.
 const AT_ONCE: [&str; 40] = [
     "admin.token",
     "http.accept_encoding",
@@ -75,22 +74,25 @@ impl Running {
     }
 
     /// Reads the file, with the variables and flags of the start, and passes the configuration to
-    /// `apply`.
+    /// `apply`. It returns the tables whose part of the node does not run: their keys need a
+    /// restart.
     ///
     /// # Errors
     /// One line for each error. Nothing is applied then.
     pub(crate) fn reread(
         &mut self,
-        apply: impl FnOnce(&Config) -> Result<(), NodeError>,
+        apply: impl FnOnce(&Config) -> Result<Vec<&'static str>, NodeError>,
     ) -> Result<Changes, ReloadError> {
         let loaded = self.sources.read().map_err(ReloadError::Config)?;
-        apply(&loaded.config).map_err(ReloadError::Part)?;
+        let idle = apply(&loaded.config).map_err(ReloadError::Part)?;
+        let runs = |key: &&str| !idle.iter().any(|table| is_within(key, table));
+        let at_once: Vec<&str> = AT_ONCE.into_iter().filter(runs).collect();
         let mut changes = Changes::default();
         for key in changed(&self.table, &loaded.table, "") {
-            let applies = AT_ONCE.iter().any(|at_once| is_within(&key, at_once));
+            let applies = at_once.iter().any(|at_once| is_within(&key, at_once));
             if applies { &mut changes.applied } else { &mut changes.waiting }.push(key);
         }
-        for key in AT_ONCE {
+        for key in at_once {
             copy(&loaded.table, &mut self.table, key);
         }
         Ok(changes)
@@ -161,7 +163,7 @@ mod tests {
         let mut file = Running::new(ConfigSources::new(Some(&path), []));
         let mut reread = |text: &str| {
             write(text);
-            let reread = file.reread(|_| Ok(()));
+            let reread = file.reread(|_| Ok(Vec::new()));
             reread
                 .map(|changes| (changes.applied.join(" "), changes.waiting.join(" ")))
                 .map_err(|error| error.to_string())
@@ -181,5 +183,11 @@ mod tests {
         );
         let origins = "[http]\nthreads = 1\n[[http.origins]]\nservers = [\"http://a:1\"]\n";
         assert_eq!(reread(origins), both("http.origin http.origins", ""));
+        // A part that does not run.
+        write("[http]\nthreads = 1\nlisten = \"127.0.0.1:1\"\n[admin]\ntoken = \"0123456789abcdef\"\n");
+        for _ in 0..2 {
+            let changes = file.reread(|_| Ok(vec!["http"])).unwrap();
+            assert_eq!(changes.waiting, ["http.listen", "http.origins"]);
+        }
     }
 }

@@ -95,27 +95,19 @@ struct Serving {
 }
 
 impl Admin {
-    /// Starts a thread that tells that the node is alive and not ready.
-    ///
-    /// # Errors
-    /// One line that names the setting and its problem.
-    pub fn open(listen: SocketAddr) -> Result<Admin, Error> {
-        Admin::open_on(Admin::bind(listen)?)
-    }
-
     /// Binds the address.
     ///
     /// # Errors
-    /// As [`Admin::open`].
+    /// One line that names the setting and its problem.
     pub fn bind(listen: SocketAddr) -> Result<TcpListener, Error> {
         sockets::bind("[admin] listen", listen)
     }
 
-    /// Opens the server on a socket that listens already.
+    /// Starts a thread that tells on this socket that the node is alive and not ready.
     ///
     /// # Errors
-    /// As [`Admin::open`].
-    pub fn open_on(listener: TcpListener) -> Result<Admin, Error> {
+    /// As [`Admin::bind`].
+    pub fn open(listener: TcpListener) -> Result<Admin, Error> {
         let of_listener = |error| Error::setting("[admin] listen", Problem::Listener(error));
         let local = listener.local_addr().map_err(of_listener)?;
         let serving = Arc::new(Serving::default());
@@ -156,13 +148,13 @@ impl Admin {
     /// Opens the server for a node that is ready.
     ///
     /// # Errors
-    /// As [`Admin::open`].
+    /// As [`Admin::bind`].
     pub fn start(
         listen: SocketAddr,
         sources: Vec<Arc<dyn StatusSource>>,
         purging: Option<Arc<Purging>>,
     ) -> Result<Admin, Error> {
-        let admin = Admin::open(listen)?;
+        let admin = Admin::open(Admin::bind(listen)?)?;
         admin.serve(sources, purging);
         Ok(admin)
     }

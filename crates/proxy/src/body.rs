@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use larder_http::UpstreamFailure;
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
@@ -75,13 +76,22 @@ impl BodyError {
         BodyError(error.into())
     }
 
+    /// Returns the failure of a request whose body broke off.
+    pub fn failure(&self) -> UpstreamFailure {
+        match self {
+            error if error.is_silence() => UpstreamFailure::UploadTimedOut,
+            error if error.is_too_large() => UpstreamFailure::UploadTooLarge,
+            _ => UpstreamFailure::Upload,
+        }
+    }
+
     /// Returns true if the body broke off because it was silent for too long.
-    pub fn is_silence(&self) -> bool {
+    fn is_silence(&self) -> bool {
         self.0.is::<Silent>()
     }
 
     /// Returns true if the body broke off because it is larger than a limit.
-    pub fn is_too_large(&self) -> bool {
+    pub(super) fn is_too_large(&self) -> bool {
         self.0.is::<TooLarge>()
     }
 }

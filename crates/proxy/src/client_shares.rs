@@ -10,9 +10,10 @@ pub(super) struct ClientShares(Mutex<HashMap<IpAddr, usize>>);
 
 impl ClientShares {
     /// Adds one for a client, unless it has `most` already. A client without an address, on a Unix
-    /// socket, has no limit.
+    /// socket, has no limit. What a client gets without a limit (`usize::MAX`) is not counted, so
+    /// it costs no lock, and does not count either if a reload sets a limit.
     pub(super) fn take(self: &Arc<Self>, client: Option<IpAddr>, most: usize) -> Option<Share> {
-        let client = client.map(subscriber);
+        let client = client.filter(|_| most < usize::MAX).map(subscriber);
         if let Some(client) = client {
             let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let share = shares.entry(client).or_insert(0);
@@ -75,6 +76,7 @@ mod tests {
             assert!(take(same, 1).is_some() && take(one, 0).is_none());
         }
         assert!(shares.take(None, 0).is_some());
+        let _unlimited = take("192.0.2.1", usize::MAX);
         assert!(shares.0.lock().unwrap().is_empty());
     }
 }

@@ -33,8 +33,6 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -47,8 +45,6 @@ pub(super) struct Before {
     pub(super) client: Option<ObservedClient>,
     pub(super) timeouts: Timeouts,
     pub(super) switch: Switch,
-    /// True while the listener drains: plain hits go up to hyper, whose answer ends the connection.
-    pub(super) is_draining: Arc<AtomicBool>,
 }
 
 pub(super) struct ClientStream<S> {
@@ -183,10 +179,7 @@ impl<S> ClientStream<S> {
     }
 
     fn hyper_waits(&self) -> bool {
-        self.settled == self.framing.heads()
-            && self.framing.is_between()
-            && !self.framing.has_asked_upgrade()
-            && !self.before.is_draining.load(Ordering::Relaxed)
+        self.settled == self.framing.heads() && self.framing.is_between() && !self.framing.has_asked_upgrade()
     }
 
     /// Called when nothing has arrived. Fails if the deadline is over.
@@ -435,13 +428,12 @@ mod tests {
     /// plain hits are answered before hyper.
     fn connection(proxy: &Arc<Proxy>, is_plain: bool) -> (DuplexStream, JoinHandle<()>) {
         let (near, far) = duplex(256);
-        let (interims, exchanges) = (InformationalResponses::default(), Exchanges::new(usize::MAX));
+        let (interims, exchanges) = (InformationalResponses::default(), Exchanges::endless());
         let plain = is_plain.then(|| plain_hits(proxy));
         let switch = Switch::default();
         let client = Client { switch: switch.clone(), ..Client::insecure(interims.clone()) };
-        let service = Counted::new(Service::new(proxy, client), &exchanges, Arc::default());
-        let before =
-            Before { interims, plain, client: None, timeouts: timeouts(), switch, is_draining: Arc::default() };
+        let service = Counted::new(Service::new(proxy, client), &exchanges);
+        let before = Before { interims, plain, client: None, timeouts: timeouts(), switch };
         let connection =
             http1::Builder::new().serve_connection(TokioIo::new(ClientStream::new(near, before, exchanges)), service);
         (far, tokio::spawn(async { drop(connection.await) }))
@@ -523,9 +515,8 @@ mod tests {
             client: None,
             timeouts: timeouts(),
             switch: Switch::default(),
-            is_draining: Arc::default(),
         };
-        let mut stream = ClientStream::new(near, before, Exchanges::new(usize::MAX));
+        let mut stream = ClientStream::new(near, before, Exchanges::endless());
         far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let mut bytes = [0; 100];
         let mut buffer = ReadBuf::new(&mut bytes);
@@ -553,15 +544,8 @@ mod tests {
         for (missed, is_looked_at) in [(0, true), (7, true), (many - 1, false), (many, true), (many + 1, false)] {
             let (near, mut far) = duplex(4096);
             let (interims, plain) = (InformationalResponses::default(), Some(plain_hits(&proxy)));
-            let before = Before {
-                interims,
-                plain,
-                client: None,
-                timeouts: timeouts(),
-                switch: Switch::default(),
-                is_draining: Arc::default(),
-            };
-            let mut stream = ClientStream::new(near, before, Exchanges::new(usize::MAX));
+            let before = Before { interims, plain, client: None, timeouts: timeouts(), switch: Switch::default() };
+            let mut stream = ClientStream::new(near, before, Exchanges::endless());
             stream.missed = missed;
             far.write_all(request).await.unwrap();
             let mut bytes = [0; 100];
@@ -579,9 +563,8 @@ mod tests {
         let (near, mut far) = tokio::io::duplex(20);
         let interims = InformationalResponses::default();
         let (plain, client, switch) = (None, None, Switch::default());
-        let is_draining = Arc::default();
-        let before = Before { interims: interims.clone(), plain, client, timeouts: timeouts(), switch, is_draining };
-        let mut stream = ClientStream::new(near, before, Exchanges::new(usize::MAX));
+        let before = Before { interims: interims.clone(), plain, client, timeouts: timeouts(), switch };
+        let mut stream = ClientStream::new(near, before, Exchanges::endless());
         interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
         assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_flush(cx).is_pending())).await);
         let saying = async {

@@ -448,9 +448,12 @@ fn classify(error: &hyper::Error, end: Option<UploadEnd>) -> Failed {
     let timed_out = |cause: &(dyn Error + 'static)| cause.downcast_ref::<io::Error>().is_some_and(is_late);
     let upload = causes(error).find_map(|cause| cause.downcast_ref::<BodyError>());
     // HTTP/2 resets its stream after that, and has no cause.
-    let upload = upload.map(UploadEnd::of).or(end.filter(|end| *end != UploadEnd::Whole));
-    let (failure, verdict) = if let Some(upload) = upload {
-        (upload.failure(), ConnectionVerdict::Nothing)
+    let upload = upload.map(BodyError::failure).or(match end {
+        Some(UploadEnd::Failed(failure)) => Some(failure),
+        _ => None,
+    });
+    let (failure, verdict) = if let Some(failure) = upload {
+        (failure, ConnectionVerdict::Nothing)
     } else if causes(error).any(timed_out) || http2.and_then(h2::Error::get_io).is_some_and(is_late) {
         (UpstreamFailure::TimedOut, ConnectionVerdict::Failed)
     } else if error.is_parse_too_large() {

@@ -22,12 +22,21 @@ struct Counts {
     answered: AtomicU64,
     /// Requests that the connection may still have.
     left: AtomicUsize,
+    /// True while the listener drains.
+    is_draining: Arc<AtomicBool>,
 }
 
 impl Exchanges {
-    /// Counts those of a connection that may have so many requests.
-    pub(super) fn new(most: usize) -> Exchanges {
-        Exchanges(Arc::new(Counts { answered: AtomicU64::new(0), left: AtomicUsize::new(most) }))
+    /// Counts those of a connection that may have so many requests, and no other while
+    /// `is_draining`.
+    pub(super) fn new(most: usize, is_draining: Arc<AtomicBool>) -> Exchanges {
+        Exchanges(Arc::new(Counts { answered: AtomicU64::new(0), left: AtomicUsize::new(most), is_draining }))
+    }
+
+    /// Returns the exchanges of a connection without an end.
+    #[cfg(test)]
+    pub(super) fn endless() -> Exchanges {
+        Exchanges::new(usize::MAX, Arc::default())
     }
 
     pub(super) fn answered(&self) -> u64 {
@@ -36,7 +45,11 @@ impl Exchanges {
 
     /// Returns true if the next request is the last one, or if there should be no other.
     pub(super) fn next_is_last(&self) -> bool {
-        self.0.left.load(Ordering::Relaxed) <= 1
+        self.0.left.load(Ordering::Relaxed) <= 1 || self.is_draining()
+    }
+
+    fn is_draining(&self) -> bool {
+        self.0.is_draining.load(Ordering::Relaxed)
     }
 
     /// Counts a request. Returns true if it is the last one.
@@ -61,13 +74,11 @@ impl Drop for UnderWay {
 pub(super) struct Counted<S> {
     service: S,
     exchanges: Exchanges,
-    /// True while the listener drains.
-    is_draining: Arc<AtomicBool>,
 }
 
 impl<S> Counted<S> {
-    pub(super) fn new(service: S, exchanges: &Exchanges, is_draining: Arc<AtomicBool>) -> Counted<S> {
-        Counted { service, exchanges: exchanges.clone(), is_draining }
+    pub(super) fn new(service: S, exchanges: &Exchanges) -> Counted<S> {
+        Counted { service, exchanges: exchanges.clone() }
     }
 }
 
@@ -81,8 +92,7 @@ where
 
     fn call(&self, request: Request<R>) -> Self::Future {
         let (under_way, is_last) = (Some(UnderWay(self.exchanges.clone())), self.exchanges.begin());
-        let is_draining = Arc::clone(&self.is_draining);
-        CountedFuture { under_way, is_last, is_draining, future: self.service.call(request) }
+        CountedFuture { under_way, is_last, future: self.service.call(request) }
     }
 }
 
@@ -91,7 +101,6 @@ pub(super) struct CountedFuture<F> {
     under_way: Option<UnderWay>,
     /// True if the connection ends after this request.
     is_last: bool,
-    is_draining: Arc<AtomicBool>,
     future: F,
 }
 
@@ -101,7 +110,8 @@ impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B, E> Future for Counte
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let mut response = ready!(Pin::new(&mut this.future).poll(cx));
-        if (this.is_last || this.is_draining.load(Ordering::Relaxed))
+        let is_draining = this.under_way.as_ref().is_some_and(|under_way| under_way.0.is_draining());
+        if (this.is_last || is_draining)
             && let Ok(response) = &mut response
             && response.status() != StatusCode::SWITCHING_PROTOCOLS
         {

@@ -40,7 +40,7 @@ pub(super) async fn http2<S, B>(
 {
     let streams = Streams::new(most.keepalive_requests());
     let gathered = Gathered::new(stream);
-    let connection = http2::Builder::new(AtOnce)
+    let connection = http2::Builder::new(PollInline)
         .timer(TokioTimer::new())
         .max_concurrent_streams(most.http2_streams)
         .enable_connect_protocol()
@@ -88,9 +88,9 @@ async fn drained(phase: &mut PhaseWatch, shutdown: Duration) {
 /// Runs a request at once, and as a task only if it has to wait. A hit that fits into the window of
 /// its stream does not wait.
 #[derive(Clone)]
-struct AtOnce;
+struct PollInline;
 
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> for AtOnce {
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for PollInline {
     fn execute(&self, request: F) {
         let mut request = Box::pin(request);
         let mut poll = || request.as_mut().poll(&mut Context::from_waker(Waker::noop()));

@@ -130,7 +130,7 @@ pub use listeners::{Bound, Listeners};
 pub use origin_server::OriginServer;
 pub use purge::Purging;
 pub use request_id::RequestIdSource;
-pub use served::HandedSocket;
+pub use served::HttpListenerSocket;
 pub use sockets::ListenSocket;
 pub use timeouts::Timeouts;
 pub use tls_config::{CertificateFiles, ClientCertificates, TlsConfig};
@@ -147,7 +147,7 @@ pub use origin_body::OriginBody;
 pub use preflight::Preflight;
 pub use servers::{Balance, PoolConfig};
 pub use trust::Trust;
-pub use trusted_proxies::{Forwarded, TrustedProxies};
+pub use trusted_proxies::{Forwarded, TrustedFields, TrustedProxies};
 pub use upload::Upload;
 
 use certificate_watch::CertificateWatch;
@@ -169,7 +169,6 @@ use upstream::Origins;
 /// The running HTTP side.
 pub struct Http {
     listeners: Arc<ServedListeners>,
-    bounds: listen::Bounds,
     threads: Vec<JoinHandle<()>>,
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
@@ -337,7 +336,7 @@ impl Http {
             let thread = std::thread::Builder::new().name(format!("http{number}")).spawn(serve);
             threads.push(thread.map_err(Error::Thread)?);
         }
-        Ok(Http { listeners, bounds, threads, source, proxy, tls_identity })
+        Ok(Http { listeners, threads, source, proxy, tls_identity })
     }
 
     /// Returns the actual addresses of the listeners, each with true for TLS.
@@ -345,11 +344,11 @@ impl Http {
         self.listeners.addresses()
     }
 
-    /// Returns the listening sockets for another process, each with true for TLS.
+    /// Returns the listening sockets for another process.
     ///
     /// # Errors
     /// The system's, if there is no descriptor left.
-    pub fn sockets(&self) -> std::io::Result<Vec<(HandedSocket, bool)>> {
+    pub fn sockets(&self) -> std::io::Result<Vec<HttpListenerSocket>> {
         self.listeners.sockets()
     }
 
@@ -384,7 +383,7 @@ impl Http {
 
     /// Returns true if no connection is open, after [`Http::drain`].
     pub fn is_idle(&self) -> bool {
-        self.bounds.open() == 0
+        self.proxy.limits().connections.taken() == 0
     }
 
     /// Returns the time for requests in progress at a stop: `shutdown` of [`Timeouts`].
@@ -434,7 +433,7 @@ impl Http {
         Ok(HttpReload { origins, rules, identity, observer, listeners, config: config.clone() })
     }
 
-    /// Reads another identity, and sets the first one of a node that began without TLS.
+    /// Reads another identity.
     fn identity(&self, tls: &TlsConfig) -> Result<(TlsConfig, rustls::ServerConfig), Error> {
         let mut tls = tls.clone();
         let running = self.tls_identity.get().and_then(|running| running.config().clients);
@@ -443,9 +442,6 @@ impl Http {
             clients.subject_field = running.and_then(|clients| clients.subject_field);
         }
         let identity = tls::read(&tls)?;
-        if self.tls_identity.get().is_none() {
-            let _ = self.tls_identity.set(Arc::new(Identity::read(&tls)?));
-        }
         Ok((tls, identity))
     }
 
@@ -464,8 +460,12 @@ impl Http {
         warn_of_few_descriptors(config.limits.connections);
         self.proxy.limits().set(config.timeouts, config.limits);
         self.proxy.set_codings(config.accept_encoding);
-        if let (Some(running), Some((config, identity))) = (self.tls_identity.get(), reload.identity) {
-            running.set(&config, identity);
+        if let Some((config, identity)) = reload.identity {
+            match self.tls_identity.get() {
+                Some(running) => running.set(&config, identity),
+                // The first one of a node that began without TLS.
+                None => drop(self.tls_identity.set(Arc::new(Identity::new(&config, identity)))),
+            }
         }
         self.proxy.set_origins(reload.origins);
         self.proxy.rules().set(reload.rules);

@@ -28,8 +28,8 @@ use hyper_util::rt::TokioIo;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
@@ -40,8 +40,8 @@ use tokio_rustls::server::TlsStream;
 /// A listener for clients.
 pub(super) struct Listener {
     pub(super) socket: ListenSocket,
-    /// The identity for TLS, if this listener uses it.
-    pub(super) identity: Option<Arc<Identity>>,
+    /// The identity for TLS, if this listener uses it; set before it accepts connections.
+    pub(super) identity: Option<Arc<OnceLock<Arc<Identity>>>>,
     /// Answers plain hits before the service, if enabled.
     pub(super) plain: Option<PlainHits>,
     /// True if each connection begins with a header of the PROXY protocol.
@@ -127,7 +127,7 @@ pub(super) struct ClientCounters {
     pub(super) no_proxy_header: AtomicU64,
     /// In the TLS handshake.
     pub(super) no_tls: AtomicU64,
-    /// Of clients that have `connections_per_client` already.
+    /// Connections of clients that have `connections_per_client` already.
     pub(super) too_many: AtomicU64,
 }
 
@@ -139,11 +139,6 @@ impl Bounds {
             memory_pressure: Arc::default(),
             counters: Arc::default(),
         }
-    }
-
-    /// Returns the number of open connections.
-    pub(super) fn open(&self) -> usize {
-        self.limits.connections.taken()
     }
 
     pub(super) fn counters(&self) -> &Arc<ClientCounters> {
@@ -271,8 +266,8 @@ async fn accept<S, B>(
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
     };
-    let bounds_of = bounds.clone();
-    let serving = Arc::new(Serving { identity, plain, proxy_protocol, redirect, clients, bounds: bounds_of, service });
+    let limits = Arc::clone(&bounds.limits);
+    let serving = Arc::new(Serving { identity, plain, proxy_protocol, redirect, clients, bounds, service });
     let mut failing = Failing::default();
     loop {
         let accepted = tokio::select! {
@@ -284,7 +279,7 @@ async fn accept<S, B>(
         // the listener goes, this one is served all the same: its client cannot go elsewhere.
         let place = tokio::select! {
             biased;
-            place = bounds.limits.connections.acquire() => Some(place),
+            place = limits.connections.acquire() => Some(place),
             () = phase.reached(Phase::Draining) => None,
         };
         match accepted {
@@ -330,7 +325,7 @@ impl Failing {
 
 /// The parts that the connections of a listener share on one thread.
 struct Serving<F> {
-    identity: Option<Arc<Identity>>,
+    identity: Option<Arc<OnceLock<Arc<Identity>>>>,
     plain: Option<PlainHits>,
     proxy_protocol: bool,
     redirect: Option<HttpsRedirect>,
@@ -387,7 +382,7 @@ where
     };
     let peer = client.map_or(peer, Peer::from);
     let Ok(_share_behind_proxy) = serving.count(peer, serving.proxy_protocol) else { return };
-    let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *most), &phase);
+    let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *most));
     let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
     let limits = (*timeouts, *most, &**memory_pressure);
     let Some(identity) = &serving.identity else {
@@ -397,6 +392,7 @@ where
             false => http1((stream, before, *most), service, phase).await,
         };
     };
+    let Some(identity) = identity.get() else { return };
     let shaken = tokio::select! {
         biased;
         shaken = shake_hands(stream, identity, &serving.bounds) => shaken,
@@ -426,12 +422,7 @@ async fn closing(phase: &mut PhaseWatch) {
 }
 
 /// Returns the client of a connection, before TLS, and what stands before hyper.
-fn begin_client<F>(
-    peer: Peer,
-    serving: &Serving<F>,
-    (timeouts, limits): (Timeouts, HttpLimits),
-    phase: &PhaseWatch,
-) -> (Client, Before) {
+fn begin_client<F>(peer: Peer, serving: &Serving<F>, (timeouts, limits): (Timeouts, HttpLimits)) -> (Client, Before) {
     let trusted = TrustedPeer::new(&serving.clients.trusted_proxies, peer);
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
@@ -450,7 +441,7 @@ fn begin_client<F>(
         observed: observed.clone(),
         limits,
     };
-    let before = Before { interims, plain, client: observed, timeouts, switch, is_draining: phase.is_draining() };
+    let before = Before { interims, plain, client: observed, timeouts, switch };
     (client, before)
 }
 
@@ -492,9 +483,9 @@ async fn http1<S, B>(
 {
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
     // read.
-    let exchanges = Exchanges::new(limits.keepalive_requests());
+    let exchanges = Exchanges::new(limits.keepalive_requests(), phase.is_draining());
     let (headers, client, switch) = (limits.headers(), before.client.clone(), before.switch.clone());
-    let service = Counted::new(service, &exchanges, before.is_draining.clone());
+    let service = Counted::new(service, &exchanges);
     let mut http1 = http1::Builder::new();
     http1.max_header_size(headers.bytes()).max_buf_size(headers.buffer());
     if let Some(fields) = headers.fields_to_set() {

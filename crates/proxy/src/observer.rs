@@ -1,6 +1,6 @@
 //! What every finished exchange is reported to: the figures, and the access log.
 
-use super::access_log::{AccessLog, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, Record, Template};
+use super::access_log::{AccessLog, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, Record, Template, WriterEnd};
 use super::config::HttpConfig;
 use super::exchange_figures::ExchangeFigures;
 use super::listen_address::Peer;
@@ -85,6 +85,11 @@ impl Observer {
         if let Some(log) = &self.log {
             log.stop();
         }
+    }
+
+    /// Returns the end of the writer of its log.
+    pub(super) fn log_end(&self) -> Option<WriterEnd> {
+        self.log.as_ref().map(|log| log.end())
     }
 
     pub(super) fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

@@ -1,5 +1,6 @@
 //! The observer of new connections, and those of connections that began before a reload.
 
+use super::access_log::WriterEnd;
 use super::config::HttpConfig;
 use super::error::Error;
 use super::metrics::Metrics;
@@ -11,8 +12,8 @@ pub(super) struct Observers(Mutex<Inner>);
 
 struct Inner {
     current: Arc<Observer>,
-    /// Those of connections that began before a reload.
-    former: Vec<Weak<Observer>>,
+    /// Those of connections that began before a reload, each with the end of its log's writer.
+    former: Vec<(Weak<Observer>, Option<WriterEnd>)>,
 }
 
 impl Observers {
@@ -24,7 +25,7 @@ impl Observers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns that of new connections.
+    /// Returns the observer of new connections.
     pub(super) fn current(&self) -> Arc<Observer> {
         Arc::clone(&self.inner().current)
     }
@@ -43,14 +44,15 @@ impl Observers {
         let mut inner = self.inner();
         if !Arc::ptr_eq(&inner.current, &observer) {
             let before = std::mem::replace(&mut inner.current, observer);
-            inner.former.retain(|former| former.strong_count() > 0);
-            inner.former.push(Arc::downgrade(&before));
+            let is_over = |end: &Option<WriterEnd>| end.as_ref().is_none_or(WriterEnd::is_over);
+            inner.former.retain(|(former, end)| former.strong_count() > 0 || !is_over(end));
+            inner.former.push((Arc::downgrade(&before), before.log_end()));
         }
     }
 
     fn all(&self) -> Vec<Arc<Observer>> {
         let inner = self.inner();
-        let former = inner.former.iter().filter_map(Weak::upgrade);
+        let former = inner.former.iter().filter_map(|(former, _)| former.upgrade());
         former.chain([Arc::clone(&inner.current)]).collect()
     }
 
@@ -58,9 +60,12 @@ impl Observers {
         self.all().iter().for_each(|observer| observer.reopen_log());
     }
 
-    /// Writes the last lines.
+    /// Writes the last lines, also those of logs whose last connection has just ended.
     pub(super) fn stop(&self) {
         self.all().iter().for_each(|observer| observer.stop());
+        let inner = self.inner();
+        let gone = inner.former.iter().filter(|(former, _)| former.strong_count() == 0);
+        gone.filter_map(|(_, end)| end.as_ref()).for_each(WriterEnd::wait);
     }
 
     pub(super) fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

@@ -34,7 +34,7 @@ const FIELDS: usize = 32;
 #[derive(Clone)]
 pub(super) struct PlainHits {
     proxy: Arc<Proxy>,
-    /// That of the listener's connections.
+    /// The observer of the listener's connections.
     observer: Arc<Observer>,
     /// `http` or `https`.
     scheme: &'static str,

@@ -22,7 +22,7 @@ pub(super) struct ServedListeners {
     /// One for each thread.
     controls: Vec<Control>,
     proxy: Arc<Proxy>,
-    /// The identity of listeners for TLS; set when the first of them is planned.
+    /// The identity of listeners for TLS; set before the first of them is applied.
     identity: Arc<OnceLock<Arc<Identity>>>,
 }
 
@@ -49,7 +49,7 @@ struct ListenerSettings {
 }
 
 impl ListenerSettings {
-    fn is(&self, other: &ListenerSettings) -> bool {
+    fn is_same(&self, other: &ListenerSettings) -> bool {
         let is_same_observer = match (&self.clients.observer, &other.clients.observer) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (one, other) => one.is_none() && other.is_none(),
@@ -77,13 +77,15 @@ impl ListenerPlan {
     }
 }
 
-/// A listening socket for another process.
+/// The listening socket of an HTTP listener, for another process.
 #[derive(Debug)]
-pub struct HandedSocket {
+pub struct HttpListenerSocket {
     /// Another descriptor of the socket.
     pub socket: ListenSocket,
     /// True if the process that stops listening removes the socket's file.
     pub owns_file: bool,
+    /// True for TLS.
+    pub is_secure: bool,
 }
 
 impl ServedListeners {
@@ -165,7 +167,7 @@ impl ServedListeners {
             let redirect = (config.redirect_to_https && !address.1).then_some(redirect);
             let settings = ListenerSettings { redirect, clients: clients.clone() };
             if let (None, Some(served)) = (&bound, running(at))
-                && !served.settings.is(&settings)
+                && !served.settings.is_same(&settings)
             {
                 bound = Some(served.bound.again(&served.bound.config, address.1)?);
             }
@@ -199,7 +201,7 @@ impl ServedListeners {
         let observer = settings.clients.observer.as_ref();
         Listener {
             socket,
-            identity: self.identity.get().cloned().filter(|_| bound.is_secure()),
+            identity: bound.is_secure().then(|| Arc::clone(&self.identity)),
             plain: observer.map(|observer| PlainHits::new(&self.proxy, scheme, observer)),
             proxy_protocol: bound.config.proxy_protocol,
             redirect: settings.redirect,
@@ -251,11 +253,11 @@ impl ServedListeners {
         self.controls.iter().for_each(|control| control.stop(within));
     }
 
-    /// Returns the sockets for another process, each with true for TLS.
-    pub(super) fn sockets(&self) -> std::io::Result<Vec<(HandedSocket, bool)>> {
+    /// Returns the sockets for another process.
+    pub(super) fn sockets(&self) -> std::io::Result<Vec<HttpListenerSocket>> {
         let handed = |Served { bound, .. }: &Served| {
-            let handed = HandedSocket { socket: bound.socket().try_clone()?, owns_file: bound.file.is_some() };
-            Ok((handed, bound.is_secure()))
+            let (socket, owns_file) = (bound.socket().try_clone()?, bound.file.is_some());
+            Ok(HttpListenerSocket { socket, owns_file, is_secure: bound.is_secure() })
         };
         self.inner().listeners.iter().map(handed).collect()
     }

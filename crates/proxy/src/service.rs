@@ -129,7 +129,9 @@ impl Service {
         }
         let text = "larder: the request's body is too large\n";
         let mut refusal = plain_error(StatusCode::PAYLOAD_TOO_LARGE, text);
-        refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        if parts.version <= Version::HTTP_11 {
+            refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         Some(refusal)
     }
 
@@ -171,7 +173,7 @@ impl Service {
             self.rules.borrow_mut().current().and_then(|rules| Ruled::of(rules, &parts, scheme, authority, client));
         let own_answer = rules.as_ref().and_then(|rules| rules.answer());
         if let Some(answer) = own_answer.or_else(|| self.too_large(&parts, &body, rules.as_deref())) {
-            if answer.status() == StatusCode::PAYLOAD_TOO_LARGE && !expects(&parts.headers) {
+            if !body.is_end_stream() && !expects(&parts.headers) {
                 linger(body);
             }
             return rules.iter().fold(Responding::Now(Some(answer)), Responding::ruled);

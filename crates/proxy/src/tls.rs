@@ -30,8 +30,12 @@ impl Identity {
     /// # Errors
     /// As [`read`].
     pub(super) fn read(config: &TlsConfig) -> Result<Identity, Error> {
-        let server = Arc::new(read(config)?);
-        Ok(Identity(RwLock::new(Current { config: config.clone(), server })))
+        Ok(Identity::new(config, read(config)?))
+    }
+
+    /// Returns the identity that was read from the files of this configuration.
+    pub(super) fn new(config: &TlsConfig, server: ServerConfig) -> Identity {
+        Identity(RwLock::new(Current { config: config.clone(), server: Arc::new(server) }))
     }
 
     /// Replaces the identity for new connections. Sessions are resumed across the change, unless

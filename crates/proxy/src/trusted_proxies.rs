@@ -20,12 +20,33 @@ pub struct TrustedProxies {
     networks: Vec<Network>,
     /// True if programs on Unix sockets are.
     unix: bool,
-    /// The fields that are not believed, in the order of [`FIELDS`].
-    ignored: [bool; FIELDS.len()],
+    fields: TrustedFields,
 }
 
-/// The fields that tell the client of a request.
-const FIELDS: [&str; 4] = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"];
+/// The fields of trusted proxies that are believed: all by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrustedFields {
+    /// The others, in the order of [`TrustedFields::NAMES`].
+    ignored: [bool; TrustedFields::NAMES.len()],
+}
+
+impl TrustedFields {
+    /// The fields that tell the client of a request.
+    pub const NAMES: [&str; 4] = ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded"];
+
+    /// Returns the set of the fields with these names, in any case of letters.
+    ///
+    /// # Errors
+    /// The first name that is none of [`TrustedFields::NAMES`].
+    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<TrustedFields, &'a str> {
+        let mut ignored = [true; TrustedFields::NAMES.len()];
+        for name in names {
+            let at = TrustedFields::NAMES.iter().position(|field| field.eq_ignore_ascii_case(name)).ok_or(name)?;
+            ignored[at] = false;
+        }
+        Ok(TrustedFields { ignored })
+    }
+}
 
 /// The client of a request, and what it asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,18 +75,10 @@ impl TrustedProxies {
         Ok(trusted)
     }
 
-    /// Believes these fields alone: `X-Forwarded-For`, `-Proto`, `-Host` or `Forwarded`, in any
-    /// case of letters.
-    ///
-    /// # Errors
-    /// The first name that is none of them.
-    pub fn with_fields<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Result<TrustedProxies, &'a str> {
-        let mut ignored = [true; FIELDS.len()];
-        for name in names {
-            let at = FIELDS.iter().position(|field| field.eq_ignore_ascii_case(name)).ok_or(name)?;
-            ignored[at] = false;
-        }
-        Ok(TrustedProxies { ignored, ..self })
+    /// Believes these fields alone.
+    #[must_use]
+    pub fn with_fields(self, fields: TrustedFields) -> TrustedProxies {
+        TrustedProxies { fields, ..self }
     }
 
     /// Returns true if the peer is one of them.
@@ -81,7 +94,7 @@ impl TrustedProxies {
     pub fn read<'a>(&self, peer: Peer, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Forwarded<'a> {
         let mut said = Said::default();
         for (name, value) in fields {
-            said.note(name, value, &self.ignored);
+            said.note(name, value, self.fields);
         }
         let mut forwarded = Forwarded { client: peer.ip(), scheme: None, host: None };
         if said.has_x {
@@ -153,23 +166,24 @@ struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    fn note(&mut self, name: &str, value: &'a [u8], ignored: &[bool; FIELDS.len()]) {
+    fn note(&mut self, name: &str, value: &'a [u8], fields: TrustedFields) {
         // Few fields have a name of such a length.
         if !matches!(name.len(), 9 | 15 | 16 | 17) {
             return;
         }
-        let Some(at) = FIELDS.iter().position(|field| field.eq_ignore_ascii_case(name)) else { return };
-        if ignored[at] {
+        let known = TrustedFields::NAMES.iter().position(|field| field.eq_ignore_ascii_case(name));
+        let Some(at) = known else { return };
+        if fields.ignored[at] {
             return;
         }
         // A value with other characters is unknown to all.
         let value = str::from_utf8(value).unwrap_or("");
         // A proxy that appends writes the last value.
         let last = || value.rsplit(',').next().map(str::trim).filter(|last| !last.is_empty());
-        match FIELDS[at] {
-            "x-forwarded-for" => self.addresses.push(value),
-            "x-forwarded-proto" => self.scheme = last(),
-            "x-forwarded-host" => self.host = last(),
+        match TrustedFields::NAMES[at] {
+            "X-Forwarded-For" => self.addresses.push(value),
+            "X-Forwarded-Proto" => self.scheme = last(),
+            "X-Forwarded-Host" => self.host = last(),
             _ => return self.elements.push(value),
         }
         self.has_x = true;
@@ -296,7 +310,8 @@ mod tests {
             ("forwarded", "for=192.0.2.2;proto=http;host=b.example"),
         ];
         let read = |names: &[&'static str]| {
-            let trusted = TrustedProxies::parse(["10.0.0.0/8"]).unwrap().with_fields(names.iter().copied())?;
+            let trusted =
+                TrustedProxies::parse(["10.0.0.0/8"]).unwrap().with_fields(TrustedFields::of(names.iter().copied())?);
             let peer = SocketAddr::from(([10, 0, 0, 1], 1)).into();
             let said = trusted.read(peer, all.iter().map(|(name, value)| (*name, value.as_bytes())));
             Ok::<_, &str>((said.client.unwrap().to_string(), said.scheme, said.host))
@@ -307,7 +322,7 @@ mod tests {
         assert_eq!(read(&["X-Forwarded-Host"]), Ok((own.clone(), None, Some("a.example"))));
         assert_eq!(read(&["Forwarded"]), Ok(("192.0.2.2".to_owned(), Some("http"), Some("b.example"))));
         assert_eq!(read(&[]), Ok((own, None, None)));
-        assert_eq!(read(&FIELDS), Ok(("192.0.2.1".to_owned(), Some("https"), Some("a.example"))));
+        assert_eq!(read(&TrustedFields::NAMES), Ok(("192.0.2.1".to_owned(), Some("https"), Some("a.example"))));
         assert_eq!(read(&["X-Real-IP"]), Err("X-Real-IP"));
     }
 

@@ -45,31 +45,8 @@ pub struct Coming {
 pub(super) enum UploadEnd {
     /// The whole body has arrived.
     Whole,
-    /// The client was silent for too long.
-    Silent,
-    /// The body is larger than `client_body_size`.
-    TooLarge,
-    /// The client's body broke off.
-    Broken,
-}
-
-impl UploadEnd {
-    pub(super) fn of(error: &BodyError) -> UploadEnd {
-        match error {
-            error if error.is_silence() => UploadEnd::Silent,
-            error if error.is_too_large() => UploadEnd::TooLarge,
-            _ => UploadEnd::Broken,
-        }
-    }
-
-    /// Returns the failure of the request.
-    pub(super) fn failure(self) -> UpstreamFailure {
-        match self {
-            UploadEnd::Silent => UpstreamFailure::UploadTimedOut,
-            UploadEnd::TooLarge => UpstreamFailure::UploadTooLarge,
-            UploadEnd::Whole | UploadEnd::Broken => UpstreamFailure::Upload,
-        }
-    }
+    /// It broke off.
+    Failed(UpstreamFailure),
 }
 
 impl Upload {
@@ -196,10 +173,10 @@ impl Coming {
             Some(Ok(frame)) if !self.has_room_for(&frame) => Some(Err(BodyError::new(TooLarge))),
             frame => frame,
         };
-        let error = frame.as_ref().and_then(|frame| frame.as_ref().err()).map(UploadEnd::of);
+        let error = frame.as_ref().and_then(|frame| frame.as_ref().err()).map(BodyError::failure);
         // hyper may drop the body without a poll after its last frame.
         let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && self.body.is_end_stream());
-        let ended = error.or(is_whole.then_some(UploadEnd::Whole));
+        let ended = error.map(UploadEnd::Failed).or(is_whole.then_some(UploadEnd::Whole));
         if let Some((ended, end)) = ended.and_then(|ended| Some((ended, self.end.take()?))) {
             // The request may have been given up.
             let _ = end.send(ended);

@@ -52,7 +52,7 @@ pub(super) struct Origins {
 }
 
 /// The time limits of connections to servers, and of their header blocks.
-type ConnectionLimits = ([Duration; 3], HeaderLimits);
+type ConnectionLimits = ([Duration; 4], HeaderLimits);
 
 /// Creates the fields of a request, each time that it is sent. They are complete, with `Host`.
 pub(super) type Fields<'a> = &'a (dyn Fn() -> HeaderMap + Send + Sync);
@@ -95,8 +95,9 @@ impl Origins {
             (Some(trust), Some(before)) => trust.is_same(before),
             (trust, before) => trust.is_none() && before.is_none(),
         };
-        let Timeouts { origin_connect, origin_send, origin_response, .. } = config.timeouts;
-        let limits = ([origin_connect, origin_send, origin_response], config.limits.headers());
+        let Timeouts { origin_connect, origin_send, origin_response, origin_keepalive, .. } = config.timeouts;
+        let times = [origin_connect, origin_send, origin_response, origin_keepalive];
+        let limits = (times, config.limits.headers());
         let has_limits = before.is_some_and(|before| before.limits == limits);
         let groups_before = before.map_or(&[][..], |before| &before.groups);
         let mut groups = Vec::new();
@@ -140,7 +141,8 @@ impl Origins {
         let config = OriginGroup { path: "/".to_owned(), ..OriginGroup::default() };
         let pool = SharedPool::new(Pool::new(config.pool, Time::ZERO), Instant::now());
         let group = Arc::new(Group::new(&config, HostPattern::Any, pool, Vec::new()));
-        let limits = ([limits::CONNECT, limits::ORIGIN_SEND, limits::RESPONSE], HeaderLimits::default());
+        let limits =
+            ([limits::CONNECT, limits::ORIGIN_SEND, limits::RESPONSE, limits::ORIGIN_IDLE], HeaderLimits::default());
         Origins {
             groups: vec![group],
             authority: "localhost".to_owned(),

@@ -4,15 +4,15 @@
 //! HTTP/2 needs no handshake of its own, so the key and its answer (RFC 6455 §4.1) are between this
 //! proxy and the origin.
 
-use super::entropy;
 use super::outgoing::{Outgoing, plain_error};
 use super::streams::Busy;
 use ::http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, StatusCode};
 use hyper::ext::Protocol;
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use std::sync::Arc;
+use tungstenite::handshake::client::generate_key;
+use tungstenite::handshake::derive_accept_key;
 
 /// The request of a stream for a WebSocket.
 pub(super) struct WebSocketStream {
@@ -29,8 +29,7 @@ impl WebSocketStream {
         if protocol.as_str() != "websocket" {
             return None;
         }
-        let words: [u64; 2] = entropy::words();
-        let key = base64(&words.map(u64::to_le_bytes).concat());
+        let key = generate_key();
         parts.method = Method::GET;
         parts.headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::try_from(&key).ok()?);
         Some(WebSocketStream { key, _busy: parts.extensions.remove() })
@@ -39,11 +38,9 @@ impl WebSocketStream {
     /// Turns the 101 of the origin into the response to the stream. Returns false if the origin has
     /// not answered the key.
     pub(super) fn accept(&self, response: &mut Response<Outgoing>) -> bool {
-        const SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-        let expected = base64(digest(&SHA1_FOR_LEGACY_USE_ONLY, (self.key.clone() + SUFFIX).as_bytes()).as_ref());
         let accepted = response.headers_mut().remove(SEC_WEBSOCKET_ACCEPT);
         *response.status_mut() = StatusCode::OK;
-        accepted.is_some_and(|accepted| accepted == expected)
+        accepted.is_some_and(|accepted| accepted == derive_accept_key(self.key.as_bytes()))
     }
 }
 
@@ -53,33 +50,10 @@ pub(super) fn not_opened() -> Response<Outgoing> {
     plain_error(StatusCode::BAD_GATEWAY, "larder: the origin does not open a WebSocket\n")
 }
 
-/// RFC 4648 §4.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let number = three.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(number >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= three.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ::http::Request;
-
-    /// The test vectors of RFC 4648 §10.
-    #[test]
-    fn base64_is_another() {
-        for (text, encoded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("fooba", "Zm9vYmE=")] {
-            assert_eq!(base64(text.as_bytes()), encoded);
-        }
-        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
-    }
 
     /// The example of RFC 6455 §1.3.
     #[test]

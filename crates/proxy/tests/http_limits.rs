@@ -294,12 +294,22 @@ fn connections_to_servers_are_kept_for_longer_than_they_may() {
         let timeouts = Timeouts { origin_keepalive: kept, ..Timeouts::default() };
         let upstream = Upstream::Http(format!("http://{address}").parse().unwrap());
         // Each thread has its own.
-        let node = Node::with(&HttpConfig { timeouts, threads: 1, ..wire::config(upstream) });
-        for target in ["/a", "/b", "/c"] {
-            assert_eq!(Client::new(&node).get(target).status, 200);
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let config = HttpConfig { timeouts, threads: 1, ..wire::config(upstream) };
+        let node = Node::with(&config);
+        let ask = |targets: [&str; 3]| {
+            for target in targets {
+                assert_eq!(Client::new(&node).get(target).status, 200);
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        };
+        ask(["/a", "/b", "/c"]);
         assert_eq!(opened.load(Ordering::SeqCst), connections);
+        // A reload changes it at once.
+        let timeouts = Timeouts { origin_keepalive: Duration::from_millis(10), ..timeouts };
+        let http = node.http.as_ref().unwrap();
+        http.reload(&HttpConfig { timeouts, ..config }).and_then(|reload| http.take_over(reload)).unwrap();
+        ask(["/d", "/e", "/f"]);
+        assert_eq!(opened.load(Ordering::SeqCst), connections + 3);
     }
 }
 

@@ -63,6 +63,7 @@ fn none(violations: &[String], remedy: &str) {
 fn a_comment_or_a_page_is_wider_than_100_columns() {
     let mut violations: Vec<_> = sources("rs").iter().flat_map(text::wide_comments).collect();
     violations.extend(sources("md").iter().flat_map(text::wide_markdown));
+    violations.extend(sources("toml").iter().flat_map(text::wide_toml));
     none(&violations, "wrap them at 100 columns");
 }
 

@@ -82,6 +82,17 @@ pub(crate) fn wide_markdown(source: &Source) -> Vec<String> {
         .collect()
 }
 
+/// The prose of a TOML file, such as the embedded configuration. A setting with its explanation
+/// beside it is a row of a table, also if it is commented out.
+pub(crate) fn wide_toml(source: &Source) -> Vec<String> {
+    let wide = |(_, line): &(usize, &str)| {
+        let is_prose = line.starts_with('#') && !line.contains(" = ");
+        is_prose && line.chars().count() > COLUMNS && !may_be_wide(line)
+    };
+    let lines = source.text.lines().enumerate().filter(wide);
+    lines.map(|(at, _)| violation(source, at + 1, "too wide")).collect()
+}
+
 pub(crate) fn odd_comments(source: &Source) -> Vec<String> {
     odd(source, &comments(source))
 }
@@ -163,6 +174,8 @@ mod tests {
         let words = "word ".repeat(25);
         assert_eq!(wide_comments(&source(&format!("fn a() {{}}\n    // {words}\n"))).len(), 1);
         assert_eq!(wide_markdown(&source(&words)).len(), 1);
+        assert_eq!(wide_toml(&source(&format!("a = 1\n# {words}"))).len(), 1);
+        assert_eq!(wide_toml(&source(&format!("# a = 1   # {words}"))), [""; 0]);
         let fits = format!("//! {}", "é".repeat(96));
         for exempt in [fits.as_str(), &format!("/// | {words} |"), &format!("//! ```\n//! {words}\n//! ```")] {
             assert_eq!(wide_comments(&source(exempt)), [""; 0], "{exempt}");

@@ -19,16 +19,19 @@ use std::sync::LazyLock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Codings(u8);
 
-/// The codings of the IANA registry that servers of pages use, by name.
-const NAMES: [&str; 5] = ["br", "compress", "deflate", "gzip", "zstd"];
-
 /// The field value for each set. Its spelling is canonical.
 static VALUES: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
     let value = |set: u8| HeaderValue::try_from(Codings(set).to_string()).expect("names are visible ASCII");
-    (0..1 << NAMES.len()).map(value).collect()
+    (0..1 << Codings::NAMES.len()).map(value).collect()
 });
 
 impl Codings {
+    /// The codings of the IANA registry that servers of pages use.
+    pub const NAMES: [&str; 5] = ["br", "compress", "deflate", "gzip", "zstd"];
+
+    /// `br`, `gzip` and `zstd`: those that browsers accept and servers produce.
+    pub const OF_BROWSERS: Codings = Codings(1 | 1 << 3 | 1 << 4);
+
     /// Returns the number that stands for the set.
     pub fn bits(self) -> u8 {
         self.0
@@ -36,14 +39,13 @@ impl Codings {
 
     /// Returns the set with the number that [`Codings::bits`] returned.
     pub fn from_bits(bits: u8) -> Codings {
-        Codings(bits & ((1 << NAMES.len()) - 1))
+        Codings(bits & ((1 << Codings::NAMES.len()) - 1))
     }
 
-    /// Returns the set of the codings with these names: `br`, `compress`, `deflate`, `gzip` or
-    /// `zstd`.
+    /// Returns the set of the codings with these names.
     ///
     /// # Errors
-    /// The first name that is none of them.
+    /// The first name that is none of [`Codings::NAMES`].
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Codings, &'a str> {
         names.into_iter().try_fold(Codings(0), |set, name| Ok(Codings(set.0 | bit(name.as_bytes()).ok_or(name)?)))
     }
@@ -71,7 +73,7 @@ impl fmt::Display for Codings {
         if self.0 == 0 {
             return f.write_str("identity");
         }
-        let named = NAMES.iter().enumerate().filter(|(number, _)| self.0 & 1 << number != 0);
+        let named = Codings::NAMES.iter().enumerate().filter(|(number, _)| self.0 & 1 << number != 0);
         for (count, (_, name)) in named.enumerate() {
             f.write_str(if count > 0 { ", " } else { "" })?;
             f.write_str(name)?;
@@ -81,7 +83,7 @@ impl fmt::Display for Codings {
 }
 
 fn bit(name: &[u8]) -> Option<u8> {
-    let number = NAMES.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
+    let number = Codings::NAMES.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
     Some(1 << number)
 }
 
@@ -92,9 +94,9 @@ struct Accepted {
     named: u8,
     /// Codings with a weight of 0, or with a wrong one.
     refused: u8,
-    /// Of `*`: true if it has a weight above 0.
+    /// True if `*` has a weight above 0; `None` without `*`.
     others: Option<bool>,
-    /// Of `identity`.
+    /// True if `identity` has a weight above 0; `None` without it.
     identity: Option<bool>,
 }
 
@@ -176,12 +178,12 @@ fn current(name: &[u8]) -> &[u8] {
 /// Returns the canonical spelling of a value. What is malformed stays as it is, except letters and
 /// white space.
 pub(crate) fn canonical(value: &[u8]) -> Vec<u8> {
-    let mut all: Vec<Vec<u8>> = members(value).map(|(name, weight)| spell(name, weight)).collect();
-    if members(value).any(|(_, weight)| weight.is_none()) || value.contains(&b'"') {
+    if value.contains(&b'"') || members(value).any(|(_, weight)| weight.is_none()) {
         let mut kept = value.to_ascii_lowercase();
         kept.retain(|byte| !byte.is_ascii_whitespace());
         return kept;
     }
+    let mut all: Vec<Vec<u8>> = members(value).map(|(name, weight)| spell(name, weight)).collect();
     all.sort_unstable();
     all.dedup();
     all.join(&b", "[..])
@@ -250,6 +252,7 @@ mod tests {
         assert_eq!(reduced(&["gzip"], &["br, gzip"]), ["gzip"]);
         assert!(reduced(&SET, &[""; 0]).is_empty(), "no field accepts everything");
         assert_eq!(Codings::of(["gzip", "brotli"]), Err("brotli"));
+        assert_eq!(Codings::of(SET), Ok(Codings::OF_BROWSERS));
     }
 
     /// A weight, with a wrong one among them.

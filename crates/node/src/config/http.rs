@@ -13,7 +13,7 @@ use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use larder_proxy::rules::Rule;
 use larder_proxy::{
     Balance, CertificateFiles, ClientCertificates, ClientNoCache, HostPattern, HttpLimits, ListenConfig,
-    OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig, TrustedProxies,
+    OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig, TrustedFields, TrustedProxies,
 };
 use larder_units::ByteSize;
 use serde::de::Error;
@@ -40,7 +40,7 @@ pub struct HttpTable {
     pub trusted_proxies: TrustedProxies,
     /// The fields of these that are believed.
     #[serde(deserialize_with = "trusted_headers")]
-    pub trusted_headers: Vec<String>,
+    pub trusted_headers: TrustedFields,
     /// `generated`, or the address of a server.
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
@@ -311,9 +311,7 @@ impl Default for HttpTable {
             tls: None,
             redirect_to_https: false,
             trusted_proxies: TrustedProxies::default(),
-            trusted_headers: ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded"]
-                .map(str::to_owned)
-                .to_vec(),
+            trusted_headers: TrustedFields::default(),
             origin: Origin::Generated,
             origin_protocol: OriginProtocol::Http1,
             origin_resolve: false,
@@ -331,7 +329,7 @@ impl Default for HttpTable {
             slice: ByteSize::from_mib(1),
             share_cookies: false,
             client_no_cache: ClientNoCache::Obey,
-            accept_encoding: Codings::of(["br", "gzip", "zstd"]).unwrap_or_default(),
+            accept_encoding: Codings::OF_BROWSERS,
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
             disk: None,
             access_log: None,
@@ -342,9 +340,10 @@ impl Default for HttpTable {
 
 fn codings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Codings, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
-    let expected = "expected br, compress, deflate, gzip or zstd";
-    Codings::of(names.iter().map(String::as_str))
-        .map_err(|name| D::Error::custom(format!("accept_encoding: {name:?}: {expected}")))
+    Codings::of(names.iter().map(String::as_str)).map_err(|name| {
+        let known = Codings::NAMES.join(", ");
+        D::Error::custom(format!("accept_encoding: {name:?}: expected one of {known}"))
+    })
 }
 
 fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::HeaderName>, D::Error> {
@@ -354,13 +353,12 @@ fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::H
     names.into_iter().map(name).collect()
 }
 
-fn trusted_headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+fn trusted_headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrustedFields, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
-    let expected = "expected X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host or Forwarded";
-    match TrustedProxies::default().with_fields(names.iter().map(String::as_str)) {
-        Ok(_) => Ok(names),
-        Err(name) => Err(D::Error::custom(format!("trusted_headers: {name:?}: {expected}"))),
-    }
+    TrustedFields::of(names.iter().map(String::as_str)).map_err(|name| {
+        let known = TrustedFields::NAMES.join(", ");
+        D::Error::custom(format!("trusted_headers: {name:?}: expected one of {known}"))
+    })
 }
 
 fn trusted_proxies<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrustedProxies, D::Error> {

@@ -1,5 +1,6 @@
 //! The messages between the old and the new process, with descriptors.
 
+use crate::limits::{UPGRADE_DESCRIPTORS as DESCRIPTORS, UPGRADE_MESSAGE_BYTES as MESSAGE_BYTES};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
@@ -8,13 +9,6 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
-
-/// Descriptors of one message: the kernel's limit (`SCM_MAX_FD`). A configuration has up to 133
-/// listeners.
-const DESCRIPTORS: usize = 253;
-
-/// Bytes of one message: a line for each descriptor, or the reason of a failure.
-const MESSAGE_BYTES: usize = 64 * 1024;
 
 /// One end.
 pub(super) struct Channel(OwnedFd);
@@ -70,7 +64,7 @@ impl Channel {
     }
 
     /// Limits the wait of [`Channel::receive`].
-    pub(super) fn set_patience(&self, patience: Duration) -> io::Result<()> {
+    pub(super) fn set_receive_timeout(&self, patience: Duration) -> io::Result<()> {
         use rustix::net::sockopt::{Timeout, set_socket_timeout};
         Ok(set_socket_timeout(&self.0, Timeout::Recv, Some(patience))?)
     }

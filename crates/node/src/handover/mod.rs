@@ -33,7 +33,7 @@ use std::os::fd::OwnedFd;
 use std::{error, fmt, io};
 
 /// The variable that tells a process that it replaces its parent, whose id is the value.
-const VARIABLE: &str = "LARDER_UPGRADE";
+pub(crate) const VARIABLE: &str = "LARDER_UPGRADE";
 
 /// A listening socket for the new process.
 #[derive(Debug)]

@@ -148,7 +148,7 @@ fn converse(channel: &Channel, report: &impl Fn(News)) -> Result<(), Option<Stri
 }
 
 fn receive(channel: &Channel, patience: Duration) -> Result<String, Option<String>> {
-    channel.set_patience(patience).map_err(|error| Some(error.to_string()))?;
+    channel.set_receive_timeout(patience).map_err(|error| Some(error.to_string()))?;
     match channel.receive() {
         Ok(Some((text, _))) => Ok(text),
         Ok(None) => Err(None),

@@ -85,7 +85,7 @@ impl Node {
             egress: None,
             ingress: None,
             http: None,
-            admin: admin_early.map(Admin::open_on).transpose()?,
+            admin: admin_early.map(Admin::open).transpose()?,
             purging: None,
             origin: config.http.origin.clone(),
             successor: None,
@@ -153,7 +153,7 @@ impl Node {
             self.http = Some(Http::start_on(listeners, &http, self.on_end("http"))?);
         }
         if let Some(listener) = admin {
-            self.admin = Some(Admin::open_on(listener)?);
+            self.admin = Some(Admin::open(listener)?);
         }
         if let Some(admin) = &self.admin {
             let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(Process::new(config.source.clone()))];
@@ -308,7 +308,12 @@ impl Node {
             if let Some(purging) = &self.purging {
                 purging.set_token(config.admin.token.as_deref());
             }
-            Ok(())
+            let is_idle = [
+                ("admin", self.purging.is_none()),
+                ("http", self.http.is_none() || !config.http.enabled),
+                ("ndn", self.ndn.is_none()),
+            ];
+            Ok(is_idle.into_iter().filter(|(_, is_idle)| *is_idle).map(|(table, _)| table).collect())
         });
         match applied {
             Ok(Changes { applied, waiting }) if waiting.is_empty() => tracing::info!(?applied, "reloaded"),
@@ -364,10 +369,7 @@ fn admin_listener(address: SocketAddr, handover: &mut Handover) -> Result<TcpLis
 /// Returns the listeners of the HTTP side: inherited ones, or ones that are bound.
 fn http_listeners(config: &Config, handover: &mut Handover) -> Result<Option<Listeners>, NodeError> {
     let Some(http) = parts::http(&config.http, None) else { return Ok(None) };
-    let inherited = |listen: &ListenConfig, is_secure| {
-        let role = if is_secure { Role::Https } else { Role::Http };
-        handover.sockets.http(role, &listen.address)
-    };
+    let inherited = |listen: &ListenConfig, is_secure| handover.sockets.http(Role::of_http(is_secure), &listen.address);
     Ok(Some(Listeners::bind_or_inherit(&http, inherited)?))
 }
 

@@ -78,12 +78,12 @@ impl Node {
         if let Some(admin) = &self.admin {
             sockets.push(HandedSocket { role: Role::Admin, descriptor: admin.socket()?.into(), owns_file: false });
         }
-        for (socket, is_secure) in self.http.as_ref().map_or(Ok(Vec::new()), Http::sockets)? {
+        for socket in self.http.as_ref().map_or(Ok(Vec::new()), Http::sockets)? {
             let descriptor = match socket.socket {
                 ListenSocket::Tcp(listener) => OwnedFd::from(listener),
                 ListenSocket::Unix(listener) => OwnedFd::from(listener),
             };
-            let role = if is_secure { Role::Https } else { Role::Http };
+            let role = Role::of_http(socket.is_secure);
             sockets.push(HandedSocket { role, descriptor, owns_file: socket.owns_file });
         }
         Ok(sockets)

@@ -1,8 +1,9 @@
 //! Where lines go: a file, standard output, or a datagram socket. Only the writer's thread uses it.
 
 use larder_units::{ByteSize, system_message};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -144,6 +145,10 @@ fn rotate(path: &Path, file: &mut File, rotation: Rotation, more: usize) -> io::
     if size == 0 || size + more as u64 <= rotation.max_size.bytes() {
         return Ok(());
     }
+    if is_another(path, file)? {
+        *file = open(path)?;
+        return Ok(());
+    }
     let numbered = |number: u32| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{number}"));
@@ -158,6 +163,17 @@ fn rotate(path: &Path, file: &mut File, rotation: Rotation, more: usize) -> io::
     std::fs::rename(path, numbered(1))?;
     *file = open(path)?;
     Ok(())
+}
+
+/// Returns true if another file than the open one has this path now: another writer has rotated it,
+/// which serves the connections from before a reload, or from before an upgrade.
+fn is_another(path: &Path, file: &File) -> io::Result<bool> {
+    let identity = |data: Metadata| (data.dev(), data.ino());
+    match std::fs::metadata(path) {
+        Ok(now) => Ok(identity(now) != identity(file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 fn connect(path: &Path) -> io::Result<UnixDatagram> {
@@ -264,6 +280,29 @@ mod tests {
         assert_eq!(read(&folder.path().join("log.1")), "a line that is longer than the limit\n");
         assert_eq!(read(&folder.path().join("log.2")), "four\n");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn two_writers_of_one_file_rotate_it_by_turns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let rotation = Some(Rotation { max_size: ByteSize::from_bytes(8), keep: 3 });
+        let open = || Destination::open(&LogTarget::File(path.clone()), rotation).unwrap();
+        let (mut former, mut current) = (open(), open());
+        former.write(b"before\n");
+        current.write(b"one\n");
+        former.write(b"two\n");
+        current.write(b"3\n");
+        former.write(b"4\n");
+        assert_eq!((read(&path).as_str(), read(&folder.path().join("log.1")).as_str()), ("3\n4\n", "one\ntwo\n"));
+        drop(former);
+        current.write(b"5\n");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "one more rotation");
+        // An operator has removed the file.
+        std::fs::remove_file(&path).unwrap();
+        assert!(current.write(b"a line that is longer\n").1.is_none());
+        assert!(current.write(b"6\n").1.is_none());
+        assert_eq!(read(&path), "6\n");
     }
 
     #[test]

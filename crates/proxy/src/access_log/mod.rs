@@ -20,8 +20,8 @@ use crate::error::{Error, Problem};
 use crate::limits;
 use destination::Destination;
 use std::path::PathBuf;
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use writer::Buffers;
 
@@ -60,7 +60,29 @@ pub(crate) struct AccessLog {
     /// A draw of 64 bits below this is logged; `None` logs all.
     sample: Option<u64>,
     buffers: Arc<Buffers>,
-    end: Mutex<Receiver<()>>,
+    end: WriterEnd,
+}
+
+/// The end of a log's writer, which may come after the log.
+#[derive(Clone)]
+pub(crate) struct WriterEnd(Arc<Mutex<Receiver<()>>>);
+
+impl WriterEnd {
+    fn receiver(&self) -> MutexGuard<'_, Receiver<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a writer that was told to end. A destination that blocks is left after
+    /// [`limits::LOG_STOP`].
+    pub(crate) fn wait(&self) {
+        // The other end is gone if the thread has ended before.
+        let _ = self.receiver().recv_timeout(limits::LOG_STOP);
+    }
+
+    /// Returns true if the writer has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.receiver().try_recv() != Err(TryRecvError::Empty)
+    }
 }
 
 impl AccessLog {
@@ -71,7 +93,7 @@ impl AccessLog {
     pub(crate) fn start(config: &AccessLogConfig, threads: usize) -> Result<AccessLog, Error> {
         let destination = Destination::open(&config.target, config.rotation).map_err(|error| config.problem(error))?;
         let buffers = Buffers::new(threads);
-        let end = Mutex::new(writer::start(&buffers, destination).map_err(Error::Thread)?);
+        let end = WriterEnd(Arc::new(Mutex::new(writer::start(&buffers, destination).map_err(Error::Thread)?)));
         let sample = (config.sample < 1.0).then_some((config.sample * u64::MAX as f64) as u64);
         Ok(AccessLog { config: config.clone(), sample, buffers, end })
     }
@@ -103,13 +125,15 @@ impl AccessLog {
         self.buffers.reopen();
     }
 
-    /// Writes what is there, and ends the writer. A destination that blocks is left after
-    /// [`limits::LOG_STOP`].
+    /// Writes what is there, and ends the writer.
     pub(crate) fn stop(&self) {
         self.buffers.stop();
-        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        // The other end is gone if the thread has ended before.
-        let _ = end.recv_timeout(limits::LOG_STOP);
+        self.end.wait();
+    }
+
+    /// Returns the end of its writer.
+    pub(crate) fn end(&self) -> WriterEnd {
+        self.end.clone()
     }
 
     /// Returns the numbers of written and of dropped lines.

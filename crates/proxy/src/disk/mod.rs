@@ -201,7 +201,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
         Ok(())
     }
 
-    /// As [`Disk::with`], for changes. `None` after [`Disk::release`]: another process has the
+    /// Calls the log for a change. Returns `None` after [`Disk::release`]: another process has the
     /// file.
     pub fn change<T>(&self, call: impl FnOnce(&mut Log<M>, Time) -> T) -> Option<T> {
         self.with_state(|state, now| (!state.released).then(|| call(&mut state.log, now)))

@@ -40,7 +40,7 @@ pub(in super::super) struct Addresses {
 pub(in super::super) struct NameFigures {
     /// Resolutions that have ended.
     pub(in super::super) resolutions: u64,
-    /// Those of them that gave no address.
+    /// The resolutions that gave no address.
     pub(in super::super) failures: u64,
     /// The reason of the last one, if it failed.
     pub(in super::super) failure: Option<String>,
