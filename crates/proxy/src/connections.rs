@@ -73,8 +73,11 @@ pub struct Failed {
 /// What a request without a response says about its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionVerdict {
-    /// The server has failed.
+    /// The server has failed: it cannot be reached, or the time is over.
     Failed,
+    /// It has ended the connection or sent nonsense instead of a response. The request may be the
+    /// cause: a program may crash at one page, and answer all others.
+    Broken,
     /// The server has answered, with a response that is not forwarded.
     Answered,
     /// Nothing: the client may be the cause.
@@ -83,7 +86,11 @@ pub enum ConnectionVerdict {
 
 impl Failed {
     pub(super) fn new(failure: UpstreamFailure, reason: impl Into<String>) -> Failed {
-        Failed { failure, reason: reason.into(), verdict: ConnectionVerdict::Failed }
+        let verdict = match failure {
+            UpstreamFailure::Malformed => ConnectionVerdict::Broken,
+            _ => ConnectionVerdict::Failed,
+        };
+        Failed { failure, reason: reason.into(), verdict }
     }
 }
 
@@ -459,9 +466,9 @@ fn classify(error: &hyper::Error, end: Option<UploadEnd>) -> Failed {
     } else if error.is_parse_too_large() {
         (UpstreamFailure::HeadTooLarge, ConnectionVerdict::Answered)
     } else if error.is_parse() || http2.is_some_and(h2::Error::is_library) {
-        (UpstreamFailure::Malformed, ConnectionVerdict::Failed)
+        (UpstreamFailure::Malformed, ConnectionVerdict::Broken)
     } else {
-        let verdict = if end.is_some() { ConnectionVerdict::Failed } else { ConnectionVerdict::Nothing };
+        let verdict = if end.is_some() { ConnectionVerdict::Broken } else { ConnectionVerdict::Nothing };
         (UpstreamFailure::Unreachable, verdict)
     };
     Failed { failure, reason, verdict }

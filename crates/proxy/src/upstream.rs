@@ -395,7 +395,7 @@ impl Group {
             let begun = Instant::now();
             let open = servers.as_ref().map(|servers| servers.begin(in_progress.name()));
             let asked = ask_http(in_progress.server(), &method, target, fields, body, Some(upstream_target)).await;
-            in_progress.on_result(asked.as_ref().err(), is_alone);
+            in_progress.on_result(asked.as_ref().err());
             failed = match asked {
                 Ok(response) => {
                     in_progress.times().add_shared(begun.elapsed());

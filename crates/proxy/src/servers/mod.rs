@@ -6,7 +6,9 @@
 //! - **Passive checks** (`breaker.rs`): after some failed requests in a row, a member is out for a
 //!   second, then for twice as long each time. After that, one request tries it, and others use
 //!   other members until that one is answered. If others are healthy, only a request that may be
-//!   repeated is used for that.
+//!   repeated is used for that. Requests that may themselves be the cause of their failure
+//!   ([`Verdict::Broken`]) take no member out if no other is healthy: one page at which a program
+//!   crashes does not end the service.
 //! - **Active checks**: two failures in a row take a member out, two successes bring it back. If no
 //!   other member is left, these are used all the same: a wrong check must not end the service.
 //! - **No member is left**: requests fail at once, with the time of the next try.
@@ -182,6 +184,8 @@ pub(super) enum Verdict {
     Answered,
     /// It was not answered.
     Failed,
+    /// It was not answered, and may be the cause itself.
+    Broken,
     /// Nothing: the client may be the cause.
     Nothing,
 }
@@ -351,14 +355,16 @@ impl<T: Clone> Pool<T> {
 
     /// Records what a request says about its member. Each ticket has one verdict.
     pub(super) fn on_verdict(&mut self, ticket: Ticket, verdict: Verdict, now: Time) -> Option<Change> {
+        let others = self.members.iter().enumerate().filter(|(at, _)| *at != ticket.at);
+        let has_other = others.filter_map(|(_, member)| member.as_ref()).any(|member| member.breaker.is_healthy());
         let member = self.member_mut(ticket)?;
+        member.figures.failures += u64::from(matches!(verdict, Verdict::Failed | Verdict::Broken));
         let change = match verdict {
             Verdict::Answered => member.breaker.on_answer(now),
-            Verdict::Failed => {
-                member.figures.failures += 1;
+            Verdict::Failed | Verdict::Broken if verdict == Verdict::Failed || has_other => {
                 member.breaker.on_failure(ticket.probe, ticket.sent, now)
             }
-            Verdict::Nothing => {
+            Verdict::Failed | Verdict::Broken | Verdict::Nothing => {
                 member.breaker.on_nothing(ticket.probe, now);
                 None
             }

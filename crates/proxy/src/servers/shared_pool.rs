@@ -4,7 +4,6 @@ use super::super::connections::{ConnectionVerdict, Failed, Server};
 use super::super::histogram::Histogram;
 use super::super::limits;
 use super::{Change, Choice, Pool, Ticket, Tried, Verdict};
-use larder_http::UpstreamFailure;
 use larder_units::Time;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -162,15 +161,14 @@ impl InProgress {
         &self.known.times
     }
 
-    /// Records the result of the request. `is_alone`: no other member could answer it. Then a
-    /// malformed response does not count, because one wrong page must not close a whole origin.
-    pub(in super::super) fn on_result(&mut self, failed: Option<&Failed>, is_alone: bool) {
+    /// Records the result of the request.
+    pub(in super::super) fn on_result(&mut self, failed: Option<&Failed>) {
         self.has_verdict = true;
         let verdict = match failed {
             None => Verdict::Answered,
-            Some(failed) if is_alone && failed.failure == UpstreamFailure::Malformed => Verdict::Answered,
             Some(failed) => match failed.verdict {
                 ConnectionVerdict::Failed => Verdict::Failed,
+                ConnectionVerdict::Broken => Verdict::Broken,
                 ConnectionVerdict::Answered => Verdict::Answered,
                 ConnectionVerdict::Nothing => Verdict::Nothing,
             },
@@ -178,9 +176,12 @@ impl InProgress {
         let now = self.pool.now();
         let change = self.pool.pool().on_verdict(self.ticket, verdict, now);
         match failed {
-            Some(failed) if failed.verdict == ConnectionVerdict::Failed => self.known.complain(failed, now),
-            Some(failed) if failed.verdict == ConnectionVerdict::Nothing => {}
-            _ => self.known.relax(),
+            Some(failed) => match failed.verdict {
+                ConnectionVerdict::Failed | ConnectionVerdict::Broken => self.known.complain(failed, now),
+                ConnectionVerdict::Answered => self.known.relax(),
+                ConnectionVerdict::Nothing => {}
+            },
+            None => self.known.relax(),
         }
         self.known.report(change);
     }

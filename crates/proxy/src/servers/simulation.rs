@@ -271,6 +271,25 @@ fn one_bad_page_takes_a_server_away() {
     assert_eq!(pool.next(1, &mut Tried::default(), true, late), Choice::Unavailable(SECOND), "it has not");
 }
 
+/// Failure: a page at which the program crashes takes the last server away; or a server that breaks
+/// every connection stays beside a healthy one.
+#[test]
+fn what_may_be_the_fault_of_requests_takes_the_last_server_away() {
+    let (mut pool, now) = (equal(2), Time::from_secs(1));
+    let bad = key_of(&mut pool, 0, now);
+    for _ in 0..10 {
+        let mut tried = Tried::default();
+        while let Choice::Send(ticket) = pool.next(bad, &mut tried, true, now) {
+            end(&mut pool, ticket, Verdict::Broken, now);
+        }
+    }
+    let closed = |pool: &Pool<usize>, at: usize| pool.members[at].as_ref().unwrap().breaker.is_closed();
+    assert_eq!([0, 1].map(|at| closed(&pool, at)), [false, true]);
+    assert!(pool.members[1].as_ref().unwrap().figures.failures >= 10, "they are counted");
+    break_down(&mut pool, 1, now);
+    assert!(!closed(&pool, 1));
+}
+
 impl Pool<usize> {
     /// What holds at every time.
     fn check_invariants(&mut self, now: Time) {
@@ -407,7 +426,8 @@ impl World {
             }
             let verdict = match (self.is_dead[ticket.at], self.below(50)) {
                 (_, 0) => Verdict::Nothing,
-                (true, _) | (_, 1) => Verdict::Failed,
+                (_, 1) => Verdict::Broken,
+                (true, _) | (_, 2) => Verdict::Failed,
                 _ => Verdict::Answered,
             };
             let slow = if self.below(40) == 0 { 20_000 } else { 400 };
