@@ -490,12 +490,13 @@ impl Http {
     pub fn stop_within(mut self, within: Duration) {
         self.listeners.begin(Phase::Closing);
         self.listeners.stop(within);
+        // Otherwise connections would wait in the kernel's queue for the end, and be reset.
+        self.listeners.close();
         for thread in self.threads.drain(..) {
             // Fails only if the thread has panicked, which is logged.
             let _ = thread.join();
         }
         self.proxy.observers().stop();
-        self.listeners.close();
         if let Some(disk) = self.proxy.disk() {
             disk.stop();
         }

@@ -368,7 +368,7 @@ where
     let begun = tokio::select! {
         biased;
         begun = begin => begun,
-        () = closing(&mut phase) => return,
+        () = closing(&mut phase, || true) => return,
     };
     let (client, is_http2) = match begun {
         Ok(Ok(begun)) => begun,
@@ -396,7 +396,7 @@ where
     let shaken = tokio::select! {
         biased;
         shaken = shake_hands(stream, identity, &serving.bounds) => shaken,
-        () = closing(&mut phase) => return,
+        () = closing(&mut phase, || true) => return,
     };
     let Some(stream) = shaken else { return };
     let connection = stream.get_ref().1;
@@ -415,10 +415,14 @@ where
 }
 
 /// Waits for [`Phase::Closing`]. A request that has arrived is answered: the caller's connection,
-/// which is polled first, reads once more before this ends.
-async fn closing(phase: &mut PhaseWatch) {
+/// which is polled first, reads once more before this ends. A new connection, which `is_new` tells,
+/// has [`limits::FIRST_REQUEST`] longer for its first request.
+async fn closing(phase: &mut PhaseWatch, is_new: impl Fn() -> bool) {
     phase.reached(Phase::Closing).await;
-    tokio::task::yield_now().await;
+    match is_new() {
+        true => tokio::time::sleep(limits::FIRST_REQUEST).await,
+        false => tokio::task::yield_now().await,
+    }
 }
 
 /// Returns the client of a connection, before TLS, and what stands before hyper.
@@ -491,12 +495,12 @@ async fn http1<S, B>(
     if let Some(fields) = headers.fields_to_set() {
         http1.max_headers(fields);
     }
-    let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
+    let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges.clone())), service);
     let mut connection = std::pin::pin!(connection.with_upgrades());
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = closing(&mut phase) => {
+        () = closing(&mut phase, || exchanges.is_unused()) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
