@@ -495,7 +495,8 @@ async fn http1<S, B>(
     if let Some(fields) = headers.fields_to_set() {
         http1.max_headers(fields);
     }
-    let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges.clone())), service);
+    let connection =
+        http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges.clone())), service);
     let mut connection = std::pin::pin!(connection.with_upgrades());
     let ended = tokio::select! {
         biased;

@@ -38,7 +38,8 @@ fn the_first_request_of_a_new_connection_is_answered() {
         let stop = thread::spawn(move || http.stop());
         thread::sleep(Duration::from_millis(50));
         let mut all = String::new();
-        let _ = stream.write_all(b"GET /100/a HTTP/1.1\r\nhost: a\r\n\r\n").and_then(|()| stream.read_to_string(&mut all));
+        let _ =
+            stream.write_all(b"GET /100/a HTTP/1.1\r\nhost: a\r\n\r\n").and_then(|()| stream.read_to_string(&mut all));
         stop.join().unwrap();
         all.starts_with("HTTP/1.1 200") && all.contains("connection: close")
     };
@@ -46,8 +47,8 @@ fn the_first_request_of_a_new_connection_is_answered() {
     assert!((0..10).any(answered));
 }
 
-/// Failure: while requests in progress end, a new connection waits for nobody in the kernel's queue,
-/// and its client goes to no other node.
+/// Failure: while requests in progress end, a new connection waits for nobody in the kernel's
+/// queue, and its client goes to no other node.
 #[test]
 fn new_connections_are_refused_while_a_request_in_progress_ends() {
     let (answer, waits) = mpsc::channel();

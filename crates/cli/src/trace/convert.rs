@@ -5,6 +5,8 @@ use super::recording::{OutputFormat, Recording};
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
+use larder_units::ByteSize;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 /// Convert a trace to another format
@@ -21,6 +23,11 @@ pub struct ConvertArgs {
     /// Output file, which appears only when it is complete
     output: PathBuf,
 
+    /// Turn each request into requests for the NDN segments of its object, each of at most this
+    /// many bytes, in order: what a Content Store sees of this traffic
+    #[arg(long, value_name = "SIZE", value_parser = segment_size)]
+    segments: Option<NonZeroU64>,
+
     #[command(flatten)]
     format: OutputFormat,
 }
@@ -28,10 +35,18 @@ pub struct ConvertArgs {
 /// Converts the trace, and prints its number of requests.
 pub fn run(args: ConvertArgs) -> Result<(), Failure> {
     let mut recording = Recording::open(&args.output, &args.format)?;
-    args.input.each("converting", |access| recording.write(access))?;
+    args.input.each("converting", |access| match args.segments {
+        None => recording.write(access),
+        Some(size) => access.segments(size).try_for_each(|segment| recording.write(&segment)),
+    })?;
     let requests = recording.finish()?;
     if args.output.as_os_str() != "-" {
         line!("{requests} requests from {} in {}", args.input.source().name(), args.output.display());
     }
     Ok(())
+}
+
+fn segment_size(text: &str) -> Result<NonZeroU64, String> {
+    let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
+    NonZeroU64::new(size.bytes()).ok_or_else(|| "expected at least 1 byte".to_owned())
 }

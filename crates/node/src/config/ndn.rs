@@ -346,7 +346,7 @@ impl Default for NdnConfig {
             ethernet: Vec::new(),
             ad_hoc: Vec::new(),
             content_store: ByteSize::from_mib(64),
-            policy: known_spec("filter(theta=2)+fifo"),
+            policy: known_spec("s3fifo"),
             disk: None,
             shards: 1,
             largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
