@@ -3,43 +3,39 @@
 use crate::config::{LogConfig, LogFormat};
 use std::io::IsTerminal;
 use std::sync::OnceLock;
-use tracing::Level;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry, fmt, reload};
 
-/// Changes the level of the process's log.
-static SET_LEVEL: OnceLock<Box<dyn Fn(Level) + Send + Sync>> = OnceLock::new();
+/// The level and the format of the log.
+type Output = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Replaces the output of the process's log.
+static OUTPUT: OnceLock<reload::Handle<Output, Registry>> = OnceLock::new();
 
 /// Installs the process's log; a second call does nothing.
 pub fn init(config: &LogConfig) {
-    let builder = tracing_subscriber::fmt().with_target(false).with_writer(std::io::stderr);
-    let builder = builder.with_env_filter(filter(config.level));
-    // `try_init` fails only if a log has been installed before.
+    let (layer, handle) = reload::Layer::new(output(config));
+    // Fails only if a log has been installed before.
+    if tracing_subscriber::registry().with(layer).try_init().is_ok() {
+        let _ = OUTPUT.set(handle);
+    }
+}
+
+/// Changes the level and the format of the log that [`init`] has installed.
+pub(crate) fn set(config: &LogConfig) {
+    if let Some(handle) = OUTPUT.get() {
+        // Fails only if the log is gone, and it stays as long as the process.
+        let _ = handle.reload(output(config));
+    }
+}
+
+fn output(config: &LogConfig) -> Output {
+    let lines = fmt::layer().with_target(false).with_writer(std::io::stderr);
+    let level = LevelFilter::from_level(config.level);
     match config.format {
-        LogFormat::Text => {
-            let builder = builder.with_ansi(std::io::stderr().is_terminal()).with_filter_reloading();
-            let handle = builder.reload_handle();
-            if builder.finish().try_init().is_ok() {
-                let _ = SET_LEVEL.set(Box::new(move |level| drop(handle.reload(filter(level)))));
-            }
-        }
-        LogFormat::Json => {
-            let builder = builder.json().with_filter_reloading();
-            let handle = builder.reload_handle();
-            if builder.finish().try_init().is_ok() {
-                let _ = SET_LEVEL.set(Box::new(move |level| drop(handle.reload(filter(level)))));
-            }
-        }
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).and_then(level).boxed(),
+        LogFormat::Json => lines.json().and_then(level).boxed(),
     }
-}
-
-/// Changes the level of the log that [`init`] has installed.
-pub(crate) fn set_level(level: Level) {
-    if let Some(set_level) = SET_LEVEL.get() {
-        set_level(level);
-    }
-}
-
-fn filter(level: Level) -> EnvFilter {
-    EnvFilter::new(level.as_str().to_ascii_lowercase())
 }

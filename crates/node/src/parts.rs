@@ -15,12 +15,17 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
     (table.enabled && (has_tls || !table.listen.is_empty())).then(|| http_with(table, ingress))
 }
 
+/// Returns the configuration of the HTTP side before it has its first listener.
+pub(crate) fn http_without_listeners(table: &HttpTable) -> HttpConfig {
+    HttpConfig { listen: Vec::new(), tls: None, ..http_with(table, None) }
+}
+
 /// Returns the configuration of the HTTP side, also without a listener: a reload may remove the
-/// last one.
+/// last one, or disable HTTP.
 pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpConfig {
-    let tls = table.tls.as_ref().filter(|tls| !tls.listen.is_empty()).map(TlsTable::config);
+    let tls = table.tls.as_ref().filter(|tls| table.enabled && !tls.listen.is_empty()).map(TlsTable::config);
     HttpConfig {
-        listen: table.listen.clone(),
+        listen: if table.enabled { table.listen.clone() } else { Vec::new() },
         tls,
         redirect_to_https: table.redirect_to_https,
         trusted_proxies: table.trusted_proxies.clone().with_fields(table.trusted_headers),

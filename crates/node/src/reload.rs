@@ -1,70 +1,56 @@
 //! Reads the configuration again while the node runs: the keys that have changed, and those of them
-//! that can change at once.
+//! that change only when a process starts.
 
 use crate::config::{Config, ConfigSources};
 use crate::error::{NodeError, ReloadError};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
-/// The keys that change while the node runs, and the tables of which all keys do; all others need a
-/// restart. The embedded configuration documents this too.
-const AT_ONCE: [&str; 40] = [
-    "admin.token",
-    "http.accept_encoding",
-    "http.access_log",
-    "http.cache",
-    "http.client_no_cache",
-    "http.limits",
-    "http.listen",
-    "http.max_object",
-    "http.origin",
-    "http.origin_ca",
-    "http.origin_protocol",
-    "http.origin_resolve",
-    "http.origins",
-    "http.policy",
-    "http.redirect_to_https",
-    "http.request_id",
-    "http.resolver",
-    "http.rules",
-    "http.share_cookies",
-    "http.slice",
-    "http.targets",
-    "http.timeouts",
-    "http.tls.certificate",
-    "http.tls.certificates",
-    "http.tls.client_ca",
-    "http.tls.client_certificates",
-    "http.tls.key",
-    "http.tls.listen",
-    "http.tls.min_version",
-    "http.trusted_headers",
-    "http.trusted_proxies",
-    "log.level",
-    "ndn.authorize",
-    "ndn.content_store",
-    "ndn.count_by",
-    "ndn.localhop_registration",
-    "ndn.policy",
-    "ndn.route",
-    "ndn.strategy",
-    "ndn.verify",
+/// The keys that do not change while their part of the node runs, and the tables of which no key
+/// does. An upgrade (SIGUSR2) applies them. docs/operation.md has the reasons.
+const WAITING: [&str; 19] = [
+    "http.disk",
+    "http.threads",
+    "ndn.ad_hoc",
+    "ndn.disk",
+    "ndn.ethernet",
+    "ndn.largest_packet",
+    "ndn.partial_input",
+    "ndn.partial_timeout",
+    "ndn.remote_faces",
+    "ndn.shards",
+    "ndn.tcp",
+    "ndn.udp",
+    "ndn.udp_mtu",
+    "ndn.udp_multicast",
+    "ndn.udp_multicast_groups",
+    "ndn.unix",
+    "ndn.websocket",
+    "ndn.websocket_origins",
+    "process",
 ];
 
 /// What the node was started with, and the values that it runs with.
 pub(crate) struct Running {
     sources: ConfigSources,
-    /// The running configuration: for keys that need a restart, the values at the start.
+    /// The running configuration: for keys that wait, the values at the start.
     table: Table,
 }
 
 /// Keys that have changed, such as `http.cache`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// These were applied.
+    /// They apply at once.
     pub(crate) applied: Vec<String>,
-    /// They need a restart.
+    /// They need an upgrade or a restart.
     pub(crate) waiting: Vec<String>,
+}
+
+impl Changes {
+    /// Returns true if this key, or one of this table, changes at once.
+    pub(crate) fn apply_to(&self, key: &str) -> bool {
+        self.applied.iter().any(|applied| is_within(applied, key))
+    }
 }
 
 impl Running {
@@ -73,28 +59,30 @@ impl Running {
         Running { sources, table }
     }
 
-    /// Reads the file, with the variables and flags of the start, and passes the configuration to
-    /// `apply`. It returns the tables whose part of the node does not run: their keys need a
-    /// restart.
+    /// Reads the file, with the variables and flags of the start, and passes the configuration and
+    /// its changes to `apply`. `runs` tells whether the part of the node with this table runs:
+    /// otherwise all its keys apply when it starts.
     ///
     /// # Errors
     /// One line for each error. Nothing is applied then.
     pub(crate) fn reread(
         &mut self,
-        apply: impl FnOnce(&Config) -> Result<Vec<&'static str>, NodeError>,
+        runs: impl Fn(&str) -> bool,
+        apply: impl FnOnce(&Config, &Changes) -> Result<(), NodeError>,
     ) -> Result<Changes, ReloadError> {
-        let loaded = self.sources.read().map_err(ReloadError::Config)?;
-        let idle = apply(&loaded.config).map_err(ReloadError::Part)?;
-        let runs = |key: &&str| !idle.iter().any(|table| is_within(key, table));
-        let at_once: Vec<&str> = AT_ONCE.into_iter().filter(runs).collect();
+        let mut loaded = self.sources.read().map_err(ReloadError::Config)?;
+        let waiting: Vec<&str> =
+            WAITING.into_iter().filter(|key| runs(key.split('.').next().unwrap_or_default())).collect();
         let mut changes = Changes::default();
         for key in changed(&self.table, &loaded.table, "") {
-            let applies = at_once.iter().any(|at_once| is_within(&key, at_once));
-            if applies { &mut changes.applied } else { &mut changes.waiting }.push(key);
+            let waits = waiting.iter().any(|waiting| is_within(&key, waiting));
+            if waits { &mut changes.waiting } else { &mut changes.applied }.push(key);
         }
-        for key in at_once {
-            copy(&loaded.table, &mut self.table, key);
+        apply(&loaded.config, &changes).map_err(ReloadError::Part)?;
+        for key in waiting {
+            copy(&self.table, &mut loaded.table, key);
         }
+        self.table = loaded.table;
         Ok(changes)
     }
 }
@@ -152,42 +140,64 @@ fn copy(from: &Table, to: &mut Table, key: &str) {
 mod tests {
     use super::*;
 
-    /// Failure: a change that needs a restart is reported once and forgotten, or reported as
-    /// applied.
+    /// Failure: a change that waits is reported once and forgotten, or reported as applied.
     #[test]
     fn what_waits_is_named_every_time_and_what_was_applied_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("larder.toml");
         let write = |text: &str| std::fs::write(&path, text).unwrap();
-        write("[http]\norigin = \"http://a:1\"\nthreads = 1\n");
+        write("[http]\norigin = \"http://a:1\"\n[ndn]\nshards = 1\n");
         let mut file = Running::new(ConfigSources::new(Some(&path), []));
-        let mut reread = |text: &str| {
+        let mut reread = |text: &str, runs: bool| {
             write(text);
-            let reread = file.reread(|_| Ok(Vec::new()));
+            let reread = file.reread(|_| runs, |_, _| Ok(()));
             reread
                 .map(|changes| (changes.applied.join(" "), changes.waiting.join(" ")))
                 .map_err(|error| error.to_string())
         };
-        let changed = "[http]\norigin = \"http://b:1\"\nthreads = 2\n[http.timeouts]\norigin_read = \"9s\"\n[admin]\ntoken = \"0123456789abcdef\"\n[log]\nformat = \"json\"";
+        let changed = "[http]\norigin = \"http://b:1\"\n[http.timeouts]\norigin_read = \"9s\"\n[admin]\ntoken = \"0123456789abcdef\"\n[ndn]\nshards = 2\n[process]\nuser = \"larder\"";
         let both = |applied: &str, waiting: &str| Ok((applied.to_owned(), waiting.to_owned()));
         assert_eq!(
-            reread(changed),
-            both("admin.token http.origin http.timeouts.origin_read", "http.threads log.format")
+            reread(changed, true),
+            both("admin.token http.origin http.timeouts.origin_read", "ndn.shards process.user")
         );
-        assert_eq!(reread(changed), both("", "http.threads log.format"));
-        let wrong = reread("[http]\norigin = \"ftp://c\"").unwrap_err();
+        assert_eq!(reread(changed, true), both("", "ndn.shards process.user"));
+        let wrong = reread("[http]\norigin = \"ftp://c\"", true).unwrap_err();
         assert!(wrong.contains("larder.toml:2") && wrong.contains("ftp://c"), "{wrong}");
         assert_eq!(
-            reread("[http]\norigin = \"http://b:1\"\nthreads = 1\n"),
+            reread("[http]\norigin = \"http://b:1\"\n[ndn]\nshards = 1\n", true),
             both("admin.token http.timeouts.origin_read", "")
         );
-        let origins = "[http]\nthreads = 1\n[[http.origins]]\nservers = [\"http://a:1\"]\n";
-        assert_eq!(reread(origins), both("http.origin http.origins", ""));
-        // A part that does not run.
-        write("[http]\nthreads = 1\nlisten = \"127.0.0.1:1\"\n[admin]\ntoken = \"0123456789abcdef\"\n");
-        for _ in 0..2 {
-            let changes = file.reread(|_| Ok(vec!["http"])).unwrap();
-            assert_eq!(changes.waiting, ["http.listen", "http.origins"]);
+        let origins = "[ndn]\nshards = 1\n[[http.origins]]\nservers = [\"http://a:1\"]\n";
+        assert_eq!(reread(origins, true), both("http.origin http.origins", ""));
+        let disk = "[ndn]\nshards = 2\n[http.disk]\npath = \"/a\"\ncapacity = \"1GiB\"\n";
+        assert_eq!(reread(disk, true), both("http.origins", "http.disk.capacity http.disk.path ndn.shards"));
+        // A part that does not run starts with them.
+        assert_eq!(reread(disk, false), both("http.disk.capacity http.disk.path ndn.shards", ""));
+    }
+
+    /// Failure: a refused reload changes what the next one is compared with.
+    #[test]
+    fn a_refused_change_is_taken_for_an_applied_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("larder.toml");
+        std::fs::write(&path, "[log]\nlevel = \"info\"\n").unwrap();
+        let mut file = Running::new(ConfigSources::new(Some(&path), []));
+        std::fs::write(&path, "[log]\nlevel = \"debug\"\n").unwrap();
+        assert!(file.reread(|_| true, |_, _| Err(NodeError::AllEnded)).is_err());
+        assert_eq!(file.reread(|_| true, |_, _| Ok(())).unwrap().applied, ["log.level"]);
+    }
+
+    /// Failure: a key that waits is no key, or the documentation does not name it.
+    #[test]
+    fn a_key_that_waits_is_not_documented() {
+        let page = include_str!("../../../docs/operation.md");
+        for key in WAITING {
+            assert!(page.contains(&format!("`{key}`")), "docs/operation.md does not name {key}");
+            let last = key.rsplit('.').next().unwrap();
+            let is_key = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{last} = "));
+            let is_table = |line: &str| line.trim_start_matches("# ") == format!("[{key}]");
+            assert!(crate::config::DEFAULT.lines().any(|line| is_key(line) || is_table(line)), "{key} is no key");
         }
     }
 }

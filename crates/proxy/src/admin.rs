@@ -28,7 +28,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -43,24 +43,24 @@ pub trait StatusSource: Send + Sync {
     fn metrics(&self, metrics: &mut Metrics<'_, '_>);
 }
 
-struct Sources {
-    sources: Vec<Arc<dyn StatusSource>>,
-    started: Instant,
-}
+struct Sources(Vec<Arc<dyn StatusSource>>);
+
+/// The start of the first admin server of this process.
+static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl fmt::Debug for Sources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.sources.iter().map(|source| source.name())).finish()
+        f.debug_list().entries(self.0.iter().map(|source| source.name())).finish()
     }
 }
 
 impl Collector for Sources {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut metrics = Metrics { encoder: &mut encoder, written: Ok(()) };
-        metrics.gauge("larder_uptime_seconds", "Since the start", self.started.elapsed().as_secs_f64());
+        metrics.gauge("larder_uptime_seconds", "Since the start", STARTED.elapsed().as_secs_f64());
         let version = std::iter::once((env!("CARGO_PKG_VERSION"), 1.0));
         metrics.gauges("larder_build_info", "1, with the version of the program", "version", version);
-        self.sources.iter().for_each(|source| source.metrics(&mut metrics));
+        self.0.iter().for_each(|source| source.metrics(&mut metrics));
         metrics.written
     }
 }
@@ -69,8 +69,8 @@ impl Sources {
     fn status(&self) -> Value {
         let mut page = Map::new();
         page.insert("larder".to_owned(), json!(env!("CARGO_PKG_VERSION")));
-        page.insert("uptime_seconds".to_owned(), json!(self.started.elapsed().as_secs()));
-        page.extend(self.sources.iter().map(|source| (source.name().to_owned(), source.status())));
+        page.insert("uptime_seconds".to_owned(), json!(STARTED.elapsed().as_secs()));
+        page.extend(self.0.iter().map(|source| (source.name().to_owned(), source.status())));
         Value::Object(page)
     }
 }
@@ -89,7 +89,7 @@ pub struct Admin {
 #[derive(Default)]
 struct Serving {
     /// The pages; none while the node starts.
-    pages: OnceLock<Pages>,
+    pages: RwLock<Option<Arc<Pages>>>,
     /// True when the node takes no new requests.
     is_stopping: AtomicBool,
 }
@@ -110,6 +110,7 @@ impl Admin {
     pub fn open(listener: TcpListener) -> Result<Admin, Error> {
         let of_listener = |error| Error::setting("[admin] listen", Problem::Listener(error));
         let local = listener.local_addr().map_err(of_listener)?;
+        LazyLock::force(&STARTED);
         let serving = Arc::new(Serving::default());
         let pages = Arc::clone(&serving);
         let ((phase, watch), (control, commands)) = (PhaseSwitch::new(), listen::Control::new());
@@ -136,13 +137,14 @@ impl Admin {
         Ok(Admin { local, serving, listener, phase, control, thread })
     }
 
-    /// Serves the figures of `sources`, and purges if they are enabled. The node is ready.
+    /// Serves the figures of `sources`, and purges if they are enabled, in the place of those of an
+    /// earlier call. The node is ready.
     pub fn serve(&self, sources: Vec<Arc<dyn StatusSource>>, purging: Option<Arc<Purging>>) {
-        let sources = Arc::new(Sources { sources, started: Instant::now() });
+        let sources = Arc::new(Sources(sources));
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Arc::clone(&sources)));
-        // A second call changes nothing.
-        let _ = self.serving.pages.set(Pages { sources, registry, purging });
+        let pages = Some(Arc::new(Pages { sources, registry, purging }));
+        *self.serving.pages.write().unwrap_or_else(PoisonError::into_inner) = pages;
     }
 
     /// Opens the server for a node that is ready.
@@ -193,7 +195,7 @@ impl Admin {
 
 impl Serving {
     async fn respond(&self, request: Request<Incoming>) -> Response<Outgoing> {
-        let pages = self.pages.get();
+        let pages = self.pages.read().unwrap_or_else(PoisonError::into_inner).clone();
         let is_purge = request.uri().path() == "/purge";
         if !is_purge && request.method() != Method::GET && request.method() != Method::HEAD {
             return not_allowed("GET, HEAD", "larder: GET and HEAD only\n");

@@ -76,6 +76,13 @@ pub struct HttpConfig {
     pub request_id: RequestIdSource,
 }
 
+impl HttpConfig {
+    /// Returns the request field for the subject of a client's certificate, if there is one.
+    pub(super) fn subject_field(&self) -> Option<&::http::HeaderName> {
+        self.tls.as_ref()?.clients.as_ref()?.subject_field.as_ref()
+    }
+}
+
 /// The effect of a client's `Cache-Control: no-cache` or `max-age=0` (a reload).
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]

@@ -302,7 +302,8 @@ impl Http {
         let live_limits = LiveLimits::new(config.timeouts, config.limits);
         let origins_and_rules = (origins, rules(config)?);
         let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
-        let proxy = Arc::new(proxy.with_subject_field(config));
+        let proxy = Arc::new(proxy);
+        proxy.set_subject_field(config.subject_field().cloned());
         proxy.set_codings(config.accept_encoding);
         let tls_identity = Arc::new(OnceLock::new());
         if let Some(tls) = &config.tls {
@@ -426,23 +427,11 @@ impl Http {
         let rules = rules(config)?;
         // Arguments that contradict each other are found here, before anything has changed.
         larder_policy::Engine::new(&config.policy, config.capacity, &Streams::new(0)).map_err(policy_error)?;
-        let identity = config.tls.as_ref().map(|tls| self.identity(tls)).transpose()?;
+        let identity = config.tls.as_ref().map(|tls| Ok((tls.clone(), tls::read(tls)?))).transpose()?;
         let observer = self.proxy.observers().of(config)?;
         let listeners = self.listeners.plan(config, &observer)?;
         let origins = origins(config, &listeners.addresses(), Some(&self.proxy.origins()))?;
         Ok(HttpReload { origins, rules, identity, observer, listeners, config: config.clone() })
-    }
-
-    /// Reads another identity.
-    fn identity(&self, tls: &TlsConfig) -> Result<(TlsConfig, rustls::ServerConfig), Error> {
-        let mut tls = tls.clone();
-        let running = self.tls_identity.get().and_then(|running| running.config().clients);
-        if let Some(clients) = &mut tls.clients {
-            // It needs a restart.
-            clients.subject_field = running.and_then(|clients| clients.subject_field);
-        }
-        let identity = tls::read(&tls)?;
-        Ok((tls, identity))
     }
 
     /// Applies the reload. Requests in progress continue as they began, and the cache keeps its
@@ -460,6 +449,7 @@ impl Http {
         warn_of_few_descriptors(config.limits.connections);
         self.proxy.limits().set(config.timeouts, config.limits);
         self.proxy.set_codings(config.accept_encoding);
+        self.proxy.set_subject_field(config.subject_field().cloned());
         if let Some((config, identity)) = reload.identity {
             match self.tls_identity.get() {
                 Some(running) => running.set(&config, identity),

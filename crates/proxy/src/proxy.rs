@@ -3,7 +3,6 @@
 
 pub(super) mod forward;
 
-use super::config::HttpConfig;
 use super::disk_tier::{self, HttpDisk};
 use super::limits;
 use super::live_limits::LiveLimits;
@@ -26,7 +25,7 @@ use crate::error::Error;
 use ::http::{HeaderMap, HeaderName, Method, Response};
 use larder_http::{Answer, Assembly, Budget, Codings, TierSlice, UpstreamFailure};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::Notify;
 
 /// The cache and its origins, shared by all connections.
@@ -52,7 +51,14 @@ pub(super) struct Proxy {
     /// The number of the [`Codings`] that `Accept-Encoding` is reduced to.
     codings: AtomicU8,
     /// The request field for the subject of a client's certificate.
-    subject_field: Option<HeaderName>,
+    subject_field: SubjectField,
+}
+
+/// A field that most nodes do not have, so that they take no lock for it.
+#[derive(Default)]
+struct SubjectField {
+    is_set: AtomicBool,
+    name: RwLock<Option<HeaderName>>,
 }
 
 impl Proxy {
@@ -76,19 +82,23 @@ impl Proxy {
             limits,
             circle_logged: AtomicBool::new(false),
             codings: AtomicU8::new(0),
-            subject_field: None,
+            subject_field: SubjectField::default(),
         }
-    }
-
-    pub(super) fn with_subject_field(self, config: &HttpConfig) -> Proxy {
-        let clients = config.tls.as_ref().and_then(|tls| tls.clients.as_ref());
-        Proxy { subject_field: clients.and_then(|clients| clients.subject_field.clone()), ..self }
     }
 
     /// Returns the request field for the subject of a client's certificate, if it is configured. No
     /// client may send it.
-    pub(super) fn subject_field(&self) -> Option<&HeaderName> {
-        self.subject_field.as_ref()
+    pub(super) fn subject_field(&self) -> Option<HeaderName> {
+        let SubjectField { is_set, name } = &self.subject_field;
+        let is_set = is_set.load(Ordering::Acquire);
+        is_set.then(|| name.read().unwrap_or_else(PoisonError::into_inner).clone()).flatten()
+    }
+
+    pub(super) fn set_subject_field(&self, field: Option<HeaderName>) {
+        let SubjectField { is_set, name } = &self.subject_field;
+        let has_field = field.is_some();
+        *name.write().unwrap_or_else(PoisonError::into_inner) = field;
+        is_set.store(has_field, Ordering::Release);
     }
 
     /// Returns the cache.

@@ -12,6 +12,7 @@ use super::plain::PlainHits;
 use super::proxy::Proxy;
 use super::sockets::ListenSocket;
 use super::tls::Identity;
+use ::http::HeaderName;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -46,6 +47,8 @@ struct Served {
 struct ListenerSettings {
     redirect: Option<HttpsRedirect>,
     clients: ClientSettings,
+    /// The handshake of a connection decides whether the origin learns its client's subject.
+    subject_field: Option<HeaderName>,
 }
 
 impl ListenerSettings {
@@ -54,8 +57,8 @@ impl ListenerSettings {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (one, other) => one.is_none() && other.is_none(),
         };
-        let (one, other) = ((self.redirect, &self.clients), (other.redirect, &other.clients));
-        is_same_observer && one.0 == other.0 && one.1.trusted_proxies == other.1.trusted_proxies
+        let of = |settings: &ListenerSettings| (settings.redirect, settings.subject_field.clone());
+        is_same_observer && of(self) == of(other) && self.clients.trusted_proxies == other.clients.trusted_proxies
     }
 }
 
@@ -165,7 +168,8 @@ impl ServedListeners {
         let mut planned = Vec::new();
         for ((at, mut bound), address) in parts.into_iter().zip(addresses) {
             let redirect = (config.redirect_to_https && !address.1).then_some(redirect);
-            let settings = ListenerSettings { redirect, clients: clients.clone() };
+            let subject_field = config.subject_field().filter(|_| address.1).cloned();
+            let settings = ListenerSettings { redirect, clients: clients.clone(), subject_field };
             if let (None, Some(served)) = (&bound, running(at))
                 && !served.settings.is_same(&settings)
             {

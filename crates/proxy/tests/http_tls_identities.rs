@@ -188,6 +188,42 @@ fn a_stranger_is_let_in_or_another_subject_reaches_the_origin() {
     get(address(&optional), &client(Some("self_signed")), "localhost", "").expect_err("a stranger");
 }
 
+/// Failure: another name of the field needs a restart, a connection goes on without it, or clients
+/// may set it.
+#[test]
+fn the_name_of_the_field_is_that_of_the_start() {
+    let origin = Origin::new(|asked, stream| {
+        let names = asked.head.iter().map(|(name, _)| name.as_str());
+        let names: Vec<_> = names.filter(|name| name.ends_with("-subject")).collect();
+        let body = names.join(" ");
+        wire::say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+    });
+    let upstream = || Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
+    let named = |name: Option<&str>| {
+        let mut tls = mutual(true);
+        tls.clients.as_mut().unwrap().subject_field = name.map(|name| name.parse().unwrap());
+        tls
+    };
+    let node = node(named(None), upstream());
+    let (alice, http) = (client(Some("alice")), node.http.as_ref().unwrap());
+    let seen = |fields: &str| get(address(&node), &alice, "localhost", fields).unwrap().0.text();
+    assert_eq!(seen("X-Client-Subject: CN=root\r\n"), "x-client-subject", "a field like any other");
+    for name in ["x-client-subject", "x-other-subject"] {
+        // A connection that began before has no subject, or one for the other field.
+        let name_of_server = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::clone(&alice), name_of_server).unwrap();
+        let mut open = BufReader::new(StreamOwned::new(connection, TcpStream::connect(address(&node)).unwrap()));
+        write!(open.get_mut(), "GET /10/b HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+        assert_eq!(wire::read_response(&mut open, false).status, 200);
+        let tls = Some(named(Some(name)));
+        http.take_over(http.reload(&HttpConfig { tls, ..wire::config(upstream()) }).unwrap()).unwrap();
+        assert_eq!(seen(&format!("{name}: CN=root\r\n")), name);
+        write!(open.get_mut(), "GET /10/b HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+        assert_eq!(wire::read_response(&mut open, false).header("connection"), "close");
+    }
+    assert_eq!(seen("X-Client-Subject: CN=root\r\n"), "x-client-subject x-other-subject");
+}
+
 #[test]
 fn an_old_version_is_served() {
     let node = node(TlsConfig { is_tls13_only: true, ..tls(files(None, "localhost")) }, Upstream::Generated);

@@ -5,6 +5,7 @@ mod clients;
 mod failed_upgrades;
 mod new_settings;
 mod passed_sockets;
+mod reloads;
 mod upgrades_lose_requests;
 
 use rustix::process::{Pid, Signal, kill_process};

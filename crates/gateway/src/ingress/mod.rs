@@ -142,6 +142,11 @@ impl Ingress {
         Arc::new(status::EdgeSource(Arc::clone(&self.handle)))
     }
 
+    /// Returns true if nothing else has a handle on it: no origin, request or body uses it.
+    pub fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.handle) == 1
+    }
+
     /// Ends the thread. Transfers in progress break off.
     pub fn stop(self) {
         self.running.stop();

@@ -1,35 +1,40 @@
 //! Starts and stops the whole node.
 
+mod part;
+mod reload;
 mod upgrade;
 
 use crate::config::{Config, ConfigSources, Origin};
 use crate::error::NodeError;
 use crate::handover::{Handover, News, Successor};
-use crate::inherited::Role;
-use crate::log;
-use crate::ndn::{Ndn, Reload};
+use crate::inherited::{Inherited, Role};
+use crate::ndn::Ndn;
 use crate::parts;
 use crate::privileges::Account;
 use crate::process::Process;
-use crate::reload::{Changes, Running};
+use crate::reload::Running;
 use crate::supervisor;
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, ListenConfig, Listeners, Purging, StatusSource};
+use part::Part;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// A running node.
 pub struct Node {
-    ndn: Option<Ndn>,
-    egress: Option<Egress>,
-    ingress: Option<Ingress>,
-    http: Option<Http>,
+    ndn: Option<Part<Ndn>>,
+    egress: Option<Part<Egress>>,
+    ingress: Option<Part<Ingress>>,
+    http: Option<Part<Http>>,
     admin: Option<Admin>,
+    /// The figures of the process.
+    process: Arc<Process>,
     purging: Option<Arc<Purging>>,
     origin: Origin,
     /// The process that is to replace this one, while there is one.
@@ -86,6 +91,7 @@ impl Node {
             ingress: None,
             http: None,
             admin: admin_early.map(Admin::open).transpose()?,
+            process: Arc::new(Process::new(config.source.clone())),
             purging: None,
             origin: config.http.origin.clone(),
             successor: None,
@@ -97,8 +103,7 @@ impl Node {
         };
         let started = node
             .take_over(config, handover)
-            .and_then(|()| node.start_ndn(config, handover))
-            .and_then(|()| node.start_pair(config))
+            .and_then(|()| node.start_ndn_and_pair(config, handover))
             .and_then(|()| node.start_http(config, listeners, admin_late))
             .and_then(|()| account.map_or(Ok(()), |account| Ok(account.assume(config)?)))
             .and_then(|()| node.own(handover));
@@ -111,34 +116,44 @@ impl Node {
         }
     }
 
-    fn start_ndn(&mut self, config: &Config, handover: &mut Handover) -> Result<(), NodeError> {
-        if config.ndn.enabled {
-            let source = config.source.as_deref();
-            let ended = self.on_end("ndn");
-            self.ndn = Some(Ndn::start(&config.ndn, source, &mut handover.sockets, ended)?);
-        }
-        Ok(())
-    }
-
     /// Returns a function that reports the end of a thread.
-    fn on_end(&self, name: &'static str) -> impl FnOnce() + Send + 'static {
+    fn end_of(&self, name: &'static str) -> impl FnOnce() + Send + 'static {
         let events = self.events.clone();
         move || drop(events.send(Event::Ended(name)))
     }
 
-    /// Starts the ends of HTTP over NDN that the configuration names.
-    fn start_pair(&mut self, config: &Config) -> Result<(), NodeError> {
-        let Some(ndn) = &self.ndn else { return Ok(()) };
-        let forwarder = || ndn.unix.clone().unwrap_or_default();
-        if let Some(table) = &config.ndn.gateway {
-            let config = parts::egress(config, table, forwarder());
-            let egress = Egress::start(&config, self.on_end("gateway"));
-            self.egress = Some(egress.map_err(NodeError::Gateway)?);
+    fn start_ndn(&self, config: &Config, inherited: &mut Inherited) -> Result<Part<Ndn>, NodeError> {
+        let source = config.source.as_deref();
+        let start = |on_end| Ndn::start(&config.ndn, source, inherited, on_end);
+        Ok(Part::start(self.end_of("ndn"), start)?)
+    }
+
+    /// Starts the egress of HTTP over NDN, if the configuration has one.
+    fn start_egress(&self, config: &Config, forwarder: PathBuf) -> Result<Option<Part<Egress>>, NodeError> {
+        let Some(table) = config.ndn.gateway.as_ref().filter(|_| config.ndn.enabled) else { return Ok(None) };
+        let config = parts::egress(config, table, forwarder);
+        let start = |on_end| Egress::start(&config, on_end);
+        Part::start(self.end_of("gateway"), start).map(Some).map_err(NodeError::Gateway)
+    }
+
+    /// Starts the ingress of HTTP over NDN, if the configuration has one.
+    fn start_ingress(&self, config: &Config, forwarder: PathBuf) -> Result<Option<Part<Ingress>>, NodeError> {
+        let Some(table) = config.http.upstream.as_ref().filter(|_| config.ndn.enabled) else { return Ok(None) };
+        let config = parts::ingress(table, forwarder);
+        let start = |on_end| Ingress::start(&config, on_end);
+        Part::start(self.end_of("edge"), start).map(Some).map_err(NodeError::Gateway)
+    }
+
+    /// Starts the NDN side, and the ends of HTTP over NDN that the configuration names.
+    fn start_ndn_and_pair(&mut self, config: &Config, handover: &mut Handover) -> Result<(), NodeError> {
+        if !config.ndn.enabled {
+            return Ok(());
         }
-        if let Some(table) = config.http.upstream.as_ref().filter(|_| parts::http(&config.http, None).is_some()) {
-            let config = parts::ingress(table, forwarder());
-            let ingress = Ingress::start(&config, self.on_end("edge"));
-            self.ingress = Some(ingress.map_err(NodeError::Gateway)?);
+        let ndn = self.ndn.insert(self.start_ndn(config, &mut handover.sockets)?);
+        let forwarder = ndn.unix.clone().unwrap_or_default();
+        self.egress = self.start_egress(config, forwarder.clone())?;
+        if parts::http(&config.http, None).is_some() {
+            self.ingress = self.start_ingress(config, forwarder)?;
         }
         Ok(())
     }
@@ -149,23 +164,27 @@ impl Node {
         listeners: Option<Listeners>,
         admin: Option<TcpListener>,
     ) -> Result<(), NodeError> {
-        if let Some((listeners, http)) = listeners.zip(parts::http(&config.http, self.ingress.as_ref())) {
-            self.http = Some(Http::start_on(listeners, &http, self.on_end("http"))?);
+        if let Some((listeners, http)) = listeners.zip(parts::http(&config.http, self.ingress.as_deref())) {
+            let start = |on_end| Http::start_on(listeners, &http, on_end);
+            self.http = Some(Part::start(self.end_of("http"), start)?);
+            self.purging = self.http.as_ref().map(|http| http.purging(config.admin.token.as_deref()));
         }
         if let Some(listener) = admin {
             self.admin = Some(Admin::open(listener)?);
         }
-        if let Some(admin) = &self.admin {
-            let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(Process::new(config.source.clone()))];
-            sources.extend(self.ndn.as_ref().map(|ndn| Arc::new(ndn.handle.clone()) as Arc<dyn StatusSource>));
-            sources.extend(self.egress.as_ref().map(Egress::source));
-            sources.extend(self.ingress.as_ref().map(Ingress::source));
-            sources.extend(self.http.as_ref().map(Http::source));
-            let token = config.admin.token.as_deref();
-            self.purging = self.http.as_ref().map(|http| http.purging(token));
-            admin.serve(sources, self.purging.clone());
-        }
+        self.show();
         Ok(())
+    }
+
+    /// Shows the figures of the parts that run on the pages of the admin server.
+    fn show(&self) {
+        let Some(admin) = &self.admin else { return };
+        let mut sources = vec![Arc::clone(&self.process) as Arc<dyn StatusSource>];
+        sources.extend(self.ndn.as_ref().map(|ndn| Arc::new(ndn.handle.clone()) as Arc<dyn StatusSource>));
+        sources.extend(self.egress.as_deref().map(Egress::source));
+        sources.extend(self.ingress.as_deref().map(Ingress::source));
+        sources.extend(self.http.as_deref().map(Http::source));
+        admin.serve(sources, self.purging.clone());
     }
 
     /// Returns the start message: the listeners, and what to type next.
@@ -196,7 +215,7 @@ impl Node {
 
     /// Adds the listeners for HTTP. The first one says what stands behind them.
     fn greet_http(&self, text: &mut String) {
-        let listening = self.http.as_ref().map(Http::listening).unwrap_or_default();
+        let listening = self.http.as_deref().map(Http::listening).unwrap_or_default();
         for (number, (address, is_secure)) in listening.iter().enumerate() {
             let url = match (address.tcp(), is_secure) {
                 (Some(address), false) => format!("HTTP   http://{address}/"),
@@ -240,6 +259,8 @@ impl Node {
                         self.signals_to_repeat.insert(signal);
                     }
                     match signal {
+                        // The new process reads the configuration, or this one if that fails.
+                        SIGHUP if self.is_released => {}
                         SIGHUP => self.reload(&mut running),
                         _ => self.reopen_logs(),
                     }
@@ -252,9 +273,15 @@ impl Node {
                 Ok(Event::Successor(News::Prepared)) => self.release(),
                 Ok(Event::Successor(News::Ready(child))) => match self.leave(child) {
                     None => return Ok(()),
-                    Some(node) => self = node,
+                    Some(node) => {
+                        self = node;
+                        self.catch_up(&mut running);
+                    }
                 },
-                Ok(Event::Successor(News::Failed(reason))) => self.go_on(&reason),
+                Ok(Event::Successor(News::Failed(reason))) => {
+                    self.go_on(&reason);
+                    self.catch_up(&mut running);
+                }
                 Ok(Event::Ended(name)) => break Err(NodeError::Ended(name)),
                 Err(mpsc::RecvError) => break Err(NodeError::AllEnded),
             }
@@ -262,6 +289,13 @@ impl Node {
         supervisor::stopping();
         self.stop();
         result
+    }
+
+    /// Reloads after a failed upgrade, during which that was not possible.
+    fn catch_up(&mut self, running: &mut Running) {
+        if std::mem::take(&mut self.signals_to_repeat).contains(&SIGHUP) {
+            self.reload(running);
+        }
     }
 
     /// Opens the access log again, as programs that rotate logs expect after a renaming.
@@ -286,45 +320,6 @@ impl Node {
         }
     }
 
-    /// Applies changes of the configuration that need no restart, and logs the others.
-    fn reload(&self, running: &mut Running) {
-        supervisor::reloading();
-        let applied = running.reread(|config| {
-            let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, NodeError>((ndn, Reload::new(&config.ndn)?))).transpose()?;
-            // Both are read before either is applied.
-            let http = self.http.as_ref().filter(|_| config.http.enabled);
-            let http = http.map(|http| {
-                let config = parts::http_with(&config.http, self.ingress.as_ref());
-                Ok::<_, NodeError>((http, http.reload(&config)?))
-            });
-            let http = http.transpose()?;
-            if let Some((running, ndn)) = ndn {
-                running.handle.reload(ndn)?;
-            }
-            if let Some((http, reload)) = http {
-                http.take_over(reload)?;
-            }
-            log::set_level(config.log.level);
-            if let Some(purging) = &self.purging {
-                purging.set_token(config.admin.token.as_deref());
-            }
-            let is_idle = [
-                ("admin", self.purging.is_none()),
-                ("http", self.http.is_none() || !config.http.enabled),
-                ("ndn", self.ndn.is_none()),
-            ];
-            Ok(is_idle.into_iter().filter(|(_, is_idle)| *is_idle).map(|(table, _)| table).collect())
-        });
-        match applied {
-            Ok(Changes { applied, waiting }) if waiting.is_empty() => tracing::info!(?applied, "reloaded"),
-            Ok(Changes { applied, waiting }) => {
-                tracing::warn!(?applied, needs_a_restart = ?waiting, "reloaded, but not all of it");
-            }
-            Err(error) => tracing::error!(%error, "not reloaded"),
-        }
-        supervisor::ready();
-    }
-
     /// Returns the URIs on which the NDN side listens.
     pub fn ndn_listening(&self) -> &[String] {
         self.ndn.as_ref().map_or(&[], |ndn| &ndn.listening)
@@ -341,16 +336,16 @@ impl Node {
         self.successor.iter().for_each(Successor::stop);
         self.admin.iter().for_each(Admin::set_stopping);
         if let Some(http) = self.http {
-            http.stop();
+            http.into_stopping().stop();
         }
         if let Some(ingress) = self.ingress {
-            ingress.stop();
+            ingress.into_stopping().stop();
         }
         if let Some(egress) = self.egress {
-            egress.stop();
+            egress.into_stopping().stop();
         }
         if let Some(ndn) = self.ndn {
-            ndn.stop();
+            ndn.into_stopping().stop();
         }
         if let Some(admin) = self.admin {
             admin.stop();

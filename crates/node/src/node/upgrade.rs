@@ -9,13 +9,11 @@
 //! - **NDN**: the old process pauses its listeners, so that each connection and each datagram
 //!   belongs to the new one. Its faces end with it, and applications connect again.
 
-use super::{Event, Node};
+use super::{Event, Node, Part};
 use crate::error::NodeError;
 use crate::handover::{HandedSocket, Handover, HandoverError, Successor};
 use crate::inherited::Role;
 use crate::{config::Config, limits, preflight, supervisor};
-use larder_gateway::egress::Egress;
-use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, ListenSocket};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use std::io;
@@ -78,7 +76,7 @@ impl Node {
         if let Some(admin) = &self.admin {
             sockets.push(HandedSocket { role: Role::Admin, descriptor: admin.socket()?.into(), owns_file: false });
         }
-        for socket in self.http.as_ref().map_or(Ok(Vec::new()), Http::sockets)? {
+        for socket in self.http.as_deref().map_or(Ok(Vec::new()), Http::sockets)? {
             let descriptor = match socket.socket {
                 ListenSocket::Tcp(listener) => OwnedFd::from(listener),
                 ListenSocket::Unix(listener) => OwnedFd::from(listener),
@@ -169,15 +167,15 @@ impl Node {
     }
 
     fn stop_ndn(&mut self) {
-        self.ingress.take().into_iter().for_each(Ingress::stop);
-        self.egress.take().into_iter().for_each(Egress::stop);
-        self.ndn.take().into_iter().for_each(|ndn| ndn.stop());
+        self.ingress.take().into_iter().for_each(|ingress| ingress.into_stopping().stop());
+        self.egress.take().into_iter().for_each(|egress| egress.into_stopping().stop());
+        self.ndn.take().into_iter().for_each(|ndn| ndn.into_stopping().stop());
     }
 
     /// Waits until the last connection has ended, within the time for requests in progress. A
     /// signal to stop closes the idle ones at once.
     fn finish_http(&mut self) {
-        let Some(http) = self.http.take() else { return };
+        let Some(http) = self.http.take().map(Part::into_stopping) else { return };
         let end = Instant::now() + http.shutdown_time();
         while !http.is_idle() && Instant::now() + limits::DRAIN_REST < end {
             match self.next_events.recv_timeout(limits::DRAIN_LOOK) {

@@ -1,0 +1,157 @@
+//! The reload of a running node. It prepares everything that can fail: it reads files, binds
+//! listeners, and starts parts that did not run. Then it switches, which cannot fail. So a refused
+//! reload changes nothing.
+
+use super::{Node, Part};
+use crate::config::Config;
+use crate::error::NodeError;
+use crate::inherited::Inherited;
+use crate::ndn::{Ndn, Reload};
+use crate::reload::{Changes, Running};
+use crate::{limits, log, parts, supervisor};
+use larder_gateway::egress::Egress;
+use larder_gateway::ingress::Ingress;
+use larder_proxy::{Admin, Http, HttpReload};
+
+/// What replaces running parts: `Some(None)` where a part ends, and `None` where it stays.
+#[derive(Default)]
+struct Next {
+    admin: Option<Option<Admin>>,
+    ndn: Option<Option<Part<Ndn>>>,
+    egress: Option<Option<Part<Egress>>>,
+    ingress: Option<Option<Part<Ingress>>>,
+    /// The HTTP side of a node that had none, still without listeners.
+    http: Option<Part<Http>>,
+    http_reload: Option<HttpReload>,
+}
+
+impl Node {
+    /// Applies changes of the configuration that need no upgrade, and logs the others.
+    pub(super) fn reload(&mut self, running: &mut Running) {
+        supervisor::reloading();
+        let (has_ndn, has_http) = (self.ndn.is_some(), self.http.is_some());
+        let runs = |table: &str| match table {
+            "ndn" => has_ndn,
+            "http" => has_http,
+            _ => true,
+        };
+        match running.reread(runs, |config, changes| self.apply(config, changes)) {
+            Ok(Changes { applied, waiting }) if waiting.is_empty() => tracing::info!(?applied, "reloaded"),
+            Ok(Changes { applied, waiting }) => {
+                tracing::warn!(?applied, needs_an_upgrade = ?waiting, "reloaded, but not all of it");
+            }
+            Err(error) => tracing::error!(%error, "not reloaded"),
+        }
+        supervisor::ready();
+    }
+
+    fn apply(&mut self, config: &Config, changes: &Changes) -> Result<(), NodeError> {
+        let mut next = Next::default();
+        match self.prepare(config, changes, &mut next) {
+            Ok(()) => self.switch(config, next),
+            Err(error) => {
+                next.stop();
+                Err(error)
+            }
+        }
+    }
+
+    fn prepare(&self, config: &Config, changes: &Changes, next: &mut Next) -> Result<(), NodeError> {
+        if changes.apply_to("admin.listen") {
+            let open = |address| Admin::open(Admin::bind(address)?);
+            next.admin = Some(config.admin.listen.map(open).transpose()?);
+        }
+        if config.ndn.enabled != self.ndn.is_some() {
+            next.ndn = Some(match config.ndn.enabled {
+                true => Some(self.start_ndn(config, &mut Inherited::default())?),
+                false => None,
+            });
+        }
+        if self.http.is_none() && parts::http(&config.http, None).is_some() {
+            let idle = parts::http_without_listeners(&config.http);
+            next.http = Some(Part::start(self.end_of("http"), |on_end| Http::start(&idle, on_end))?);
+        }
+        self.prepare_pair(config, changes, next)?;
+        if let Some(http) = next.http.as_ref().or(self.http.as_ref()) {
+            let ingress = next.ingress.as_ref().unwrap_or(&self.ingress).as_deref();
+            next.http_reload = Some(http.reload(&parts::http_with(&config.http, ingress))?);
+        }
+        let Some(ndn) = self.ndn.as_ref().filter(|_| config.ndn.enabled) else { return Ok(()) };
+        // The last step: the event loop applies it if nothing fails there.
+        Ok(ndn.handle.reload(Reload::new(&config.ndn)?)?)
+    }
+
+    /// Starts the ends of HTTP over NDN that have changed, or whose forwarder is another one.
+    fn prepare_pair(&self, config: &Config, changes: &Changes, next: &mut Next) -> Result<(), NodeError> {
+        let ndn = next.ndn.as_ref().unwrap_or(&self.ndn).as_ref();
+        let forwarder = || ndn.and_then(|ndn| ndn.unix.clone()).unwrap_or_default();
+        let is_moved = next.ndn.is_some();
+        let has_authority = changes.apply_to("http.origin_ca") && self.egress.is_some();
+        if is_moved || has_authority || changes.apply_to("ndn.gateway") {
+            next.egress = Some(self.start_egress(config, forwarder())?);
+        }
+        if is_moved || next.http.is_some() || changes.apply_to("http.upstream") {
+            let has_http = self.http.is_some() || next.http.is_some();
+            next.ingress = Some(if has_http { self.start_ingress(config, forwarder())? } else { None });
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, config: &Config, next: Next) -> Result<(), NodeError> {
+        if let Some(http) = next.http {
+            self.purging = Some(http.purging(None));
+            self.has_disk |= config.http.disk.is_some();
+            self.http = Some(http);
+        }
+        if let (Some(http), Some(reload)) = (&self.http, next.http_reload) {
+            // Its policy was tried when it was read.
+            http.take_over(reload)?;
+        }
+        if let Some(ingress) = next.ingress {
+            let before = std::mem::replace(&mut self.ingress, ingress);
+            before.map(Part::into_stopping).into_iter().for_each(retire);
+        }
+        if let Some(egress) = next.egress {
+            let before = std::mem::replace(&mut self.egress, egress);
+            before.map(Part::into_stopping).into_iter().for_each(Egress::stop);
+        }
+        if let Some(ndn) = next.ndn {
+            self.has_disk |= ndn.is_some() && config.ndn.disk.is_some();
+            let before = std::mem::replace(&mut self.ndn, ndn);
+            before.map(Part::into_stopping).into_iter().for_each(Ndn::stop);
+        }
+        log::set(&config.log);
+        if let Some(purging) = &self.purging {
+            purging.set_token(config.admin.token.as_deref());
+        }
+        self.origin = config.http.origin.clone();
+        let before = next.admin.and_then(|admin| std::mem::replace(&mut self.admin, admin));
+        self.show();
+        before.into_iter().for_each(Admin::stop);
+        Ok(())
+    }
+}
+
+impl Next {
+    /// Ends what a refused reload has started.
+    fn stop(self) {
+        self.admin.flatten().into_iter().for_each(Admin::stop);
+        self.http.map(Part::into_stopping).into_iter().for_each(Http::stop);
+        self.ingress.flatten().map(Part::into_stopping).into_iter().for_each(Ingress::stop);
+        self.egress.flatten().map(Part::into_stopping).into_iter().for_each(Egress::stop);
+        self.ndn.flatten().map(Part::into_stopping).into_iter().for_each(Ndn::stop);
+    }
+}
+
+/// Stops an ingress when the requests that use it have ended.
+fn retire(ingress: Ingress) {
+    let end = move || {
+        while !ingress.is_idle() {
+            std::thread::sleep(limits::DRAIN_LOOK);
+        }
+        ingress.stop();
+    };
+    if let Err(error) = std::thread::Builder::new().name("edge-end".to_owned()).spawn(end) {
+        tracing::error!(%error, "cannot wait for requests over NDN: they break off");
+    }
+}
