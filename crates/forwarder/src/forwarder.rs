@@ -446,6 +446,11 @@ impl Forwarder {
         top.into_iter().take(most).cloned().collect()
     }
 
+    /// Sets the bytes of incomplete packets in reassembly, of all faces together.
+    pub fn set_reassembly_bytes(&mut self, most: usize) {
+        self.most_partial_bytes = most;
+    }
+
     /// Sets the FaceUris at which the host listens.
     pub fn set_channels(&mut self, uris: Vec<String>) {
         self.management.channels = uris;

@@ -8,25 +8,16 @@ use toml::{Table, Value};
 
 /// The keys that do not change while their part of the node runs, and the tables of which no key
 /// does. An upgrade (SIGUSR2) applies them. docs/operation.md has the reasons.
-const WAITING: [&str; 19] = [
+const WAITING: [&str; 10] = [
     "http.disk",
     "http.threads",
     "ndn.ad_hoc",
     "ndn.disk",
     "ndn.ethernet",
     "ndn.largest_packet",
-    "ndn.partial_input",
-    "ndn.partial_timeout",
-    "ndn.remote_faces",
     "ndn.shards",
-    "ndn.tcp",
-    "ndn.udp",
-    "ndn.udp_mtu",
     "ndn.udp_multicast",
     "ndn.udp_multicast_groups",
-    "ndn.unix",
-    "ndn.websocket",
-    "ndn.websocket_origins",
     "process",
 ];
 

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 impl Node {
     /// Replaces texts of the file.
-    fn edit(&self, changes: &[(&str, &str)]) {
+    pub(crate) fn edit(&self, changes: &[(&str, &str)]) {
         let file = self.path("larder.toml");
         let mut text = std::fs::read_to_string(&file).unwrap();
         for (from, to) in changes {
@@ -19,7 +19,7 @@ impl Node {
     }
 
     /// Changes the file and reloads it. Returns the lines that the node logs until `end`.
-    fn reload(&self, changes: &[(&str, &str)], end: &str) -> String {
+    pub(crate) fn reload(&self, changes: &[(&str, &str)], end: &str) -> String {
         self.edit(changes);
         let before = self.log().len();
         self.signal(Signal::HUP);
@@ -28,7 +28,7 @@ impl Node {
     }
 
     /// Changes the file, and applies all of it.
-    fn reloaded(&self, changes: &[(&str, &str)]) {
+    pub(crate) fn reloaded(&self, changes: &[(&str, &str)]) {
         let log = self.reload(changes, "reloaded");
         assert!(log.contains(" INFO reloaded applied="), "{log}");
     }

@@ -1,6 +1,7 @@
 //! Messages to the threads of the event loops, and what they report.
 
 use super::batch::{Batch, Outgoing};
+use super::bounds::Bounds;
 use super::error::NdnError;
 use super::reload::Reload;
 use super::stream::Socket;
@@ -46,7 +47,10 @@ impl Snapshot {
 pub(super) enum Command {
     Snapshot(mpsc::Sender<Snapshot>),
     JobDone(JobDone),
-    Reload(Box<Reload>, mpsc::Sender<Result<(), NdnError>>),
+    /// Applies new settings, and answers with the addresses of the listeners.
+    Reload(Box<Reload>, mpsc::Sender<Result<Vec<String>, NdnError>>),
+    /// New bounds, from the first thread.
+    Bounds(Bounds),
     Stop,
     /// Pauses the listeners, or goes on with them.
     Listen(bool, mpsc::Sender<()>),

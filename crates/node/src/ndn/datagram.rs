@@ -100,6 +100,11 @@ impl UdpListener {
         &mut self.listening.socket
     }
 
+    /// Returns both sockets.
+    pub(super) fn sockets(&mut self) -> impl Iterator<Item = &mut UdpSocket> {
+        std::iter::once(&mut self.listening).chain(&mut self.outgoing).map(|bound| &mut bound.socket)
+    }
+
     /// Creates the second socket if packets to this address need it, and passes it to `register`.
     pub(super) fn reach(
         &mut self,

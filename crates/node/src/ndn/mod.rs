@@ -20,6 +20,7 @@
 mod address;
 mod backpressure;
 mod batch;
+mod bounds;
 mod check;
 mod codel;
 mod command;
@@ -35,6 +36,7 @@ mod interfaces;
 mod link;
 mod listen;
 mod multicast;
+mod new_listeners;
 mod packet_socket;
 mod partial_input;
 mod path_mtu;
@@ -56,8 +58,8 @@ use crate::inherited::{Inherited, Role};
 use event_loop::EventLoop;
 use larder_forwarder::PrefixFigures;
 use larder_proxy::disk::Disk;
+use larder_units::Time;
 use shard_channel::{Port, ShardContext};
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -68,9 +70,10 @@ use std::time::{Duration, Instant};
 pub(crate) use check::check;
 pub use command::Snapshot;
 pub use error::{NdnError, SocketError};
-pub use reload::Reload;
 
 use command::Command;
+use new_listeners::{Bound, ListenKeys, UnixFile};
+use reload::Reload;
 
 /// A handle on the event loops for other threads.
 #[derive(Clone)]
@@ -102,11 +105,12 @@ impl Handle {
         Some(snapshot)
     }
 
-    /// Applies new settings. Returns when the event loop has applied or refused them.
+    /// Applies new settings. Returns the addresses of the listeners when the event loop has applied
+    /// or refused them.
     ///
     /// # Errors
     /// One line. Nothing has changed then.
-    pub fn reload(&self, reload: Reload) -> Result<(), NdnError> {
+    fn reload(&self, reload: Reload) -> Result<Vec<String>, NdnError> {
         let (sender, receiver) = mpsc::channel();
         self.ports[0].send(Command::Reload(Box::new(reload), sender));
         let gone = |_| Err(NdnError::NoAnswer);
@@ -161,8 +165,9 @@ pub struct Ndn {
     pub is_open: bool,
     /// The socket for applications on this machine.
     pub unix: Option<PathBuf>,
-    /// True if its file is removed at the end.
-    owns_file: bool,
+    /// Its file, if this process removes it.
+    unix_file: Option<UnixFile>,
+    keys: ListenKeys,
     /// The sockets of the listeners, for another process.
     sockets: Vec<(Role, OwnedFd)>,
     threads: Vec<JoinHandle<()>>,
@@ -201,18 +206,13 @@ impl Ndn {
         if let Some(source) = source {
             event_loops[0].forwarder.set_configuration(source.display().to_string());
         }
-        let (listening, unix) = event_loops[0].listen(config, inherited)?;
-        let owns_file = unix.as_ref().is_some_and(|path| !inherited.has_taken(path));
-        let clean_up = |error| {
-            handle.stop();
-            if let Some(path) = unix.as_ref().filter(|_| owns_file) {
-                let _ = std::fs::remove_file(path);
-            }
-            error
-        };
-        let sockets = event_loops[0].listening_sockets();
-        let sockets = sockets.map_err(|error| clean_up(NdnError::Events(error)))?;
-        event_loops[0].add_routes(config).map_err(clean_up)?;
+        let keys = ListenKeys::of(config);
+        let Bound { listeners, sockets, unix_file } = Bound::new(config, (&ListenKeys::default(), None), inherited)?;
+        let unix = listeners.unix.as_ref().and_then(|unix| Some(unix.as_ref()?.1.clone()));
+        event_loops[0].open_neighbours(config)?;
+        event_loops[0].replace_listeners(Time::ZERO, listeners)?;
+        let listening = event_loops[0].listening();
+        event_loops[0].add_routes(config)?;
         let ended = Arc::new(Mutex::new(Some(ended)));
         let mut threads = Vec::new();
         for (number, mut event_loop) in event_loops.into_iter().enumerate() {
@@ -230,17 +230,36 @@ impl Ndn {
             };
             let name = if number == 0 { "ndn".to_owned() } else { format!("ndn{number}") };
             let thread = std::thread::Builder::new().name(name).spawn(run);
-            threads.push(thread.map_err(|error| clean_up(NdnError::Thread(error)))?);
+            threads.push(thread.map_err(NdnError::Thread).inspect_err(|_| handle.stop())?);
         }
-        let of_others = |address: &SocketAddr| !address.ip().is_loopback();
-        let is_open = [config.tcp, config.udp, config.websocket].iter().flatten().any(of_others);
-        Ok(Ndn { handle, listening, is_open, unix, owns_file, sockets, threads })
+        let sockets = sockets.into_iter().filter_map(|(role, socket)| Some((role, socket?))).collect();
+        Ok(Ndn { handle, listening, is_open: keys.are_open(), unix, unix_file, keys, sockets, threads })
+    }
+
+    /// Applies the keys of another configuration that can change while the node runs. New listeners
+    /// are bound before old ones close.
+    ///
+    /// # Errors
+    /// One line. Nothing has changed then.
+    pub fn reload(&mut self, config: &NdnConfig) -> Result<(), NdnError> {
+        let Bound { listeners, sockets, unix_file } =
+            Bound::new(config, (&self.keys, self.unix.as_deref()), &mut Inherited::default())?;
+        let unix = listeners.unix.as_ref().map(|unix| unix.as_ref().map(|(_, path)| path.clone()));
+        self.listening = self.handle.reload(Reload::new(config, listeners)?)?;
+        if let Some(unix) = unix {
+            (self.unix, self.unix_file) = (unix, unix_file);
+        }
+        self.keys = ListenKeys::of(config);
+        self.is_open = self.keys.are_open();
+        self.sockets.retain(|(role, _)| !sockets.iter().any(|(changed, _)| changed == role));
+        self.sockets.extend(sockets.into_iter().filter_map(|(role, socket)| Some((role, socket?))));
+        Ok(())
     }
 
     /// Returns the sockets of the listeners, for another process.
     pub fn sockets(&self) -> std::io::Result<Vec<HandedSocket>> {
         let handed = |(role, descriptor): &(Role, OwnedFd)| {
-            let owns_file = self.owns_file && *role == Role::NdnUnix;
+            let owns_file = self.unix_file.is_some() && *role == Role::NdnUnix;
             Ok(HandedSocket { role: *role, descriptor: descriptor.try_clone()?, owns_file })
         };
         self.sockets.iter().map(handed).collect()
@@ -248,12 +267,14 @@ impl Ndn {
 
     /// Removes the socket file at the end if it is one of these: another process has left it.
     pub fn own_files(&mut self, paths: &[PathBuf]) {
-        self.owns_file |= self.unix.as_ref().is_some_and(|path| paths.contains(path));
+        if let Some(path) = self.unix.as_ref().filter(|path| paths.contains(path)) {
+            self.unix_file.get_or_insert_with(|| UnixFile(path.clone()));
+        }
     }
 
     /// Leaves the socket file in place at the end: another process listens on its socket.
     pub fn leave_files(&mut self) {
-        self.owns_file = false;
+        self.unix_file.take().into_iter().for_each(UnixFile::leave);
     }
 
     /// Stops the threads and removes the socket file.
@@ -261,8 +282,5 @@ impl Ndn {
         self.handle.stop();
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
         self.handle.stop_disk();
-        if let Some(path) = self.unix.as_ref().filter(|_| self.owns_file) {
-            let _ = std::fs::remove_file(path);
-        }
     }
 }

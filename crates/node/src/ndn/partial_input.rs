@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The bytes that all shards hold together, and their limit.
 #[derive(Debug)]
 pub(super) struct Budget {
-    pub(super) most: usize,
+    pub(super) most: AtomicUsize,
     /// Bytes, by shard.
     pub(super) held: Box<[AtomicUsize]>,
 }
@@ -37,13 +37,14 @@ pub(super) enum Verdict {
 
 impl Budget {
     pub(super) fn new(most: usize, shards: usize) -> Self {
-        Budget { most, held: (0..shards).map(|_| AtomicUsize::new(0)).collect() }
+        Budget { most: AtomicUsize::new(most), held: (0..shards).map(|_| AtomicUsize::new(0)).collect() }
     }
 
     pub(super) fn verdict(&self, shard: usize) -> Verdict {
         let held = |shard: &AtomicUsize| shard.load(Ordering::Relaxed);
         let sum: usize = self.held.iter().map(held).sum();
-        if sum <= self.most {
+        let limit = held(&self.most);
+        if sum <= limit {
             return Verdict::Fits;
         }
         let own = held(&self.held[shard]);
@@ -51,7 +52,7 @@ impl Budget {
             self.held.iter().map(held).enumerate().max_by_key(|(_, held)| *held).unwrap_or((shard, own));
         match own >= most {
             // At most half, because another shard may hold the most after that.
-            true => Verdict::GiveUp((sum - self.most / 8 * 7).min(own.div_ceil(2))),
+            true => Verdict::GiveUp((sum - limit / 8 * 7).min(own.div_ceil(2))),
             false => Verdict::Wake(other),
         }
     }
@@ -69,6 +70,12 @@ pub(super) struct PartialInput {
 impl PartialInput {
     pub(super) fn new(budget: Arc<Budget>, shard: usize) -> Self {
         PartialInput { budget, shard, connections: 0, fragments: 0 }
+    }
+
+    /// Changes the budget of all shards.
+    pub(super) fn set_budget(&self, most: usize) -> Verdict {
+        self.budget.most.store(most, Ordering::Relaxed);
+        self.verdict()
     }
 
     /// Returns the bytes that this shard holds.

@@ -1,20 +1,28 @@
 //! SIGHUP on the NDN side: replaces the settings of the old configuration by those of the new one.
 //! Settings that management has changed stay if the file has not changed them.
 
+use super::bounds::Bounds;
 use super::error::NdnError;
+use super::new_listeners::NewListeners;
 use super::upstream::Upstream;
+use super::websocket::Origins;
 use crate::config::{NdnConfig, RouteTarget};
 use larder_forwarder::{Rule, VerifyRule};
 use larder_packet::Name;
 use larder_policy::Spec;
 use larder_units::ByteSize;
+use std::sync::Arc;
 
 /// The settings that can change while the node runs.
-pub struct Reload {
+pub(super) struct Reload {
     pub(super) settings: Settings,
     pub(super) rules: Vec<Rule>,
     pub(super) verification: Vec<VerifyRule>,
     pub(super) upstreams: Vec<Upstream>,
+    pub(super) listeners: NewListeners,
+    /// The web pages that may connect.
+    pub(super) origins: Arc<Origins>,
+    pub(super) bounds: Bounds,
 }
 
 /// The part that is compared with the former settings.
@@ -38,16 +46,20 @@ impl Settings {
 }
 
 impl Reload {
-    /// Reads the reloadable settings of a configuration, with its certificates.
+    /// Reads the reloadable settings of a configuration, with its certificates. `listeners` are
+    /// those that change.
     ///
     /// # Errors
     /// One line: the file and its problem.
-    pub fn new(config: &NdnConfig) -> Result<Self, NdnError> {
+    pub(super) fn new(config: &NdnConfig, listeners: NewListeners) -> Result<Self, NdnError> {
         Ok(Reload {
             settings: Settings::of(config),
             rules: config.rules().map_err(NdnError::Certificate)?,
             verification: config.verification().map_err(NdnError::Certificate)?,
             upstreams: Upstream::of(config),
+            listeners,
+            origins: Arc::new(config.origins()),
+            bounds: Bounds::of(config),
         })
     }
 }

@@ -60,6 +60,13 @@ impl Upstream {
         self.wait = (self.wait * 2).min(RECONNECT_MOST);
     }
 
+    /// Records that the node has another UDP socket: a UDP upstream is connected by it at once.
+    pub(super) fn udp_changed(&mut self, now: Time) {
+        if let RouteTarget::Udp(_) = self.target {
+            (self.retry, self.wait) = (now, RECONNECT_FIRST);
+        }
+    }
+
     /// Records that something came from it: the next loss begins with the shortest wait again.
     pub(super) fn heard(&mut self) {
         self.wait = RECONNECT_FIRST;

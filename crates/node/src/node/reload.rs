@@ -6,7 +6,7 @@ use super::{Node, Part};
 use crate::config::Config;
 use crate::error::NodeError;
 use crate::inherited::Inherited;
-use crate::ndn::{Ndn, Reload};
+use crate::ndn::Ndn;
 use crate::reload::{Changes, Running};
 use crate::{limits, log, parts, supervisor};
 use larder_gateway::egress::Egress;
@@ -47,7 +47,8 @@ impl Node {
 
     fn apply(&mut self, config: &Config, changes: &Changes) -> Result<(), NodeError> {
         let mut next = Next::default();
-        match self.prepare(config, changes, &mut next) {
+        // The event loop of NDN is last: if it refuses its part, nothing has changed there.
+        match self.prepare(config, changes, &mut next).and_then(|()| self.reload_ndn(config)) {
             Ok(()) => self.switch(config, next),
             Err(error) => {
                 next.stop();
@@ -76,9 +77,14 @@ impl Node {
             let ingress = next.ingress.as_ref().unwrap_or(&self.ingress).as_deref();
             next.http_reload = Some(http.reload(&parts::http_with(&config.http, ingress))?);
         }
-        let Some(ndn) = self.ndn.as_ref().filter(|_| config.ndn.enabled) else { return Ok(()) };
-        // The last step: the event loop applies it if nothing fails there.
-        Ok(ndn.handle.reload(Reload::new(&config.ndn)?)?)
+        Ok(())
+    }
+
+    fn reload_ndn(&mut self, config: &Config) -> Result<(), NodeError> {
+        match self.ndn.as_mut().filter(|_| config.ndn.enabled) {
+            Some(ndn) => Ok(ndn.reload(&config.ndn)?),
+            None => Ok(()),
+        }
     }
 
     /// Starts the ends of HTTP over NDN that have changed, or whose forwarder is another one.

@@ -20,9 +20,8 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 impl EventLoop {
-    /// Opens the interfaces of the configuration and returns their FaceUris.
-    pub(super) fn open_ethernet(&mut self, config: &NdnConfig) -> Result<Vec<String>, NdnError> {
-        let mut opened = Vec::new();
+    /// Opens the interfaces of the configuration.
+    pub(super) fn open_ethernet(&mut self, config: &NdnConfig) -> Result<(), NdnError> {
         for (interface, socket) in open_all(config)? {
             let port = self.listeners.ethernet.len();
             if port >= MOST_PORTS {
@@ -32,7 +31,6 @@ impl EventLoop {
             (self.poll.registry())
                 .register(&mut SourceFd(&socket.as_raw_fd()), Token(FIRST_TOKEN + port), both)
                 .map_err(NdnError::EthernetEvents)?;
-            let device = format!("dev://{interface}");
             self.listeners.ethernet.push(Port {
                 socket: Arc::new(socket),
                 interface,
@@ -46,9 +44,8 @@ impl EventLoop {
                 ..face
             });
             self.listeners.ethernet[port].group = Some(face.ok_or(NdnError::TooManyFaces { key: "ethernet" })?);
-            opened.push(device);
         }
-        Ok(opened)
+        Ok(())
     }
 
     /// Returns the port of a local FaceUri.

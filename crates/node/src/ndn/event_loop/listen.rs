@@ -1,94 +1,98 @@
-//! Opens the listeners.
+//! Serves new listeners in the place of others.
 
 use super::{EventLoop, Listeners};
-use crate::config::NdnConfig;
-use crate::inherited::{Inherited, Role};
-use crate::ndn::address::with_ipv4_fallback;
-use crate::ndn::datagram::UdpListener;
 use crate::ndn::error::NdnError;
-use crate::ndn::listen::{face_uri, tcp, unix};
+use crate::ndn::link::{Connection, Link};
+use crate::ndn::listen::face_uri;
+use crate::ndn::new_listeners::NewListeners;
 use crate::ndn::tokens::{TCP, UDP, UNIX, WEBSOCKET};
+use larder_forwarder::FaceId;
+use larder_units::Time;
 use mio::Interest;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use mio::event::Source;
+
+const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 impl EventLoop {
-    /// Binds the listeners of the configuration that are not inherited. Returns their addresses for
-    /// messages, and the path of the Unix socket.
-    pub(in crate::ndn) fn listen(
-        &mut self,
-        config: &NdnConfig,
-        inherited: &mut Inherited,
-    ) -> Result<(Vec<String>, Option<PathBuf>), NdnError> {
-        let (mut listening, mut channels) = (Vec::new(), Vec::new());
+    /// Serves new listeners. Faces stay, except those of a UDP socket that is replaced or closed.
+    ///
+    /// # Errors
+    /// The event queue refuses one of them. Nothing has changed then.
+    pub(in crate::ndn) fn replace_listeners(&mut self, now: Time, new: NewListeners) -> Result<(), NdnError> {
+        let NewListeners { mut unix, mut tcp, mut udp, mut websocket } = new;
         let registry = self.poll.registry();
-        let register = |source: &mut dyn mio::event::Source, token| {
-            registry.register(source, token, Interest::READABLE).map_err(NdnError::Events)
+        let watch = |source: &mut dyn Source, token, interest| {
+            registry.register(source, token, interest).map_err(NdnError::Events)
         };
-        if let Some(address) = config.tcp {
-            let mut listener = tcp("tcp", address, inherited.tcp(Role::NdnTcp, address))?;
-            register(&mut listener, TCP)?;
-            let address = listener.local_addr().unwrap_or(address);
-            listening.push(format!("tcp://{address}"));
-            channels.push(face_uri("tcp", address));
-            self.listeners.tcp = Some(listener);
-        }
-        if let Some(address) = config.udp {
-            let bound = match inherited.udp(address) {
-                Some(socket) => UdpListener::on(socket),
-                None => with_ipv4_fallback(address, UdpListener::bind),
-            };
-            let mut listener = bound.map_err(|error| NdnError::Listen { key: "udp", address, error })?;
-            let both = Interest::READABLE | Interest::WRITABLE;
-            registry.register(listener.socket(), UDP, both).map_err(NdnError::Events)?;
-            let address = listener.socket().local_addr().unwrap_or(address);
-            listening.push(format!("udp://{address}"));
-            self.listeners.udp_address = address;
-            channels.push(face_uri("udp", address));
-            self.listeners.udp = Some(listener);
-        }
-        if let Some(address) = config.websocket {
-            let mut listener = tcp("websocket", address, inherited.tcp(Role::NdnWebsocket, address))?;
-            register(&mut listener, WEBSOCKET)?;
-            let uri = format!("ws://{}", listener.local_addr().unwrap_or(address));
-            listening.push(uri.clone());
-            channels.push(uri);
-            self.listeners.websocket = Some(listener);
-        }
-        listening.extend(self.join_groups(config)?);
-        let devices = self.open_ethernet(config)?;
-        listening.extend(devices.iter().cloned());
-        channels.extend(devices);
+        // The old ones are watched until all new ones are.
+        unix.iter_mut().flatten().try_for_each(|(socket, _)| watch(socket, UNIX, Interest::READABLE))?;
+        tcp.iter_mut().flatten().try_for_each(|socket| watch(socket, TCP, Interest::READABLE))?;
+        websocket.iter_mut().flatten().try_for_each(|socket| watch(socket, WEBSOCKET, Interest::READABLE))?;
+        udp.iter_mut().flatten().try_for_each(|udp| watch(udp.socket(), UDP, BOTH))?;
+        // Connections that wait in a socket that closes become faces, too.
+        let waiting = [(UNIX, unix.is_some()), (TCP, tcp.is_some()), (WEBSOCKET, websocket.is_some())];
+        waiting.iter().filter(|(_, changes)| *changes).for_each(|(token, _)| self.accept(now, *token));
+        let Listeners { unix: old_unix, tcp: old_tcp, websocket: old_websocket, .. } = &mut self.listeners;
         let registry = self.poll.registry();
-        // The Unix socket is last, because it leaves a file behind if a later step fails.
-        if let Some(setting) = &config.unix {
-            let (mut listener, path) = unix(setting.path(), inherited)?;
-            registry.register(&mut listener, UNIX, Interest::READABLE).map_err(NdnError::Events)?;
-            let uri = format!("unix://{}", path.display());
-            listening.insert(0, uri.clone());
-            channels.insert(0, uri);
-            self.listeners.unix = Some((listener, path));
+        // Another process may have the same socket, so closing it does not end its watch.
+        let unwatch = |source: &mut dyn Source| drop(registry.deregister(source));
+        if let Some(unix) = unix {
+            std::mem::replace(old_unix, unix).iter_mut().for_each(|(socket, _)| unwatch(socket));
         }
+        if let Some(tcp) = tcp {
+            std::mem::replace(old_tcp, tcp).iter_mut().for_each(|socket| unwatch(socket));
+        }
+        if let Some(websocket) = websocket {
+            std::mem::replace(old_websocket, websocket).iter_mut().for_each(|socket| unwatch(socket));
+        }
+        if let Some(mut udp) = udp {
+            let address = udp.as_mut().and_then(|udp| udp.socket().local_addr().ok());
+            let before = std::mem::replace(&mut self.listeners.udp, udp);
+            before.into_iter().for_each(|mut udp| udp.sockets().for_each(|socket| unwatch(socket)));
+            self.listeners.udp_address = address.unwrap_or(self.listeners.udp_address);
+            self.close_udp_faces(now);
+        }
+        let channels = self.channels();
         self.forwarder.set_channels(channels);
-        Ok((listening, self.listeners.unix.as_ref().map(|(_, path)| path.clone())))
+        Ok(())
     }
 
-    /// Returns the sockets of the listeners for another process.
-    pub(in crate::ndn) fn listening_sockets(&mut self) -> io::Result<Vec<(Role, OwnedFd)>> {
-        let Listeners { unix, tcp, websocket, udp, .. } = &mut self.listeners;
-        let unix = unix.iter().map(|(listener, _)| (Role::NdnUnix, listener.as_fd()));
-        let tcp = tcp.iter().map(|listener| (Role::NdnTcp, listener.as_fd()));
-        let websocket = websocket.iter().map(|listener| (Role::NdnWebsocket, listener.as_fd()));
-        let udp = udp.iter_mut().map(|udp| (Role::NdnUdp, (*udp.socket()).as_fd()));
-        let all = unix.chain(tcp).chain(websocket).chain(udp);
-        all.map(|(role, descriptor)| Ok((role, descriptor.try_clone_to_owned()?))).collect()
+    fn close_udp_faces(&mut self, now: Time) {
+        let is_udp = |link: &Link| matches!(link.connection, Connection::Udp(_));
+        let faces: Vec<FaceId> = self.links.iter().filter(|(_, link)| is_udp(link)).map(|(face, _)| *face).collect();
+        for face in faces {
+            self.close(face, Some("[ndn] udp has changed".to_owned()));
+        }
+        self.outgoing.upstreams.iter_mut().for_each(|upstream| upstream.udp_changed(now));
+    }
+
+    /// Returns the addresses of the listeners for messages.
+    pub(in crate::ndn) fn listening(&mut self) -> Vec<String> {
+        let Listeners { unix, tcp, websocket, udp, groups, ethernet, .. } = &mut self.listeners;
+        let mut listening: Vec<String> = unix.iter().map(|(_, path)| format!("unix://{}", path.display())).collect();
+        listening.extend(tcp.iter().filter_map(|tcp| Some(format!("tcp://{}", tcp.local_addr().ok()?))));
+        listening.extend(udp.iter_mut().filter_map(|udp| Some(format!("udp://{}", udp.socket().local_addr().ok()?))));
+        listening.extend(websocket.iter().filter_map(|socket| Some(format!("ws://{}", socket.local_addr().ok()?))));
+        listening.extend(groups.iter().cloned());
+        listening.extend(ethernet.iter().map(|port| format!("dev://{}", port.interface)));
+        listening
+    }
+
+    /// Returns the FaceUris at which this node listens.
+    fn channels(&mut self) -> Vec<String> {
+        let Listeners { unix, tcp, websocket, udp, ethernet, .. } = &mut self.listeners;
+        let mut channels: Vec<String> = unix.iter().map(|(_, path)| format!("unix://{}", path.display())).collect();
+        channels.extend(tcp.iter().filter_map(|tcp| Some(face_uri("tcp", tcp.local_addr().ok()?))));
+        channels.extend(udp.iter_mut().filter_map(|udp| Some(face_uri("udp", udp.socket().local_addr().ok()?))));
+        channels.extend(websocket.iter().filter_map(|socket| Some(format!("ws://{}", socket.local_addr().ok()?))));
+        channels.extend(ethernet.iter().map(|port| format!("dev://{}", port.interface)));
+        channels
     }
 
     /// Pauses the listeners: another process takes what arrives at them. Or goes on with them.
     pub(in crate::ndn) fn set_listening(&mut self, is_listening: bool) {
         let registry = self.poll.registry();
-        let set = |source: &mut dyn mio::event::Source, token, interest| {
+        let set = |source: &mut dyn Source, token, interest| {
             let set = match is_listening {
                 true => source.register(registry, token, interest),
                 false => source.deregister(registry),
@@ -102,6 +106,6 @@ impl EventLoop {
         unix.iter_mut().for_each(|(listener, _)| set(listener, UNIX, Interest::READABLE));
         tcp.iter_mut().for_each(|listener| set(listener, TCP, Interest::READABLE));
         websocket.iter_mut().for_each(|listener| set(listener, WEBSOCKET, Interest::READABLE));
-        udp.iter_mut().for_each(|udp| set(udp.socket(), UDP, Interest::READABLE | Interest::WRITABLE));
+        udp.iter_mut().for_each(|udp| set(udp.socket(), UDP, BOTH));
     }
 }

@@ -20,6 +20,7 @@ mod upstream;
 
 use crate::config::NdnConfig;
 use crate::limits;
+use crate::ndn::bounds::Bounds;
 use crate::ndn::command::{Command, Snapshot};
 use crate::ndn::datagram::{UdpListener, Via};
 use crate::ndn::disk::{NdnDisk, tier};
@@ -99,6 +100,8 @@ struct Listeners {
     udp: Option<UdpListener>,
     /// Where the UDP socket is bound.
     udp_address: SocketAddr,
+    /// The names of the multicast faces, for messages.
+    groups: Vec<String>,
     /// Interfaces with NDN on Ethernet.
     ethernet: Vec<Port>,
     /// The web pages that may connect.
@@ -107,18 +110,6 @@ struct Listeners {
     accept_again: Vec<Token>,
     /// The thread that got the last accepted connection.
     last_home: usize,
-}
-
-/// The bounds of the configuration.
-struct Bounds {
-    /// The limit of faces to other machines, without UDP peers that sent first.
-    remote_faces: usize,
-    udp_mtu: Option<usize>,
-    largest_packet: usize,
-    /// Bytes of the largest packet together with its NDNLPv2 header.
-    largest_frame: usize,
-    /// The time within which a packet has to be complete. Otherwise its connection is closed.
-    partial_timeout: Duration,
 }
 
 /// The places of faces to other machines, and the memory of their incomplete packets.
@@ -217,7 +208,7 @@ impl EventLoop {
         let ShardContext { poll, commands, shard_channel, start, partial } = shard_context;
         let [seed, key0, key1, key2, key3] = larder_client::entropy::words();
         let forwarder = new_forwarder(config, &shard_channel, disk.as_ref(), start, Streams::new(seed), [key0, key1])?;
-        let largest_frame = config.largest_packet + limits::FRAME_BYTES - larder_forwarder::limits::MAX_PACKET_BYTES;
+        let bounds = Bounds::of(config);
         Ok(EventLoop {
             start,
             poll,
@@ -230,6 +221,7 @@ impl EventLoop {
                 websocket: None,
                 udp: None,
                 udp_address: (Ipv6Addr::UNSPECIFIED, 0).into(),
+                groups: Vec::new(),
                 ethernet: Vec::new(),
                 origins: Arc::new(config.origins()),
                 accept_again: Vec::new(),
@@ -240,7 +232,7 @@ impl EventLoop {
             scratch: Scratch {
                 outbox: Outbox::new(),
                 sends: Vec::new(),
-                buffer: vec![0; limits::READ_BYTES + largest_frame],
+                buffer: vec![0; limits::READ_BYTES + bounds.largest_frame],
                 frames: Vec::new(),
                 requests: Vec::new(),
             },
@@ -250,13 +242,7 @@ impl EventLoop {
                 remote: HashSet::new(),
                 partial,
             },
-            bounds: Bounds {
-                remote_faces: config.remote_faces,
-                udp_mtu: config.udp_mtu,
-                largest_packet: config.largest_packet,
-                largest_frame,
-                partial_timeout: config.partial_timeout,
-            },
+            bounds,
             applied: Settings::of(config),
             pending: Pending {
                 reliable: Vec::new(),
@@ -415,8 +401,9 @@ impl EventLoop {
                     let now = self.now();
                     let result = self.reload(now, *reload);
                     self.tell_others();
-                    let _ = reply.send(result);
+                    let _ = reply.send(result.map(|()| self.listening()));
                 }
+                Command::Bounds(bounds) => self.set_bounds(bounds),
                 Command::Snapshot(reply) => {
                     let snapshot = Snapshot {
                         stats: self.forwarder.stats(),

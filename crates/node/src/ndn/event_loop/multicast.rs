@@ -14,9 +14,13 @@ use mio::Interest;
 use std::io;
 
 impl EventLoop {
-    /// Creates the multicast faces of the configuration, and returns their names for messages.
-    pub(super) fn join_groups(&mut self, config: &NdnConfig) -> Result<Vec<String>, NdnError> {
-        let mut joined = Vec::new();
+    /// Creates the faces to groups of neighbours that the configuration names.
+    pub(in crate::ndn) fn open_neighbours(&mut self, config: &NdnConfig) -> Result<(), NdnError> {
+        self.join_groups(config)?;
+        self.open_ethernet(config)
+    }
+
+    fn join_groups(&mut self, config: &NdnConfig) -> Result<(), NdnError> {
         for (interface, groups) in join_all(config)? {
             for multicast in groups {
                 let face = FaceConfig {
@@ -26,11 +30,11 @@ impl EventLoop {
                 .with_local_uri(listen::face_uri("udp", multicast.local))
                 .with_persistency(Persistency::Permanent)
                 .with_mtu(multicast.frames.mtu());
-                joined.push(format!("{} on {interface}", face.uri));
+                self.listeners.groups.push(format!("{} on {interface}", face.uri));
                 self.add_multicast(face, multicast).ok_or(NdnError::TooManyFaces { key: "udp_multicast" })?;
             }
         }
-        Ok(joined)
+        Ok(())
     }
 
     fn add_multicast(&mut self, config: FaceConfig, mut multicast: Multicast) -> Option<FaceId> {

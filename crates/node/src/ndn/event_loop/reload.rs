@@ -1,28 +1,31 @@
 //! Applies the settings of a reload.
 
 use super::EventLoop;
+use crate::limits;
+use crate::ndn::bounds::Bounds;
+use crate::ndn::command::Command;
+use crate::ndn::datagram;
 use crate::ndn::error::NdnError;
-use crate::ndn::reload::{Reload, udp_is_off};
+use crate::ndn::link::Connection;
+use crate::ndn::reload::{Reload, Settings, udp_is_off};
 use crate::ndn::upstream::Upstream;
-use larder_units::Time;
+use larder_policy::Engine;
+use larder_units::{Streams, Time};
 
 impl EventLoop {
     /// Applies the new settings.
     pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), NdnError> {
-        let Reload { settings, rules, verification, upstreams } = reload;
-        self.check_upstreams(&upstreams)?;
+        let Reload { settings, rules, verification, upstreams, listeners, origins, bounds } = reload;
+        let has_udp = listeners.udp.as_ref().map_or(self.listeners.udp.is_some(), Option::is_some);
+        check_upstreams(&upstreams, has_udp)?;
+        let part = self.shard_channel.shard.part_of(settings.content_store);
+        Engine::new(&settings.policy, part, &Streams::new(0)).map_err(NdnError::Policy)?;
+        self.replace_listeners(now, listeners)?;
+        // Its policy was tried above.
+        self.set_store(now, &settings)?;
+        self.listeners.origins = origins;
+        self.reload_bounds(bounds);
         let before = &self.applied;
-        let policy_changed = before.policy.to_string() != settings.policy.to_string();
-        if policy_changed || before.content_store != settings.content_store {
-            // A change of the capacity alone keeps what the policy has learned.
-            match policy_changed {
-                true => self
-                    .forwarder
-                    .set_policy(now, &settings.policy, Some(settings.content_store))
-                    .map_err(NdnError::Policy)?,
-                false => self.forwarder.set_capacity(now, settings.content_store),
-            }
-        }
         for (prefix, _) in &before.strategies {
             if !settings.strategies.iter().any(|(still, _)| still == prefix) {
                 self.forwarder.unset_strategy(prefix);
@@ -45,11 +48,63 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Checks that these upstreams can be connected to.
-    pub(super) fn check_upstreams(&self, upstreams: &[Upstream]) -> Result<(), NdnError> {
-        let problem = upstreams.iter().find_map(|upstream| udp_is_off(&upstream.target));
-        problem.filter(|_| self.listeners.udp.is_none()).map_or(Ok(()), Err)
+    fn set_store(&mut self, now: Time, settings: &Settings) -> Result<(), NdnError> {
+        let before = &self.applied;
+        let policy_changed = before.policy.to_string() != settings.policy.to_string();
+        if policy_changed || before.content_store != settings.content_store {
+            // A change of the capacity alone keeps what the policy has learned.
+            match policy_changed {
+                true => self
+                    .forwarder
+                    .set_policy(now, &settings.policy, Some(settings.content_store))
+                    .map_err(NdnError::Policy)?,
+                false => self.forwarder.set_capacity(now, settings.content_store),
+            }
+        }
+        Ok(())
     }
+
+    /// Applies bounds of the configuration here and at the other threads.
+    fn reload_bounds(&mut self, bounds: Bounds) {
+        let bounds = self.bounds.reloaded(bounds);
+        for shard in self.shard_channel.others() {
+            self.shard_channel.port(shard).send(Command::Bounds(bounds));
+        }
+        if self.bounds.udp_mtu != bounds.udp_mtu {
+            self.set_udp_mtus(bounds.udp_mtu);
+        }
+        self.set_bounds(bounds);
+        while self.has_too_many() && self.close_least_entitled() {}
+    }
+
+    /// Applies bounds.
+    pub(super) fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+        self.forwarder.set_reassembly_bytes(bounds.partial_input);
+        let verdict = self.places.partial.set_budget(bounds.partial_input);
+        self.obey_budget(verdict);
+    }
+
+    /// Gives the faces of UDP peers and of groups the size of frames of the configuration.
+    fn set_udp_mtus(&mut self, udp_mtu: Option<usize>) {
+        for (face, link) in &mut self.links {
+            let mtu = match &link.connection {
+                Connection::Udp(peer) => datagram::mtu_to(peer.address, udp_mtu),
+                Connection::Multicast(_) => udp_mtu.unwrap_or(limits::UDP_MTU),
+                _ => continue,
+            };
+            if let Some(frames) = link.connection.frames() {
+                frames.set_mtu(mtu);
+                self.forwarder.set_mtu(*face, frames.mtu());
+            }
+        }
+    }
+}
+
+/// Checks that these upstreams can be connected to.
+pub(super) fn check_upstreams(upstreams: &[Upstream], has_udp: bool) -> Result<(), NdnError> {
+    let problem = upstreams.iter().find_map(|upstream| udp_is_off(&upstream.target));
+    problem.filter(|_| !has_udp).map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
@@ -58,10 +113,12 @@ mod tests {
     use crate::config::Config;
     use crate::config::NdnConfig;
     use crate::inherited::Inherited;
+    use crate::ndn::new_listeners::{Bound, ListenKeys, NewListeners};
     use crate::ndn::shard_channel::{Port, shard_contexts};
     use crate::ndn::{Command, Ndn, Snapshot};
     use larder_packet::Name;
-    use std::sync::mpsc;
+    use std::sync::atomic::Ordering;
+    use std::sync::{Arc, mpsc};
 
     fn config(text: &str) -> NdnConfig {
         let text = format!("[ndn]\nunix = \"\"\ntcp = \"\"\nwebsocket = \"\"\nudp = \"127.0.0.1:0\"\n{text}");
@@ -81,7 +138,8 @@ mod tests {
         let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
         let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
         let mut node = EventLoop::new(&first, shard_context, None).unwrap();
-        node.listen(&first, &mut Inherited::default()).unwrap();
+        let bound = Bound::new(&first, (&ListenKeys::default(), None), &mut Inherited::default()).unwrap();
+        node.replace_listeners(Time::ZERO, bound.listeners).unwrap();
         node.add_routes(&first).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();
         let face_of = |node: &EventLoop, port: u16| {
@@ -97,40 +155,45 @@ mod tests {
         node.forwarder.set_policy(now, &"arc".parse().unwrap(), None).unwrap();
 
         let second = config(&format!(
-            "policy = \"lru\"\ncontent_store = \"1MiB\"\ncount_by = 2\n{}{}{}",
+            "policy = \"lru\"\ncontent_store = \"1MiB\"\ncount_by = 2\nudp_mtu = 1000\nremote_faces = 4\npartial_input = \"1MiB\"\n{}{}{}",
             route("/a", 7001, 1),
             route("/c", 7001, 5),
             route("/d", 7003, 1)
         ));
-        node.reload(now, Reload::new(&second).unwrap()).unwrap();
+        node.reload(now, Reload::new(&second, NewListeners::default()).unwrap()).unwrap();
         let stats = node.forwarder.stats();
         assert_eq!((stats.content_store_capacity_bytes, stats.rib_routes), (1 << 20, 3));
         assert_eq!(node.forwarder.policy().to_string(), "arc", "the file's policy is as it was");
         assert_eq!((face_of(&node, 7001), face_of(&node, 7002)), (kept, None));
         assert!(face_of(&node, 7003).is_some());
+        let mtu = |port| node.forwarder.face(face_of(&node, port).unwrap()).unwrap().mtu;
+        assert_eq!((mtu(7001), mtu(7003)), (Some(1000), Some(1000)), "of a face that was there, and of a new one");
+        assert_eq!((node.bounds.remote_faces, node.bounds.partial_input), (4, 1 << 20));
+        assert_eq!(node.places.partial.budget.most.load(Ordering::Relaxed), 1 << 20);
         assert_eq!(node.forwarder.strategy_of(&name("/s")), None);
         assert!(of_root(&node).contains("/best-route/"), "as without a file");
 
         let third = config("policy = \"sieve\"\ncontent_store = \"1MiB\"");
-        node.reload(now, Reload::new(&third).unwrap()).unwrap();
+        node.reload(now, Reload::new(&third, NewListeners::default()).unwrap()).unwrap();
         assert_eq!(node.forwarder.policy().to_string(), "sieve");
         assert_eq!((node.forwarder.stats().rib_routes, face_of(&node, 7001)), (0, None));
         let missing = config("[[ndn.authorize]]\ncertificate = \"/no/such/file\"");
-        assert!(Reload::new(&missing).err().unwrap().to_string().contains("/no/such/file"));
+        assert!(Reload::new(&missing, NewListeners::default()).err().unwrap().to_string().contains("/no/such/file"));
     }
 
     /// Failure: a reload reaches only the first of several threads.
     #[test]
     fn every_thread_runs_by_the_file() {
         let first = config("shards = 3\npolicy = \"lru\"\ncontent_store = \"4MiB\"");
-        let ndn = Ndn::start(&first, None, &mut Inherited::default(), || ()).unwrap();
+        let mut ndn = Ndn::start(&first, None, &mut Inherited::default(), || ()).unwrap();
+        let ports = Arc::clone(&ndn.handle.ports);
         let snapshots = || -> Vec<Snapshot> {
             let ask = |port: &Port| {
                 let (sender, receiver) = mpsc::channel();
                 port.send(Command::Snapshot(sender));
                 receiver.recv().unwrap()
             };
-            ndn.handle.ports.iter().map(ask).collect()
+            ports.iter().map(ask).collect()
         };
         let capacity = |snapshot: &Snapshot| snapshot.stats.content_store_capacity_bytes;
         assert!(snapshots().iter().all(|shard| shard.policy == "lru"));
@@ -139,7 +202,7 @@ mod tests {
         let strategy = "[[ndn.strategy]]\nprefix = \"/s\"\nstrategy = \"multicast\"\n";
         let text =
             format!("shards = 3\npolicy = \"sieve\"\ncontent_store = \"1MiB\"\n{}{strategy}", route("/a", 7001, 1));
-        ndn.handle.reload(Reload::new(&config(&text)).unwrap()).unwrap();
+        ndn.reload(&config(&text)).unwrap();
         for shard in snapshots() {
             assert_eq!((shard.policy.as_str(), shard.stats.fib_entries, shard.stats.faces), ("sieve", 1, 1));
             assert!(capacity(&shard).abs_diff((1 << 20) / 3) <= 1);

@@ -19,9 +19,17 @@ impl EventLoop {
         if self.has_room(is_remote) {
             return true;
         }
-        if !is_remote {
-            return false;
-        }
+        is_remote && self.close_least_entitled() && self.has_room(is_remote)
+    }
+
+    /// Returns true if there are more faces to other machines than the configuration allows.
+    pub(super) fn has_too_many(&self) -> bool {
+        self.places.remote.len().saturating_sub(self.places.udp_places.taken()) > self.bounds.remote_faces
+    }
+
+    /// Closes the connection from another machine that is the least entitled to its place. Returns
+    /// false if there is none.
+    pub(super) fn close_least_entitled(&mut self) -> bool {
         let (now, most) = (self.now(), self.bounds.remote_faces);
         let EventLoop { places: Places { stream_places, .. }, forwarder, .. } = self;
         let on_demand = |face| forwarder.face(face).is_some_and(|face| face.persistency == Persistency::OnDemand);
@@ -35,7 +43,7 @@ impl EventLoop {
         }
         self.forwarder.count_drop(face, DropReason::PeerDisplaced);
         self.close(face, Some("other connections needed its place".to_owned()));
-        self.has_room(is_remote)
+        true
     }
 
     /// Returns true if so many peers come that one line for each would fill the log.

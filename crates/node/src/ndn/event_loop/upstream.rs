@@ -1,6 +1,7 @@
 //! Connects the routes of the configuration.
 
 use super::EventLoop;
+use super::reload::check_upstreams;
 use crate::config::{NdnConfig, RouteTarget};
 use crate::ndn::error::{FaceError, NdnError};
 use crate::ndn::stream::Socket;
@@ -14,7 +15,7 @@ impl EventLoop {
     /// tried again.
     pub(in crate::ndn) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), NdnError> {
         let upstreams = Upstream::of(config);
-        self.check_upstreams(&upstreams)?;
+        check_upstreams(&upstreams, self.listeners.udp.is_some())?;
         self.outgoing.upstreams = upstreams;
         self.connect_upstreams(self.now());
         Ok(())
