@@ -8,9 +8,8 @@ use toml::{Table, Value};
 
 /// The keys that do not change while their part of the node runs, and the tables of which no key
 /// does. An upgrade (SIGUSR2) applies them. docs/operation.md has the reasons.
-const WAITING: [&str; 10] = [
+const WAITING: [&str; 9] = [
     "http.disk",
-    "http.threads",
     "ndn.ad_hoc",
     "ndn.disk",
     "ndn.ethernet",

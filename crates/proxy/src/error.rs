@@ -97,6 +97,8 @@ pub enum Problem {
         /// The setting of the listener.
         listener: &'static str,
     },
+    /// Too many request threads of former configurations have connections.
+    ThreadsBusy,
     /// A group of origins has no server, or too many.
     ServerCount,
     /// A server is not a URI of a host.
@@ -171,6 +173,9 @@ impl fmt::Display for Problem {
             Problem::OwnListener { origin, listener } => {
                 write!(f, "{origin} is {listener} itself; set it to the server behind this cache")
             }
+            Problem::ThreadsBusy => f.write_str(
+                "too many threads of former reloads still have connections: reload again when these have ended",
+            ),
             Problem::ServerCount => write!(f, "expected 1 to {}", limits::SERVERS),
             Problem::NotAServer(uri) => {
                 write!(f, "expected http://HOST:PORT, https://HOST:PORT or unix:/SOCKET, not {uri}")

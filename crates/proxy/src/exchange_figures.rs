@@ -45,7 +45,8 @@ struct HostFigures {
     server_errors: AtomicU64,
 }
 
-/// The numbers of hosts that a thread knows, by the spelling of clients. Only its thread locks it.
+/// The numbers of hosts that a thread knows, by the spelling of clients. Only its thread locks it,
+/// unless a reload has started more threads.
 #[derive(Default)]
 struct HostNames {
     last: (Box<str>, usize),

@@ -94,6 +94,7 @@ mod proxy;
 pub mod proxy_protocol;
 mod purge;
 mod request_id;
+mod request_threads;
 mod ruled;
 pub mod rules;
 mod send_timeout;
@@ -150,18 +151,17 @@ pub use trust::Trust;
 pub use trusted_proxies::{Forwarded, TrustedFields, TrustedProxies};
 pub use upload::Upload;
 
-use certificate_watch::CertificateWatch;
 use larder_units::{ByteSize, Streams};
 use live_limits::LiveLimits;
 use observer::Observer;
 use phase::Phase;
+use request_threads::{RequestThreads, ThreadGroup};
 use rules::Rules;
 use served::{ListenerPlan, ServedListeners};
 use shards::Shards;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tls::Identity;
 use upstream::Origins;
@@ -169,7 +169,7 @@ use upstream::Origins;
 /// The running HTTP side.
 pub struct Http {
     listeners: Arc<ServedListeners>,
-    threads: Vec<JoinHandle<()>>,
+    threads: RequestThreads,
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
     /// The identity of listeners for TLS, once there is one.
@@ -182,6 +182,7 @@ pub struct HttpReload {
     rules: Option<Arc<Rules>>,
     identity: Option<(TlsConfig, rustls::ServerConfig)>,
     observer: Arc<Observer>,
+    threads: Arc<ThreadGroup>,
     listeners: ListenerPlan,
     config: HttpConfig,
 }
@@ -298,7 +299,7 @@ impl Http {
     ) -> Result<Http, Error> {
         warn_of_few_descriptors(config.limits.connections);
         let shards = new_cache(config, disk.as_ref(), streams)?;
-        let observer = Arc::new(observer::Observer::new(config, request_threads(config.threads))?);
+        let observer = Arc::new(observer::Observer::new(config, request_threads::count(config.threads))?);
         let live_limits = LiveLimits::new(config.timeouts, config.limits);
         let origins_and_rules = (origins, rules(config)?);
         let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
@@ -310,33 +311,12 @@ impl Http {
             let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
         }
         let bounds = listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
-        let (controls, commands): (Vec<_>, Vec<_>) =
-            (0..request_threads(config.threads)).map(|_| listen::Control::new()).unzip();
-        let listeners = Arc::new(ServedListeners::new(controls, &proxy, &tls_identity));
-        listeners.apply(listeners.plan_bound(bound, config, &observer)?);
+        let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters()));
-        let on_end = Arc::new(Mutex::new(Some(on_end)));
-        let mut threads = Vec::new();
-        for (number, commands) in commands.into_iter().enumerate() {
-            let watched = (number == 0).then(|| Arc::clone(&tls_identity));
-            let (serving, bounds, on_end) = (Arc::clone(&proxy), bounds.clone(), Arc::clone(&on_end));
-            let serve = move || {
-                threads::enter(number);
-                let checks = check_origins(Arc::downgrade(&serving), number == 0);
-                let checks = async move {
-                    watched.map(|identity| tokio::spawn(CertificateWatch::watch(identity)));
-                    checks.await;
-                };
-                listen::serve(commands, bounds, checks, move |client| {
-                    let observed = client.observed.clone();
-                    observed::Observed::new(service::Service::new(&serving, client), observed)
-                });
-                let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
-                first.into_iter().for_each(|on_end| on_end());
-            };
-            let thread = std::thread::Builder::new().name(format!("http{number}")).spawn(serve);
-            threads.push(thread.map_err(Error::Thread)?);
-        }
+        let threads = RequestThreads::new(&proxy, bounds, &tls_identity, on_end);
+        let group = threads.group(request_threads::count(config.threads))?;
+        listeners.apply(listeners.plan_bound(bound, config, (&observer, &group))?);
+        threads.serve(group);
         Ok(Http { listeners, threads, source, proxy, tls_identity })
     }
 
@@ -418,8 +398,8 @@ impl Http {
     }
 
     /// Reads another configuration: the origins, the rules, and certificate and key, whose files
-    /// are read again; opens another access log, and binds new listeners. Changes nothing yet.
-    /// Threads and the disk tier need a restart.
+    /// are read again; opens another access log, starts more threads, and binds new listeners.
+    /// Changes nothing yet. The disk tier needs a restart.
     ///
     /// # Errors
     /// One line that names the setting and its problem.
@@ -429,15 +409,16 @@ impl Http {
         larder_policy::Engine::new(&config.policy, config.capacity, &Streams::new(0)).map_err(policy_error)?;
         let identity = config.tls.as_ref().map(|tls| Ok((tls.clone(), tls::read(tls)?))).transpose()?;
         let observer = self.proxy.observers().of(config)?;
-        let listeners = self.listeners.plan(config, &observer)?;
+        let threads = self.threads.group(request_threads::count(config.threads))?;
+        let listeners = self.listeners.plan(config, (&observer, &threads))?;
         let origins = origins(config, &listeners.addresses(), Some(&self.proxy.origins()))?;
-        Ok(HttpReload { origins, rules, identity, observer, listeners, config: config.clone() })
+        Ok(HttpReload { origins, rules, identity, observer, threads, listeners, config: config.clone() })
     }
 
     /// Applies the reload. Requests in progress continue as they began, and the cache keeps its
     /// content: a smaller capacity evicts, and another policy gets the stored objects in the order
     /// in which the former one would evict them. Connections of listeners that are gone, or that
-    /// have other settings, end with their next answer.
+    /// have other settings or threads, end with their next answer.
     ///
     /// # Errors
     /// One line if arguments of the policy contradict each other. Nothing has changed then.
@@ -461,6 +442,7 @@ impl Http {
         self.proxy.rules().set(reload.rules);
         self.proxy.observers().set(reload.observer);
         self.listeners.apply(reload.listeners);
+        self.threads.serve(reload.threads);
         Ok(())
     }
 
@@ -477,15 +459,12 @@ impl Http {
     }
 
     /// Stops as [`Http::stop`] does, within another time.
-    pub fn stop_within(mut self, within: Duration) {
+    pub fn stop_within(self, within: Duration) {
         self.listeners.begin(Phase::Closing);
-        self.listeners.stop(within);
+        self.threads.stop(within);
         // Otherwise connections would wait in the kernel's queue for the end, and be reset.
         self.listeners.close();
-        for thread in self.threads.drain(..) {
-            // Fails only if the thread has panicked, which is logged.
-            let _ = thread.join();
-        }
+        self.threads.join();
         self.proxy.observers().stop();
         if let Some(disk) = self.proxy.disk() {
             disk.stop();
@@ -535,21 +514,5 @@ fn new_cache(config: &HttpConfig, disk: Option<&disk_tier::HttpDisk>, streams: &
     let handle = disk.map(|disk| || Box::new(disk_tier::Tier(disk.clone())) as Box<dyn larder_http::SecondTier>);
     let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
     let tier = handle.as_ref().map(|handle| (handle as &dyn Fn() -> Box<dyn larder_http::SecondTier>, queue));
-    Shards::new(&cache, streams, request_threads(config.threads), tier).map_err(policy_error)
-}
-
-/// Returns the number of request threads.
-fn request_threads(configured: usize) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    (if configured == 0 { cores() } else { configured }).min(limits::THREADS)
-}
-
-/// Resolutions, probes and sweeps for the origins on one thread, as long as the proxy exists.
-async fn check_origins(proxy: Weak<proxy::Proxy>, is_first: bool) {
-    while is_first && let Some(proxy) = proxy.upgrade() {
-        proxy.origins().check();
-        let changed = proxy.origins_changed();
-        drop(proxy);
-        let _ = tokio::time::timeout(limits::PROBE_LOOK, changed.notified()).await;
-    }
+    Shards::new(&cache, streams, request_threads::count(config.threads), tier).map_err(policy_error)
 }

@@ -20,6 +20,9 @@ pub const TRUSTED_PROXIES: usize = 256;
 /// machine.
 pub const THREADS: usize = 64;
 
+/// The interval in which a retired request thread checks whether it has a task left.
+pub const RETIRED_LOOK: Duration = Duration::from_millis(100);
+
 /// Returns the number of shards for so many request threads. A thread holds a shard for a twentieth
 /// of a hit. With sixteen shards for each thread, two threads rarely meet in one. A shard has some
 /// 50 KiB of its own, so a small cache has fewer; a single thread needs one.

@@ -72,8 +72,19 @@ impl Listener {
 enum Command {
     /// Accepts connections of another listener.
     Listen(Box<Listener>),
+    /// Ends when nothing is left to do.
+    Retire,
     /// Ends within this time.
     Stop(Duration),
+}
+
+/// The reason why a serving thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It has been retired, or its [`Control`] is gone.
+    Dismissed,
+    /// It has been stopped, or has failed.
+    Stopped,
 }
 
 /// The commands for a serving thread. When it is dropped, the thread ends at once.
@@ -92,6 +103,17 @@ impl Control {
     pub(super) fn listen(&self, listener: Listener) {
         // Fails only if the thread has ended.
         let _ = self.0.send(Command::Listen(Box::new(listener)));
+    }
+
+    /// Returns true if the thread has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// Makes the thread end when its last task has ended. The phases of its listeners end its
+    /// connections.
+    pub(super) fn retire(&self) {
+        let _ = self.0.send(Command::Retire);
     }
 
     /// Makes the thread end when its connections have ended, and at the latest after this time.
@@ -197,7 +219,8 @@ pub(super) fn serve<S, B>(
     bounds: Bounds,
     beside: impl Future<Output = ()> + Send + 'static,
     service: impl Fn(Client) -> S + Send + Sync + 'static,
-) where
+) -> End
+where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
@@ -209,11 +232,15 @@ pub(super) fn serve<S, B>(
     match runtime {
         Ok(runtime) => {
             runtime.spawn(beside);
-            runtime.block_on(accept_all(commands, bounds, service));
+            let end = runtime.block_on(accept_all(commands, bounds, service));
             // Long work of a policy may run on a blocking thread; the stop does not wait for it.
             runtime.shutdown_background();
+            end
         }
-        Err(error) => tracing::error!(%error, "cannot start a runtime"),
+        Err(error) => {
+            tracing::error!(%error, "cannot start a runtime");
+            End::Stopped
+        }
     }
 }
 
@@ -221,7 +248,8 @@ async fn accept_all<S, B>(
     Commands(mut commands): Commands,
     bounds: Bounds,
     service: impl Fn(Client) -> S + Send + Sync + 'static,
-) where
+) -> End
+where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
@@ -232,19 +260,39 @@ async fn accept_all<S, B>(
     // Every connection holds a receiver.
     let (open, one_more) = watch::channel(());
     let service = Arc::new(service);
+    let mut is_retired = false;
     let at_most = loop {
-        match commands.recv().await {
+        match next_command(&mut commands, is_retired).await {
             Some(Command::Listen(listener)) => {
                 tokio::spawn(accept(*listener, bounds.clone(), one_more.clone(), Arc::clone(&service)));
             }
+            Some(Command::Retire) => is_retired = true,
             Some(Command::Stop(within)) => break within,
-            None => break Duration::ZERO,
+            None => return End::Dismissed,
         }
     };
     drop(one_more);
     if timeout(limits::STOP_NOTICE.min(at_most), open.closed()).await.is_err() {
         tracing::info!(connections = open.receiver_count(), ?at_most, "stopping: waiting for requests under way");
         let _ = timeout(at_most.saturating_sub(limits::STOP_NOTICE), open.closed()).await;
+    }
+    End::Stopped
+}
+
+/// Waits for the next command; `None` if there is none any more, or no task is left on a retired
+/// thread.
+async fn next_command(commands: &mut mpsc::UnboundedReceiver<Command>, is_retired: bool) -> Option<Command> {
+    if !is_retired {
+        return commands.recv().await;
+    }
+    loop {
+        if let Ok(command) = timeout(limits::RETIRED_LOOK, commands.recv()).await {
+            return command;
+        }
+        // Connections, bodies that are collected for other threads, and connections to origins.
+        if tokio::runtime::Handle::current().metrics().num_alive_tasks() == 0 {
+            return None;
+        }
     }
 }
 

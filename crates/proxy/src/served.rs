@@ -1,27 +1,25 @@
-//! The listeners that are served, and the threads that serve them.
+//! The listeners that are served.
 
 use super::config::HttpConfig;
 use super::error::{Error, Problem};
 use super::https_redirect::HttpsRedirect;
-use super::listen::{ClientSettings, Control, Listener};
+use super::listen::{ClientSettings, Listener};
 use super::listen_address::ListenAddress;
 use super::listeners::{Bound, Listeners, SocketFile, configured, setting};
 use super::observer::Observer;
 use super::phase::{Phase, PhaseSwitch, PhaseWatch};
 use super::plain::PlainHits;
 use super::proxy::Proxy;
+use super::request_threads::ThreadGroup;
 use super::sockets::ListenSocket;
 use super::tls::Identity;
 use ::http::HeaderName;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 /// The listeners of [`super::Http`] while it runs.
 pub(super) struct ServedListeners {
     inner: Mutex<Inner>,
-    /// One for each thread.
-    controls: Vec<Control>,
     proxy: Arc<Proxy>,
     /// The identity of listeners for TLS; set before the first of them is applied.
     identity: Arc<OnceLock<Arc<Identity>>>,
@@ -49,6 +47,8 @@ struct ListenerSettings {
     clients: ClientSettings,
     /// The handshake of a connection decides whether the origin learns its client's subject.
     subject_field: Option<HeaderName>,
+    /// The threads that accept its connections.
+    threads: Arc<ThreadGroup>,
 }
 
 impl ListenerSettings {
@@ -58,7 +58,11 @@ impl ListenerSettings {
             (one, other) => one.is_none() && other.is_none(),
         };
         let of = |settings: &ListenerSettings| (settings.redirect, settings.subject_field.clone());
-        is_same_observer && of(self) == of(other) && self.clients.trusted_proxies == other.clients.trusted_proxies
+        let is_same_group = Arc::ptr_eq(&self.threads, &other.threads);
+        is_same_observer
+            && is_same_group
+            && of(self) == of(other)
+            && self.clients.trusted_proxies == other.clients.trusted_proxies
     }
 }
 
@@ -92,13 +96,9 @@ pub struct HttpListenerSocket {
 }
 
 impl ServedListeners {
-    pub(super) fn new(
-        controls: Vec<Control>,
-        proxy: &Arc<Proxy>,
-        identity: &Arc<OnceLock<Arc<Identity>>>,
-    ) -> ServedListeners {
+    pub(super) fn new(proxy: &Arc<Proxy>, identity: &Arc<OnceLock<Arc<Identity>>>) -> ServedListeners {
         let (proxy, identity) = (Arc::clone(proxy), Arc::clone(identity));
-        ServedListeners { inner: Mutex::default(), controls, proxy, identity }
+        ServedListeners { inner: Mutex::default(), proxy, identity }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -113,9 +113,9 @@ impl ServedListeners {
         &self,
         bound: Listeners,
         config: &HttpConfig,
-        observer: &Arc<Observer>,
+        (observer, threads): (&Arc<Observer>, &Arc<ThreadGroup>),
     ) -> Result<ListenerPlan, Error> {
-        self.prepare(bound.0.into_iter().map(|bound| (None, Some(bound))).collect(), config, observer)
+        self.prepare(bound.0.into_iter().map(|bound| (None, Some(bound))).collect(), config, (observer, threads))
     }
 
     /// Plans the listeners of another configuration, and binds those that are new. A listener that
@@ -123,7 +123,11 @@ impl ServedListeners {
     ///
     /// # Errors
     /// One line that names the setting, the address and the problem. Nothing has changed then.
-    pub(super) fn plan(&self, config: &HttpConfig, observer: &Arc<Observer>) -> Result<ListenerPlan, Error> {
+    pub(super) fn plan(
+        &self,
+        config: &HttpConfig,
+        (observer, threads): (&Arc<Observer>, &Arc<ThreadGroup>),
+    ) -> Result<ListenerPlan, Error> {
         let inner = self.inner();
         let mut is_taken = vec![false; inner.listeners.len()];
         let mut parts = Vec::new();
@@ -144,7 +148,7 @@ impl ServedListeners {
             parts.push(part);
         }
         drop(inner);
-        self.prepare(parts, config, observer)
+        self.prepare(parts, config, (observer, threads))
     }
 
     /// Completes a plan: a running listener whose settings change is replaced, too.
@@ -152,7 +156,7 @@ impl ServedListeners {
         &self,
         parts: Vec<(Option<usize>, Option<Bound>)>,
         config: &HttpConfig,
-        observer: &Arc<Observer>,
+        (observer, threads): (&Arc<Observer>, &Arc<ThreadGroup>),
     ) -> Result<ListenerPlan, Error> {
         let inner = self.inner();
         let running = |at: Option<usize>| at.and_then(|at| inner.listeners.get(at));
@@ -169,7 +173,8 @@ impl ServedListeners {
         for ((at, mut bound), address) in parts.into_iter().zip(addresses) {
             let redirect = (config.redirect_to_https && !address.1).then_some(redirect);
             let subject_field = config.subject_field().filter(|_| address.1).cloned();
-            let settings = ListenerSettings { redirect, clients: clients.clone(), subject_field };
+            let (clients, threads) = (clients.clone(), Arc::clone(threads));
+            let settings = ListenerSettings { redirect, clients, subject_field, threads };
             if let (None, Some(served)) = (&bound, running(at))
                 && !served.settings.is_same(&settings)
             {
@@ -190,7 +195,7 @@ impl ServedListeners {
                 socket.map_err(|error| Error::setting(setting(bound.is_secure()), Problem::Listener(error)))?;
             Ok(self.listener(&bound, socket, &settings, watch.clone()))
         };
-        let parts = (0..self.controls.len()).map(part).collect::<Result<_, Error>>()?;
+        let parts = (0..settings.threads.count()).map(part).collect::<Result<_, Error>>()?;
         Ok((Served { bound, settings, phase }, parts))
     }
 
@@ -224,7 +229,7 @@ impl ServedListeners {
                 inner.listeners.extend(running);
                 continue;
             };
-            self.controls.iter().zip(parts).for_each(|(control, listener)| control.listen(listener));
+            next.settings.threads.listen(parts);
             if let Some(Served { mut bound, phase, .. }) = running {
                 next.bound.file = next.bound.file.or_else(|| bound.file.take());
                 next.bound.file.iter().for_each(|file| file.set_mode(next.bound.config.mode));
@@ -250,11 +255,6 @@ impl ServedListeners {
         let inner = self.inner();
         let all = inner.listeners.iter().map(|served| &served.phase).chain(&inner.removed);
         all.for_each(|switch| switch.begin(phase));
-    }
-
-    /// Ends the threads when their connections have ended, and at the latest after this time.
-    pub(super) fn stop(&self, within: Duration) {
-        self.controls.iter().for_each(|control| control.stop(within));
     }
 
     /// Returns the sockets for another process.

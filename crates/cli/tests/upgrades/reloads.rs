@@ -5,6 +5,7 @@ use super::{Node, PATIENCE, get, vacant, wait};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Sender, channel};
 
 impl Node {
     /// Replaces texts of the file.
@@ -118,6 +119,13 @@ fn the_address_of_the_admin_pages_needs_a_restart() {
     let mut kept = Kept::new(&node);
     let mut idle = TcpStream::connect(node.admin).unwrap();
     idle.set_read_timeout(Some(PATIENCE)).unwrap();
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"alive\n") {
+        let mut byte = [0];
+        idle.read_exact(&mut byte).unwrap();
+        answer.push(byte[0]);
+    }
     let new = vacant();
     let old = std::mem::replace(&mut node.admin, new);
     node.reloaded(&[(&old.to_string(), &new.to_string())]);
@@ -221,5 +229,94 @@ fn http_over_ndn_needs_a_restart() {
     node.reloaded(&[(pair, "")]);
     assert_eq!(fetched("/3/generated").len(), 3);
     kept.assert_kept();
+    node.stop();
+}
+
+/// Returns the names of a node's request threads.
+fn request_threads(node: &Node) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", node.pid().unwrap())).unwrap();
+    let name = |task: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(task.ok()?.path().join("comm")).ok();
+    let names = tasks.filter_map(name).map(|name| name.trim().to_owned());
+    let is_numbered = |name: &String| name.strip_prefix("http").is_some_and(|rest| rest.parse::<u8>().is_ok());
+    let mut names: Vec<_> = names.filter(is_numbered).collect();
+    names.sort();
+    names
+}
+
+/// An origin that sends half of each body, and the rest when the sender is used or gone.
+fn halting_origin() -> (SocketAddr, Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, (go, waits)) = (listener.local_addr().unwrap(), channel());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let head = "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 20\r\n\r\n";
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        write!(stream, "{head}0123456789").unwrap();
+        let _ = waits.recv();
+        write!(stream, "0123456789").unwrap();
+    });
+    (address, go)
+}
+
+#[test]
+fn the_number_of_threads_needs_a_restart_or_costs_requests() {
+    let (origin, go) = halting_origin();
+    let more = format!("threads = 8\n[[http.origins]]\nhost = \"halting\"\nservers = [\"http://{origin}\"]\n{NO_NDN}");
+    let mut node = Node::start(&more);
+    let mut kept = Kept::new(&node);
+    // A thread gives itself its name.
+    wait("all threads", || request_threads(&node).len() == 8);
+    // Requests of many connections, which all threads have accepted.
+    let slow = |number: usize| {
+        let mut stream = TcpStream::connect(node.http).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "GET /10/slow-{number}?delay=2s HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+        stream
+    };
+    let slow: Vec<_> = (0..32).map(slow).collect();
+    // A body that the thread of a client that leaves collects for others.
+    let halted = || {
+        let mut stream = TcpStream::connect(node.http).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "GET /halted HTTP/1.1\r\nhost: halting\r\n\r\n").unwrap();
+        let (mut text, mut piece) = (Vec::new(), [0; 1024]);
+        while !text.ends_with(b"\r\n\r\n0123456789") {
+            let read = stream.read(&mut piece).unwrap();
+            assert!(read > 0, "{}", String::from_utf8_lossy(&text));
+            text.extend_from_slice(&piece[..read]);
+        }
+        stream
+    };
+    let leaves = halted();
+    let followers: Vec<_> = (0..8).map(|_| halted()).collect();
+    drop(leaves);
+    node.reloaded(&[("threads = 8", "threads = 1")]);
+    for mut stream in slow {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let is_whole = answer.starts_with("HTTP/1.1 200 ") && answer.rsplit("\r\n\r\n").next().unwrap().len() == 10;
+        assert!(is_whole && answer.contains("connection: close"), "{answer}");
+    }
+    assert!(kept.get("/10/kept").contains("connection: close"));
+    assert!(request_threads(&node).len() > 1, "the requests of the followers were not waited for");
+    drop(go);
+    for mut stream in followers {
+        let mut rest = [0; 10];
+        stream.read_exact(&mut rest).unwrap();
+        assert_eq!(&rest, b"0123456789");
+    }
+    wait("the end of the other threads", || request_threads(&node) == ["http0"]);
+    let mut again = Kept(TcpStream::connect(node.http).unwrap());
+    again.assert_kept();
+    node.reloaded(&[("threads = 1", "threads = 3")]);
+    wait("more threads", || request_threads(&node) == ["http0", "http1", "http2"]);
+    assert!(again.get("/10/kept").contains("connection: close"));
+    for _ in 0..8 {
+        Kept(TcpStream::connect(node.http).unwrap()).assert_kept();
+    }
+    // A refused reload leaves no thread behind.
+    let log = node.reload(&[("threads = 3", "threads = 6"), ("/http.sock", "/none/http.sock")], "not reloaded");
+    assert!(log.contains("none/http.sock"), "{log}");
+    wait("the former threads", || request_threads(&node).len() == 3);
     node.stop();
 }

@@ -64,11 +64,13 @@ fn upgrades_reloads_and_new_certificates_lose_requests() {
     some_answers(&seen);
     node.upgrade();
     some_answers(&seen);
-    // The listeners get another access log: they are replaced, on the same sockets.
+    // The listeners get another access log and other threads: they are replaced, on the same
+    // sockets.
     let added = node.path("added.sock");
     let text = text.replace("listen = [", &format!("listen = [\"unix:{}\", ", added.display()));
     let log = format!("[http.access_log]\npath = {:?}\n[http.tls]", node.path("access.log"));
-    std::fs::write(&file, text.replace("[http.tls]", &log)).unwrap();
+    let text = text.replace("[http.tls]", &log).replace("[http]\n", "[http]\nthreads = 1\n");
+    std::fs::write(&file, text).unwrap();
     node.signal(Signal::HUP);
     wait("a reload", || node.log().contains("reloaded applied="));
     assert!(added.exists(), "{}", node.log());

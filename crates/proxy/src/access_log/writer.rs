@@ -1,10 +1,10 @@
 //! The buffers of the request threads, and the thread that writes them.
 //!
 //! A request thread appends a line to its own buffer, behind a lock that only the writer takes
-//! besides, for as long as it swaps the buffer for an empty one. A full buffer drops the line. The
-//! first line in an empty buffer wakes the writer, which waits [`limits::LOG_FLUSH`] for more, or
-//! until a buffer is half full. So an idle node wakes for nothing, and a request never waits for
-//! the disk.
+//! besides, for as long as it swaps the buffer for an empty one. Threads that a reload adds share
+//! the buffers of others. A full buffer drops the line. The first line in an empty buffer wakes the
+//! writer, which waits [`limits::LOG_FLUSH`] for more, or until a buffer is half full. So an idle
+//! node wakes for nothing, and a request never waits for the disk.
 
 use super::destination::{Destination, Health};
 use super::time_text::TimeText;
