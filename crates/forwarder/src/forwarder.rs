@@ -27,11 +27,11 @@ use crate::tables::paths::Paths;
 use crate::tables::pit::Pit;
 use crate::tables::prefix_figures::{FiguresByPrefix, PrefixFigures};
 use crate::tables::prefix_table::PrefixTable;
-use crate::tables::rib::{FibUpdate, Rib, Route, RouteError};
+use crate::tables::rib::{FibUpdate, NextHop, Rib, Route, RouteError};
 use crate::tier::Tier;
 use crate::verification::{Verification, VerifyRule};
-use larder_packet::Name;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
+use larder_packet::{Name, NameRef};
 use larder_policy::{Engine, Gauge, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Stream, Streams, Time};
 use std::time::Duration;
@@ -132,7 +132,6 @@ pub(crate) struct Scratch {
     pub(crate) hinted: Vec<Prefix>,
     pub(crate) found: Vec<u32>,
     pub(crate) send_to: Vec<(FaceId, Option<u32>)>,
-    pub(crate) asked: Vec<u64>,
 }
 
 impl Forwarder {
@@ -569,6 +568,20 @@ impl Forwarder {
     /// Returns the age of each Data in the Content Store, in no order.
     pub fn ages_of_stored(&self, now: Time) -> impl Iterator<Item = Duration> {
         self.content_store.ages(now)
+    }
+
+    /// Puts a next hop into the FIB without a route: for measurements with a table of published
+    /// size, without the cost of registrations.
+    #[doc(hidden)]
+    pub fn add_next_hop(&mut self, prefix: NameRef<'_>, face: FaceId) {
+        self.fib.set(&self.hasher, prefix, &[NextHop { face, cost: 0 }]);
+    }
+
+    /// Empties the Content Store and puts it under another policy: for measurements. FIB and PIT
+    /// stay.
+    #[doc(hidden)]
+    pub fn replace_content_store(&mut self, engine: Engine) {
+        self.content_store = ContentStore::new(self.hasher.clone(), engine, false);
     }
 
     /// Returns every face, by number.

@@ -42,8 +42,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-#[doc(hidden)]
-pub mod account;
 mod control;
 mod drop_reason;
 mod face;
@@ -67,6 +65,8 @@ pub use face::{FaceConfig, FaceCounters, FaceId, LinkType, Persistency, Scope};
 pub use forwarder::{Change, Config, Forwarder};
 pub use outbox::{Body, FaceAnswer, FaceRequest, HostRequest, Outbox, Send};
 pub use pipeline::Received;
+#[doc(hidden)]
+pub use pipeline::stages;
 pub use shard::{Dispatch, Homes, Shard};
 pub use stats::{FaceStats, Stats, add_face_counters};
 pub use tables::content_store::ContentStoreCounters;

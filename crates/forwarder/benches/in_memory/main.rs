@@ -3,13 +3,16 @@
 //!
 //! `cargo bench -p larder-forwarder` runs it whole (4 GB of memory, some minutes);
 //! `cargo bench -p larder-forwarder -- --quick` with tables a hundredth as large, and with a
-//! policy's name that policy alone. Times are processor time of one thread. A packet is an Interest
-//! or a Data that was sent, as in the paper.
+//! policy's name that policy alone. With `--floor` it also measures what the cache lines of an
+//! exchange take alone. Times are processor time of one thread. A packet is an Interest or a Data
+//! that was sent, as in the paper.
 #![allow(clippy::print_stdout, reason = "it prints tables")]
 #![allow(clippy::disallowed_methods, reason = "a program with arguments and threads")]
 
+mod floor;
 mod world;
 
+use floor::Floor;
 use std::sync::Barrier;
 use world::{INSERTIONS, Speed, World};
 
@@ -34,12 +37,19 @@ fn main() {
     let is_given = |argument: &str| arguments.iter().any(|given| given == argument);
     // cargo itself adds `--bench`.
     let is_known = |given: &String| {
-        ["--quick", "--bench"].contains(&given.as_str()) || POLICIES.iter().any(|(policy, _)| given == policy)
+        ["--quick", "--floor", "--bench"].contains(&given.as_str())
+            || POLICIES.iter().any(|(policy, _)| given == policy)
     };
     if let Some(unknown) = arguments.iter().skip(1).find(|given| !is_known(given)) {
-        panic!("{unknown} is neither --quick nor one of the policies {:?}", POLICIES.map(|(policy, _)| policy));
+        panic!(
+            "{unknown} is neither --quick nor --floor nor one of the policies {:?}",
+            POLICIES.map(|(policy, _)| policy)
+        );
     }
     let scale = if is_given("--quick") { QUICK } else { WHOLE };
+    if is_given("--floor") {
+        floor(&scale);
+    }
     let wanted: Vec<_> = POLICIES.into_iter().filter(|(policy, _)| is_given(policy)).collect();
     if !wanted.is_empty() {
         return policies(&scale, &wanted);
@@ -60,6 +70,14 @@ fn main() {
     let powers = std::iter::successors(Some(1), |threads| Some(threads * 2));
     powers.take_while(|threads| *threads <= cores).for_each(|threads| together(&scale, threads));
     flood(&scale);
+}
+
+/// What the cache lines of an exchange take alone.
+fn floor(scale: &Scale) {
+    let mut floor = Floor::new(scale.objects, scale.prefixes, scale.capacity);
+    floor.run(10 * scale.capacity as usize);
+    let (nanos, packets) = (floor.run(scale.exchanges), 2.0 - floor::HIT);
+    println!("floor: {nanos:.0} ns an exchange, {:.2} M packets/s\n", packets * 1e3 / nanos);
 }
 
 /// Filter in a world of its own.

@@ -7,7 +7,6 @@
 //! Zipf 0.8, over objects in a scrambled order, so that popular names are no neighbours in any
 //! table.
 
-use larder_forwarder::account;
 use larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES;
 use larder_forwarder::{Body, Config, FaceConfig, FaceId, Forwarder, Outbox, Received};
 use larder_packet::{Data, DataBuilder, DigestSigner, Interest, InterestBuilder, Name, NameRef};
@@ -25,7 +24,7 @@ const COMPONENT_BYTES: usize = 11;
 const NO_NONCE: u32 = 0xFEED_F00D;
 /// With names of 7 components the Interest has 93 bytes and the Data 1,115: with the
 /// encapsulation's 28, 121 and 1,143.
-const CONTENT: [u8; 986] = [0; 986];
+pub const CONTENT: [u8; 986] = [0; 986];
 /// IPv4 and UDP, in the published sizes and rates.
 const ENCAPSULATION: usize = 28;
 /// Coprime to the numbers of objects in use, so that ranks times this, modulo the objects, is a
@@ -120,7 +119,7 @@ impl World {
             let length = prefix_length(number);
             let mut name = blank.as_name().prefix(length).to_name().as_bytes().to_vec();
             write_components(&mut name, 0..length, number);
-            account::add_next_hop(&mut forwarder, NameRef::from_value(&name).expect("a name"), producer);
+            forwarder.add_next_hop(NameRef::from_value(&name).expect("a name"), producer);
         }
         World {
             forwarder,
@@ -143,7 +142,7 @@ impl World {
     /// An empty Content Store of `packets` Data under this policy.
     pub fn with_policy(&mut self, policy: &str, packets: u64) {
         let bytes = packets * (self.round[0].data.len() as u64 + CONTENT_STORE_ENTRY_BYTES);
-        account::replace_content_store(&mut self.forwarder, engine(policy, bytes));
+        self.forwarder.replace_content_store(engine(policy, bytes));
     }
 
     /// Rounds of exchanges, `batch` frames handed in at once.
@@ -278,7 +277,7 @@ fn prefix_length(number: u64) -> usize {
 }
 
 /// Writes `number` into some components of a name.
-fn write_components(name: &mut [u8], components: std::ops::Range<usize>, number: u64) {
+pub fn write_components(name: &mut [u8], components: std::ops::Range<usize>, number: u64) {
     let mut digits = *b"000000000";
     let mut rest = number;
     for digit in digits.iter_mut().rev() {
@@ -301,7 +300,7 @@ fn find(frame: &[u8], what: &[u8]) -> usize {
 }
 
 /// Processor time of this thread: others on the machine do not count.
-fn thread_nanos() -> u64 {
+pub fn thread_nanos() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

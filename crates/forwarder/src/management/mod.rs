@@ -38,8 +38,8 @@ use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
-use crate::pipeline::link_service::{Arrival, received_hop_limit};
-use crate::tables::pit::{InRecord, OutRecord};
+use crate::pipeline::link_service::Arrival;
+use crate::tables::pit::OutRecord;
 use bytes::Bytes;
 use control_plane::{ControlPlane, DatasetFn};
 use larder_packet::{
@@ -270,12 +270,10 @@ impl Forwarder {
         interest: &Interest<'_>,
         hash: u64,
     ) -> Result<(), Dropped> {
-        let (slot, lifetime) = self.pend(arrival, hash, interest, self.pit.find(hash, interest))?;
         let Arrival { now, face, header, .. } = *arrival;
-        let token = header.pit_token;
-        let nonce = interest.nonce.unwrap_or_default();
-        let (hop_limit, expires) = (received_hop_limit(interest), now + lifetime);
-        self.add_consumer(slot, InRecord { face, nonce, hop_limit, expires, token, repeated: false })?;
+        let pending = self.pit.find(hash, interest);
+        let (slot, lifetime) = self.pend(now, face, interest, hash, pending, header.pit_token)?;
+        let (nonce, expires) = (interest.nonce.unwrap_or_default(), now + lifetime);
         let records = &mut self.pit.entry_mut(slot).out_records;
         if records.is_empty() {
             records.push(OutRecord {

@@ -1,21 +1,42 @@
-//! Handles many frames at once: with the same result as one after the other, but the memory that
-//! they need is prefetched.
+//! Handles many frames at once: with the same result as one after the other, but stage by stage,
+//! and with the memory that they need prefetched.
 //!
 //! Tables of millions of entries are in no cache, and an Interest reads some ten places of them,
 //! each known from hashes alone. One frame after the other would wait for each place in turn. Here
-//! a batch makes five passes: decode, hash and prefetch the lines of the indexes; prefetch the
-//! entries that they lead to, and the filter of the FIB; prefetch its index; prefetch rows and
-//! packets; act. Only the last pass changes anything, frame by frame. So the results of the earlier
-//! passes may be outdated: they are hints, and the last pass looks again.
+//! a batch makes four passes that change nothing: decode, hash and prefetch the lines of the
+//! indexes; prefetch the entries that they lead to, and the filter of the FIB; prefetch its index;
+//! prefetch rows and packets. Their results are hints, and the stages look again.
+//!
+//! Then the frames are handled in runs. The Interests of a run pass the stages of
+//! `incoming_interest.rs` together, its Data those of `incoming_data.rs`. What makes the result
+//! that of the packets one after the other:
+//! * A run has packets of one kind, so Data finds every Interest before it, and Interests every
+//!   Data.
+//! * No two packets of a run have the same hash of their names ([`Names`]). So they have different
+//!   entries of PIT and Content Store, and what a stage does for one changes nothing that an
+//!   earlier stage found for another. An Interest that repeats a name begins a new run.
+//! * Within a stage, packets keep their order: so do the policy's requests and insertions, and the
+//!   strategies' decisions. A run's sends are made in one stage, frame by frame. (One Data goes to
+//!   several consumers in the order of the PIT's index, which says nothing.)
+//! * Packets with effects on other names are alone in their run: management's, Interests that find
+//!   the PIT full, Data while Interests with CanBePrefix are pending, and all packets of a node
+//!   that sends paths. So are those under a link header, and Interests without a nonce, because
+//!   they are few and would need room in each place.
 
 use super::link_service::{Frame, Packet};
+use super::outgoing_interest::{Asked, Routes};
+use super::stages::{Meter, Stage, StageProfile};
+use crate::drop_reason::Dropped;
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
+use crate::local_names::is_management;
 use crate::outbox::Outbox;
 use crate::tables::name_hash::{Hashed, Lengths, Prefix};
+use larder_packet::{Data, Interest};
 use larder_policy::Slot;
 use larder_units::Time;
 use std::ops::Range;
+use std::time::Duration;
 
 /// Frames in progress at once: enough to hide the memory's latency, and few enough that their state
 /// stays in the first cache.
@@ -30,13 +51,52 @@ pub struct Received<'a> {
     pub frame: &'a mut [u8],
 }
 
-/// The state of a frame before its turn.
+/// A frame, and what is known of it.
 struct Ahead<'a> {
     frame: Frame<'a>,
     /// The slot that probably answers the Interest.
     stored: Option<Slot>,
-    /// The prefixes of its name, among those of the batch.
-    prefixes: Range<usize>,
+    /// Of an Interest, the prefixes of its name, among those of the batch; of a Data, its pending
+    /// Interests, among those of the run.
+    places: Range<usize>,
+    state: State,
+}
+
+impl Ahead<'_> {
+    const NOTHING: Ahead<'static> = Ahead { frame: Frame::NOTHING, stored: None, places: 0..0, state: State::Arrived };
+}
+
+/// How far a packet has come.
+#[derive(Clone, Copy)]
+enum State {
+    Arrived,
+    Refused(Dropped),
+    /// An Interest for a name that is pending or not.
+    Passed {
+        pending: Option<u32>,
+    },
+    /// The Content Store answers the Interest.
+    Stored(Slot),
+    /// The Interest is pending.
+    Pending {
+        slot: u32,
+        lifetime: Duration,
+        routes: Option<Routes>,
+    },
+}
+
+/// The hashes of the names of a run, as bits: a name may also be found that is not there.
+struct Names([u64; 32]);
+
+impl Names {
+    /// Adds a name; false if it is there.
+    #[inline]
+    fn add(&mut self, hash: u64) -> bool {
+        let (word, bit) = ((hash >> 6) as usize % self.0.len(), 1 << (hash % 64));
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
+    }
 }
 
 impl Forwarder {
@@ -44,26 +104,53 @@ impl Forwarder {
     /// [`index`](crate::Send::index) of a [`crate::Send`] is the frame that caused it;
     /// [`Outbox::drops`] has the dropped frames and the reasons.
     pub fn on_packets(&mut self, now: Time, batch: &mut [Received<'_>], out: &mut Outbox) {
+        self.on_batch(now, batch, out, &mut Meter(None));
+    }
+
+    /// Handles a batch as [`Forwarder::on_packets`] does, and returns the cost of its stages. A
+    /// packet that is alone in its run counts for no stage after [`Stage::Prefetch`].
+    #[doc(hidden)]
+    pub fn profile(
+        &mut self,
+        now: Time,
+        batch: &mut [Received<'_>],
+        out: &mut Outbox,
+        clock: &mut dyn FnMut() -> u64,
+    ) -> StageProfile {
+        let mut meter = Meter::new(clock);
+        self.on_batch(now, batch, out, &mut meter);
+        meter.profile()
+    }
+
+    fn on_batch(&mut self, now: Time, batch: &mut [Received<'_>], out: &mut Outbox, meter: &mut Meter<'_>) {
         out.clear();
         self.clock = now;
         let mut prefixes = std::mem::take(&mut self.scratch.ahead);
         let lengths = self.prefix_lengths();
         for batch in batch.chunks_mut(FRAMES) {
             prefixes.clear();
-            let mut places: [Ahead<'_>; FRAMES] =
-                std::array::from_fn(|_| Ahead { frame: Frame::NOTHING, stored: None, prefixes: 0..0 });
+            let mut places: [Ahead<'_>; FRAMES] = [const { Ahead::NOTHING }; FRAMES];
             let ahead = &mut places[..batch.len()];
+            meter.start();
             for (Ahead { frame, .. }, received) in ahead.iter_mut().zip(batch) {
                 frame.read(&self.hasher, self.max_packet_bytes, received.face, received.frame);
                 self.ask_for_indexes(frame);
             }
+            meter.end(Stage::Decode, ahead.len());
             ahead.iter_mut().for_each(|ahead| self.ask_for_entries(ahead, lengths, &mut prefixes));
-            ahead.iter().for_each(|ahead| self.fib.prefetch_index(&prefixes[ahead.prefixes.clone()]));
+            ahead.iter().for_each(|ahead| self.fib.prefetch_index(&prefixes[ahead.places.clone()]));
             ahead.iter().for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
-            for Ahead { frame, prefixes: range, .. } in ahead.iter() {
-                let hashed = Hashed { prefixes: &prefixes[range.clone()], lengths };
-                let result = self.handle(now, frame, hashed, out);
-                out.end_of_frame(result);
+            meter.end(Stage::Prefetch, ahead.len());
+            let hashed = Hashed { prefixes: &prefixes, lengths };
+            let mut rest = ahead;
+            while !rest.is_empty() {
+                let (run, others) = rest.split_at_mut(self.length_of_run(rest));
+                match (run.len(), &run[0].frame.packet) {
+                    (1, _) => self.one(now, &run[0], hashed, out),
+                    (_, Packet::Data(..)) => self.run_of_data(now, run, out, meter),
+                    _ => self.run_of_interests(now, run, hashed, out, meter),
+                }
+                rest = others;
             }
         }
         self.scratch.ahead = prefixes;
@@ -91,7 +178,7 @@ impl Forwarder {
                     let from = prefixes.len();
                     self.hasher.append_prefixes(interest.name, lengths, prefixes);
                     self.fib.prefetch(&prefixes[from..]);
-                    ahead.prefixes = from..prefixes.len();
+                    ahead.places = from..prefixes.len();
                 }
                 ahead.stored = stored;
             }
@@ -104,8 +191,167 @@ impl Forwarder {
         if let Packet::Interest(_, hash) = &ahead.frame.packet {
             match ahead.stored {
                 Some(slot) => self.content_store.prefetch_packet(*hash, slot),
-                None => self.fib.prefetch_rows(&prefixes[ahead.prefixes.clone()]),
+                None => self.fib.prefetch_rows(&prefixes[ahead.places.clone()]),
             }
         }
     }
+
+    /// Returns the number of the first frames that pass the stages together.
+    fn length_of_run(&self, frames: &[Ahead<'_>]) -> usize {
+        let of_data = matches!(frames[0].frame.packet, Packet::Data(..));
+        let may_be_long = match of_data {
+            true => self.pit.prefix_lengths() == Lengths::default(),
+            false => self.pit.has_room_for(frames.len(), frames.len() * self.max_packet_bytes),
+        };
+        if !may_be_long || self.paths.is_some() {
+            return 1;
+        }
+        let mut names = Names([0; 32]);
+        let goes_on = |ahead: &&Ahead<'_>| match &ahead.frame.packet {
+            Packet::Interest(interest, hash) => {
+                !of_data && ahead.frame.is_bare && is_ordinary(interest) && names.add(*hash)
+            }
+            Packet::Data(_, hash) => of_data && ahead.frame.is_bare && names.add(*hash),
+            _ => false,
+        };
+        frames.iter().take_while(goes_on).count().max(1)
+    }
+
+    /// Handles one frame from end to end.
+    fn one(&mut self, now: Time, ahead: &Ahead<'_>, hashed: Hashed<'_>, out: &mut Outbox) {
+        let result = self.handle(now, &ahead.frame, hashed.at(&ahead.places), out);
+        out.end_of_frame(result);
+    }
+
+    /// Takes Interests through their stages.
+    fn run_of_interests(
+        &mut self,
+        now: Time,
+        run: &mut [Ahead<'_>],
+        hashed: Hashed<'_>,
+        out: &mut Outbox,
+        meter: &mut Meter<'_>,
+    ) {
+        meter.start();
+        let all = run.len();
+        for (interest, hash, frame, _, state) in interests(run) {
+            let pending = self.arrive(now, frame, out).and_then(|arrival| {
+                self.check(&arrival, interest)?;
+                self.pending(&arrival, interest, hash)
+            });
+            *state = pending.map_or_else(State::Refused, |pending| State::Passed { pending });
+        }
+        meter.end(Stage::PitLookup, all);
+        for (interest, hash, _, _, state) in interests(run) {
+            if let State::Passed { pending } = *state
+                && let Some(stored) = self.stored(now, interest, hash, pending)
+            {
+                *state = State::Stored(stored);
+            }
+        }
+        meter.end(Stage::StoreLookup, all);
+        let mut missed = 0;
+        for (interest, hash, frame, _, state) in interests(run) {
+            if let State::Passed { pending } = *state {
+                missed += 1;
+                let pended = self.pend(now, frame.face, interest, hash, pending, None);
+                let pends = |(slot, lifetime)| State::Pending { slot, lifetime, routes: None };
+                *state = pended.map_or_else(State::Refused, pends);
+            }
+        }
+        meter.end(Stage::PitInsert, missed);
+        for (interest, _, _, places, state) in interests(run) {
+            if let State::Pending { routes, .. } = state {
+                *routes = self.routes(interest, hashed.at(places));
+            }
+        }
+        meter.end(Stage::FibLookup, missed);
+        for (interest, _, frame, places, state) in interests(run) {
+            let first = out.sends.len();
+            let result = self.arrival(now, frame).and_then(|arrival| {
+                match *state {
+                    State::Refused(dropped) => return self.refused(&arrival, interest, dropped, out),
+                    State::Stored(stored) => self.send_stored(&arrival, stored, out),
+                    State::Pending { slot, lifetime, routes } => {
+                        let nonce = interest.nonce.unwrap_or_default();
+                        let hashed = hashed.at(places);
+                        self.forward(&arrival, &Asked { slot, interest, hashed, routes, nonce, lifetime }, out);
+                    }
+                    State::Arrived | State::Passed { .. } => {}
+                }
+                Ok(())
+            });
+            self.end_of_frame(first, frame, &result, out);
+            out.end_of_frame(result);
+        }
+        meter.end(Stage::Answer, all);
+    }
+
+    /// Takes Data through their stages.
+    fn run_of_data(&mut self, now: Time, run: &mut [Ahead<'_>], out: &mut Outbox, meter: &mut Meter<'_>) {
+        meter.start();
+        let all = run.len();
+        let mut found = std::mem::take(&mut self.scratch.found);
+        found.clear();
+        for (data, hash, frame, places, state) in all_data(run) {
+            let from = found.len();
+            let waiting = self.arrive(now, frame, out);
+            let waiting = waiting.and_then(|arrival| self.waiting_for(&arrival, data, hash, &mut found));
+            if let Err(dropped) = waiting {
+                found.truncate(from);
+                *state = State::Refused(dropped);
+            }
+            *places = from..found.len();
+        }
+        meter.end(Stage::PitMatch, all);
+        let mut matched = 0;
+        for (data, hash, frame, places, _) in all_data(run) {
+            let slots = &found[places.clone()];
+            if let (false, Ok(arrival)) = (slots.is_empty(), self.arrival(now, frame)) {
+                matched += 1;
+                self.keep(&arrival, data, hash, slots, None);
+            }
+        }
+        meter.end(Stage::StoreInsert, matched);
+        for (_, _, frame, places, state) in all_data(run) {
+            let first = out.sends.len();
+            let result = match *state {
+                State::Refused(dropped) => Err(dropped),
+                _ => self.arrival(now, frame).map(|arrival| {
+                    let slots = &found[places.clone()];
+                    slots.iter().for_each(|slot| self.outgoing_data(&arrival, *slot, None, first, out));
+                }),
+            };
+            self.end_of_frame(first, frame, &result, out);
+            out.end_of_frame(result);
+        }
+        meter.end(Stage::DataSend, matched);
+        found.iter().for_each(|slot| self.finish(now, *slot));
+        meter.end(Stage::PitDelete, matched);
+        self.scratch.found = found;
+    }
+}
+
+/// Returns true for an Interest that changes nothing but its own entries of the tables.
+#[inline]
+fn is_ordinary(interest: &Interest<'_>) -> bool {
+    interest.nonce.is_some() && !is_management(interest.name)
+}
+
+type Place<'r, 'a, P> = (&'r P, u64, &'r Frame<'a>, &'r mut Range<usize>, &'r mut State);
+
+#[inline]
+fn interests<'r, 'a>(run: &'r mut [Ahead<'a>]) -> impl Iterator<Item = Place<'r, 'a, Interest<'a>>> {
+    run.iter_mut().filter_map(|Ahead { frame, places, state, .. }| match &frame.packet {
+        Packet::Interest(interest, hash) => Some((interest, *hash, &*frame, places, state)),
+        _ => None,
+    })
+}
+
+#[inline]
+fn all_data<'r, 'a>(run: &'r mut [Ahead<'a>]) -> impl Iterator<Item = Place<'r, 'a, Data<'a>>> {
+    run.iter_mut().filter_map(|Ahead { frame, places, state, .. }| match &frame.packet {
+        Packet::Data(data, hash) => Some((data, *hash, &*frame, places, state)),
+        _ => None,
+    })
 }

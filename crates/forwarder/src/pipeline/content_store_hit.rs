@@ -5,25 +5,14 @@ use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
 use crate::tables::paths::answered;
-use larder_packet::Interest;
+use larder_policy::Slot;
 
 impl Forwarder {
-    /// Looks an Interest up in the Content Store, and sends the Data if it is there. Returns false
-    /// on a miss. `hash` is of the name.
+    /// Sends the Data in a slot back.
     #[inline]
-    pub(super) fn content_store_hit(
-        &mut self,
-        arrival: &Arrival<'_>,
-        hash: u64,
-        interest: &Interest<'_>,
-        out: &mut Outbox,
-    ) -> bool {
-        let Arrival { now, face, header, .. } = *arrival;
-        let found = self.content_store.look_up(now, hash, interest);
-        if let Some(figures) = &mut self.figures_by_prefix {
-            figures.note(&self.hasher, interest.name, found.is_some());
-        }
-        let Some(data) = found else { return false };
+    pub(super) fn send_stored(&mut self, arrival: &Arrival<'_>, slot: Slot, out: &mut Outbox) {
+        let Some(data) = self.content_store.wire(slot) else { return };
+        let Arrival { face, header, .. } = *arrival;
         self.satisfied += 1;
         let to_send = out.push(face, Body::Cached(data));
         to_send.pit_token = header.pit_token;
@@ -31,6 +20,5 @@ impl Forwarder {
         if self.paths.is_some() {
             to_send.path = self.path_to(face, Some(answered(header.path)));
         }
-        true
     }
 }

@@ -4,9 +4,10 @@
 use super::link_service::Arrival;
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
-use crate::forwarder::{Forwarder, Scratch};
+use crate::forwarder::Forwarder;
 use crate::local_names::is_localhost;
 use crate::outbox::Outbox;
+use crate::tables::paths::Place;
 use crate::tier::Record;
 use crate::verification::Verdict;
 use larder_packet::Data;
@@ -21,57 +22,90 @@ impl Forwarder {
         hash: u64,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
-        let is_localhost = is_localhost(data.name);
-        if !arrival.local && is_localhost {
+        let mut found = std::mem::take(&mut self.scratch.found);
+        found.clear();
+        let waiting = self.waiting_for(arrival, data, hash, &mut found);
+        if waiting.is_ok() {
+            let first_found = found.first().copied();
+            let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.header.path, first_found?)));
+            self.keep(arrival, data, hash, &found, place.as_ref());
+            let first = out.sends.len();
+            for slot in &found {
+                self.outgoing_data(arrival, *slot, place.as_ref(), first, out);
+                self.finish(arrival.now, *slot);
+            }
+        }
+        self.scratch.found = found;
+        waiting
+    }
+
+    /// Appends the pending Interests that the Data answers to `found`.
+    ///
+    /// # Errors
+    /// There are none, or the Data may not be here. `found` is undefined then.
+    #[inline]
+    pub(crate) fn waiting_for(
+        &mut self,
+        arrival: &Arrival<'_>,
+        data: &Data<'_>,
+        hash: u64,
+        found: &mut Vec<u32>,
+    ) -> Result<(), Dropped> {
+        if !arrival.local && is_localhost(data.name) {
             return Err(Dropped::new(DropReason::Scope));
         }
-        let now = arrival.now;
-        let Scratch { prefixes, found, asked, .. } = &mut self.scratch;
-        self.pit.matches(&self.hasher, hash, data, prefixes, found);
+        let from = found.len();
+        self.pit.matches(&self.hasher, hash, data, &mut self.scratch.prefixes, found);
         // Only an upstream that was asked may answer. The answer is then for all consumers of this
         // name.
         let asked_here =
             |slot: &u32| self.pit.entry(*slot).out_records.iter().any(|record| record.face == arrival.face);
-        if !found.iter().any(asked_here) {
+        if !found[from..].iter().any(asked_here) {
             return Err(Dropped::new(DropReason::Unsolicited));
         }
-        let from_tier = arrival.face == FaceId::CONTENT_STORE;
-        if from_tier && data.freshness.is_none() {
+        if arrival.face == FaceId::CONTENT_STORE && data.freshness.is_none() {
             // Another consumer may have asked upstream for the same Data, but fresh.
             found.retain(|slot| !self.pit.entry(*slot).must_be_fresh());
         }
-        asked.clear();
-        asked.extend(found.iter().map(|slot| self.pit.entry(*slot).name_hash()));
-        let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.header.path, *found.first()?)));
-        if !arrival.header.no_cache && !is_localhost {
-            let path = place.as_ref().map(|place| &place.path);
-            let (rules, started) = (&mut self.verification, self.started);
-            let mut judge = || match rules {
-                None => Verdict::Trusted,
-                Some(rules) => rules.judge(now, (started + now.since(Time::ZERO)).as_secs(), data),
-            };
-            let verdict = match &mut self.tier {
-                Some(tier) if !from_tier && self.content_store.admits => {
-                    let verdict = judge();
-                    if verdict == Verdict::Trusted {
-                        let unix_millis = (started + now.since(Time::ZERO)).as_millis() as u64;
-                        tier.host.put(data.name, Record::encode(data, unix_millis));
-                    }
-                    Some(verdict)
-                }
-                // It was verified before it became the answer.
-                _ => from_tier.then_some(Verdict::Trusted),
-            };
-            let judge = || verdict.unwrap_or_else(judge);
-            self.content_store.insert(now, hash, data, asked.iter().copied(), path, judge);
-        }
-        let found = std::mem::take(&mut self.scratch.found);
-        let first = out.sends.len();
-        for slot in &found {
-            self.outgoing_data(arrival, *slot, place.as_ref(), first, out);
-            self.finish(now, *slot);
-        }
-        self.scratch.found = found;
         Ok(())
+    }
+
+    /// Stores Data that answers the Interests `found`, if it may be stored and the policy wants it.
+    #[inline]
+    pub(crate) fn keep(
+        &mut self,
+        arrival: &Arrival<'_>,
+        data: &Data<'_>,
+        hash: u64,
+        found: &[u32],
+        place: Option<&Place>,
+    ) {
+        if arrival.header.no_cache || is_localhost(data.name) {
+            return;
+        }
+        let now = arrival.now;
+        let from_tier = arrival.face == FaceId::CONTENT_STORE;
+        let path = place.map(|place| &place.path);
+        let (rules, started) = (&mut self.verification, self.started);
+        let mut judge = || match rules {
+            None => Verdict::Trusted,
+            Some(rules) => rules.judge(now, (started + now.since(Time::ZERO)).as_secs(), data),
+        };
+        let verdict = match &mut self.tier {
+            Some(tier) if !from_tier && self.content_store.admits => {
+                let verdict = judge();
+                if verdict == Verdict::Trusted {
+                    let unix_millis = (started + now.since(Time::ZERO)).as_millis() as u64;
+                    tier.host.put(data.name, Record::encode(data, unix_millis));
+                }
+                Some(verdict)
+            }
+            // It was verified before it became the answer.
+            _ => from_tier.then_some(Verdict::Trusted),
+        };
+        let judge = || verdict.unwrap_or_else(judge);
+        let pit = &self.pit;
+        let asked = found.iter().map(|slot| pit.entry(*slot).name_hash());
+        self.content_store.insert(now, hash, data, asked, path, judge);
     }
 }

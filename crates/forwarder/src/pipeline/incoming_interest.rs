@@ -1,5 +1,8 @@
 //! The path of an Interest: checks whether it may pass, whether the name is already pending, and
 //! whether the Content Store answers; otherwise it becomes pending.
+//!
+//! The steps are functions of their own, because the Interests of a batch pass each step together
+//! (`batch.rs`).
 
 use super::link_service::{Arrival, check_size, received_hop_limit};
 use super::outgoing_interest::Asked;
@@ -12,7 +15,8 @@ use crate::outbox::Outbox;
 use crate::tables::name_hash::Hashed;
 use crate::tables::pit::{InRecord, PitEntry};
 use bytes::Bytes;
-use larder_packet::{Interest, NackReason, NameRef, with_nonce};
+use larder_packet::{Interest, NackReason, NameRef, PitToken, with_nonce};
+use larder_policy::Slot;
 use larder_units::Time;
 use std::time::Duration;
 
@@ -35,7 +39,30 @@ impl Forwarder {
             let interest = Interest::decode(&packet)?;
             return self.on_interest(&arrival.made(packet.clone()), &interest, hash, hashed, out);
         };
+        self.check(arrival, interest)?;
+        if is_management(interest.name) && (arrival.local || self.management.authority.allows_localhop()) {
+            return self.on_management(arrival, interest, hash, out);
+        }
+        let pending = match self.pending(arrival, interest, hash) {
+            Ok(pending) => pending,
+            Err(dropped) => return self.refused(arrival, interest, dropped, out),
+        };
         let Arrival { now, face, header, .. } = *arrival;
+        if let Some(stored) = self.stored(now, interest, hash, pending) {
+            self.send_stored(arrival, stored, out);
+            return Ok(());
+        }
+        let (slot, lifetime) = self.pend(now, face, interest, hash, pending, header.pit_token)?;
+        if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
+            paths.remember(slot, header.path);
+        }
+        self.forward(arrival, &Asked { slot, interest, hashed, routes: None, nonce, lifetime }, out);
+        Ok(())
+    }
+
+    /// Checks that an Interest may pass.
+    #[inline]
+    pub(crate) fn check(&self, arrival: &Arrival<'_>, interest: &Interest<'_>) -> Result<(), Dropped> {
         let name = interest.name;
         if !arrival.local && is_localhost(name) {
             return Err(Dropped::new(DropReason::Scope));
@@ -46,67 +73,113 @@ impl Forwarder {
         if interest.can_be_prefix && name.component_count() > limits::CAN_BE_PREFIX_COMPONENTS {
             return Err(Dropped::new(DropReason::NameTooDeep));
         }
-        if is_management(name) && (arrival.local || self.management.authority.allows_localhop()) {
-            return self.on_management(arrival, interest, hash, out);
-        }
-        let pending = self.pit.find(hash, interest);
-        if self.is_duplicate(now, hash, nonce, arrival.point_to_point.then_some(face), pending) {
-            self.nack(arrival, interest, NackReason::Duplicate, out);
-            return Err(Dropped::new(DropReason::DuplicateNonce));
-        }
-        if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
-            self.content_store.engine_mut().miss(hash, now);
-        } else if self.content_store_hit(arrival, hash, interest, out) {
-            return Ok(());
-        }
-        let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
-        let (hop_limit, expires) = (received_hop_limit(interest), now + lifetime);
-        let token = header.pit_token;
-        self.add_consumer(slot, InRecord { face, nonce, hop_limit, expires, token, repeated: false })?;
-        if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
-            paths.remember(slot, header.path);
-        }
-        let asked = Asked { slot, interest, hashed, nonce, lifetime };
-        if self.tier.is_some() && self.tier_lookup(arrival, &asked) {
-            return Ok(());
-        }
-        match arrival.next_hop {
-            // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled
-            // Forwarding").
-            Some(chosen) => self.decide(arrival, &asked, out, |_, decision| decision.send_to_chosen(chosen)),
-            None => self.decide(arrival, &asked, out, |strategy, decision| strategy.on_interest(decision)),
-        }
         Ok(())
     }
 
-    /// Returns the PIT entry of an Interest, a new one if none is `pending`, and how long it may
-    /// wait.
-    pub(crate) fn pend(
+    /// Returns the PIT entry of the name, if there is one.
+    ///
+    /// # Errors
+    /// The Interest is in a loop. See [`Forwarder::refused`].
+    #[inline]
+    pub(crate) fn pending(
         &mut self,
         arrival: &Arrival<'_>,
-        hash: u64,
         interest: &Interest<'_>,
+        hash: u64,
+    ) -> Result<Option<u32>, Dropped> {
+        let pending = self.pit.find(hash, interest);
+        let peer = arrival.point_to_point.then_some(arrival.face);
+        match self.is_duplicate(arrival.now, hash, interest.nonce.unwrap_or_default(), peer, pending) {
+            true => Err(Dropped::new(DropReason::DuplicateNonce)),
+            false => Ok(pending),
+        }
+    }
+
+    /// Sends back what a drop has to: a Nack for a duplicate.
+    #[cold]
+    pub(crate) fn refused(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        dropped: Dropped,
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        if dropped.reason == DropReason::DuplicateNonce {
+            self.nack(arrival, interest, NackReason::Duplicate, out);
+        }
+        Err(dropped)
+    }
+
+    /// Returns the slot of the Data in the Content Store that answers the Interest, unless others
+    /// wait for the same; the policy counts the request in any case.
+    #[inline]
+    pub(crate) fn stored(
+        &mut self,
+        now: Time,
+        interest: &Interest<'_>,
+        hash: u64,
         pending: Option<u32>,
+    ) -> Option<Slot> {
+        if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
+            self.content_store.engine_mut().miss(hash, now);
+            return None;
+        }
+        let found = self.content_store.look_up(now, hash, interest);
+        if let Some(figures) = &mut self.figures_by_prefix {
+            figures.note(&self.hasher, interest.name, found.is_some());
+        }
+        found
+    }
+
+    /// Makes the Interest of a consumer pend in its PIT entry, a new one if none is `pending`.
+    /// Returns the entry and how long the Interest may wait.
+    #[inline]
+    pub(crate) fn pend(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        interest: &Interest<'_>,
+        hash: u64,
+        pending: Option<u32>,
+        token: Option<PitToken>,
     ) -> Result<(u32, Duration), Dropped> {
         let slot = match pending {
             Some(slot) => slot,
             None => {
-                self.make_room(arrival, interest);
-                self.pit.insert(arrival.face, hash, interest).ok_or(Dropped::new(DropReason::PitFull))?
+                self.make_room(now, face, interest);
+                self.pit.insert(face, hash, interest).ok_or(Dropped::new(DropReason::PitFull))?
             }
         };
-        Ok((slot, interest.lifetime_or_default().min(limits::INTEREST_LIFETIME)))
+        let lifetime = interest.lifetime_or_default().min(limits::INTEREST_LIFETIME);
+        let (nonce, hop_limit) = (interest.nonce.unwrap_or_default(), received_hop_limit(interest));
+        let record = InRecord { face, nonce, hop_limit, expires: now + lifetime, token, repeated: false };
+        self.add_consumer(slot, record)?;
+        Ok((slot, lifetime))
+    }
+
+    /// Lets the second tier answer a pending Interest, or the strategy decide.
+    #[inline]
+    pub(crate) fn forward(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>, out: &mut Outbox) {
+        if self.tier.is_some() && self.tier_lookup(arrival, asked) {
+            return;
+        }
+        match arrival.next_hop {
+            // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled
+            // Forwarding").
+            Some(chosen) => self.decide(arrival, asked, out, |_, decision| decision.send_to_chosen(chosen)),
+            None => self.decide(arrival, asked, out, |strategy, decision| strategy.on_interest(decision)),
+        }
     }
 
     /// Makes room in a full PIT: the face that holds the most entries loses one.
-    fn make_room(&mut self, arrival: &Arrival<'_>, interest: &Interest<'_>) {
+    fn make_room(&mut self, now: Time, face: FaceId, interest: &Interest<'_>) {
         let mut shared = 0;
         while self.pit.is_full_for(interest) && shared < limits::SHARED_ENTRIES_TO_MAKE_ROOM {
-            let Some((from, slot)) = self.pit.take_from(arrival.face) else { return };
+            let Some((from, slot)) = self.pit.take_from(face) else { return };
             self.count_drop(from, DropReason::PitFull);
             self.unsatisfied += 1;
             match slot {
-                Some(slot) => self.finish(arrival.now, slot),
+                Some(slot) => self.finish(now, slot),
                 None => shared += 1,
             }
         }
@@ -141,7 +214,7 @@ impl Forwarder {
         !repeated && carried.chain(entry.out_records.iter().map(|record| record.nonce)).any(|carried| carried == nonce)
     }
 
-    pub(crate) fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
+    fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
         let entry = self.pit.entry_mut(slot);
         match entry.in_records.iter().position(|old| old.face == record.face) {
             Some(known) => entry.in_records[known] = InRecord { repeated: true, ..record },

@@ -20,7 +20,7 @@ pub(crate) struct Frame<'a> {
     /// The range of the packet, or of a fragment, in the frame.
     range: Range<usize>,
     /// True without a link header.
-    is_bare: bool,
+    pub(crate) is_bare: bool,
     pub(crate) packet: Packet<'a>,
 }
 
@@ -307,11 +307,39 @@ impl Forwarder {
     ) -> Result<(), Dropped> {
         let first = out.sends.len();
         let result = self.receive(now, frame, hashed, out);
-        if let Err(dropped) = &result {
+        self.end_of_frame(first, frame, &result, out);
+        result
+    }
+
+    /// Counts what the frame has caused: its drop, and the sends from number `first` on.
+    #[inline]
+    pub(crate) fn end_of_frame(&mut self, first: usize, frame: &Frame<'_>, result: &Result<(), Dropped>, out: &Outbox) {
+        if let Err(dropped) = result {
             self.count_drop(frame.face, dropped.reason);
         }
         self.count_sends(first, frame.bytes, out);
-        result
+    }
+
+    /// Counts a packet without a link header, which has come.
+    #[inline]
+    pub(crate) fn arrive(
+        &mut self,
+        now: Time,
+        frame: &Frame<'_>,
+        out: &mut Outbox,
+    ) -> Result<Arrival<'static>, Dropped> {
+        out.next(frame.range.clone());
+        let face = self.faces.get_mut(frame.face).ok_or(Dropped::new(DropReason::NoFace))?;
+        face.counters.in_bytes += frame.bytes.len() as u64;
+        face.counters.count_arrival(&frame.packet, None);
+        Ok(Arrival::new(now, frame.face, face, &LpHeader::EMPTY, Source::Input))
+    }
+
+    /// Returns the arrival of a packet without a link header.
+    #[inline]
+    pub(crate) fn arrival(&self, now: Time, frame: &Frame<'_>) -> Result<Arrival<'static>, Dropped> {
+        let face = self.faces.get(frame.face).ok_or(Dropped::new(DropReason::NoFace))?;
+        Ok(Arrival::new(now, frame.face, face, &LpHeader::EMPTY, Source::Input))
     }
 
     #[inline]

@@ -1,7 +1,8 @@
 //! The path of a packet through the forwarder, named after the pipelines of the NFD developer guide
 //! (chapter 4).
 //!
-//! `link_service` decodes a frame, and `batch` decodes several at once. `incoming_interest` takes
+//! `link_service` decodes a frame. `batch` takes several through the steps of the other files
+//! together, and `stages` measures what each step costs. `incoming_interest` takes
 //! an Interest through the PIT and the Content Store (`content_store_hit`). `outgoing_interest`
 //! lets the strategy decide and sends what it decided, and also handles Nacks. `incoming_data`
 //! matches Data with the PIT and stores it; `outgoing_data` sends it to the consumers.
@@ -17,6 +18,7 @@ mod outgoing_data;
 pub(crate) mod outgoing_interest;
 pub(crate) mod path;
 mod reassembly;
+pub mod stages;
 pub(crate) mod tier_lookup;
 
 pub use batch::Received;

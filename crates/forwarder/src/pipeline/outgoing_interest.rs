@@ -8,10 +8,9 @@ use crate::forwarder::{Forwarder, Scratch};
 use crate::local_names::{is_localhop, is_localhost};
 use crate::outbox::{Body, Outbox};
 use crate::strategy::{Decision, HeldInterest, Instance, Strategy};
-use crate::tables::fib::Fib;
+use crate::tables::fib::{Fib, NextHopSet};
 use crate::tables::name_hash::{Hashed, Lengths, NameHasher, Prefix};
 use crate::tables::pit::{InRecord, Pit, PitEntry};
-use crate::tables::rib::NextHop;
 use bytes::Bytes;
 use larder_packet::tlv::{Tlv, write_header, write_tlv};
 use larder_packet::{Interest, NackReason, types};
@@ -25,13 +24,30 @@ pub(crate) struct Asked<'a> {
     pub(crate) interest: &'a Interest<'a>,
     /// The prefixes of its name.
     pub(crate) hashed: Hashed<'a>,
+    /// Its next hops, if they were looked up already.
+    pub(crate) routes: Option<Routes>,
     /// The nonce of the upstream Interest.
     pub(crate) nonce: u32,
     /// The time for an answer.
     pub(crate) lifetime: Duration,
 }
 
+/// The next hops of a name: valid until the FIB changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Routes {
+    /// The hash of their prefix.
+    namespace: u64,
+    next_hops: Option<NextHopSet>,
+}
+
 impl Forwarder {
+    /// Looks up the next hops of an Interest whose prefixes are known.
+    #[inline]
+    pub(crate) fn routes(&mut self, interest: &Interest<'_>, hashed: Hashed<'_>) -> Option<Routes> {
+        let prefixes = hashed.of(self.prefix_lengths())?;
+        Some(routes(&self.hasher, &self.fib, interest, prefixes, &mut self.scratch.hinted))
+    }
+
     /// Asks the strategy of the name, and carries out its decision.
     pub(crate) fn decide(
         &mut self,
@@ -40,7 +56,7 @@ impl Forwarder {
         out: &mut Outbox,
         ask: impl FnOnce(&mut dyn Strategy, &mut Decision<'_>),
     ) {
-        let Asked { slot, interest, hashed, nonce, lifetime } = *asked;
+        let Asked { slot, interest, hashed, routes: known, nonce, lifetime } = *asked;
         let lengths = self.prefix_lengths();
         let Scratch { prefixes, hinted, send_to, .. } = &mut self.scratch;
         send_to.clear();
@@ -53,7 +69,9 @@ impl Forwarder {
         };
         // The root always has one.
         let Some(instance) = self.strategies.longest_match_mut(interest.name, prefixes) else { return };
-        let (namespace, next_hops) = next_hops(&self.hasher, &self.fib, interest, prefixes, hinted);
+        let Routes { namespace, next_hops } =
+            known.unwrap_or_else(|| routes(&self.hasher, &self.fib, interest, prefixes, hinted));
+        let next_hops = next_hops.map_or(&[][..], |set| self.fib.next_hops(set));
         let faces = &self.faces;
         let is_local = |record: &InRecord| faces.get(record.face).is_some_and(|face| face.is_local());
         let entry = self.pit.entry_mut(slot);
@@ -238,7 +256,7 @@ impl Forwarder {
             return Ok(());
         }
         let lifetime = entry.last_expiry().since(arrival.now);
-        let asked = Asked { slot, interest, hashed: Hashed::default(), nonce, lifetime };
+        let asked = Asked { slot, interest, hashed: Hashed::default(), routes: None, nonce, lifetime };
         self.decide(arrival, &asked, out, |strategy, decision| strategy.on_nack(decision));
         Ok(())
     }
@@ -255,14 +273,14 @@ fn entry_of<'a>(pit: &'a mut Pit, hasher: &NameHasher, held: &HeldInterest) -> O
 }
 
 /// Returns the next hops of the Interest's name, or of its first delegation with a route (packet
-/// specification 0.3, "ForwardingHint"), and the hash of their prefix.
-pub(crate) fn next_hops<'a>(
+/// specification 0.3, "ForwardingHint").
+fn routes(
     hasher: &NameHasher,
-    fib: &'a Fib,
+    fib: &Fib,
     interest: &Interest<'_>,
     prefixes: &[Prefix],
     hinted: &mut Vec<Prefix>,
-) -> (u64, &'a [NextHop]) {
+) -> Routes {
     let direct = fib.longest_match(interest.name, prefixes);
     let found = match interest.forwarding_hint {
         None => direct,
@@ -274,7 +292,7 @@ pub(crate) fn next_hops<'a>(
             })
             .or(direct),
     };
-    found.unwrap_or((0, &[]))
+    Routes { namespace: found.map_or(0, |(hash, _)| hash), next_hops: found.map(|(_, set)| set) }
 }
 
 /// Returns the consumer whose Interest goes upstream with this nonce, which may be the strategy's

@@ -165,7 +165,7 @@ impl Forwarder {
         let (nonce, lifetime) = (*nonce, entry.last_expiry().since(now));
         let header = LpHeader { congestion_mark: read.mark, ..LpHeader::EMPTY };
         let arrival = Arrival { face, ..Arrival::internal(now, &header, packet.clone()) };
-        let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), nonce, lifetime };
+        let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), routes: None, nonce, lifetime };
         self.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
     }
 }

@@ -53,11 +53,6 @@ impl Entry {
         }
     }
 
-    /// The whole packet.
-    pub(crate) fn packet(&self) -> &[u8] {
-        &self.wire
-    }
-
     /// Bytes of the packet.
     pub(crate) fn packet_bytes(&self) -> usize {
         self.wire.len()
@@ -171,9 +166,9 @@ impl ContentStore {
         &mut self.engine
     }
 
-    /// Returns the Data that answers this Interest, and reports the request to the policy. `hash`
-    /// is of the Interest's name without an implicit digest.
-    pub(crate) fn look_up(&mut self, now: Time, hash: u64, interest: &Interest<'_>) -> Option<StoredPacket> {
+    /// Returns the slot of the Data that answers this Interest, and reports the request to the
+    /// policy. `hash` is of the Interest's name without an implicit digest.
+    pub(crate) fn look_up(&mut self, now: Time, hash: u64, interest: &Interest<'_>) -> Option<Slot> {
         if self.look_ups_that_enter > 0 {
             self.look_ups_that_enter -= 1;
             self.enter_names(NAMES_ENTERED_A_LOOK_UP);
@@ -199,7 +194,7 @@ impl ContentStore {
                 let entry = self.entries[slot.index()].as_mut()?;
                 entry.hits = entry.hits.saturating_add(1);
                 self.engine.hit(slot, entry.hash, now);
-                self.wire(slot)
+                Some(slot)
             }
             None => {
                 self.counters.misses += 1;

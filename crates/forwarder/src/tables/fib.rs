@@ -17,6 +17,10 @@ pub(crate) struct Fib {
     sets: Sets,
 }
 
+/// The number of a set of next hops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NextHopSet(u32);
+
 impl Fib {
     pub(crate) fn new() -> Self {
         Fib { prefixes: PrefixTable::new(), sets: Sets::default() }
@@ -33,12 +37,18 @@ impl Fib {
         self.prefixes.lengths()
     }
 
-    /// Returns the next hops of the longest prefix of `name`, and the hash of that prefix.
+    /// Returns the hash of the longest prefix of `name`, and its next hops.
     /// `prefixes` are the prefixes of the name with the lengths of [`Fib::lengths`], or with more.
     #[inline]
-    pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &[NextHop])> {
+    pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, NextHopSet)> {
         let (hash, number) = self.prefixes.longest_match(name, prefixes)?;
-        Some((hash, self.sets.get(*number)))
+        Some((hash, NextHopSet(*number)))
+    }
+
+    /// Returns the next hops of a set. The FIB has not changed since it was found.
+    #[inline]
+    pub(crate) fn next_hops(&self, set: NextHopSet) -> &[NextHop] {
+        self.sets.get(set.0)
     }
 
     /// See [`PrefixTable::prefetch`].
@@ -200,6 +210,7 @@ mod tests {
                 name.push_generic(b"longer");
                 hasher.prefixes(name.as_name(), fib.lengths(), &mut prefixes);
                 let found = fib.longest_match(name.as_name(), &prefixes);
+                let found = found.map(|(hash, set)| (hash, fib.next_hops(set)));
                 prop_assert_eq!(found, expected.map(|next_hops| (hash, next_hops)));
             }
             let different: BTreeSet<Vec<u64>> = model.values().map(|hops| hops.iter().map(|hop| hop.face.0).collect()).collect();

@@ -29,6 +29,7 @@
 
 use larder_packet::NameRef;
 use siphasher::sip::SipHasher13;
+use std::ops::Range;
 
 /// Bytes of which two words make a product.
 const BLOCK_BYTES: usize = 16;
@@ -154,6 +155,12 @@ pub(crate) struct Hashed<'a> {
 }
 
 impl<'a> Hashed<'a> {
+    /// Those of one name, where these are the prefixes of many.
+    #[inline]
+    pub(crate) fn at(self, places: &Range<usize>) -> Hashed<'a> {
+        Hashed { prefixes: &self.prefixes[places.clone()], ..self }
+    }
+
     /// The prefixes, where they are all of these lengths that the name has.
     #[inline]
     pub(crate) fn of(self, lengths: Lengths) -> Option<&'a [Prefix]> {

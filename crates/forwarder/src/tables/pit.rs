@@ -279,7 +279,13 @@ impl Pit {
         }
     }
 
-    /// Collects every entry that this Data satisfies.
+    /// Returns true if so many further Interests have room, with so many bytes of names and hints.
+    #[inline]
+    pub(crate) fn has_room_for(&self, interests: usize, bytes: usize) -> bool {
+        self.index.len() + interests <= self.limit && self.bytes + bytes <= self.most_bytes
+    }
+
+    /// Appends every entry that this Data satisfies to `found`.
     pub(crate) fn matches(
         &self,
         hasher: &NameHasher,
@@ -288,7 +294,6 @@ impl Pit {
         prefixes: &mut Vec<Prefix>,
         found: &mut Vec<u32>,
     ) {
-        found.clear();
         let name = data.name.as_bytes();
         let mut digest = None;
         let full_name = |entry: &PitEntry, digest: &[u8; 32]| {
@@ -533,6 +538,7 @@ mod tests {
                     Step::Data(name) => {
                         let wire = data(name);
                         let data = Data::decode(&wire).unwrap();
+                        found.clear();
                         pit.matches(&hasher, hasher.hash(data.name.as_bytes()), &data, &mut prefixes, &mut found);
                         let answers = |wish: &Wish| match wish.digest {
                             Some(is_right) => is_right && wish.name == name,

@@ -91,6 +91,5 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.measured("top-to-squid-tuned", tuned / squid);
     section.measured("names-hashed", names.gain(names::HASHED));
     section.measured("names-ordered", names.gain(names::ORDERED));
-    section.measured("whole", names.methods[names::HASHED].nanoseconds / names.methods[names::WHOLE].nanoseconds);
     section.judged()
 }

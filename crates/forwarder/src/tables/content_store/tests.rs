@@ -294,6 +294,7 @@ impl Model {
             InterestBuilder::new(full).can_be_prefix(can_be_prefix).must_be_fresh(must_be_fresh).nonce(1).build();
         let interest = Interest::decode(&wire).unwrap();
         let found = self.store.look_up(self.now, self.store.hasher.hash(plain.as_bytes()), &interest);
+        let found = found.and_then(|slot| self.store.wire(slot));
         let now = self.now;
         let fits = |name: &Name, kept: &Kept| {
             let is_it = if can_be_prefix && digest.is_none() {
@@ -361,7 +362,7 @@ impl Model {
         all.sort_by_key(|entry| entry.name().to_name());
         assert_eq!(all.len(), self.kept.len());
         for (entry, (name, kept)) in all.into_iter().zip(&self.kept) {
-            assert_eq!((entry.name(), entry.packet()), (name.as_name(), &kept.wire[..]));
+            assert_eq!((entry.name(), &entry.wire[..]), (name.as_name(), &kept.wire[..]));
             assert_eq!((entry.hits, entry.packet_bytes()), (kept.hits, kept.wire.len()));
             assert_eq!((entry.stored, entry.fresh_until), (kept.stored, kept.fresh_until));
         }

@@ -1,11 +1,12 @@
 //! A forwarder with the paper's tables and packets, and its requests: names of 7 components of 9
-//! characters, prefixes of 4 components.
+//! characters, prefixes of 4 components. Beside it a policy engine alone (`policy.rs`).
 
 use super::counter;
+use super::policy::{PolicyAlone, PolicyCycles};
 use crate::Error;
-use larder_forwarder::account::{self, Exchange, STAGES, StageProfile};
 use larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES;
-use larder_forwarder::{Body, Config, FaceConfig, FaceId, Forwarder, Outbox};
+use larder_forwarder::stages::{STAGES, Stage, StageProfile};
+use larder_forwarder::{Body, Config, FaceConfig, FaceId, Forwarder, Outbox, Received};
 use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name, NameRef};
 use larder_policy::{Engine, Spec};
 use larder_replay::Zipf;
@@ -24,6 +25,30 @@ const NO_NONCE: u32 = 0xFEED_F00D;
 /// close to the published ones of 121 and 1,143.
 const CONTENT: [u8; 980] = [0; 980];
 
+/// An Interest, and the Data that would answer it.
+#[derive(Clone)]
+struct Exchange {
+    interest: Vec<u8>,
+    data: Vec<u8>,
+}
+
+/// The median cycles of an Interest, and of a Data, in each stage of the forwarder.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stages {
+    interests: [f64; STAGES],
+    data: [f64; STAGES],
+}
+
+impl Stages {
+    pub(super) fn of_interests(&self, stage: Stage) -> f64 {
+        self.interests[stage as usize]
+    }
+
+    pub(super) fn of_data(&self, stage: Stage) -> f64 {
+        self.data[stage as usize]
+    }
+}
+
 /// A forwarder and its requests.
 pub(super) struct World {
     forwarder: Forwarder,
@@ -38,6 +63,7 @@ pub(super) struct World {
     offsets: [usize; 3],
     data_bytes: usize,
     outbox: Outbox,
+    policy: PolicyAlone,
     exchanges: u64,
 }
 
@@ -76,19 +102,32 @@ impl World {
         for number in 0..prefixes {
             write_components(&mut prefix, 2, 0..PREFIX_COMPONENTS, number);
             let name = NameRef::from_value(&prefix).map_err(Error::from_cause)?;
-            account::add_next_hop(&mut forwarder, name, producer);
+            forwarder.add_next_hop(name, producer);
         }
-        let exchange = || Exchange { interest: interest.clone(), data: data.clone() };
-        let batch = (0..BATCH).map(|_| exchange()).collect();
         let (faces, data_bytes) = ((consumer, producer), data.len());
+        let batch = vec![Exchange { interest, data }; BATCH];
         let outbox = Outbox::new();
-        Ok(World { forwarder, faces, names, stream, prefixes, batch, offsets, data_bytes, outbox, exchanges: 0 })
+        let policy = PolicyAlone::new(engine("fifo", 1, &streams)?, 1);
+        Ok(World {
+            forwarder,
+            faces,
+            names,
+            stream,
+            prefixes,
+            batch,
+            offsets,
+            data_bytes,
+            outbox,
+            policy,
+            exchanges: 0,
+        })
     }
 
     /// Replaces the Content Store by an empty one of `capacity` packets under these policies.
     pub(super) fn with_policy(&mut self, spec: &str, capacity: u64, seed: u64) -> Result<(), Error> {
         let bytes = capacity * (self.data_bytes as u64 + CONTENT_STORE_ENTRY_BYTES);
-        account::replace_content_store(&mut self.forwarder, engine(spec, bytes, &Streams::new(seed))?);
+        self.forwarder.replace_content_store(engine(spec, bytes, &Streams::new(seed))?);
+        self.policy = PolicyAlone::new(engine(spec, bytes, &Streams::new(seed))?, bytes / capacity.max(1));
         Ok(())
     }
 
@@ -110,10 +149,22 @@ impl World {
         now
     }
 
-    /// Runs a batch, one stage at a time.
-    pub(super) fn account(&mut self) -> StageProfile {
+    /// Forwards a batch, Interests and then the Data of those that were sent on, and returns the
+    /// cost of the stages of both.
+    fn profile(&mut self) -> [StageProfile; 2] {
         let now = self.ask();
-        account::run(&mut self.forwarder, now, self.faces, &mut self.batch, &mut self.outbox, counter::now)
+        let World { forwarder, faces: (consumer, producer), batch, outbox, .. } = self;
+        let mut clock = counter::now;
+        let asked = batch.iter_mut().map(|each| Received { face: *consumer, frame: &mut each.interest });
+        let of_interests = forwarder.profile(now, &mut asked.collect::<Vec<_>>(), outbox, &mut clock);
+        let mut is_asked = [false; BATCH];
+        let sent_on = outbox.drain().filter(|send| matches!(send.body, Body::Input));
+        sent_on.for_each(|send| is_asked[send.index] = true);
+        let answers = batch.iter_mut().zip(is_asked).filter(|(_, is_asked)| *is_asked);
+        let answers = answers.map(|(each, _)| Received { face: *producer, frame: &mut each.data });
+        let of_data = forwarder.profile(now, &mut answers.collect::<Vec<_>>(), outbox, &mut clock);
+        outbox.drain();
+        [of_interests, of_data]
     }
 
     /// Runs batches of whole exchanges, packet by packet, as a host does.
@@ -148,24 +199,41 @@ impl World {
         }
     }
 
-    /// Returns the median cycles of a packet in each stage.
-    pub(super) fn stages(&mut self, batches: usize) -> [f64; STAGES] {
-        let mut all: [Vec<f64>; STAGES] = Default::default();
+    /// Returns the median cycles of a packet in each stage, and those of the policy.
+    pub(super) fn stages(&mut self, batches: usize) -> (Stages, PolicyCycles) {
+        let mut all: [[Vec<f64>; STAGES]; 2] = Default::default();
+        let mut policy: [Vec<f64>; 3] = Default::default();
         for _ in 0..batches {
-            let StageProfile { ticks, packets } = self.account();
-            for (stage, (ticks, packets)) in all.iter_mut().zip(ticks.into_iter().zip(packets)) {
-                // With a single packet, the reading of the counter would dominate.
-                if packets >= LEAST {
-                    stage.push(ticks as f64 / f64::from(packets));
+            for (all, StageProfile { ticks, packets }) in all.iter_mut().zip(self.profile()) {
+                for (stage, (ticks, packets)) in all.iter_mut().zip(ticks.into_iter().zip(packets)) {
+                    // With a single packet, the reading of the counter would dominate.
+                    if packets >= LEAST {
+                        stage.push(ticks as f64 / f64::from(packets));
+                    }
+                }
+            }
+            // By turns, so that the processor's caches have as little of the policy as they have in
+            // forwarding.
+            let objects = [(); BATCH].map(|()| self.names.draw(&mut self.stream));
+            let costs = self.policy.run(Time::from_nanos(self.exchanges * 1000), &objects);
+            for (all, (ticks, requests)) in policy.iter_mut().zip(costs) {
+                if requests >= LEAST {
+                    all.push(ticks as f64 / f64::from(requests));
                 }
             }
         }
-        all.map(|mut stage| median(&mut stage))
+        let [interests, data] = all.map(|all| all.map(|mut stage| median(&mut stage)));
+        let [history, admission, insertion] = policy.map(|mut part| median(&mut part));
+        (Stages { interests, data }, PolicyCycles { history, admission, insertion })
     }
 
     /// Runs at least `number` exchanges.
     pub(super) fn settle(&mut self, number: u64) {
         self.forward((number as usize).div_ceil(BATCH));
+        for _ in 0..number.div_ceil(BATCH as u64) {
+            let objects = [(); BATCH].map(|()| self.names.draw(&mut self.stream));
+            self.policy.run(Time::ZERO, &objects);
+        }
     }
 }
 
