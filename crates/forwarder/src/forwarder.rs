@@ -215,7 +215,7 @@ impl Forwarder {
         if self.management.events.is_due() {
             self.publish_events(now, out);
         }
-        self.count_sends(0, &[], out);
+        self.count_made_sends(out);
     }
 
     /// Returns the time at which [`Forwarder::on_timeout`] has to be called next.

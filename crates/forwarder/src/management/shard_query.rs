@@ -160,7 +160,7 @@ impl Forwarder {
             }
             (Goal::Erase { .. } | Goal::Settle { .. }, _) => {}
         }
-        self.count_sends(0, &[], out);
+        self.count_made_sends(out);
     }
 
     fn respond(&mut self, now: Time, to: FaceId, command: NameRef<'_>, response: &ControlResponse, out: &mut Outbox) {

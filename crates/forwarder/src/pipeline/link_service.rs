@@ -317,7 +317,7 @@ impl Forwarder {
         if let Err(dropped) = result {
             self.count_drop(frame.face, dropped.reason);
         }
-        self.count_sends(first, frame.bytes, out);
+        self.count_sends(first, frame.range.len(), matches!(frame.packet, Packet::Interest(..)), out);
     }
 
     /// Counts a packet without a link header, which has come.
@@ -438,26 +438,33 @@ impl Forwarder {
         }
     }
 
-    /// Counts the sends that the packet in `frame` caused: those from number `first` on.
-    pub(crate) fn count_sends(&mut self, first: usize, frame: &[u8], out: &Outbox) {
+    /// Counts all sends of a call that no packet caused.
+    pub(crate) fn count_made_sends(&mut self, out: &Outbox) {
+        self.count_sends(0, 0, false, out);
+    }
+
+    /// Counts the sends from number `first` on. The packet that caused them has so many bytes, and
+    /// is an Interest or not.
+    #[inline]
+    pub(crate) fn count_sends(&mut self, first: usize, bytes: usize, is_interest: bool, out: &Outbox) {
         for send in &out.sends[first..] {
             let Some(face) = self.faces.get_mut(send.face) else { continue };
             let counters = &mut face.counters;
-            let packet = match &send.body {
-                Body::Input => frame.get(out.input_of(send)).unwrap_or_default(),
-                Body::Stored(bytes) => bytes,
-                Body::Cached(packet) => packet,
+            let (bytes, is_interest) = match &send.body {
+                Body::Input => (bytes as u64, is_interest),
+                Body::Stored(bytes) => (bytes.len() as u64, bytes.first() == Some(&(types::INTEREST as u8))),
+                Body::Cached(packet) => (packet.len() as u64, false),
             };
-            counters.out_bytes += packet.len() as u64;
-            match (send.header.nack, packet.first().map(|first| u32::from(*first))) {
+            counters.out_bytes += bytes;
+            match (send.header.nack, is_interest) {
                 (Some(_), _) => counters.out_nacks += 1,
-                (None, Some(types::INTEREST)) => {
+                (None, true) => {
                     counters.out_interests += 1;
-                    counters.out_interest_bytes += packet.len() as u64;
+                    counters.out_interest_bytes += bytes;
                 }
-                _ => {
+                (None, false) => {
                     counters.out_data += 1;
-                    counters.out_data_bytes += packet.len() as u64;
+                    counters.out_data_bytes += bytes;
                 }
             }
         }

@@ -90,7 +90,7 @@ impl Forwarder {
         if self.answer_from_tier(now, &read, found, out).is_none() {
             self.go_on(now, &read, out);
         }
-        self.count_sends(0, &[], out);
+        self.count_made_sends(out);
     }
 
     /// Gives up reads that are not finished in time.
