@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # 100 MB from `larder put` to `larder get` through one node over its Unix socket; then again from the Content Store alone.
 #
-# The node runs `fifo` over a store larger than the file: what passed once is stored. (Under the default
+# The node runs `fifo` over a store larger than the file: what passed once is stored. (Under
 # `filter(theta=2)+fifo` the second fetch admits and the third would be served.)
 . "$(dirname "$0")/../nodes.sh"
 . "$(dirname "$0")/put.sh"

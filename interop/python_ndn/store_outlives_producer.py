@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Data is fetched by name and by prefix from the Content Store after its producer has gone.
 
-The node of this check runs `policy = "fifo"`, which admits at the first request. Under the default filter a Data is stored
-when it is asked for the second time.
+The node of this check runs `policy = "fifo"`, which keeps the Data whatever else is requested.
 """
 
 import asyncio

@@ -20,9 +20,7 @@ pub(super) struct Exchanges(Arc<Counts>);
 
 struct Counts {
     answered: AtomicU64,
-    /// Requests that the connection may have in all.
-    most: usize,
-    /// Requests that it may still have.
+    /// Requests that the connection may still have.
     left: AtomicUsize,
     /// True while the listener drains.
     is_draining: Arc<AtomicBool>,
@@ -32,7 +30,7 @@ impl Exchanges {
     /// Counts those of a connection that may have so many requests, and no other while
     /// `is_draining`.
     pub(super) fn new(most: usize, is_draining: Arc<AtomicBool>) -> Exchanges {
-        Exchanges(Arc::new(Counts { answered: AtomicU64::new(0), most, left: AtomicUsize::new(most), is_draining }))
+        Exchanges(Arc::new(Counts { answered: AtomicU64::new(0), left: AtomicUsize::new(most), is_draining }))
     }
 
     /// Returns the exchanges of a connection without an end.
@@ -48,11 +46,6 @@ impl Exchanges {
     /// Returns true if the next request is the last one, or if there should be no other.
     pub(super) fn next_is_last(&self) -> bool {
         self.0.left.load(Ordering::Relaxed) <= 1 || self.is_draining()
-    }
-
-    /// Returns true if the connection has had no request.
-    pub(super) fn is_unused(&self) -> bool {
-        self.0.left.load(Ordering::Relaxed) == self.0.most
     }
 
     fn is_draining(&self) -> bool {

@@ -56,7 +56,7 @@ pub(super) async fn http2<S, B>(
     let over = tokio::select! {
         ended = gathered.drive(connection.as_mut()) => return said(ended),
         over = idle.as_mut() => over,
-        () = phase.reached(Phase::Draining) => Over::Stopped,
+        _ = phase.reached(Phase::Draining) => Over::Stopped,
         () = streams.used_up() => Over::UsedUp,
     };
     let time = match over {

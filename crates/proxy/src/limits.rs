@@ -343,9 +343,9 @@ pub const SLICES_PAUSE: Duration = Duration::from_millis(5);
 /// kills after 90 s.
 pub const STOP_GRACE: Duration = Duration::from_secs(30);
 
-/// The time that a new connection has for its first request at a stop. Its client has opened it
-/// for one, which arrives a round trip later, and would get a reset.
-pub const FIRST_REQUEST: Duration = Duration::from_millis(250);
+/// The time that an open connection has for one more request at a stop. Its client may have sent it
+/// already, or has just connected for it, and would get a reset. A few round trips.
+pub const LAST_REQUEST: Duration = Duration::from_millis(250);
 
 /// The time in which a client of HTTP/2 sends the requests that it has queued when it learns that
 /// the connection ends: several round trips, and a busy client's turn.

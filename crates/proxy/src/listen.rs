@@ -320,7 +320,7 @@ async fn accept<S, B>(
     loop {
         let accepted = tokio::select! {
             biased;
-            () = phase.reached(Phase::Draining) => break,
+            _ = phase.reached(Phase::Draining) => break,
             accepted = listener.accept() => accepted,
         };
         // Without a place, this connection waits here, and others wait in the kernel's queue. When
@@ -328,7 +328,7 @@ async fn accept<S, B>(
         let place = tokio::select! {
             biased;
             place = limits.connections.acquire() => Some(place),
-            () = phase.reached(Phase::Draining) => None,
+            _ = phase.reached(Phase::Draining) => None,
         };
         match accepted {
             Ok((stream, peer)) => {
@@ -416,7 +416,7 @@ where
     let begun = tokio::select! {
         biased;
         begun = begin => begun,
-        () = closing(&mut phase, || true) => return,
+        () = closing(&mut phase) => return,
     };
     let (client, is_http2) = match begun {
         Ok(Ok(begun)) => begun,
@@ -444,7 +444,7 @@ where
     let shaken = tokio::select! {
         biased;
         shaken = shake_hands(stream, identity, &serving.bounds) => shaken,
-        () = closing(&mut phase, || true) => return,
+        () = closing(&mut phase) => return,
     };
     let Some(stream) = shaken else { return };
     let connection = stream.get_ref().1;
@@ -462,15 +462,10 @@ where
     }
 }
 
-/// Waits for [`Phase::Closing`]. A request that has arrived is answered: the caller's connection,
-/// which is polled first, reads once more before this ends. A new connection, which `is_new` tells,
-/// has [`limits::FIRST_REQUEST`] longer for its first request.
-async fn closing(phase: &mut PhaseWatch, is_new: impl Fn() -> bool) {
-    phase.reached(Phase::Closing).await;
-    match is_new() {
-        true => tokio::time::sleep(limits::FIRST_REQUEST).await,
-        false => tokio::task::yield_now().await,
-    }
+/// Waits for the end of the time that connections have for one more request at a stop.
+async fn closing(phase: &mut PhaseWatch) {
+    let begun = phase.reached(Phase::Closing).await;
+    tokio::time::sleep_until(begun + limits::LAST_REQUEST).await;
 }
 
 /// Returns the client of a connection, before TLS, and what stands before hyper.
@@ -543,13 +538,12 @@ async fn http1<S, B>(
     if let Some(fields) = headers.fields_to_set() {
         http1.max_headers(fields);
     }
-    let connection =
-        http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges.clone())), service);
+    let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
     let mut connection = std::pin::pin!(connection.with_upgrades());
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = closing(&mut phase, || exchanges.is_unused()) => {
+        () = closing(&mut phase) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

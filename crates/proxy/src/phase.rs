@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// A phase. The later one is the greater one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,26 +14,27 @@ pub(super) enum Phase {
     /// HTTP/1.1 connection stays open until its client sends it, because its client may have sent
     /// it already. The answer ends the connection. HTTP/2 has GOAWAY for that.
     Draining,
-    /// Nothing serves new connections. Idle ones are closed at once.
+    /// Nothing serves new connections. Open ones have one more request, as above, but only for
+    /// [`super::limits::LAST_REQUEST`].
     Closing,
 }
 
 /// Sets the phase of a listener.
 pub(super) struct PhaseSwitch {
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<(Phase, Instant)>,
     is_draining: Arc<AtomicBool>,
 }
 
 /// The phase of a listener, for its connections.
 #[derive(Clone)]
 pub(super) struct PhaseWatch {
-    phase: watch::Receiver<Phase>,
+    phase: watch::Receiver<(Phase, Instant)>,
     is_draining: Arc<AtomicBool>,
 }
 
 impl PhaseSwitch {
     pub(super) fn new() -> (PhaseSwitch, PhaseWatch) {
-        let (sender, phase) = watch::channel(Phase::Serving);
+        let (sender, phase) = watch::channel((Phase::Serving, Instant::now()));
         let is_draining = Arc::new(AtomicBool::new(false));
         (PhaseSwitch { phase: sender, is_draining: Arc::clone(&is_draining) }, PhaseWatch { phase, is_draining })
     }
@@ -41,8 +43,10 @@ impl PhaseSwitch {
     pub(super) fn begin(&self, phase: Phase) {
         self.is_draining.store(true, Ordering::Relaxed);
         self.phase.send_if_modified(|now| {
-            let is_later = phase > *now;
-            *now = phase.max(*now);
+            let is_later = phase > now.0;
+            if is_later {
+                *now = (phase, Instant::now());
+            }
             is_later
         });
     }
@@ -54,9 +58,11 @@ impl PhaseSwitch {
 }
 
 impl PhaseWatch {
-    /// Waits until this phase, or a later one, has begun. A switch that is gone closes.
-    pub(super) async fn reached(&mut self, phase: Phase) {
-        let _ = self.phase.wait_for(|now| *now >= phase).await;
+    /// Waits until this phase, or a later one, has begun. A switch that is gone closes. Returns the
+    /// time at which the phase in force began.
+    pub(super) async fn reached(&mut self, phase: Phase) -> Instant {
+        let _ = self.phase.wait_for(|now| now.0 >= phase).await;
+        self.phase.borrow().1
     }
 
     /// Returns the flag that is true from [`Phase::Draining`] on: cheaper than a look at the phase.

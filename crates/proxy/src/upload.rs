@@ -191,11 +191,11 @@ impl Coming {
     }
 }
 
-/// Reads and drops the rest of a body that is too large, for [`limits::LINGER`].
+/// Reads and drops the rest of a body that got an answer before, for [`limits::LINGER`].
 pub(super) fn linger(mut body: impl Body<Data = Bytes> + Send + Unpin + 'static) {
     tokio::spawn(async move {
         let rest = async { while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {} };
-        // The connection ends in any case.
+        // Otherwise the end of the connection has the rest.
         let _ = tokio::time::timeout(limits::LINGER, rest).await;
     });
 }

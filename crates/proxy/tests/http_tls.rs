@@ -14,6 +14,8 @@ use rustls::{ClientConfig, RootCertStore};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -121,6 +123,30 @@ async fn the_origin_sees_one_host_one_cookie_and_the_scheme() {
     let (status, ..) = get(&mut sender, "http://example.test/echo", &[]).await;
     assert_eq!(status, 400);
     stop(node).await;
+}
+
+/// Failure: a client whose handshake ends a moment before a stop gets no answer.
+#[tokio::test]
+async fn the_first_request_after_a_handshake_is_answered_at_a_stop() {
+    let mut is_answered = false;
+    // On a busy machine, the stop may begin later, or the connection's time may be over.
+    for _ in 0..10 {
+        let node = Node::with(&with_tls(Upstream::Generated));
+        let address = node.http.as_ref().unwrap().local_tls_addr().unwrap();
+        let mut stream = shake(address, &[b"http/1.1"]).await;
+        let stopped = tokio::spawn(stop(node));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut answer = Vec::new();
+        if stream.write_all(b"GET /100/a HTTP/1.1\r\nhost: example.test\r\n\r\n").await.is_ok() {
+            let _ = stream.read_to_end(&mut answer).await;
+        }
+        stopped.await.unwrap();
+        is_answered |= answer.starts_with(b"HTTP/1.1 200");
+        if is_answered {
+            break;
+        }
+    }
+    assert!(is_answered);
 }
 
 /// It says goodbye to connections that this thread drives.

@@ -145,6 +145,16 @@ fn rotate(path: &Path, file: &mut File, rotation: Rotation, more: usize) -> io::
     if size == 0 || size + more as u64 <= rotation.max_size.bytes() {
         return Ok(());
     }
+    // Another writer would rotate it at the same moment. A file system without locks does without.
+    let locked = file.try_clone()?;
+    let _ = locked.lock();
+    let rotated = rename(path, file, rotation);
+    let _ = locked.unlock();
+    rotated
+}
+
+/// Renames the file, unless another writer has done so, and opens the new one.
+fn rename(path: &Path, file: &mut File, rotation: Rotation) -> io::Result<()> {
     if is_another(path, file)? {
         *file = open(path)?;
         return Ok(());

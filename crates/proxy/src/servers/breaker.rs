@@ -124,6 +124,11 @@ impl Breaker {
         self.is_closed() && !self.checks.is_down
     }
 
+    /// Returns true if the member gets requests, and has failed none since its last answer.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.is_healthy() && self.failures == 0
+    }
+
     /// Returns true if the next request may be a probe.
     pub(super) fn is_due(&self, now: Time) -> bool {
         matches!(self.state, State::Open { until } if until <= now)

@@ -7,8 +7,8 @@
 //!   second, then for twice as long each time. After that, one request tries it, and others use
 //!   other members until that one is answered. If others are healthy, only a request that may be
 //!   repeated is used for that. Requests that may themselves be the cause of their failure
-//!   ([`Verdict::Broken`]) take no member out if no other is healthy: one page at which a program
-//!   crashes does not end the service.
+//!   ([`Verdict::Broken`]) take no member out if no other is healthy, and bring it back if they
+//!   tried it: one page at which a program crashes does not end the service.
 //! - **Active checks**: two failures in a row take a member out, two successes bring it back. If no
 //!   other member is left, these are used all the same: a wrong check must not end the service.
 //! - **No member is left**: requests fail at once, with the time of the next try.
@@ -355,15 +355,14 @@ impl<T: Clone> Pool<T> {
 
     /// Records what a request says about its member. Each ticket has one verdict.
     pub(super) fn on_verdict(&mut self, ticket: Ticket, verdict: Verdict, now: Time) -> Option<Change> {
-        let others = self.members.iter().enumerate().filter(|(at, _)| *at != ticket.at);
-        let has_other = others.filter_map(|(_, member)| member.as_ref()).any(|member| member.breaker.is_healthy());
+        let counts = verdict != Verdict::Broken || self.has_trusted_beside(ticket.at);
         let member = self.member_mut(ticket)?;
         member.figures.failures += u64::from(matches!(verdict, Verdict::Failed | Verdict::Broken));
         let change = match verdict {
             Verdict::Answered => member.breaker.on_answer(now),
-            Verdict::Failed | Verdict::Broken if verdict == Verdict::Failed || has_other => {
-                member.breaker.on_failure(ticket.probe, ticket.sent, now)
-            }
+            Verdict::Failed | Verdict::Broken if counts => member.breaker.on_failure(ticket.probe, ticket.sent, now),
+            // It is there again.
+            Verdict::Broken if ticket.probe.is_some() => member.breaker.on_answer(now),
             Verdict::Failed | Verdict::Broken | Verdict::Nothing => {
                 member.breaker.on_nothing(ticket.probe, now);
                 None
@@ -409,6 +408,12 @@ impl<T: Clone> Pool<T> {
     /// Returns the retries that the budget did not allow, and the requests that found no member.
     pub(super) fn refusals(&self) -> (u64, u64) {
         (self.retries_refused, self.unavailable)
+    }
+
+    /// Returns true if another member than this one can be relied on.
+    fn has_trusted_beside(&self, at: usize) -> bool {
+        let others = self.members.iter().enumerate().filter(|(other, _)| *other != at);
+        others.filter_map(|(_, member)| member.as_ref()).any(|member| member.breaker.is_trusted())
     }
 
     fn member(&self, ticket: Ticket) -> Option<&Member<T>> {

@@ -271,23 +271,46 @@ fn one_bad_page_takes_a_server_away() {
     assert_eq!(pool.next(1, &mut Tried::default(), true, late), Choice::Unavailable(SECOND), "it has not");
 }
 
-/// Failure: a page at which the program crashes takes the last server away; or a server that breaks
-/// every connection stays beside a healthy one.
+/// Failure: a page at which the program crashes takes the last server away, or keeps it away; or a
+/// server that breaks every connection stays beside a healthy one.
 #[test]
 fn what_may_be_the_fault_of_requests_takes_the_last_server_away() {
     let (mut pool, now) = (equal(2), Time::from_secs(1));
-    let bad = key_of(&mut pool, 0, now);
+    let is_closed = |pool: &Pool<usize>, at: usize| pool.members[at].as_ref().unwrap().breaker.is_closed();
+    let its_key = key_of(&mut pool, 0, now);
+    for _ in 0..limits::FAILURES_OUT {
+        let broken = sent(&mut pool, its_key, now);
+        assert_eq!(broken.at, 0);
+        end(&mut pool, broken, Verdict::Broken, now);
+    }
+    assert!(!is_closed(&pool, 0), "the other one is healthy");
+    let its_key = key_of(&mut pool, 1, now);
+    for _ in 0..10 {
+        let broken = sent(&mut pool, its_key, now);
+        end(&mut pool, broken, Verdict::Broken, now);
+    }
+    assert!(is_closed(&pool, 1), "it is the last one");
+    assert_eq!(pool.members[1].as_ref().unwrap().figures.failures, 10);
+    break_down(&mut pool, 1, now);
+    let later = now + SECOND;
+    let probe = sent(&mut pool, its_key, later);
+    assert_eq!(pool.on_verdict(probe, Verdict::Broken, later), Some(Change::Closed), "it is there again");
+}
+
+/// Failure: a backup that is off, or has failed already, counts as the healthy one, and both go out
+/// at one page.
+#[test]
+fn a_page_that_crashes_takes_a_server_away_beside_a_dead_one() {
+    let (mut pool, now) = (equal(2), Time::from_secs(1));
+    let its_key = key_of(&mut pool, 0, now);
     for _ in 0..10 {
         let mut tried = Tried::default();
-        while let Choice::Send(ticket) = pool.next(bad, &mut tried, true, now) {
-            end(&mut pool, ticket, Verdict::Broken, now);
+        while let Choice::Send(ticket) = pool.next(its_key, &mut tried, true, now) {
+            let verdict = if ticket.at == 0 { Verdict::Broken } else { Verdict::Failed };
+            end(&mut pool, ticket, verdict, now);
         }
     }
-    let closed = |pool: &Pool<usize>, at: usize| pool.members[at].as_ref().unwrap().breaker.is_closed();
-    assert_eq!([0, 1].map(|at| closed(&pool, at)), [false, true]);
-    assert!(pool.members[1].as_ref().unwrap().figures.failures >= 10, "they are counted");
-    break_down(&mut pool, 1, now);
-    assert!(!closed(&pool, 1));
+    assert_eq!(first(&mut pool, its_key, now), 0, "it answers everything else");
 }
 
 impl Pool<usize> {
