@@ -239,7 +239,7 @@ impl Service {
                 Responding::Later(Last::new(turn, sent), None)
             }
             Next::Follow(waiting) => {
-                let followed = DetachOnDrop::new(false, proxy.follow(waiting, upstream_request, body));
+                let followed = DetachOnDrop::new(false, Box::pin(proxy.follow(waiting, upstream_request, body)));
                 Responding::Later(Last::new(turn, followed), None)
             }
             Next::Refresh(answer, exchange) => {

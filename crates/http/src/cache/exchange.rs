@@ -200,6 +200,9 @@ impl Exchange {
     /// validated.
     pub fn upstream_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
+        // A clone has no room for more. `Via`, `CDN-Loop`, validators or a range come here, and
+        // `Forwarded` fields from the host.
+        headers.reserve(8);
         if let Some(stored) = &self.held {
             conditional::set_validators(&mut headers, &stored.headers());
         }

@@ -3,7 +3,7 @@
 use crate::body::budget::{Budget, Reservation};
 use crate::body::shared_body::{BodyEnd, BodyId, BodyPart, BodyWakes, End, SharedBody};
 use crate::cache::slicer::Slicer;
-use crate::collapse::in_flight::Lead;
+use crate::collapse::in_flight::{Head, Lead};
 use crate::limits;
 use crate::rfc::storability::Refusal;
 use crate::store::stored::Stored;
@@ -94,6 +94,21 @@ impl Fill {
     /// Returns the number of its body.
     pub fn body(&self) -> BodyId {
         self.body
+    }
+
+    /// Returns what the followers of its request get before the body.
+    pub(crate) fn head(&self) -> Head {
+        let stored = &self.stored;
+        Head {
+            status: stored.status,
+            headers: stored.shared_fields(),
+            earlier: stored.earlier().into(),
+            selector: stored.selector.clone(),
+            freshness: stored.freshness,
+            length: self.declared,
+            body: self.body,
+            is_open: true,
+        }
     }
 
     /// Adds a piece of the body. Beyond the limit, the body is no longer collected, and the parts

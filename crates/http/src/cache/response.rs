@@ -8,7 +8,7 @@ use crate::cache::slice_fetch::Whole;
 use crate::cache::slices::Served;
 use crate::cache::source::Source;
 use crate::cache::steps::Reply;
-use crate::collapse::in_flight::{Head, Outcome};
+use crate::collapse::in_flight::Outcome;
 use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::cache_status::CacheStatus;
@@ -107,16 +107,7 @@ impl Cache {
         let reusable = fill.as_mut().filter(|fill| fill.stored.freshness.is_reusable(now.time));
         if let Some(fill) = reusable {
             self.in_flight_table.set_alone(exchange.hash, false, now.time);
-            let head = Head {
-                status,
-                headers: headers.clone(),
-                selector: fill.stored.selector.clone(),
-                freshness: fill.stored.freshness,
-                length: fill.declared,
-                body: fill.body(),
-                is_open: true,
-            };
-            self.in_flight_table.start(&lead, head, outbox);
+            self.in_flight_table.start(&lead, fill.head(), outbox);
             fill.lead = Some(lead);
             return;
         }

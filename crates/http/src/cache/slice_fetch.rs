@@ -12,7 +12,7 @@ use crate::cache::slicer::Slicer;
 use crate::cache::slices::unsliced;
 use crate::cache::source::Source;
 use crate::cache::steps::Reply;
-use crate::collapse::in_flight::{Head, Lead, Outcome};
+use crate::collapse::in_flight::{Lead, Outcome};
 use crate::limits;
 use crate::now::Now;
 use crate::outbox::Outbox;
@@ -225,11 +225,7 @@ impl Cache {
 
     /// Lets followers read a slice while it arrives.
     fn share_slice(&mut self, fill: &mut Fill, lead: Lead, outbox: &mut Outbox) {
-        let (headers, selector) = (HeaderMap::new(), Selector::default());
-        let (status, freshness) = (fill.stored.status, fill.stored.freshness);
-        let (length, body) = (fill.declared, fill.body());
-        let head = Head { status, headers, selector, freshness, length, body, is_open: true };
-        self.in_flight_table.start(&lead, head, outbox);
+        self.in_flight_table.start(&lead, fill.head(), outbox);
         fill.lead = Some(lead);
     }
 

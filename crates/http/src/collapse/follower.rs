@@ -9,9 +9,9 @@ use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::Ready;
 use crate::store::answer::Answer;
-use crate::store::stored::Stored;
-use http::header::{AGE, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use crate::store::stored::{Stored, content_length, insert_written_anew};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, Method, StatusCode};
 use larder_units::Time;
 use std::ops::Range;
 
@@ -173,7 +173,7 @@ impl Follower {
     }
 
     fn join_streaming(&self, head: &Head, request: &HeaderMap) -> JoinResult {
-        let mut headers = head.headers.clone();
+        let mut headers = (*head.headers).clone();
         let forwarded = CacheStatus::Forwarded {
             reason: self.reason,
             status: Some(head.status),
@@ -181,10 +181,11 @@ impl Follower {
             collapsed: true,
             refusal: None,
         };
-        forwarded.set(&mut headers);
         // RFC 9111 §5.1. A follower that waited for the head gets it with the age that it came
         // with.
-        headers.insert(AGE, HeaderValue::from(head.freshness.age(self.now.time).as_secs()));
+        let age = head.freshness.age(self.now.time);
+        let length = head.length.and_then(|length| content_length(head.status, length));
+        insert_written_anew(&mut headers, length, age, forwarded.after(&head.earlier));
         let ready = Ready { status: head.status, headers, length: head.length, boundary: None };
         let reply = ready.reply(&Method::GET, request);
         if !reply.has_body {

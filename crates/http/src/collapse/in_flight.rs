@@ -10,6 +10,7 @@ use crate::rfc::vary::Selector;
 use crate::store::stored::Stored;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_units::Time;
+use std::sync::Arc;
 
 /// The number of a fetch in its table. Whoever has it keeps the fetch in memory.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,8 +53,10 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Head {
     pub status: StatusCode,
-    /// As for the leader, except for `Cache-Status`.
-    pub headers: HeaderMap,
+    /// The fields that do not depend on the time or the length of the body.
+    pub headers: Arc<HeaderMap>,
+    /// The `Cache-Status` of caches nearer to the origin.
+    pub earlier: Box<str>,
     pub selector: Selector,
     /// A body may take longer than the response stays fresh: then a late request has to ask again.
     pub freshness: Freshness,

@@ -34,9 +34,7 @@ fn in_usual_letters(text: &str) -> String {
 /// parsed several times. Returns `None` for any other form, and for a 29th of February; the library
 /// decides then.
 fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
-    const DAYS: &[u8] = b"MonTueWedThuFriSatSun";
-    const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
-    let place = |names: &[u8], name: &[u8]| names.chunks_exact(3).position(|known| known == name);
+    const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
     let two = |at: usize| {
         let [tens, ones] = [text[at], text[at + 1]].map(|digit| digit.wrapping_sub(b'0'));
         (tens < 10 && ones < 10).then(|| u64::from(tens * 10 + ones))
@@ -45,7 +43,7 @@ fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
     if between.iter().any(|(at, byte)| text[*at] != *byte) || text[25..] != *b" GMT" {
         return None;
     }
-    let (day, month, year) = (two(5)?, place(MONTHS, &text[8..11])? as u64, two(12)? * 100 + two(14)?);
+    let (day, month, year) = (two(5)?, month_of(&text[8..11])?, two(12)? * 100 + two(14)?);
     let (hour, minute, second) = (two(17)?, two(20)?, two(23)?);
     if day == 0
         || day > [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month as usize]
@@ -63,8 +61,27 @@ fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
     const DAYS_TO_1970: u64 = 719_468;
     let days = days - DAYS_TO_1970;
     // It was a Thursday.
-    let is_that_day = place(DAYS, &text[..3]) == Some((days as usize + 3) % 7);
+    let is_that_day = text[..3] == *DAYS[(days as usize + 3) % 7];
     is_that_day.then_some(days * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+/// Returns the number of a month, from 0.
+fn month_of(name: &[u8]) -> Option<u64> {
+    Some(match name {
+        b"Jan" => 0,
+        b"Feb" => 1,
+        b"Mar" => 2,
+        b"Apr" => 3,
+        b"May" => 4,
+        b"Jun" => 5,
+        b"Jul" => 6,
+        b"Aug" => 7,
+        b"Sep" => 8,
+        b"Oct" => 9,
+        b"Nov" => 10,
+        b"Dec" => 11,
+        _ => return None,
+    })
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`. Seconds past the year 9999 are printed as its end.

@@ -3,11 +3,12 @@
 
 use crate::limits;
 use crate::rfc::cache_status::{self, CacheStatus};
+use crate::rfc::fields;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::NOT_MODIFIED_FIELDS;
 use crate::rfc::vary::Selector;
 use crate::store::allocation::allocated;
-use crate::store::line_table::{LineId, LineTable};
+use crate::store::line_table::{LineId, LineTable, append_line};
 use crate::store::sliced::Sliced;
 use crate::store::stored::{Elsewhere, Stored, content_length, insert_written_anew};
 use bytes::Bytes;
@@ -68,25 +69,28 @@ impl Entry {
         };
         let inline: &[u8] = if rest.is_none() { &stored.body } else { &[] };
         let (selector, earlier) = (stored.selector.as_bytes(), stored.earlier());
-        let (mut ids, mut lines, mut sensitive, mut indexable) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        let fields: Vec<(&HeaderName, &HeaderValue)> = stored.fields().iter().collect();
-        for (at, (name, value)) in fields.iter().enumerate() {
+        let all = stored.fields();
+        let (mut ids, mut sensitive, mut indexable) = (Vec::with_capacity(2 * all.len()), Vec::new(), 0);
+        let mut lines = Vec::with_capacity(fields::bytes(all) + 4 * all.len());
+        let mut fields = all.iter().peekable();
+        let mut previous: Option<&HeaderName> = None;
+        while let Some((name, value)) = fields.next() {
             // The lines of one field stay together, so that they keep their order.
-            let is_other = |at: usize| fields.get(at).is_none_or(|(other, _)| !std::ptr::eq(*name, *other));
-            let is_alone = is_other(at.wrapping_sub(1)) && is_other(at + 1);
-            if let Some(id) = is_alone.then(|| table.acquire(name, value)).flatten() {
-                ids.extend_from_slice(&id.0.to_le_bytes());
-                continue;
-            }
+            let is_other = |other: Option<&HeaderName>| other.is_none_or(|other| !std::ptr::eq(name, other));
+            let is_alone = is_other(previous.replace(name)) && is_other(fields.peek().map(|(other, _)| *other));
             let is_sensitive = match is_alone {
                 true => value.is_sensitive(),
-                false => stored.fields().get_all(*name).iter().any(HeaderValue::is_sensitive),
+                false => all.get_all(name).iter().any(HeaderValue::is_sensitive),
             };
             let lines = if is_sensitive { &mut sensitive } else { &mut lines };
-            for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
-                lines.extend_from_slice(part);
+            let start = lines.len();
+            append_line(name.as_str().as_bytes(), value.as_bytes(), lines);
+            if is_alone && let Some(id) = table.acquire(name, value, &lines[start..]) {
+                lines.truncate(start);
+                ids.extend_from_slice(&id.0.to_le_bytes());
+            } else {
+                indexable += u16::from(!is_sensitive);
             }
-            indexable += u16::from(!is_sensitive);
         }
         let mut bytes = Vec::with_capacity(
             stored.key.len()
@@ -303,9 +307,7 @@ impl<'a> View<'a> {
                 head.extend_from_slice(table.text(id));
             }
             for line in lines(entry.own_lines()).filter(|line| is_kept_by_304(line.name)) {
-                for part in [line.name, b": ", line.value, b"\r\n"] {
-                    head.extend_from_slice(part);
-                }
+                append_line(line.name, line.value, head);
             }
             return;
         };
@@ -315,9 +317,7 @@ impl<'a> View<'a> {
             head.extend_from_slice(table.text(id));
         }
         for line in lines(entry.own_lines()).filter(|line| line.name != CONTENT_RANGE.as_str().as_bytes()) {
-            for part in [line.name, b": ", line.value, b"\r\n"] {
-                head.extend_from_slice(part);
-            }
+            append_line(line.name, line.value, head);
         }
         let mut digits = itoa::Buffer::new();
         for (name, number) in [

@@ -55,14 +55,14 @@ impl LineTable {
         }
     }
 
-    /// Returns the number of a line, with one more reference to it. `None` if the line comes for
-    /// the first time, is not worth a place, or if there is no place left.
-    pub(crate) fn acquire(&mut self, name: &HeaderName, value: &HeaderValue) -> Option<LineId> {
+    /// Returns the number of a line, with one more reference to it. `text` is the line as HTTP/1.1
+    /// sends it. `None` if the line comes for the first time, is not worth a place, or if there is
+    /// no place left.
+    pub(crate) fn acquire(&mut self, name: &HeaderName, value: &HeaderValue, text: &[u8]) -> Option<LineId> {
         if value.is_sensitive() || value.len() > limits::SHARED_LINE_BYTES || NEVER_SHARED.contains(name) {
             return None;
         }
-        let text = text(name, value);
-        let hash = SipHasher13::new_with_key(&self.secret).hash(&text);
+        let hash = SipHasher13::new_with_key(&self.secret).hash(text);
         if let Some(id) = self.ids.find(hash, |id| self.line(*id).text == text) {
             let id = *id;
             self.line_mut(id).references += 1;
@@ -71,13 +71,13 @@ impl LineTable {
         if !self.is_repeated(hash) {
             return None;
         }
-        let cost = cost(name, &text);
+        let cost = cost(name, text);
         let id = self.free.last().copied().or_else(|| u16::try_from(self.lines.len()).ok().map(LineId))?;
         if self.bytes + cost > self.limit {
             return None;
         }
         let start = name.as_str().len() + 2;
-        let text = Bytes::from(text);
+        let text = Bytes::copy_from_slice(text);
         let value = HeaderValue::from_maybe_shared(text.slice(start..start + value.len())).ok()?;
         let line = SharedLine { hash, references: 1, name: name.clone(), value, text };
         self.bytes += cost;
@@ -164,8 +164,12 @@ impl LineTable {
     }
 }
 
-fn text(name: &HeaderName, value: &HeaderValue) -> Vec<u8> {
-    [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat()
+/// Appends the line of a field as HTTP/1.1 sends it.
+pub(crate) fn append_line(name: &[u8], value: &[u8], text: &mut Vec<u8>) {
+    text.reserve(name.len() + value.len() + 4);
+    for part in [name, b": ", value, b"\r\n"] {
+        text.extend_from_slice(part);
+    }
 }
 
 /// The memory of a line: its record, its text, and its name, which has memory of its own unless it
@@ -185,6 +189,12 @@ mod tests {
         LineTable::new(1 << 20, &[7; 16])
     }
 
+    fn acquire(table: &mut LineTable, name: &HeaderName, value: &HeaderValue) -> Option<LineId> {
+        let mut text = Vec::new();
+        append_line(name.as_str().as_bytes(), value.as_bytes(), &mut text);
+        table.acquire(name, value, &text)
+    }
+
     fn value(text: &str) -> HeaderValue {
         HeaderValue::from_str(text).expect("a value")
     }
@@ -194,9 +204,9 @@ mod tests {
     fn a_line_is_shared_from_its_second_time_to_its_last_reference() {
         let mut table = table();
         let (name, value) = (HeaderName::from_static("server"), value("origin"));
-        assert_eq!(table.acquire(&name, &value), None, "it may be the only one");
-        let id = table.acquire(&name, &value).expect("it comes again");
-        assert_eq!(table.acquire(&name, &value), Some(id));
+        assert_eq!(acquire(&mut table, &name, &value), None, "it may be the only one");
+        let id = acquire(&mut table, &name, &value).expect("it comes again");
+        assert_eq!(acquire(&mut table, &name, &value), Some(id));
         assert_eq!((table.name(id), table.value(id), table.text(id)), (&name, &value, &b"server: origin\r\n"[..]));
         table.check_invariants([id, id].into_iter());
         table.release(id);
@@ -214,10 +224,10 @@ mod tests {
         secret.set_sensitive(true);
         let long = value(&"x".repeat(limits::SHARED_LINE_BYTES + 1));
         for _ in 0..3 {
-            assert_eq!(table.acquire(&HeaderName::from_static("x-secret"), &secret), None);
-            assert_eq!(table.acquire(&HeaderName::from_static("x-long"), &long), None);
+            assert_eq!(acquire(&mut table, &HeaderName::from_static("x-secret"), &secret), None);
+            assert_eq!(acquire(&mut table, &HeaderName::from_static("x-long"), &long), None);
             for name in NEVER_SHARED {
-                assert_eq!(table.acquire(&name, &value("a")), None);
+                assert_eq!(acquire(&mut table, &name, &value("a")), None);
             }
         }
     }
@@ -235,7 +245,7 @@ mod tests {
                 let name = HeaderName::try_from(format!("x-{name}")).expect("a name");
                 let value = value(&text.to_string());
                 match is_new {
-                    true => held.extend(table.acquire(&name, &value).map(|id| (id, name, value))),
+                    true => held.extend(acquire(&mut table, &name, &value).map(|id| (id, name, value))),
                     false => if let Some((id, ..)) = held.pop() { table.release(id) },
                 }
                 for (id, name, value) in &held {

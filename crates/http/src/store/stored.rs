@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Fields that each answer gets anew.
@@ -33,7 +34,7 @@ pub(crate) struct Stored {
     pub elsewhere: Option<Box<Elsewhere>>,
     /// All fields but `Age`, `Cache-Status` and `Content-Length`, which are written anew for each
     /// answer.
-    headers: HeaderMap,
+    headers: Arc<HeaderMap>,
     /// The `Cache-Status` of caches nearer to the origin.
     earlier: Box<str>,
 }
@@ -59,13 +60,13 @@ impl Stored {
         freshness: Freshness,
     ) -> Stored {
         let earlier = cache_status::earlier(headers).into_boxed_str();
-        let headers = without_written_anew(headers.clone());
+        let headers = Arc::new(without_written_anew(headers.clone()));
         Stored { key, hash, selector, status, freshness, body: Bytes::new(), elsewhere: None, headers, earlier }
     }
 
     /// Returns all fields but `Age` and `Cache-Status`.
     pub(crate) fn headers(&self) -> HeaderMap {
-        let mut headers = self.headers.clone();
+        let mut headers = (*self.headers).clone();
         if let Some(length) = self.content_length() {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
@@ -75,6 +76,11 @@ impl Stored {
     /// Returns the fields that do not depend on the time or the length of the body.
     pub(crate) fn fields(&self) -> &HeaderMap {
         &self.headers
+    }
+
+    /// Returns the same, for the requests that share the response while it arrives.
+    pub(crate) fn shared_fields(&self) -> Arc<HeaderMap> {
+        Arc::clone(&self.headers)
     }
 
     /// The value of Content-Length.
@@ -143,7 +149,7 @@ impl Stored {
 
     /// Returns the headers of an answer at `now` with this `Cache-Status`.
     pub(crate) fn validated_headers(&self, now: Time, status: CacheStatus) -> HeaderMap {
-        let mut headers = self.headers.clone();
+        let mut headers = (*self.headers).clone();
         let age = self.freshness.age(now);
         insert_written_anew(&mut headers, self.content_length(), age, status.after(&self.earlier));
         headers
@@ -192,7 +198,7 @@ impl Stored {
         let says = says(self.status, &headers);
         self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
         self.earlier = cache_status::earlier(&headers).into_boxed_str();
-        self.headers = without_written_anew(headers);
+        self.headers = Arc::new(without_written_anew(headers));
         says
     }
 

@@ -84,12 +84,18 @@ impl Proxy {
         };
         let (is_shared, places) = (exchange.is_shared(), Arc::clone(places));
         match places.try_acquire() {
-            Some(place) => DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, Some(place))),
+            Some(place) => {
+                DetachOnDrop::new(is_shared, Box::pin(self.send(exchange, upstream_request, upload, Some(place))))
+            }
             // A request that waits for a place ends with its client.
-            None => DetachOnDrop::new(false, async move {
-                let place = places.acquire().await;
-                DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, Some(place))).await
-            }),
+            None => {
+                let waiting = async move {
+                    let place = places.acquire().await;
+                    let sent = Box::pin(self.send(exchange, upstream_request, upload, Some(place)));
+                    DetachOnDrop::new(is_shared, sent).await
+                };
+                DetachOnDrop::new(false, Box::pin(waiting))
+            }
         }
     }
 
@@ -238,13 +244,16 @@ impl Proxy {
 /// every miss.
 pub(crate) struct DetachOnDrop<T: Send + 'static> {
     /// `None` after it is done.
-    future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    future: Option<Boxed<T>>,
     goes_on: bool,
 }
 
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 impl<T: Send + 'static> DetachOnDrop<T> {
-    pub(crate) fn new(goes_on: bool, future: impl Future<Output = T> + Send + 'static) -> DetachOnDrop<T> {
-        DetachOnDrop { future: Some(Box::pin(future)), goes_on }
+    /// The caller boxes the future: as an argument, its kilobytes would be copied again.
+    pub(crate) fn new(goes_on: bool, future: Boxed<T>) -> DetachOnDrop<T> {
+        DetachOnDrop { future: Some(future), goes_on }
     }
 }
 
