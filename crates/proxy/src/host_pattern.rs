@@ -70,17 +70,30 @@ fn without_port(host: &str) -> &str {
 /// Returns true for a name or an IPv4 address, with or without a port. Nearly all hosts are of this
 /// form, so the full grammar is seldom needed.
 pub(super) fn is_plain_host(host: &str) -> bool {
-    let (name, port) = host.split_once(':').unwrap_or((host, "80"));
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
-    !name.is_empty()
-        && name.bytes().all(is_name)
-        && (1..=5).contains(&port.len())
-        && port.bytes().all(|byte| byte.is_ascii_digit())
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'.' || *byte == b'-';
+    let bytes = host.as_bytes();
+    let end = bytes.iter().position(|byte| !is_name(byte)).unwrap_or(bytes.len());
+    let is_end = match &bytes[end..] {
+        [] => true,
+        [b':', port @ ..] => (1..=5).contains(&port.len()) && port.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    end > 0 && is_end
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_of_another_form_is_plain() {
+        for host in ["a", "a.example", "a-b.example.:8080", "192.0.2.1", "A:1", "a:00080"] {
+            assert!(is_plain_host(host), "{host}");
+        }
+        for host in ["", ":80", "a:", "a:123456", "a:8x", "a:80:80", "[::1]", "a b", "a_b", "a@b", "é"] {
+            assert!(!is_plain_host(host), "{host}");
+        }
+    }
 
     #[test]
     fn a_port_is_ignored_unless_the_pattern_has_one() {
