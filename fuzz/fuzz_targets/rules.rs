@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         let request = RuleRequest {
             scheme: "http",
             host,
-            target,
+            target: target.into(),
             method: &method,
             client: [192, 0, 2, 1].into(),
             fields: RequestFields::Map(&headers),

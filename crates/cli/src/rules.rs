@@ -99,7 +99,7 @@ fn explain(args: &ExplainArgs, config: &Config) -> Result<Explanation, Failure> 
     let request = RuleRequest {
         scheme,
         host: args.url.authority().map_or("", |authority| authority.as_str()),
-        target: args.url.path_and_query().map_or("/", |target| target.as_str()),
+        target: args.url.path_and_query().map_or("/", |target| target.as_str()).into(),
         method: &args.method,
         client: args.client,
         fields: RequestFields::Map(&headers),

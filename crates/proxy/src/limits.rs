@@ -470,3 +470,7 @@ pub const HOST_FIGURES: usize = 100;
 
 /// Bytes of a request id that a client may choose.
 pub const REQUEST_ID_BYTES: usize = 128;
+
+/// The longest host whose rules a connection keeps for its next request: the longest name with a
+/// dot at its end (RFC 1035 §2.3.4), a colon and a port.
+pub const KNOWN_HOST_BYTES: usize = 260;

@@ -15,7 +15,7 @@ use super::observer::Observer;
 use super::proxy::Proxy;
 use super::request_id::X_REQUEST_ID;
 use super::ruled::{RulesView, address_of};
-use super::rules::{RequestFields, RuleRequest, Values};
+use super::rules::{RequestFields, RuleRequest, Target, Values};
 use super::trusted_proxies::TrustedPeer;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
@@ -103,12 +103,11 @@ impl PlainHits {
             codings.reduce(&mut fields);
             fields
         };
+        let (method, parsed) = (&Method::GET, RequestFields::Parsed(fields));
+        let asking = RuleRequest { scheme, host: authority, target, method, client, fields: parsed };
+        let target = target.as_str();
         let request = PlainRequest { scheme, authority, target, asks_for_less };
-        let method = &Method::GET;
-        let asking =
-            RuleRequest { scheme, host: authority, target, method, client, fields: RequestFields::Parsed(fields) };
-        let ruled = self.rules.current().map(|rules| (rules, rules.of_request(&asking)));
-        let Some((rules, bits)) = ruled.filter(|(_, bits)| !bits.is_empty()) else {
+        let Some((rules, bits)) = self.rules.of_request(&asking) else {
             let hit = shards.plain_hit(request, reduced, head, |_| ())?;
             return Some(self.answered(bytes, (scheme, target, authority, fields), hit, (head.len(), named), places));
         };
@@ -191,7 +190,7 @@ fn place(whole: &[u8], part: &[u8]) -> Range<usize> {
 /// A plain request.
 struct Parsed<'a, 'b> {
     authority: &'a str,
-    target: &'a str,
+    target: Target<'a>,
     fields: &'b [Header<'a>],
     /// True if it has a condition or a range.
     asks_for_less: bool,
@@ -216,7 +215,7 @@ fn parse<'a, 'b>(
     if request.headers.len() > headers.header_fields {
         return None;
     }
-    let target = request.path.filter(|target| target.bytes().all(is_of_a_target))?;
+    let target = request.path.map(Target::from).filter(|target| target.is_rfc_3986())?;
     let fields = &*request.headers;
     let (mut host, mut asks_for_less) = (None, false);
     for field in fields {
@@ -242,11 +241,6 @@ fn parse<'a, 'b>(
 
 /// Fields that announce a body, or ask for another protocol.
 const HYPERS: [&str; 4] = ["content-length", "expect", "transfer-encoding", "upgrade"];
-
-/// RFC 3986 §3.3, §3.4.
-fn is_of_a_target(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte)
-}
 
 fn map(fields: &[Header<'_>]) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(fields.len());

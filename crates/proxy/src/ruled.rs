@@ -1,7 +1,8 @@
 //! The rules in force, and what they do to one request of a client.
 
+use super::limits;
 use super::outgoing::{Outgoing, plain_error};
-use super::rules::{Bits, ErrorPage, OwnAnswer, RequestFields, RuleRequest, Rules, Values};
+use super::rules::{Bits, ErrorPage, HostRules, OwnAnswer, RequestFields, RuleRequest, Rules, Values};
 use ::http::header::{
     ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
     LAST_MODIFIED, LOCATION, RETRY_AFTER,
@@ -42,7 +43,14 @@ impl RulesCell {
         let scheme = if uri.scheme_str()? == "https" { "https" } else { "http" };
         let (host, target) = (uri.authority()?.as_str(), uri.path_and_query()?.as_str());
         let (client, fields) = (address_of(None), RequestFields::Parsed(&[]));
-        let bits = rules.of_request(&RuleRequest { scheme, host, target, method: &Method::GET, client, fields });
+        let bits = rules.of_request(&RuleRequest {
+            scheme,
+            host,
+            target: target.into(),
+            method: &Method::GET,
+            client,
+            fields,
+        });
         Some(format!("{scheme}://{host}{}", rules.keyed_target(bits, target)?))
     }
 
@@ -64,21 +72,33 @@ pub(super) struct RulesView {
     cell: Arc<RulesCell>,
     generation: u64,
     rules: Option<Arc<Rules>>,
+    /// The rules of the host that the connection asked last.
+    host: Option<HostRules>,
 }
 
 impl RulesView {
     pub(super) fn new(cell: &Arc<RulesCell>) -> RulesView {
         let generation = cell.generation.load(Ordering::Acquire);
-        RulesView { cell: Arc::clone(cell), generation, rules: cell.get() }
+        RulesView { cell: Arc::clone(cell), generation, rules: cell.get(), host: None }
     }
 
-    /// Returns the rules in force.
-    pub(super) fn current(&mut self) -> Option<&Arc<Rules>> {
+    /// Returns those of the rules in force that are for a request; `None` if no rule is.
+    pub(super) fn of_request(&mut self, request: &RuleRequest<'_>) -> Option<(&Arc<Rules>, Bits)> {
         let generation = self.cell.generation.load(Ordering::Acquire);
         if generation != self.generation {
-            (self.generation, self.rules) = (generation, self.cell.get());
+            (self.generation, self.rules, self.host) = (generation, self.cell.get(), None);
         }
-        self.rules.as_ref()
+        let rules = self.rules.as_ref()?;
+        let bits = match &self.host {
+            Some(host) if host.are_of(request.scheme, request.host) => rules.of_request_to(host, request),
+            _ => {
+                let host = rules.host_rules(request);
+                let bits = rules.of_request_to(&host, request);
+                self.host = (request.host.len() <= limits::KNOWN_HOST_BYTES).then_some(host);
+                bits
+            }
+        };
+        (!bits.is_empty()).then_some((rules, bits))
     }
 }
 
@@ -111,7 +131,7 @@ impl ResponseRules for Ruled {
 impl Ruled {
     /// Returns the rules of a request; `None` if there are none.
     pub(super) fn of(
-        rules: &Arc<Rules>,
+        rules: &mut RulesView,
         parts: &Parts,
         scheme: &'static str,
         authority: &str,
@@ -120,11 +140,9 @@ impl Ruled {
         let client = address_of(client);
         let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         let fields = RequestFields::Map(&parts.headers);
-        let request = RuleRequest { scheme, host: authority, target, method: &parts.method, client, fields };
-        let bits = rules.of_request(&request);
-        if bits.is_empty() {
-            return None;
-        }
+        let method = &parts.method;
+        let request = RuleRequest { scheme, host: authority, target: target.into(), method, client, fields };
+        let (rules, bits) = rules.of_request(&request)?;
         let host = larder_http::keyed_authority(scheme, authority).into_owned();
         let values = Values { scheme, host, target: target.to_owned(), client };
         let answer = rules.own_answer(bits, &request, &values);

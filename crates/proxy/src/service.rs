@@ -169,8 +169,7 @@ impl Service {
         if let Some(redirect) = self.redirected(&parts, scheme, authority) {
             return Responding::Now(Some(redirect));
         }
-        let rules =
-            self.rules.borrow_mut().current().and_then(|rules| Ruled::of(rules, &parts, scheme, authority, client));
+        let rules = Ruled::of(&mut self.rules.borrow_mut(), &parts, scheme, authority, client);
         let own_answer = rules.as_ref().and_then(|rules| rules.answer());
         if let Some(answer) = own_answer.or_else(|| self.too_large(&parts, &body, rules.as_deref())) {
             if !body.is_end_stream() && !expects(&parts.headers) {

@@ -178,6 +178,35 @@ fn a_reload_does_not_reach_an_open_connection() {
     assert_eq!(client.get("/a").header("x-rules"), "");
 }
 
+/// Failure: a connection that asks several hosts, or that a reload finds open, gets the rules of
+/// the host that it asked before.
+#[test]
+fn a_connection_gets_the_rules_of_another_host() {
+    let (origin, _) = origin(CACHEABLE);
+    let with = |host: &str| {
+        let text = format!("[[rules]]\nhost = \"{host}\"\nresponse_headers = {{ set = {{ X-Rules = \"{host}\" }} }}");
+        config(&origin, &text)
+    };
+    let node = Node::with(&with("one.test"));
+    let mut client = Client::new(&node);
+    let mut check = |host: &str| {
+        // Misses, and then plain hits.
+        for _ in 0..2 {
+            for asked in ["one.test", "two.test", "two.test", "ONE.test:80", "one.test"] {
+                let is_same = asked.to_ascii_lowercase().starts_with(host);
+                client.host = asked.to_owned();
+                let seen = client.get("/a");
+                assert_eq!(seen.header("x-rules"), if is_same { host } else { "" }, "{asked} by the rule of {host}");
+            }
+        }
+    };
+    check("one.test");
+    let http = node.http.as_ref().unwrap();
+    http.take_over(http.reload(&with("two.test")).unwrap()).unwrap();
+    // The last host was the one that had a rule before.
+    check("two.test");
+}
+
 /// Failure: a response of the wrong status or type gets a lifetime; or a restart forgets it.
 #[test]
 fn a_lifetime_of_the_rules_is_lost() {
@@ -423,7 +452,7 @@ proptest! {
         let request = |host| RuleRequest {
             scheme: "http",
             host,
-            target: &path,
+            target: path.as_str().into(),
             method: &method,
             client: [127, 0, 0, 1].into(),
             fields: RequestFields::Parsed(&[]),

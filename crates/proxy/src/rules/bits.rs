@@ -41,15 +41,12 @@ impl Bits {
     }
 
     /// Returns the places in the order of the table.
-    pub(super) fn iter(self) -> impl Iterator<Item = usize> {
-        self.0.into_iter().enumerate().flat_map(|(number, mut word)| {
-            std::iter::from_fn(move || {
-                let bit = word.trailing_zeros() as usize;
-                (word != 0).then(|| {
-                    word &= word - 1;
-                    number * 64 + bit
-                })
-            })
+    pub(super) fn iter(mut self) -> impl Iterator<Item = usize> {
+        std::iter::from_fn(move || {
+            let (number, word) = self.0.iter_mut().enumerate().find(|(_, word)| **word != 0)?;
+            let bit = word.trailing_zeros() as usize;
+            *word &= *word - 1;
+            Some(number * 64 + bit)
         })
     }
 

@@ -57,12 +57,9 @@ impl Rules {
         let bits = self.of_request(request);
         let with_response = self.of_response(bits, status, response);
         let host = larder_http::keyed_authority(request.scheme, request.host).into_owned();
-        let values = Values {
-            scheme: request.scheme,
-            host: host.clone(),
-            target: request.target.to_owned(),
-            client: request.client,
-        };
+        let target = request.target.as_str();
+        let values =
+            Values { scheme: request.scheme, host: host.clone(), target: target.to_owned(), client: request.client };
         let rules = bits.iter().map(|place| {
             let rule = &self.rules[place];
             let applies = with_response.iter().any(|other| other == place);
@@ -76,8 +73,8 @@ impl Rules {
         self.change_request(bits, &values, &mut request_headers);
         self.change_response(bits, &values, status, &mut response_headers);
         let pass = self.passes(bits);
-        let keyed = self.keyed_target(bits, request.target).filter(|_| !pass);
-        let keyed = keyed.unwrap_or_else(|| request.target.to_owned());
+        let keyed = self.keyed_target(bits, target).filter(|_| !pass);
+        let keyed = keyed.unwrap_or_else(|| target.to_owned());
         if !pass {
             self.select_cookies(bits, &mut request_headers);
         }

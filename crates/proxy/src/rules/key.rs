@@ -2,7 +2,8 @@
 //! same: a parameter outside of the key that the origin sees would let one client choose what
 //! others get (web cache poisoning).
 
-use super::pattern::{Glob, decoded, path_of, query_of};
+use super::pattern::{Glob, decoded};
+use super::target::Target;
 use http::header::{COOKIE, VARY};
 use http::{HeaderMap, HeaderValue};
 
@@ -20,7 +21,8 @@ pub(super) struct QueryFilter<'a> {
 impl QueryFilter<'_> {
     /// Returns the target with the parameters that stay; `None` if nothing changes.
     pub(super) fn apply(&self, target: &str) -> Option<String> {
-        let query = query_of(target)?;
+        let target = Target::from(target);
+        let query = target.query()?;
         let name_of = |parameter: &str| decoded(parameter.split('=').next().unwrap_or_default()).into_owned();
         let stays = |parameter: &&str| {
             let name = name_of(parameter);
@@ -33,7 +35,7 @@ impl QueryFilter<'_> {
             kept.sort_by_key(|parameter| name_of(parameter));
         }
         let kept = kept.join("&");
-        let path = path_of(target);
+        let path = target.path();
         (kept != query).then(|| if kept.is_empty() { path.to_owned() } else { format!("{path}?{kept}") })
     }
 }

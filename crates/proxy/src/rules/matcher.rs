@@ -1,11 +1,13 @@
 //! Finds the rules of a request by host, path, method and scheme. Each condition has an index from
 //! its value to the set of rules that it satisfies, so the time hardly depends on the number of
 //! rules: a lookup of the host, the patterns that share the first letter of the path, a comparison
-//! for each suffix, and the intersection of the sets.
+//! for each suffix, and the intersection of the sets. A connection keeps the rules of its host
+//! ([`HostRules`]), so that its next request needs no lookup.
 
 use super::bits::Bits;
 use super::config::{Rule, Scheme};
-use super::pattern::{Glob, matched_path};
+use super::pattern::Glob;
+use super::target::Target;
 use crate::host_pattern::{HostPattern, name_of};
 use foldhash::{HashMap, HashMapExt};
 use http::Method;
@@ -40,22 +42,38 @@ struct Paths {
     any: Bits,
     /// The number of the bucket of a path, by its second character.
     buckets: Box<[u8; 256]>,
-    patterns: Vec<Vec<(Kind, Bits)>>,
-    suffixes: Vec<Suffix>,
+    /// The patterns that begin with `/` and another character.
+    prefixes: Vec<Vec<PathPattern>>,
+    /// Those that begin with `*` and end with a text.
+    suffixes: Vec<PathPattern>,
     others: Vec<(Glob, Bits)>,
 }
 
-enum Kind {
-    Exact(String),
-    Prefix(String),
-    Glob(Glob),
-}
-
-/// A suffix of up to eight bytes, compared as one number.
-struct Suffix {
+/// A pattern, and up to eight bytes of its beginning or its end. They are compared as one number
+/// before the whole pattern.
+struct PathPattern {
     mask: u64,
     value: u64,
+    glob: Glob,
     bits: Bits,
+}
+
+/// The rules of a scheme and a host.
+#[derive(Clone)]
+pub(crate) struct HostRules {
+    is_https: bool,
+    host: String,
+    /// Those for GET.
+    get: Bits,
+    /// Those for some method.
+    all: Bits,
+}
+
+impl HostRules {
+    /// Returns true if they are those of this scheme and this host.
+    pub(crate) fn are_of(&self, scheme: &str, host: &str) -> bool {
+        self.host == host && self.is_https == (scheme == "https")
+    }
 }
 
 impl Matcher {
@@ -80,22 +98,27 @@ impl Matcher {
         }
     }
 
-    /// Returns the rules of a request. `host` is the authority as it was sent.
-    pub(super) fn rules_of(&self, scheme: &str, host: &str, target: &str, method: &Method) -> Bits {
-        let scheme_bits = self.schemes[usize::from(scheme == "https")];
-        let mut bits = scheme_bits.and(match *method {
-            Method::GET => self.get,
-            _ => self.methods.iter().find(|(known, _)| known == method).map_or(self.any_method, |(_, bits)| *bits),
-        });
-        if let Some(hosts) = &self.hosts {
-            bits = bits.and(hosts.rules_of(scheme, host));
+    /// Returns the rules of a scheme and a host, which is the authority as it was sent.
+    pub(super) fn host_rules(&self, scheme: &str, host: &str) -> HostRules {
+        let is_https = scheme == "https";
+        let of_scheme = self.schemes[usize::from(is_https)];
+        let all = self.hosts.as_ref().map_or(of_scheme, |hosts| of_scheme.and(hosts.rules_of(scheme, host)));
+        HostRules { is_https, host: host.to_owned(), get: all.and(self.get), all }
+    }
+
+    /// Returns those of the rules of a host that are for this target and this method.
+    pub(super) fn rules_of(&self, host: &HostRules, target: Target<'_>, method: &Method) -> Bits {
+        let of_method = match *method {
+            Method::GET => host.get,
+            _ => {
+                let of_method = self.methods.iter().find(|(known, _)| known == method);
+                host.all.and(of_method.map_or(self.any_method, |(_, bits)| *bits))
+            }
+        };
+        match &self.paths {
+            Some(paths) if !of_method.is_empty() => paths.rules_of(of_method, &target.matched_path()),
+            _ => of_method,
         }
-        if let Some(paths) = &self.paths
-            && !bits.is_empty()
-        {
-            bits = bits.and(paths.rules_of(&matched_path(target)));
-        }
-        bits
     }
 }
 
@@ -151,8 +174,8 @@ impl Paths {
         let mut paths = Paths {
             any: places(rules, |rule| rule.path.is_empty()),
             buckets: Box::new([0; 256]),
-            // The first one stays empty, or has the path `/`.
-            patterns: vec![Vec::new()],
+            // The first one stays empty.
+            prefixes: vec![Vec::new()],
             suffixes: Vec::new(),
             others: Vec::new(),
         };
@@ -167,74 +190,72 @@ impl Paths {
     }
 
     fn add(&mut self, glob: &Glob, bits: Bits) {
-        let kind = match glob.parts() {
-            [text] => Kind::Exact(text.clone()),
-            [prefix, suffix] if prefix.is_empty() && suffix.is_empty() => {
-                self.any = self.any.or(bits);
-                return;
-            }
-            [prefix, suffix] if prefix.is_empty() && suffix.len() <= 8 => {
-                let mask = u64::MAX << (64 - 8 * suffix.len());
-                self.suffixes.push(Suffix { mask, value: last_eight(suffix.as_bytes()) & mask, bits });
-                return;
-            }
-            [prefix, suffix] if prefix.len() > 1 && suffix.is_empty() => Kind::Prefix(prefix.clone()),
-            [prefix, ..] if prefix.len() > 1 => Kind::Glob(glob.clone()),
-            _ => {
-                self.others.push((glob.clone(), bits));
-                return;
-            }
+        let (first, last) = match glob.parts() {
+            [text] => (text.as_bytes(), &b""[..]),
+            [first, .., last] => (first.as_bytes(), last.as_bytes()),
+            [] => return,
         };
-        let second = glob.parts()[0].as_bytes().get(1).copied();
-        let Some(second) = second else {
-            self.patterns[0].push((kind, bits));
-            return;
-        };
-        let bucket = &mut self.buckets[usize::from(second)];
-        if *bucket == 0 {
-            // There are at most 255 second characters: 0 occurs in no pattern's text.
-            *bucket = u8::try_from(self.patterns.len()).unwrap_or(0);
-            self.patterns.push(Vec::new());
+        if first.len() > 1 {
+            let (mask, value) = (u64::MAX >> (64 - 8 * first.len().min(8)), first_eight(first));
+            let bucket = &mut self.buckets[usize::from(first[1])];
+            if *bucket == 0 {
+                // There are at most 255 second characters: 0 occurs in no pattern's text.
+                *bucket = u8::try_from(self.prefixes.len()).unwrap_or(0);
+                self.prefixes.push(Vec::new());
+            }
+            self.prefixes[usize::from(*bucket)].push(PathPattern { mask, value, glob: glob.clone(), bits });
+        } else if !last.is_empty() {
+            let (mask, value) = (u64::MAX << (64 - 8 * last.len().min(8)), last_eight(last));
+            self.suffixes.push(PathPattern { mask, value, glob: glob.clone(), bits });
+        } else if glob.parts() == ["", ""] {
+            self.any = self.any.or(bits);
+        } else {
+            self.others.push((glob.clone(), bits));
         }
-        self.patterns[usize::from(*bucket)].push((kind, bits));
     }
 
-    fn rules_of(&self, path: &str) -> Bits {
+    /// Returns those of some rules that are for this path.
+    fn rules_of(&self, some: Bits, path: &str) -> Bits {
         let bytes = path.as_bytes();
-        let mut all = self.any;
-        let bucket = bytes.get(1).map_or(0, |second| self.buckets[usize::from(*second)]);
-        for (kind, bits) in &self.patterns[usize::from(bucket)] {
-            let matches = match kind {
-                Kind::Exact(text) => text == path,
-                Kind::Prefix(text) => path.starts_with(text.as_str()),
-                Kind::Glob(glob) => glob.matches(path),
-            };
-            if matches {
-                all = all.or(*bits);
-            }
-        }
-        if !self.suffixes.is_empty() {
-            let end = last_eight(bytes);
-            for suffix in &self.suffixes {
-                if end & suffix.mask == suffix.value {
-                    all = all.or(suffix.bits);
+        let mut found = some.and(self.any);
+        let mut look_at = |patterns: &[PathPattern], part: u64| {
+            for pattern in patterns.iter().filter(|pattern| part & pattern.mask == pattern.value) {
+                let bits = some.and(pattern.bits);
+                if !bits.is_empty() && pattern.glob.matches(path) {
+                    found = found.or(bits);
                 }
             }
-        }
+        };
+        let bucket = bytes.get(1).map_or(0, |second| self.buckets[usize::from(*second)]);
+        look_at(&self.prefixes[usize::from(bucket)], first_eight(bytes));
+        look_at(&self.suffixes, last_eight(bytes));
         for (glob, bits) in &self.others {
             if glob.matches(path) {
-                all = all.or(*bits);
+                found = found.or(some.and(*bits));
             }
         }
-        all
+        found
     }
 }
 
-/// Returns the last eight bytes as a number, the last one in the highest byte. No pattern has a
-/// NUL, which stands before a shorter text.
-fn last_eight(bytes: &[u8]) -> u64 {
-    if let Some(last) = bytes.last_chunk::<8>() {
-        return u64::from_le_bytes(*last);
+/// Returns the first eight bytes as a number, the first one in the lowest byte. Zeros stand for
+/// the bytes that a shorter text does not have.
+fn first_eight(bytes: &[u8]) -> u64 {
+    let number = |chunk: &[u8; 4]| u64::from(u32::from_le_bytes(*chunk));
+    match (bytes.first_chunk::<8>(), bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(first), ..) => u64::from_le_bytes(*first),
+        // The two overlap, with the same bytes.
+        (None, Some(first), Some(last)) => number(first) | number(last) << (8 * (bytes.len() - 4)),
+        _ => bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)),
     }
-    bytes.iter().fold(0, |number, byte| number >> 8 | u64::from(*byte) << 56)
+}
+
+/// Returns the last eight bytes as a number, the last one in the highest byte. Zeros stand for the
+/// bytes that a shorter text does not have.
+fn last_eight(bytes: &[u8]) -> u64 {
+    match bytes.last_chunk::<8>() {
+        Some(last) => u64::from_le_bytes(*last),
+        None if bytes.is_empty() => 0,
+        None => first_eight(bytes) << (64 - 8 * bytes.len()),
+    }
 }

@@ -16,11 +16,13 @@ mod key;
 mod matcher;
 mod pattern;
 mod rate_limit;
+mod target;
 mod template;
 
 pub use bits::{Bits, RULES};
 pub use config::{HeaderChanges, Ignored, Rule};
 pub use explain::Explanation;
+pub use target::Target;
 pub use template::Values;
 
 use crate::limits;
@@ -33,8 +35,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use key::QueryFilter;
 use larder_http::Overrides;
 use larder_units::ByteSize;
+pub(crate) use matcher::HostRules;
 use matcher::Matcher;
-use pattern::{Glob, matched_path};
+use pattern::Glob;
 use rate_limit::{LimitKey, Limiter, RateLimit};
 use std::collections::HashMap;
 use std::fmt;
@@ -98,7 +101,7 @@ pub struct RuleRequest<'a> {
     /// The authority, as it was sent.
     pub host: &'a str,
     /// Path and query.
-    pub target: &'a str,
+    pub target: Target<'a>,
     /// The method.
     pub method: &'a Method,
     /// The client.
@@ -213,7 +216,21 @@ impl Rules {
 
     /// Returns the rules whose conditions on the request hold.
     pub fn of_request(&self, request: &RuleRequest<'_>) -> Bits {
-        let mut bits = self.matcher.rules_of(request.scheme, request.host, request.target, request.method);
+        self.of_request_to(&self.host_rules(request), request)
+    }
+
+    /// Returns the rules whose conditions on the scheme and the host of a request hold.
+    pub(crate) fn host_rules(&self, request: &RuleRequest<'_>) -> HostRules {
+        self.matcher.host_rules(request.scheme, request.host)
+    }
+
+    /// Returns those of the rules of a host whose conditions on a request to it hold.
+    #[inline]
+    pub(crate) fn of_request_to(&self, host: &HostRules, request: &RuleRequest<'_>) -> Bits {
+        let mut bits = self.matcher.rules_of(host, request.target, request.method);
+        if bits.is_empty() {
+            return bits;
+        }
         for place in bits.and(self.with.checks).iter() {
             let rule = &self.rules[place];
             let is_client =
@@ -505,7 +522,7 @@ fn expand(rule: &Rule, template: &Template, values: &Values) -> String {
     if template.captures() == 0 {
         return template.expand(values, &[]);
     }
-    let path = matched_path(&values.target);
+    let path = Target::from(values.target.as_str()).matched_path();
     let captures = rule.path.iter().find_map(|glob| glob.captures(&path)).unwrap_or_default();
     template.expand(values, &captures)
 }

@@ -1,6 +1,7 @@
 //! Texts with variables, such as `https://$host$request_uri`, under nginx's names.
 
-use super::pattern::{encoded, path_of, query_of};
+use super::pattern::encoded;
+use super::target::Target;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -141,6 +142,7 @@ impl Template {
     /// Returns the text with the values. Captures are of the decoded path, so they are encoded: no
     /// value has a character that a request line could not have.
     pub(super) fn expand(&self, values: &Values, captures: &[&str]) -> String {
+        let target = || Target::from(values.target.as_str());
         let mut all = String::new();
         for part in &self.parts {
             match part {
@@ -149,9 +151,9 @@ impl Template {
                     Variable::Scheme => all.push_str(values.scheme),
                     Variable::Host => all.push_str(&values.host),
                     Variable::RequestUri => all.push_str(&values.target),
-                    Variable::Uri => all.push_str(path_of(&values.target)),
-                    Variable::Args => all.push_str(query_of(&values.target).unwrap_or_default()),
-                    Variable::IsArgs if query_of(&values.target).is_some() => all.push('?'),
+                    Variable::Uri => all.push_str(target().path()),
+                    Variable::Args => all.push_str(target().query().unwrap_or_default()),
+                    Variable::IsArgs if target().query().is_some() => all.push('?'),
                     Variable::IsArgs => {}
                     Variable::RemoteAddr => all.push_str(&values.client.to_canonical().to_string()),
                     Variable::Capture(number) => {
