@@ -259,3 +259,35 @@ fn last_eight(bytes: &[u8]) -> u64 {
         None => first_eight(bytes) << (64 - 8 * bytes.len()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Failure: a pattern of more or less than eight bytes is looked for in other bytes.
+        #[test]
+        fn eight_bytes_are_others(text in proptest::collection::vec(any::<u8>(), 0..12)) {
+            let (mut first, mut last) = ([0; 8], [0; 8]);
+            let most = text.len().min(8);
+            first[..most].copy_from_slice(&text[..most]);
+            last[8 - most..].copy_from_slice(&text[text.len() - most..]);
+            prop_assert_eq!(first_eight(&text), u64::from_le_bytes(first));
+            prop_assert_eq!(last_eight(&text), u64::from_le_bytes(last));
+        }
+
+        /// Failure: the index misses a path that a pattern of any length matches.
+        #[test]
+        fn a_long_pattern_is_missed(path in "/[ab/]{0,20}", cut in 0..21_usize, is_prefix: bool) {
+            let cut = cut.min(path.len());
+            let pattern = if is_prefix { format!("{}*", &path[..cut]) } else { format!("*{}", &path[cut..]) };
+            let rules = vec![Rule { path: vec![pattern.parse().unwrap()], ..Rule::default() }];
+            let matcher = Matcher::new(&rules);
+            let host = matcher.host_rules("http", "a.test");
+            let found = matcher.rules_of(&host, Target::from(path.as_str()), &Method::GET);
+            let normal = Target::from(path.as_str()).matched_path().into_owned();
+            prop_assert_eq!(!found.is_empty(), rules[0].path[0].matches(&normal), "{} {}", pattern, path);
+        }
+    }
+}
