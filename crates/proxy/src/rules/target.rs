@@ -81,8 +81,9 @@ impl<'a> Target<'a> {
         self.text.get(self.path_end + 1..)
     }
 
-    /// Returns the path as patterns see it: decoded, with dot segments resolved and repeated slashes
-    /// merged. Otherwise `/%61dmin`, `//admin` and `/x/../admin` would evade a rule for `/admin`.
+    /// Returns the path as patterns see it: decoded, with dot segments resolved and repeated
+    /// slashes merged. Otherwise `/%61dmin`, `//admin` and `/x/../admin` would evade a rule for
+    /// `/admin`.
     #[inline]
     pub(super) fn matched_path(self) -> Cow<'a, str> {
         if self.is_normal { Cow::Borrowed(self.path()) } else { Cow::Owned(normalised(self.path())) }
