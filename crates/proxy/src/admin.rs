@@ -100,7 +100,15 @@ impl Admin {
     /// # Errors
     /// One line that names the setting and its problem.
     pub fn bind(listen: SocketAddr) -> Result<TcpListener, Error> {
-        sockets::bind("[admin] listen", listen)
+        sockets::bind("[admin] listen", listen, None)
+    }
+
+    /// Binds another address, which may overlap that of this server: it is about to stop.
+    ///
+    /// # Errors
+    /// As [`Admin::bind`].
+    pub fn bind_beside(&self, listen: SocketAddr) -> Result<TcpListener, Error> {
+        sockets::bind("[admin] listen", listen, Some(&self.listener))
     }
 
     /// Starts a thread that tells on this socket that the node is alive and not ready.

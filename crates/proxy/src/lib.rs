@@ -132,7 +132,7 @@ pub use origin_server::OriginServer;
 pub use purge::Purging;
 pub use request_id::RequestIdSource;
 pub use served::HttpListenerSocket;
-pub use sockets::ListenSocket;
+pub use sockets::{ListenSocket, bind_beside};
 pub use timeouts::Timeouts;
 pub use tls_config::{CertificateFiles, ClientCertificates, TlsConfig};
 

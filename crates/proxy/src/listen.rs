@@ -317,6 +317,14 @@ async fn accept<S, B>(
     let limits = Arc::clone(&bounds.limits);
     let serving = Arc::new(Serving { identity, plain, proxy_protocol, redirect, clients, bounds, service });
     let mut failing = Failing::default();
+    let begin = |(stream, peer), place, phase: &PhaseWatch| {
+        let connection = connect(stream, peer, Arc::clone(&serving), phase.clone());
+        let open = open.clone();
+        tokio::spawn(async move {
+            connection.await;
+            drop((place, open));
+        });
+    };
     loop {
         let accepted = tokio::select! {
             biased;
@@ -331,13 +339,8 @@ async fn accept<S, B>(
             _ = phase.reached(Phase::Draining) => None,
         };
         match accepted {
-            Ok((stream, peer)) => {
-                let connection = connect(stream, peer, Arc::clone(&serving), phase.clone());
-                let open = open.clone();
-                tokio::spawn(async move {
-                    connection.await;
-                    drop((place, open));
-                });
+            Ok(accepted) => {
+                begin(accepted, place, &phase);
                 // After many connections at once, other threads get their turn.
                 tokio::task::yield_now().await;
             }
@@ -348,6 +351,11 @@ async fn accept<S, B>(
                 tokio::time::sleep(limits::ACCEPT_PAUSE).await;
             }
         }
+    }
+    if phase.is_last() {
+        let places = std::iter::from_fn(|| limits.connections.try_acquire());
+        let waiting = listener.into_waiting().into_iter().flatten();
+        places.zip(waiting).for_each(|(place, accepted)| begin(accepted, Some(place), &phase));
     }
 }
 

@@ -56,12 +56,21 @@ impl Bound {
     /// Binds the listener, unless `inherited` has its socket already: another process bound it,
     /// with the permissions that it has, and its file is not removed at the end.
     pub(super) fn new(config: &ListenConfig, is_secure: bool, inherited: Option<ListenSocket>) -> Result<Bound, Error> {
+        match inherited {
+            Some(socket) => Bound::on(socket, config, is_secure, false),
+            None => Bound::beside(&[], config, is_secure),
+        }
+    }
+
+    /// Binds the listener. Its address may overlap those of sockets that are about to close.
+    pub(super) fn beside(closing: &[&ListenSocket], config: &ListenConfig, is_secure: bool) -> Result<Bound, Error> {
+        let socket = ListenSocket::bind(config, closing);
+        let socket = socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
+        Bound::on(socket, config, is_secure, true)
+    }
+
+    fn on(socket: ListenSocket, config: &ListenConfig, is_secure: bool, is_own: bool) -> Result<Bound, Error> {
         let setting = setting(is_secure);
-        let is_own = inherited.is_none();
-        let socket = match inherited {
-            Some(socket) => socket,
-            None => ListenSocket::bind(config).map_err(|error| Error::listen(setting, &config.address, error))?,
-        };
         let local = socket.local().map_err(|error| Error::setting(setting, Problem::Listener(error)))?;
         let file = if is_own { SocketFile::of(config) } else { None };
         Ok(Bound { config: config.clone(), socket, is_secure, local, file })

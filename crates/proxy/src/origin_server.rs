@@ -30,7 +30,7 @@ impl OriginServer {
     /// # Errors
     /// One line about the address.
     pub fn start(listen: SocketAddr, threads: usize) -> Result<OriginServer, Error> {
-        let listener = sockets::bind("--listen", listen)?;
+        let listener = sockets::bind("--listen", listen, None)?;
         let of_listener = |error| Error::setting("--listen", Problem::Listener(error));
         let local = listener.local_addr().map_err(of_listener)?;
         let (phase, watch) = PhaseSwitch::new();

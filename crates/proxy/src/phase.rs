@@ -23,6 +23,7 @@ pub(super) enum Phase {
 pub(super) struct PhaseSwitch {
     phase: watch::Sender<(Phase, Instant)>,
     is_draining: Arc<AtomicBool>,
+    is_last: Arc<AtomicBool>,
 }
 
 /// The phase of a listener, for its connections.
@@ -30,13 +31,16 @@ pub(super) struct PhaseSwitch {
 pub(super) struct PhaseWatch {
     phase: watch::Receiver<(Phase, Instant)>,
     is_draining: Arc<AtomicBool>,
+    /// True if nothing else accepts the connections that wait in the socket.
+    is_last: Arc<AtomicBool>,
 }
 
 impl PhaseSwitch {
     pub(super) fn new() -> (PhaseSwitch, PhaseWatch) {
         let (sender, phase) = watch::channel((Phase::Serving, Instant::now()));
-        let is_draining = Arc::new(AtomicBool::new(false));
-        (PhaseSwitch { phase: sender, is_draining: Arc::clone(&is_draining) }, PhaseWatch { phase, is_draining })
+        let (is_draining, is_last) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let watch = PhaseWatch { phase, is_draining: Arc::clone(&is_draining), is_last: Arc::clone(&is_last) };
+        (PhaseSwitch { phase: sender, is_draining, is_last }, watch)
     }
 
     /// Begins a phase. A later one that has begun already stays.
@@ -51,6 +55,13 @@ impl PhaseSwitch {
         });
     }
 
+    /// Begins [`Phase::Draining`] of a listener whose socket closes: connections that wait there
+    /// have one request, too.
+    pub(super) fn drain_socket(&self) {
+        self.is_last.store(true, Ordering::Relaxed);
+        self.begin(Phase::Draining);
+    }
+
     /// Returns true if no connection of the listener is left.
     pub(super) fn is_unused(&self) -> bool {
         self.phase.is_closed()
@@ -63,6 +74,11 @@ impl PhaseWatch {
     pub(super) async fn reached(&mut self, phase: Phase) -> Instant {
         let _ = self.phase.wait_for(|now| now.0 >= phase).await;
         self.phase.borrow().1
+    }
+
+    /// Returns true after [`PhaseSwitch::drain_socket`].
+    pub(super) fn is_last(&self) -> bool {
+        self.is_last.load(Ordering::Relaxed)
     }
 
     /// Returns the flag that is true from [`Phase::Draining`] on: cheaper than a look at the phase.

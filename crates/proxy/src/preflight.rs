@@ -61,7 +61,7 @@ impl Preflight {
         if self.is_listening {
             return;
         }
-        let opened = ListenSocket::bind(listen).map(|socket| (socket, SocketFile::of(listen)));
+        let opened = ListenSocket::bind(listen, &[]).map(|socket| (socket, SocketFile::of(listen)));
         self.hold(opened, |error| Error::listen(setting, &listen.address, error));
     }
 

@@ -131,6 +131,9 @@ impl ServedListeners {
         let inner = self.inner();
         let mut is_taken = vec![false; inner.listeners.len()];
         let mut parts = Vec::new();
+        let is_gone =
+            |served: &&Served| configured(config).all(|(listen, _)| listen.address != served.bound.config.address);
+        let closing: Vec<_> = inner.listeners.iter().filter(is_gone).map(|served| served.bound.socket()).collect();
         for (listen, is_secure) in configured(config) {
             let bounds = || inner.listeners.iter().map(|served| &served.bound).enumerate();
             let stays = |bound: &Bound| bound.config == *listen && bound.is_secure() == is_secure;
@@ -142,7 +145,7 @@ impl ServedListeners {
             let part = match same.or_else(|| bounds().find(|(at, bound)| !is_taken[*at] && is_there(bound))) {
                 Some((at, bound)) if stays(bound) => (Some(at), None),
                 Some((at, bound)) => (Some(at), Some(bound.again(listen, is_secure)?)),
-                None => (None, Some(Bound::new(listen, is_secure, None)?)),
+                None => (None, Some(Bound::beside(&closing, listen, is_secure)?)),
             };
             part.0.into_iter().for_each(|at| is_taken[at] = true);
             parts.push(part);
@@ -239,7 +242,7 @@ impl ServedListeners {
             inner.listeners.push(next);
         }
         for Served { phase, .. } in before.into_iter().flatten() {
-            phase.begin(Phase::Draining);
+            phase.drain_socket();
             inner.removed.push(phase);
         }
         inner.removed.retain(|phase| !phase.is_unused());

@@ -7,6 +7,7 @@ use bytes::{Buf, BytesMut};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::pin::Pin;
@@ -28,10 +29,18 @@ pub enum ListenSocket {
 }
 
 impl ListenSocket {
-    /// Binds the address and listens. The socket file of a process that has ended is replaced.
-    pub(crate) fn bind(config: &ListenConfig) -> io::Result<ListenSocket> {
+    /// Binds the address and listens. The socket file of a process that has ended is replaced. The
+    /// address may overlap those of TCP sockets of this process that are about to close.
+    pub(crate) fn bind(config: &ListenConfig, closing: &[&ListenSocket]) -> io::Result<ListenSocket> {
         match &config.address {
-            ListenAddress::Tcp(address) => bind_tcp(*address).map(ListenSocket::Tcp),
+            ListenAddress::Tcp(address) => {
+                let closing = closing.iter().filter_map(|socket| match socket {
+                    ListenSocket::Tcp(listener) => Some(listener.as_fd()),
+                    ListenSocket::Unix(_) => None,
+                });
+                let closing: Vec<_> = closing.collect();
+                bind_beside(&closing, |shares_port| bind_tcp(*address, shares_port)).map(ListenSocket::Tcp)
+            }
             ListenAddress::Unix(path) => bind_unix(path, config.mode).map(ListenSocket::Unix),
         }
     }
@@ -74,16 +83,46 @@ impl ListenSocket {
     }
 }
 
-/// Listens on a TCP address. `setting` names it in the error.
-pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpListener, Error> {
-    bind_tcp(address).map_err(|error| Error::listen(setting, &ListenAddress::Tcp(address), error))
+/// Binds a socket, although the addresses of sockets of this process may overlap its own, such as
+/// 0.0.0.0:80 and 127.0.0.1:80. They are about to close. Until then, the kernel passes what arrives
+/// to the socket with the more exact address. `bind` gets true if it has to set `SO_REUSEPORT`.
+///
+/// # Errors
+/// That of `bind`.
+pub fn bind_beside<T: AsFd>(closing: &[BorrowedFd<'_>], bind: impl Fn(bool) -> io::Result<T>) -> io::Result<T> {
+    match bind(false) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && !closing.is_empty() => {}
+        bound => return bound,
+    }
+    // All sockets of a port need the option at this moment, and no longer: otherwise a program of
+    // the same user could listen there too.
+    let share = |shares| closing.iter().try_for_each(|socket| socket2::SockRef::from(socket).set_reuse_port(shares));
+    share(true)?;
+    let bound = bind(true);
+    share(false)?;
+    let bound = bound?;
+    socket2::SockRef::from(&bound).set_reuse_port(false)?;
+    Ok(bound)
 }
 
-fn bind_tcp(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+/// Listens on a TCP address. `setting` names it in the error. `closing` is a socket that may
+/// overlap it.
+pub(super) fn bind(
+    setting: &str,
+    address: SocketAddr,
+    closing: Option<&std::net::TcpListener>,
+) -> Result<std::net::TcpListener, Error> {
+    let closing: Vec<_> = closing.iter().map(|listener| listener.as_fd()).collect();
+    bind_beside(&closing, |shares_port| bind_tcp(address, shares_port))
+        .map_err(|error| Error::listen(setting, &ListenAddress::Tcp(address), error))
+}
+
+fn bind_tcp(address: SocketAddr, shares_port: bool) -> io::Result<std::net::TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
     // A restart does not have to wait until connections of the previous run time out.
     socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shares_port)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
@@ -118,6 +157,15 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
+fn of_tcp((stream, address): (TcpStream, SocketAddr)) -> (ClientSocket, Peer) {
+    let _ = stream.set_nodelay(true);
+    (ClientSocket::new(Stream::Tcp(stream)), Peer::Tcp(address))
+}
+
+fn of_unix(stream: UnixStream) -> (ClientSocket, Peer) {
+    (ClientSocket::new(Stream::Unix(stream)), Peer::Unix)
+}
+
 /// A listener on a thread's runtime.
 pub(super) enum Accepting {
     Tcp(TcpListener),
@@ -126,17 +174,35 @@ pub(super) enum Accepting {
 
 impl Accepting {
     pub(super) async fn accept(&self) -> io::Result<(ClientSocket, Peer)> {
-        match self {
+        Ok(match self {
+            Accepting::Tcp(listener) => of_tcp(listener.accept().await?),
+            Accepting::Unix(listener) => of_unix(listener.accept().await?.0),
+        })
+    }
+
+    /// Returns the connections that wait in the listener's queue, which the kernel resets when the
+    /// listener closes.
+    pub(super) fn into_waiting(self) -> io::Result<Box<dyn Iterator<Item = (ClientSocket, Peer)> + Send>> {
+        Ok(match self {
             Accepting::Tcp(listener) => {
-                let (stream, address) = listener.accept().await?;
-                let _ = stream.set_nodelay(true);
-                Ok((ClientSocket::new(Stream::Tcp(stream)), Peer::Tcp(address)))
+                let listener = listener.into_std()?;
+                let accept = move || -> io::Result<(ClientSocket, Peer)> {
+                    let (stream, address) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    Ok(of_tcp((TcpStream::from_std(stream)?, address)))
+                };
+                Box::new(std::iter::from_fn(move || accept().ok()))
             }
             Accepting::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
-                Ok((ClientSocket::new(Stream::Unix(stream)), Peer::Unix))
+                let listener = listener.into_std()?;
+                let accept = move || -> io::Result<(ClientSocket, Peer)> {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    Ok(of_unix(UnixStream::from_std(stream)?))
+                };
+                Box::new(std::iter::from_fn(move || accept().ok()))
             }
-        }
+        })
     }
 }
 

@@ -6,10 +6,11 @@ use larder_proxy::access_log::{Escape, LogTarget, Template};
 use larder_proxy::{
     AccessLogConfig, Http, HttpConfig, ListenAddress, ListenConfig, Listeners, RequestIdSource, Upstream,
 };
-use std::io::{BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use wire::http2::{Http2, PREFACE};
 use wire::{Client, Node};
 
@@ -99,6 +100,50 @@ fn the_second_listener_is_taken_for_an_origin() {
     let upstream = Upstream::Http(format!("http://{second}").parse().unwrap());
     let refused = Http::start_on(bound, &wire::config(upstream), || ()).err().expect("a refusal").to_string();
     assert!(refused.starts_with("[http] origin: ") && refused.contains("is [http] listen itself"), "{refused}");
+}
+
+/// Returns true if a request on a connection of its own is answered from the cache.
+fn is_hit(address: SocketAddr) -> bool {
+    let mut answer = String::new();
+    let read = TcpStream::connect(address).and_then(|mut stream| {
+        stream.write_all(b"GET /10/a HTTP/1.1\r\nhost: example.test\r\nconnection: close\r\n\r\n")?;
+        stream.read_to_string(&mut answer)
+    });
+    read.is_ok() && answer.to_ascii_lowercase().contains("cache-status: larder; hit")
+}
+
+/// Failure: a listener on loopback cannot be opened to others without a restart, or another program
+/// gets its port.
+#[test]
+fn an_address_that_overlaps_the_running_one_is_refused() {
+    let node = Node::with(&wire::config(Upstream::Generated));
+    let http = node.http.as_ref().unwrap();
+    let port = node.address.port();
+    let reload = |addresses: &[[u8; 4]]| {
+        let listen = addresses.iter().map(|ip| SocketAddr::from((*ip, port)).into()).collect();
+        http.reload(&HttpConfig { listen, ..wire::config(Upstream::Generated) })
+            .and_then(|reload| http.take_over(reload))
+    };
+    let (narrow, wide) = ([127, 0, 0, 1], [0, 0, 0, 0]);
+    let mut open = Client::new(&node);
+    open.get("/10/a");
+    for address in [narrow, wide, narrow, wide] {
+        // The threads close the socket before it within moments.
+        let start = Instant::now();
+        while let Err(error) = reload(&[address]) {
+            assert!(start.elapsed() < Duration::from_secs(20), "{error}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // A connection between the last look at the closing socket and its end is reset.
+        assert!((0..10).any(|_| is_hit(node.address)), "{address:?}");
+        assert_eq!(http.listening()[0].0.tcp().unwrap().ip(), IpAddr::from(address));
+    }
+    assert_eq!(open.get("/10/a").header("connection"), "close");
+    assert!(TcpListener::bind(node.address).is_err(), "another program has the port");
+    // A start would refuse both at once.
+    let refused = reload(&[wide, narrow]).unwrap_err().to_string();
+    assert!(refused.contains("127.0.0.1") && refused.contains("in use"), "{refused}");
+    assert!(is_hit(node.address));
 }
 
 /// Failure: a socket that another process has bound is bound again, or its file is removed.

@@ -132,6 +132,12 @@ fn the_address_of_the_admin_pages_needs_a_restart() {
     assert_eq!(idle.read(&mut [0]).unwrap(), 0, "the connection ends");
     assert!(TcpStream::connect(old).is_err(), "the old address is served");
     assert!(get(new, "/readyz").unwrap().ends_with("ready\n"));
+    // An address that overlaps the running one.
+    let (narrow, wide) = (format!("\"{new}\""), format!("\"0.0.0.0:{}\"", new.port()));
+    node.reloaded(&[(&narrow, &wide)]);
+    assert!(get(new, "/readyz").unwrap().ends_with("ready\n"));
+    node.reloaded(&[(&wide, &narrow)]);
+    assert!(get(new, "/readyz").unwrap().ends_with("ready\n"));
     node.reloaded(&[(&format!("listen = \"{new}\""), "listen = \"\"")]);
     assert!(TcpStream::connect(new).is_err());
     node.reloaded(&[("listen = \"\"", &format!("listen = \"{new}\""))]);

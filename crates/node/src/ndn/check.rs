@@ -18,11 +18,11 @@ pub(crate) fn check(config: &NdnConfig, inherited: &Inherited, preflight: &mut P
     let streams = [("tcp", Role::NdnTcp, config.tcp), ("websocket", Role::NdnWebsocket, config.websocket)];
     for (key, role, address) in streams {
         let Some(address) = address.filter(|address| !is_inherited(role, *address)) else { continue };
-        preflight.hold(try_tcp(address), |error| NdnError::Listen { key, address, error });
+        preflight.hold(try_tcp(address, &[]), |error| NdnError::Listen { key, address, error });
     }
     if let Some(address) = config.udp.filter(|address| !is_inherited(Role::NdnUdp, *address)) {
         let listen = |error| NdnError::Listen { key: "udp", address, error };
-        preflight.hold(with_ipv4_fallback(address, UdpListener::bind), listen);
+        preflight.hold(with_ipv4_fallback(address, |address| UdpListener::bind(address, &[])), listen);
     }
     preflight.add(multicast::check(config).err());
     preflight.add(ethernet::check(config).err());

@@ -14,11 +14,13 @@ use super::path_mtu::path_to;
 use super::spare_buffers::SpareBuffers;
 use crate::limits::{CODEL_INTERVAL, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_client::gso;
+use larder_proxy::bind_beside;
 use larder_units::Time;
 use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The sockets, and the faces behind them.
@@ -49,13 +51,18 @@ struct Bound {
 }
 
 impl Bound {
-    fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
-        if address.is_ipv6() {
-            // One socket takes both families.
-            socket.set_only_v6(false)?;
-        }
-        socket.bind(&address.into())?;
+    /// Binds the address. It may overlap those of sockets that are about to close.
+    fn bind(address: SocketAddr, closing: &[BorrowedFd<'_>]) -> io::Result<Self> {
+        let socket = bind_beside(closing, |shares_port| {
+            let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
+            if address.is_ipv6() {
+                // One socket takes both families.
+                socket.set_only_v6(false)?;
+            }
+            socket.set_reuse_port(shares_port)?;
+            socket.bind(&address.into())?;
+            Ok(socket)
+        })?;
         socket.set_nonblocking(true)?;
         Bound::new(socket.into())
     }
@@ -81,8 +88,8 @@ impl Bound {
 }
 
 impl UdpListener {
-    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
-        Ok(UdpListener::with(Bound::bind(address)?))
+    pub(super) fn bind(address: SocketAddr, closing: &[BorrowedFd<'_>]) -> io::Result<Self> {
+        Ok(UdpListener::with(Bound::bind(address, closing)?))
     }
 
     /// Returns a listener on an inherited socket.
@@ -116,7 +123,7 @@ impl UdpListener {
             return Ok(());
         }
         let any = (std::net::Ipv6Addr::UNSPECIFIED, 0).into();
-        let mut outgoing = with_ipv4_fallback(any, Bound::bind)?;
+        let mut outgoing = with_ipv4_fallback(any, |any| Bound::bind(any, &[]))?;
         register(&mut outgoing.socket)?;
         self.outgoing = Some(outgoing);
         Ok(())

@@ -22,15 +22,6 @@ pub enum NdnError {
         /// The system's error.
         error: io::Error,
     },
-    /// A new address overlaps one on which this node listens.
-    OwnListener {
-        /// The key in `[ndn]`.
-        key: &'static str,
-        /// The new address.
-        address: SocketAddr,
-        /// The running one.
-        running: SocketAddr,
-    },
     /// The configured Unix socket cannot be bound.
     Unix(PathBuf, SocketError),
     /// No Unix socket is configured, and none of the default ones can be bound.
@@ -118,11 +109,6 @@ impl fmt::Display for NdnError {
                 };
                 write!(f, "[ndn] {key}: cannot listen on {address}: {}; {remedy}", system_message(error))
             }
-            NdnError::OwnListener { key, address, running } => write!(
-                f,
-                "[ndn] {key}: cannot listen on {address} while this node listens on {running}: set \"\", reload, and \
-                 then set the new address"
-            ),
             NdnError::Unix(path, error) => write!(f, "[ndn] unix: cannot listen on {}: {error}", path.display()),
             NdnError::NoDefaultPath(tried) => {
                 f.write_str("[ndn] unix: no default path can be used (")?;

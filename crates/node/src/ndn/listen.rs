@@ -4,9 +4,11 @@ use super::address::{canonical, with_ipv4_fallback};
 use super::error::{NdnError, SocketError};
 use crate::inherited::Inherited;
 use larder_client::{default_socket_paths, is_safe};
+use larder_proxy::bind_beside;
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -75,31 +77,34 @@ pub(super) fn remove_stale(path: &Path) -> Result<(), SocketError> {
 }
 
 /// Returns the TCP listener for the setting `[ndn] <key>`: an inherited one, or one that is bound.
-/// An IPv6 wildcard accepts IPv4 too.
+/// An IPv6 wildcard accepts IPv4 too. The address may overlap those of sockets that are about to
+/// close.
 pub(super) fn tcp(
     key: &'static str,
     address: SocketAddr,
     inherited: Option<std::net::TcpListener>,
+    closing: &[BorrowedFd<'_>],
 ) -> Result<TcpListener, NdnError> {
     match inherited {
         Some(listener) => Ok(TcpListener::from_std(listener)),
-        None => try_tcp(address).map_err(|error| NdnError::Listen { key, address, error }),
+        None => try_tcp(address, closing).map_err(|error| NdnError::Listen { key, address, error }),
     }
 }
 
-pub(super) fn try_tcp(address: SocketAddr) -> io::Result<TcpListener> {
-    let bind = |address: SocketAddr| -> io::Result<TcpListener> {
+pub(super) fn try_tcp(address: SocketAddr, closing: &[BorrowedFd<'_>]) -> io::Result<TcpListener> {
+    let bind = |address: SocketAddr, shares_port| -> io::Result<TcpListener> {
         let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
         if address.is_ipv6() {
             socket.set_only_v6(false)?;
         }
         socket.set_reuse_address(true)?;
+        socket.set_reuse_port(shares_port)?;
         socket.bind(&address.into())?;
         socket.listen(1024)?;
         socket.set_nonblocking(true)?;
         Ok(TcpListener::from_std(socket.into()))
     };
-    with_ipv4_fallback(address, bind)
+    with_ipv4_fallback(address, |address| bind_beside(closing, |shares_port| bind(address, shares_port)))
 }
 
 /// Returns the FaceUri of an address: `tcp4://127.0.0.1:6363`, `udp6://[::1]:6363`. A mapped IPv4

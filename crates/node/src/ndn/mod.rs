@@ -72,7 +72,7 @@ pub use command::Snapshot;
 pub use error::{NdnError, SocketError};
 
 use command::Command;
-use new_listeners::{Bound, ListenKeys, UnixFile};
+use new_listeners::{Bound, ListenKeys, RunningListeners, UnixFile};
 use reload::Reload;
 
 /// A handle on the event loops for other threads.
@@ -207,7 +207,7 @@ impl Ndn {
             event_loops[0].forwarder.set_configuration(source.display().to_string());
         }
         let keys = ListenKeys::of(config);
-        let Bound { listeners, sockets, unix_file } = Bound::new(config, (&ListenKeys::default(), None), inherited)?;
+        let Bound { listeners, sockets, unix_file } = Bound::new(config, &RunningListeners::default(), inherited)?;
         let unix = listeners.unix.as_ref().and_then(|unix| Some(unix.as_ref()?.1.clone()));
         event_loops[0].open_neighbours(config)?;
         event_loops[0].replace_listeners(Time::ZERO, listeners)?;
@@ -242,8 +242,8 @@ impl Ndn {
     /// # Errors
     /// One line. Nothing has changed then.
     pub fn reload(&mut self, config: &NdnConfig) -> Result<(), NdnError> {
-        let Bound { listeners, sockets, unix_file } =
-            Bound::new(config, (&self.keys, self.unix.as_deref()), &mut Inherited::default())?;
+        let running = RunningListeners { keys: self.keys.clone(), path: self.unix.as_deref(), sockets: &self.sockets };
+        let Bound { listeners, sockets, unix_file } = Bound::new(config, &running, &mut Inherited::default())?;
         let unix = listeners.unix.as_ref().map(|unix| unix.as_ref().map(|(_, path)| path.clone()));
         self.listening = self.handle.reload(Reload::new(config, listeners)?)?;
         if let Some(unix) = unix {

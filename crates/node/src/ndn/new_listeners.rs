@@ -10,7 +10,7 @@ use larder_client::default_socket_paths;
 use mio::net::{TcpListener, UnixListener};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The keys of listeners.
@@ -61,40 +61,58 @@ pub(super) struct Bound {
     pub(super) unix_file: Option<UnixFile>,
 }
 
+/// The listeners that run.
+#[derive(Default)]
+pub(super) struct RunningListeners<'a> {
+    pub(super) keys: ListenKeys,
+    /// The path of the Unix socket.
+    pub(super) path: Option<&'a Path>,
+    pub(super) sockets: &'a [(Role, OwnedFd)],
+}
+
+impl RunningListeners<'_> {
+    /// Returns the socket that a new one replaces: their addresses may overlap.
+    fn closing(&self, role: Role) -> Vec<BorrowedFd<'_>> {
+        self.sockets.iter().filter(|(running, _)| *running == role).map(|(_, socket)| socket.as_fd()).collect()
+    }
+}
+
 impl Bound {
-    /// Binds the listeners of a configuration that those of `running` lack, unless they are
-    /// inherited. `path` is that of the running Unix socket.
+    /// Binds the listeners of a configuration that differ from those that run, unless they are
+    /// inherited.
     ///
     /// # Errors
     /// One line that names the key, the address and the problem.
     pub(super) fn new(
         config: &NdnConfig,
-        (running, path): (&ListenKeys, Option<&Path>),
+        running: &RunningListeners<'_>,
         inherited: &mut Inherited,
     ) -> Result<Bound, NdnError> {
         let keys = ListenKeys::of(config);
         let (mut listeners, mut sockets, mut unix_file) = (NewListeners::default(), Vec::new(), None);
-        if keys.tcp != running.tcp {
-            let bind = |address| tcp("tcp", address, inherited.tcp(Role::NdnTcp, address));
-            listeners.tcp = Some(keys.tcp.map(bind).transpose().map_err(of_overlap(running.tcp))?);
+        if keys.tcp != running.keys.tcp {
+            let closing = running.closing(Role::NdnTcp);
+            let bind = |address| tcp("tcp", address, inherited.tcp(Role::NdnTcp, address), &closing);
+            listeners.tcp = Some(keys.tcp.map(bind).transpose()?);
         }
-        if keys.udp != running.udp {
+        if keys.udp != running.keys.udp {
+            let closing = running.closing(Role::NdnUdp);
             let bind = |address| {
                 let bound = match inherited.udp(address) {
                     Some(socket) => UdpListener::on(socket),
-                    None => with_ipv4_fallback(address, UdpListener::bind),
+                    None => with_ipv4_fallback(address, |address| UdpListener::bind(address, &closing)),
                 };
                 bound.map_err(|error| NdnError::Listen { key: "udp", address, error })
             };
-            listeners.udp = Some(keys.udp.map(bind).transpose().map_err(of_overlap(running.udp))?);
+            listeners.udp = Some(keys.udp.map(bind).transpose()?);
         }
-        if keys.websocket != running.websocket {
-            let bind = |address| tcp("websocket", address, inherited.tcp(Role::NdnWebsocket, address));
-            let bound = keys.websocket.map(bind).transpose();
-            listeners.websocket = Some(bound.map_err(of_overlap(running.websocket))?);
+        if keys.websocket != running.keys.websocket {
+            let closing = running.closing(Role::NdnWebsocket);
+            let bind = |address| tcp("websocket", address, inherited.tcp(Role::NdnWebsocket, address), &closing);
+            listeners.websocket = Some(keys.websocket.map(bind).transpose()?);
         }
         // The Unix socket is last, because a failed one may leave its folder behind.
-        if !running.has_same_unix(&keys, path) {
+        if !running.keys.has_same_unix(&keys, running.path) {
             let bound = keys.unix.map(|setting| unix(setting.path(), inherited)).transpose()?;
             let own = bound.as_ref().filter(|(_, path)| !inherited.has_taken(path));
             unix_file = own.map(|(_, path)| UnixFile(path.clone()));
@@ -111,18 +129,6 @@ impl Bound {
             sockets.push((role, socket.transpose().map_err(NdnError::Events)?));
         }
         Ok(Bound { listeners, sockets, unix_file })
-    }
-}
-
-/// Returns a function that adds to an error that the running listener has the port.
-fn of_overlap(running: Option<SocketAddr>) -> impl FnOnce(NdnError) -> NdnError {
-    move |error| match (error, running) {
-        (NdnError::Listen { key, address, error }, Some(running))
-            if error.kind() == io::ErrorKind::AddrInUse && address.port() == running.port() =>
-        {
-            NdnError::OwnListener { key, address, running }
-        }
-        (error, _) => error,
     }
 }
 

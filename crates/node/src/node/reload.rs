@@ -59,7 +59,11 @@ impl Node {
 
     fn prepare(&self, config: &Config, changes: &Changes, next: &mut Next) -> Result<(), NodeError> {
         if changes.apply_to("admin.listen") {
-            let open = |address| Admin::open(Admin::bind(address)?);
+            let bind = |address| match &self.admin {
+                Some(running) => running.bind_beside(address),
+                None => Admin::bind(address),
+            };
+            let open = |address| Admin::open(bind(address)?);
             next.admin = Some(config.admin.listen.map(open).transpose()?);
         }
         if config.ndn.enabled != self.ndn.is_some() {

@@ -113,7 +113,7 @@ mod tests {
     use crate::config::Config;
     use crate::config::NdnConfig;
     use crate::inherited::Inherited;
-    use crate::ndn::new_listeners::{Bound, ListenKeys, NewListeners};
+    use crate::ndn::new_listeners::{Bound, NewListeners, RunningListeners};
     use crate::ndn::shard_channel::{Port, shard_contexts};
     use crate::ndn::{Command, Ndn, Snapshot};
     use larder_packet::Name;
@@ -138,7 +138,7 @@ mod tests {
         let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
         let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
         let mut node = EventLoop::new(&first, shard_context, None).unwrap();
-        let bound = Bound::new(&first, (&ListenKeys::default(), None), &mut Inherited::default()).unwrap();
+        let bound = Bound::new(&first, &RunningListeners::default(), &mut Inherited::default()).unwrap();
         node.replace_listeners(Time::ZERO, bound.listeners).unwrap();
         node.add_routes(&first).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();
