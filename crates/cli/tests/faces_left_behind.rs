@@ -1,7 +1,7 @@
 //! Detects faces, routes, descriptors or memory that thousands of short connections leave behind.
 //! Uses the real program in its own process, so its descriptors and memory are measured alone.
 
-use larder_packet::{ControlParameters, DigestSigner, InterestBuilder, Name};
+use larder_packet::{ControlParameters, DigestSigner, InterestBuilder, Name, SHARED_MEMORY_PACKET};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -133,12 +133,12 @@ fn register(client: &mut UnixStream, prefix: &str) {
     assert!(client.read(&mut [0; 9000]).unwrap() > 0);
 }
 
-/// Opens and ends a connection: with a pending Interest, within a packet, within a handshake, or
-/// with a route.
+/// Opens and ends a connection: with a pending Interest, within a packet, within a handshake,
+/// with shared memory, or with a route.
 fn come_and_go(node: &Running, number: u32) {
     let cut = number as usize % 40;
     let packet = interest(&format!("/route/{}/{number}", number % 7), number);
-    match number % 5 {
+    match number % 6 {
         0 => node.unix().write_all(&packet[..cut % packet.len()]).unwrap(),
         1 => TcpStream::connect(&node.tcp).unwrap().write_all(&packet).unwrap(),
         2 => TcpStream::connect(&node.tcp).unwrap().write_all(&packet[..cut % packet.len()]).unwrap(),
@@ -146,6 +146,8 @@ fn come_and_go(node: &Running, number: u32) {
             let handshake = b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n";
             TcpStream::connect(&node.websocket).unwrap().write_all(&handshake[..cut]).unwrap();
         }
+        // Asks for shared memory, and sometimes begins to use it.
+        4 => node.unix().write_all(&SHARED_MEMORY_PACKET.repeat(1 + cut % 2)).unwrap(),
         _ => {
             let mut producer = node.unix();
             register(&mut producer, &format!("/route/{}", number % 7));
@@ -174,4 +176,37 @@ fn connections_that_come_and_go_leave_faces_routes_descriptors_or_memory() {
     // The first two rounds fill tables and buffers that are reused. A leak of 300 bytes per
     // connection would be visible.
     assert!(resident[3] < resident[1] + 3000, "KiB, round by round: {resident:?}");
+}
+
+#[test]
+fn an_application_killed_in_the_middle_leaves_its_shared_memory() {
+    let node = Running::start();
+    let before = node.held();
+    let is_mapped = || {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", node.child.id())).unwrap();
+        maps.contains("memfd:larder-face")
+    };
+    for _ in 0..3 {
+        let satisfied = node.status()["ndn"]["satisfied_interests"].as_u64().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        command.args(["bench", "--misses", "--window", "64", "--duration", "60s", "--to"]);
+        command.arg(format!("unix://{}", node.socket().display())).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut bench = command.spawn().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let is_running = || {
+            let status = node.status();
+            let shared = |face: &&Value| face["shared_memory"] == true;
+            let faces = status["ndn"]["faces"].as_array().unwrap().iter().filter(shared).count();
+            faces == 2 && status["ndn"]["satisfied_interests"].as_u64().unwrap() > satisfied + 1000
+        };
+        while !is_running() {
+            assert!(Instant::now() < deadline, "its packets do not pass through shared memory");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(is_mapped());
+        bench.kill().unwrap();
+        bench.wait().unwrap();
+        node.await_held(&before);
+        assert!(!is_mapped(), "its memory stays");
+    }
 }

@@ -6,6 +6,9 @@
 //! further Interests stay unread, so that the waiting bytes are bounded. A signal (SIGINT, SIGTERM)
 //! ends the wait: see [`Client::interrupted`].
 //!
+//! Over a Unix socket, packets go through shared memory if the node offers it
+//! ([`larder_packet::SHARED_MEMORY_PACKET`]).
+//!
 //! Over UDP to another machine, the link is [reliable](Reliability) if the node takes part: both
 //! ends repeat lost frames.
 //!
@@ -24,6 +27,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 pub mod transport;
+mod unix_socket;
 
 use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_packet::{
@@ -150,9 +154,17 @@ impl Client {
     /// # Errors
     /// None is usable.
     pub fn connect() -> Result<Client, ClientError> {
+        Client::connect_over(|transport| transport)
+    }
+
+    /// Connects as [`Client::connect`], over what `adapt` makes of the transport.
+    ///
+    /// # Errors
+    /// None is usable.
+    pub fn connect_over(adapt: fn(Transport) -> Transport) -> Result<Client, ClientError> {
         match transport::configured().map_err(ClientError::Transport)? {
-            Some(transport) => Client::connect_to(transport),
-            None => Client::connect_to_default(),
+            Some(transport) => Client::connect_to(adapt(transport)),
+            None => Client::connect_to_first(adapt),
         }
     }
 
@@ -172,10 +184,14 @@ impl Client {
     /// # Errors
     /// No node listens at any.
     pub fn connect_to_default() -> Result<Client, ClientError> {
+        Client::connect_to_first(|transport| transport)
+    }
+
+    fn connect_to_first(adapt: fn(Transport) -> Transport) -> Result<Client, ClientError> {
         let paths = default_socket_paths();
         let mut first_error = None;
         for path in paths.iter().filter(|path| transport::is_ours(path)) {
-            match Client::connect_to(Transport::unix(path.clone())) {
+            match Client::connect_to(adapt(Transport::unix(path.clone()))) {
                 Ok(client) => return Ok(client),
                 Err(error) => first_error = first_error.or(Some(error)),
             }
@@ -593,6 +609,7 @@ impl Output {
         }
         self.bytes.clear();
         self.start = 0;
+        socket.between_packets()?;
         Ok(true)
     }
 }

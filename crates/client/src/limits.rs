@@ -20,6 +20,17 @@ pub const WRITE_BYTES: usize = 64 << 10;
 /// no more than this, and one packet.
 pub const OUTPUT_BYTES: usize = 1 << 20;
 
+/// The time for which shared memory is polled before its reader sleeps. Two wake-ups of a sleeping
+/// process by another take about as long, so a poll costs at most as much as it may gain.
+pub const SPIN: Duration = Duration::from_micros(50);
+
+/// A wait that was longer than this is not followed by a poll: the next one will hardly be shorter
+/// than [`SPIN`].
+pub const SPIN_WORTH: Duration = Duration::from_micros(200);
+
+/// Polls that found something, before signals are looked at.
+pub const SPINS_AT_ONCE: u32 = 64;
+
 /// The time for a forwarder to accept a TCP connection.
 pub const CONNECT: Duration = Duration::from_secs(5);
 

@@ -1,18 +1,21 @@
-//! One non-blocking socket, Unix, TCP or UDP, and the wait for it and for signals.
+//! One non-blocking socket, Unix (or shared memory), TCP or UDP, and the wait for it and for
+//! signals.
 
 use super::limits;
 use super::transport::{Endpoint, Transport};
+use super::unix_socket::UnixSocket;
 use mio::net::{TcpStream, UdpSocket, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io::{self, IoSliceMut, Read as _, Write};
+use std::io::{self, IoSliceMut, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SOCKET: Token = Token(0);
 const SIGNALS: Token = Token(1);
 const WAKER: Token = Token(2);
+const SHARED_MEMORY: Token = Token(3);
 
 /// A connected socket. mio reports only changes, so both readiness flags are kept until a call
 /// would block.
@@ -28,10 +31,16 @@ pub(super) struct Socket {
     signals: Option<UnixStream>,
     interrupted: bool,
     woken: bool,
+    /// True if a wait polls shared memory first: waits have been short.
+    spins: bool,
+    /// False if polling helps nobody: there is only one processor, or another thread may wake this.
+    may_spin: bool,
+    /// Polls that found something since the last look at events.
+    spun: u32,
 }
 
 enum Stream {
-    Unix(UnixStream),
+    Unix(UnixSocket),
     Tcp(TcpStream),
     Udp(Box<Datagrams>),
 }
@@ -47,18 +56,14 @@ struct Datagrams {
 impl Socket {
     pub(super) fn connect(transport: &Transport) -> io::Result<Socket> {
         let mut stream = match &transport.endpoint {
-            Endpoint::Unix(path) => {
-                let stream = std::os::unix::net::UnixStream::connect(path)?;
-                stream.set_nonblocking(true)?;
-                Stream::Unix(UnixStream::from_std(stream))
-            }
+            Endpoint::Unix(path) => Stream::Unix(UnixSocket::connect(path, transport.uses_shared_memory())?),
             Endpoint::Tcp(addresses) => first(addresses, connect_tcp)?,
             Endpoint::Udp(addresses) => first(addresses, connect_udp)?,
         };
         let poll = Poll::new()?;
         let both = Interest::READABLE | Interest::WRITABLE;
         match &mut stream {
-            Stream::Unix(stream) => poll.registry().register(stream, SOCKET, both)?,
+            Stream::Unix(unix) => poll.registry().register(&mut unix.socket, SOCKET, both)?,
             Stream::Tcp(stream) => poll.registry().register(stream, SOCKET, both)?,
             Stream::Udp(udp) => poll.registry().register(&mut udp.socket, SOCKET, both)?,
         }
@@ -72,6 +77,9 @@ impl Socket {
             signals: None,
             interrupted: false,
             woken: false,
+            spins: false,
+            may_spin: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1),
+            spun: 0,
         })
     }
 
@@ -89,8 +97,8 @@ impl Socket {
     pub(super) fn peer_process(&self) -> Option<u32> {
         match &self.stream {
             #[cfg(target_os = "linux")]
-            Stream::Unix(stream) => {
-                let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+            Stream::Unix(unix) => {
+                let peer = rustix::net::sockopt::socket_peercred(&unix.socket).ok()?;
                 u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
             }
             _ => None,
@@ -120,7 +128,8 @@ impl Socket {
         Ok(())
     }
 
-    pub(super) fn waker(&self) -> io::Result<Waker> {
+    pub(super) fn waker(&mut self) -> io::Result<Waker> {
+        self.may_spin = false;
         Waker::new(self.poll.registry(), WAKER)
     }
 
@@ -137,7 +146,10 @@ impl Socket {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         while self.readable && !buffer.is_empty() {
             let read = match &mut self.stream {
-                Stream::Unix(stream) => stream.read(buffer).and_then(Read::of_stream),
+                Stream::Unix(unix) => {
+                    let read = unix.read(buffer, self.ending, self.poll.registry(), SHARED_MEMORY);
+                    read.and_then(Read::of_stream)
+                }
                 Stream::Tcp(stream) => stream.read(buffer).and_then(Read::of_stream),
                 Stream::Udp(udp) => udp.receive(buffer),
             };
@@ -146,8 +158,12 @@ impl Socket {
                     // A stream that returns less than there is room for has no more, and raises an
                     // event when it has (epoll(7)). This does not hold for its end, whose event has
                     // already come.
-                    let is_stream = !matches!(self.stream, Stream::Udp(_));
-                    self.readable = self.ending || !is_stream || read.bytes == buffer.len();
+                    let may_have_more = match &self.stream {
+                        Stream::Unix(unix) => unix.may_have_more(),
+                        Stream::Tcp(_) => false,
+                        Stream::Udp(_) => true,
+                    };
+                    self.readable = self.ending || may_have_more || read.bytes == buffer.len();
                     return Ok(Some(read));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
@@ -172,7 +188,7 @@ impl Socket {
     pub(super) fn write(&mut self, bytes: &[u8], datagram: usize) -> io::Result<Option<usize>> {
         while self.writable {
             let written = match &mut self.stream {
-                Stream::Unix(stream) => stream.write(bytes),
+                Stream::Unix(unix) => unix.write(bytes),
                 Stream::Tcp(stream) => stream.write(bytes),
                 Stream::Udp(udp) => udp.send(bytes, datagram),
             };
@@ -186,17 +202,42 @@ impl Socket {
         Ok(None)
     }
 
+    /// Changes to shared memory for what is written next, if the node has offered some. Call it
+    /// between two packets.
+    pub(super) fn between_packets(&mut self) -> io::Result<()> {
+        if let Stream::Unix(unix) = &mut self.stream {
+            self.writable |= unix.between_packets()?;
+        }
+        Ok(())
+    }
+
     /// Waits until the socket may be readable or writable, `timeout` passes, or a signal comes.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let start = Instant::now();
+        let mut timeout = timeout;
+        if self.spins
+            && let Stream::Unix(unix) = &mut self.stream
+            && unix.spin()
+        {
+            self.readable = true;
+            self.spun += 1;
+            if self.spun < limits::SPINS_AT_ONCE {
+                return Ok(());
+            }
+            timeout = Some(Duration::ZERO);
+        }
+        self.spun = 0;
         // epoll counts whole milliseconds; mio rounds up, so that a time-out is never early.
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
+        self.spins = self.may_spin && start.elapsed() < limits::SPIN_WORTH;
         for event in &self.events {
             match event.token() {
                 SIGNALS => self.interrupted = true,
                 WAKER => self.woken = true,
+                SHARED_MEMORY => (self.readable, self.writable) = (true, true),
                 _ => {
                     self.ending |= event.is_read_closed() || event.is_error();
                     self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();

@@ -3,7 +3,10 @@
 #![allow(clippy::disallowed_methods, reason = "a test owns the other end's thread")]
 
 use super::*;
-use larder_packet::{ControlResponse, DataBuilder, DigestSigner, DigestVerifier, InterestBuilder};
+use larder_packet::{
+    ControlResponse, DataBuilder, DigestSigner, DigestVerifier, InterestBuilder, SHARED_MEMORY_PACKET,
+};
+use larder_shared_stream::{Descriptors, SharedStream};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
@@ -15,8 +18,10 @@ fn pair() -> (Client, UnixStream) {
     let path = directory.path().join("nfd.sock");
     let listener = UnixListener::bind(&path).unwrap();
     let client = Client::connect_to(Transport::unix(path)).unwrap();
-    let (stream, _) = listener.accept().unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    // Most forwarders know no shared memory, and skip the request for it.
+    assert_eq!(read_frame(&mut stream), SHARED_MEMORY_PACKET);
     (client, stream)
 }
 
@@ -399,4 +404,95 @@ fn a_deadline_that_has_passed_starves_the_receiver() {
         client.receive(Some(Time::ZERO), |_, _, _| got += 1).unwrap();
     }
     assert_eq!(got, 3);
+}
+
+/// Sends the descriptors as a node does.
+fn offer(stream: &UnixStream) -> SharedStream {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::os::fd::AsFd;
+    let (shared, Descriptors { memory, ear, bell }) = SharedStream::create().unwrap();
+    let descriptors = [memory.as_fd(), ear.as_fd(), bell.as_fd()];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    sendmsg(stream, &[io::IoSlice::new(&SHARED_MEMORY_PACKET)], &mut control, SendFlags::empty()).unwrap();
+    shared
+}
+
+/// Reads one packet from shared memory.
+fn read_shared(shared: &mut SharedStream) -> Vec<u8> {
+    let (mut bytes, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(10));
+    loop {
+        assert!(Instant::now() < deadline, "{bytes:?}");
+        let mut byte = [0];
+        match shared.read(&mut byte) {
+            Ok(_) => bytes.push(byte[0]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+        if tlv::frame(&bytes, limits::FRAME_BYTES).unwrap().is_some_and(|length| length == bytes.len()) {
+            return bytes;
+        }
+    }
+}
+
+#[test]
+fn a_packet_is_lost_or_overtaken_at_the_change_to_shared_memory() {
+    for before in [0, 1, 3, 40] {
+        let (mut client, mut stream) = pair();
+        let packets: Vec<String> = (0..before + 3).map(|number| format!("/packet/{number}")).collect();
+        let (by_socket, by_memory) = packets.split_at(before);
+        by_socket.iter().for_each(|name| stream.write_all(&data(name, &[7; 4000])).unwrap());
+        // The client sends too, before it knows.
+        client.output().send(None, |out| out.extend(interest("/asked/0")));
+        let mut shared = offer(&stream);
+        for name in by_memory {
+            assert!(shared.write(&data(name, b"")).unwrap() > 0);
+        }
+        let received = receive(&mut client, before + 3);
+        let names: Vec<_> = received.iter().map(|line| line.split(' ').nth(1).unwrap_or_default()).collect();
+        assert_eq!(names, packets.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(read_frame(&mut stream), interest("/asked/0"));
+        assert_eq!(read_frame(&mut stream), SHARED_MEMORY_PACKET, "it announces its change");
+        client.output().send(None, |out| out.extend(interest("/asked/1")));
+        client.flush(Duration::from_secs(10)).unwrap();
+        assert_eq!(read_shared(&mut shared), interest("/asked/1"));
+        // The rest is read, and then the end.
+        shared.write(&data("/last", b"")).unwrap();
+        drop((shared, stream));
+        assert_eq!(receive(&mut client, 1), ["data /last false 0"]);
+        let deadline = client.now() + Duration::from_secs(10);
+        let ended = client.receive(Some(deadline), |_, _, _| {});
+        assert!(matches!(ended, Err(ClientError::Closed(_))), "{ended:?}");
+    }
+}
+
+#[test]
+fn an_answer_is_cut_in_two_at_the_change_to_shared_memory() {
+    let (mut client, mut stream) = pair();
+    // More than the socket takes, so that the change has to wait within a packet.
+    let packets: Vec<Vec<u8>> = (0..200).map(|number| data(&format!("/large/{number}"), &[7; 8000])).collect();
+    packets.iter().for_each(|packet| client.output().send(None, |out| out.extend(packet)));
+    assert!(client.flush(Duration::ZERO).is_ok() && client.output().waiting_bytes() > 0);
+    let mut shared = offer(&stream);
+    let reader = thread::spawn(move || {
+        let mut read = Vec::new();
+        loop {
+            match read_frame(&mut stream) {
+                frame if frame == SHARED_MEMORY_PACKET => return (stream, read),
+                frame => read.push(frame),
+            }
+        }
+    });
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !reader.is_finished() {
+        assert!(Instant::now() < deadline, "the change does not come");
+        let until = client.now() + Duration::from_millis(10);
+        client.receive(Some(until), |_, _, _| {}).unwrap();
+    }
+    let (_stream, read) = reader.join().unwrap();
+    assert!(read == packets, "{} packets of {}", read.len(), packets.len());
+    client.output().send(None, |out| out.extend(interest("/behind")));
+    client.flush(Duration::from_secs(10)).unwrap();
+    assert_eq!(read_shared(&mut shared), interest("/behind"));
 }

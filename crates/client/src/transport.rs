@@ -21,6 +21,7 @@ pub struct Transport {
     pub endpoint: Endpoint,
     uri: String,
     source: Option<String>,
+    shared_memory: bool,
 }
 
 /// An address to connect to.
@@ -90,7 +91,23 @@ impl std::error::Error for TransportError {}
 impl Transport {
     /// Returns the transport of a Unix socket at this path.
     pub fn unix(path: PathBuf) -> Self {
-        Transport { uri: format!("unix://{}", path.display()), endpoint: Endpoint::Unix(path), source: None }
+        Transport {
+            uri: format!("unix://{}", path.display()),
+            endpoint: Endpoint::Unix(path),
+            source: None,
+            shared_memory: true,
+        }
+    }
+
+    /// Returns this transport without a request for shared memory, which is made of each node on a
+    /// Unix socket.
+    pub fn without_shared_memory(self) -> Self {
+        Transport { shared_memory: false, ..self }
+    }
+
+    /// Returns true if the node on a Unix socket is asked for shared memory.
+    pub(crate) fn uses_shared_memory(&self) -> bool {
+        self.shared_memory
     }
 
     /// Parses a URI, and resolves its host name if there is one. Messages name `source`.
@@ -100,7 +117,7 @@ impl Transport {
     pub fn parse(uri: &str, source: Option<&str>) -> Result<Self, TransportError> {
         let source = source.map(str::to_owned);
         match endpoint(uri) {
-            Ok(endpoint) => Ok(Transport { endpoint, uri: uri.to_owned(), source }),
+            Ok(endpoint) => Ok(Transport { endpoint, uri: uri.to_owned(), source, shared_memory: true }),
             Err(problem) => Err(TransportError { uri: uri.to_owned(), source, problem }),
         }
     }

@@ -317,6 +317,24 @@ impl<'a> LpPacket<'a> {
     }
 }
 
+/// The IDLE packet by which an application and a node on this machine agree to use shared memory
+/// (`larder-shared-stream`) in place of their Unix socket. Larder's own; forwarders that do not
+/// know its field ignore the packet.
+///
+/// 1. The application sends it first.
+/// 2. The node answers with the same packet, and with the memory's descriptors (SCM_RIGHTS). All
+///    that the node sends after it comes by the shared memory.
+/// 3. The application sends it again. All that the application sends after it comes by the shared
+///    memory.
+///
+/// So nobody waits for the other, and nothing is lost or overtaken.
+pub const SHARED_MEMORY_PACKET: [u8; 7] = {
+    const VERSION: u8 = 1;
+    let [.., packet] = types::LP_PACKET.to_be_bytes();
+    let [_, _, high, low] = types::LP_SHARED_MEMORY.to_be_bytes();
+    [packet, 5, 0xfd, high, low, 1, VERSION]
+};
+
 const FRAGMENT_BIT: u32 = 1;
 
 /// One bit for each field that may come once; none for fields that are skipped.

@@ -1,7 +1,18 @@
 //! Link packets and commands byte by byte, as NFD and its clients write them.
 
-use larder_packet::{ControlParameters, ControlResponse, LpHeader, NackReason, Name, PathRecord, PitToken, encode_lp};
+use larder_packet::{
+    ControlParameters, ControlResponse, LpHeader, LpPacket, NackReason, Name, PathRecord, PitToken,
+    SHARED_MEMORY_PACKET, encode_lp,
+};
 use std::time::Duration;
+
+#[test]
+fn the_request_for_shared_memory_is_more_than_an_idle_packet() {
+    // Field 936 is in the range that receivers ignore, and a multiple of four.
+    assert_eq!(SHARED_MEMORY_PACKET, [100, 5, 0xFD, 3, 0xA8, 1, 1]);
+    let packet = LpPacket::decode(&SHARED_MEMORY_PACKET).unwrap();
+    assert!(packet.header.is_empty() && packet.fragment.is_none());
+}
 
 #[test]
 fn every_field_once_in_ascending_order() {

@@ -91,6 +91,10 @@ pub struct BenchArgs {
     #[arg(long, conflicts_with_all = ["to", "producer_to", "pid", "hits"])]
     floor: bool,
 
+    /// Use the Unix socket, even if the forwarder offers shared memory
+    #[arg(long)]
+    no_shared_memory: bool,
+
     /// Print one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
@@ -170,7 +174,10 @@ fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Fa
     let mut relay = args.floor.then(Relay::start).transpose()?;
     let (mut consumer, producer) = match &relay {
         Some(relay) => (relay.connect()?, relay.connect()?),
-        None => (connect(args.to.as_deref())?, connect(args.producer_to.as_deref().or(args.to.as_deref()))?),
+        None => {
+            let connect = |to: Option<&str>| connect(to, !args.no_shared_memory);
+            (connect(args.to.as_deref())?, connect(args.producer_to.as_deref().or(args.to.as_deref()))?)
+        }
     };
     consumer.stop_on_signals().map_err(broken)?;
     let process = match &mut relay {
@@ -221,13 +228,14 @@ fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Fa
     }))
 }
 
-fn connect(to: Option<&str>) -> Result<Client, Failure> {
+fn connect(to: Option<&str>, shared_memory: bool) -> Result<Client, Failure> {
+    let adapt = if shared_memory { |transport| transport } else { Transport::without_shared_memory };
     let client = match to {
         Some(uri) => {
             let transport = Transport::parse(uri, None).map_err(|error| Failure::usage(error.to_string()))?;
-            Client::connect_to(transport)
+            Client::connect_to(adapt(transport))
         }
-        None => Client::connect(),
+        None => Client::connect_over(adapt),
     };
     client.map_err(broken)
 }

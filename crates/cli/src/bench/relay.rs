@@ -41,7 +41,7 @@ impl Relay {
 
     /// Returns a connection to the relay. The first two connections are the ends of the relay.
     pub fn connect(&self) -> Result<Client, Failure> {
-        Client::connect_to(Transport::unix(self.path())).map_err(broken)
+        Client::connect_to(Transport::unix(self.path()).without_shared_memory()).map_err(broken)
     }
 
     /// Returns the kernel's number of the thread. Call it at most once.

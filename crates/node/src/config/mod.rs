@@ -270,6 +270,7 @@ mod tests {
         assert_eq!(file.ndn.partial_input, code.ndn.partial_input);
         assert_eq!(file.ndn.partial_timeout, code.ndn.partial_timeout);
         assert_eq!(file.ndn.remote_faces, code.ndn.remote_faces);
+        assert_eq!(file.ndn.shared_memory, code.ndn.shared_memory);
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
         assert_eq!((file.ndn.largest_packet, file.ndn.count_by), (code.ndn.largest_packet, code.ndn.count_by));
         assert_eq!(file.ndn.shards(), code.ndn.shards());

@@ -48,6 +48,8 @@ pub struct NdnConfig {
     /// Memory for incomplete packets.
     #[serde(deserialize_with = "partial_input")]
     pub partial_input: ByteSize,
+    /// Whether local applications may use shared memory.
+    pub shared_memory: bool,
     /// The time within which a packet has to be complete. Otherwise its connection is closed.
     #[serde(deserialize_with = "partial_timeout")]
     pub partial_timeout: Duration,
@@ -341,6 +343,7 @@ impl Default for NdnConfig {
             partial_input: ByteSize::from_mib(64),
             partial_timeout: Duration::from_secs(30),
             remote_faces: REMOTE_FACES,
+            shared_memory: true,
             udp_multicast: Vec::new(),
             udp_multicast_groups: nfd_groups(),
             ethernet: Vec::new(),

@@ -1,7 +1,7 @@
 //! The bounds that the configuration sets to packets and faces.
 
 use crate::config::NdnConfig;
-use crate::limits::FRAME_BYTES;
+use crate::limits::{FRAME_BYTES, SHARED_FACES};
 use larder_forwarder::limits::MAX_PACKET_BYTES;
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ pub(super) struct Bounds {
     pub(super) partial_input: usize,
     /// The time within which a packet has to be complete. Otherwise its connection is closed.
     pub(super) partial_timeout: Duration,
+    /// Faces with shared memory, on each thread; 0 if it is switched off.
+    pub(super) shared_faces: usize,
 }
 
 impl Bounds {
@@ -29,6 +31,7 @@ impl Bounds {
             largest_frame: config.largest_packet + FRAME_BYTES - MAX_PACKET_BYTES,
             partial_input: config.partial_input.bytes() as usize,
             partial_timeout: config.partial_timeout,
+            shared_faces: if config.shared_memory { SHARED_FACES / config.shards() } else { 0 },
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub partial_bytes: usize,
     /// UDP peers that sent first: new ones, known ones, and those that have proven their address.
     pub udp_peers: [usize; 3],
+    /// Faces of local applications that use shared memory.
+    pub shared_faces: Vec<FaceId>,
 }
 
 impl Snapshot {
@@ -39,6 +41,7 @@ impl Snapshot {
         add_face_counters(&mut self.faces, &counters);
         self.by_prefix.extend(other.by_prefix);
         self.partial_bytes += other.partial_bytes;
+        self.shared_faces.extend(other.shared_faces);
         self.udp_peers.iter_mut().zip(other.udp_peers).for_each(|(sum, count)| *sum += count);
     }
 }

@@ -49,6 +49,7 @@ mod stream;
 mod stream_places;
 mod tokens;
 mod udp_places;
+mod unix_socket;
 mod upstream;
 pub(crate) mod websocket;
 

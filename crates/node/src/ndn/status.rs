@@ -1,7 +1,7 @@
 //! The figures of the NDN side for the admin server.
 
 use super::{Handle, Snapshot};
-use larder_forwarder::{FaceCounters, FaceStats, PrefixFigures, Scope, TierCounters};
+use larder_forwarder::{FaceCounters, FaceId, FaceStats, PrefixFigures, Scope, TierCounters};
 use larder_proxy::disk;
 use larder_proxy::{Metrics, StatusSource};
 use larder_units::Ratio;
@@ -18,7 +18,7 @@ impl StatusSource for Handle {
 
     fn status(&self) -> Value {
         let Some(snapshot) = self.snapshot() else { return json!({ "error": "the NDN thread does not answer" }) };
-        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes, udp_peers } = &snapshot;
+        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes, udp_peers, shared_faces } = &snapshot;
         let store = &stats.content_store;
         let figures: Map<String, Value> =
             gauges.iter().map(|(stage, gauge)| (format!("{stage}.{}", gauge.name), json!(gauge.value))).collect();
@@ -48,12 +48,13 @@ impl StatusSource for Handle {
             "unsatisfied_interests": stats.unsatisfied,
             "packets": counters(&stats.packets),
             "drops": stats.drops.iter().map(|(reason, count)| (reason.label().to_owned(), json!(count))).collect::<Map<_, _>>(),
-            "faces": faces.iter().map(face).collect::<Vec<_>>(),
+            "faces": faces.iter().map(|of| face(of, shared_faces)).collect::<Vec<_>>(),
         })
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        let Some(Snapshot { stats, gauges, by_prefix, partial_bytes, udp_peers, .. }) = self.snapshot() else { return };
+        let Some(snapshot) = self.snapshot() else { return };
+        let Snapshot { stats, gauges, by_prefix, partial_bytes, udp_peers, shared_faces, .. } = snapshot;
         let store = &stats.content_store;
         metrics.counter("larder_ndn_content_store_hits", "Interests answered by the Content Store", store.hits);
         metrics.counter("larder_ndn_content_store_misses", "Content Store lookups that missed", store.misses);
@@ -90,6 +91,8 @@ impl StatusSource for Handle {
         let udp_peers = UDP_STANDINGS.into_iter().zip(udp_peers.map(|count| count as f64));
         metrics.gauges("larder_ndn_udp_peers", "UDP peers that were heard first", "standing", udp_peers);
         metrics.gauge("larder_ndn_faces", "Faces", stats.faces as f64);
+        let help = "Faces that use shared memory";
+        metrics.gauge("larder_ndn_shared_memory_faces", help, shared_faces.len() as f64);
         metrics.counter("larder_ndn_satisfied_interests", "Interests that Data answered", stats.satisfied);
         metrics.counter("larder_ndn_unsatisfied_interests", "Interests that nobody answered", stats.unsatisfied);
         let FaceCounters {
@@ -156,7 +159,7 @@ fn counters(counters: &FaceCounters) -> Value {
     })
 }
 
-fn face(face: &FaceStats) -> Value {
+fn face(face: &FaceStats, shared: &[FaceId]) -> Value {
     json!({
         "id": face.id.0,
         "uri": face.config.uri,
@@ -165,6 +168,7 @@ fn face(face: &FaceStats) -> Value {
             Scope::NonLocal => "non-local",
         },
         "mtu_bytes": face.config.mtu,
+        "shared_memory": shared.contains(&face.id),
         "packets": counters(&face.counters),
     })
 }

@@ -1,27 +1,30 @@
 //! Unix and TCP streams: packets back to back, read in large pieces and written in large pieces.
+//! The bytes of a Unix stream may go through shared memory ([`super::unix_socket`]).
 //!
 //! All streams read into one buffer of their thread. A connection keeps bytes of its own only
 //! between two reads that have cut a packet: an idle one holds no memory.
 
 use super::spare_buffers::SpareBuffers;
+use super::unix_socket::UnixSocket;
 use crate::limits::SKIP_BYTES;
 use larder_forwarder::Send;
+use larder_packet::SHARED_MEMORY_PACKET;
 use larder_packet::tlv::{FrameError, frame};
 use larder_units::Time;
 use mio::event::Source;
-use mio::net::{TcpStream, UnixStream};
+use mio::net::TcpStream;
 use std::io::{self, Read, Write};
 
 /// Either kind of stream socket.
 pub(super) enum Socket {
-    Unix(UnixStream),
+    Unix(UnixSocket),
     Tcp(TcpStream),
 }
 
 impl Socket {
     pub(super) fn source(&mut self) -> &mut dyn Source {
         match self {
-            Socket::Unix(socket) => socket,
+            Socket::Unix(socket) => &mut socket.socket,
             Socket::Tcp(socket) => socket,
         }
     }
@@ -37,6 +40,14 @@ impl Socket {
         match self {
             Socket::Unix(socket) => socket.write(bytes),
             Socket::Tcp(socket) => socket.write(bytes),
+        }
+    }
+
+    /// Does what has to wait until whole packets have been written.
+    fn between_packets(&mut self) -> io::Result<()> {
+        match self {
+            Socket::Unix(socket) => socket.between_packets(),
+            Socket::Tcp(_) => Ok(()),
         }
     }
 }
@@ -74,7 +85,7 @@ impl Output {
         }
         spare.take_back(&mut self.bytes);
         self.written = 0;
-        Ok(())
+        socket.between_packets()
     }
 }
 
@@ -147,6 +158,8 @@ pub(super) enum Framed {
     Oversized(u64),
     /// A text message of a WebSocket: no packet.
     Text,
+    /// The packet that agrees on shared memory.
+    SharedMemory,
 }
 
 impl StreamConnection {
@@ -173,6 +186,9 @@ impl StreamConnection {
     /// Records that the peer sends no more, or that the socket has failed.
     pub(super) fn set_ending(&mut self) {
         self.ending = true;
+        if let Socket::Unix(socket) = &mut self.socket {
+            socket.set_ending();
+        }
     }
 
     /// Reads once into `buffer` behind the kept bytes, and finds the frames there.
@@ -206,7 +222,9 @@ impl StreamConnection {
         while at < bytes.len() {
             match frame(&bytes[at..], self.largest_frame) {
                 Ok(Some(length)) => {
-                    frames.push(Framed::Packet(at..at + length));
+                    let is_shared_memory =
+                        length == SHARED_MEMORY_PACKET.len() && bytes[at..].starts_with(&SHARED_MEMORY_PACKET);
+                    frames.push(if is_shared_memory { Framed::SharedMemory } else { Framed::Packet(at..at + length) });
                     at += length;
                 }
                 Ok(None) => return Ok(at),
@@ -241,13 +259,14 @@ impl StreamConnection {
 mod tests {
     use super::*;
     use crate::limits::FRAME_BYTES;
+    use mio::net::UnixStream;
     use proptest::prelude::*;
     use std::os::unix::net;
 
     fn connection() -> (StreamConnection, net::UnixStream) {
         let (ours, theirs) = net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        (StreamConnection::new(Socket::Unix(UnixStream::from_std(ours)), FRAME_BYTES), theirs)
+        (StreamConnection::new(Socket::Unix(UnixSocket::new(UnixStream::from_std(ours))), FRAME_BYTES), theirs)
     }
 
     fn element(typ: u8, length: usize) -> Vec<u8> {
@@ -275,7 +294,7 @@ mod tests {
                     for frame in &frames {
                         found.push(match frame {
                             Framed::Packet(range) => Some(buffer[range.clone()].to_vec()),
-                            Framed::Oversized(_) | Framed::Text => None,
+                            Framed::Oversized(_) | Framed::Text | Framed::SharedMemory => None,
                         });
                     }
                 }

@@ -13,6 +13,7 @@ mod neighbours_unheard;
 mod nfd_options_refused;
 mod partial_packets_fill_memory;
 mod shards_disagree;
+mod shared_memory;
 mod slow_reader;
 
 use larder_node::{Config, Node};

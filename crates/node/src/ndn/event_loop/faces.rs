@@ -13,6 +13,7 @@ use crate::ndn::stream::{Socket, StreamConnection};
 use crate::ndn::stream_places::Activity;
 use crate::ndn::tokens::{TCP, UDP_OUTGOING, UNIX, token};
 use crate::ndn::udp_places::Standing;
+use crate::ndn::unix_socket::UnixSocket;
 use crate::ndn::websocket::WebSocketConnection;
 use larder_forwarder::{FaceConfig, FaceId, Persistency, Scope};
 use larder_units::Time;
@@ -25,23 +26,22 @@ use std::os::fd::AsRawFd;
 impl EventLoop {
     pub(super) fn accept(&mut self, now: Time, listener: Token) {
         loop {
-            let accepted = match listener {
-                UNIX => self
-                    .listeners
-                    .unix
-                    .as_ref()
-                    .map(|(unix, _)| unix.accept().map(|(socket, _)| (Socket::Unix(socket), None))),
-                TCP => self
-                    .listeners
-                    .tcp
-                    .as_ref()
-                    .map(|tcp| tcp.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
-                _ => self
-                    .listeners
-                    .websocket
-                    .as_ref()
-                    .map(|ws| ws.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
-            };
+            let accepted =
+                match listener {
+                    UNIX => self.listeners.unix.as_ref().map(|(unix, _)| {
+                        unix.accept().map(|(socket, _)| (Socket::Unix(UnixSocket::new(socket)), None))
+                    }),
+                    TCP => self
+                        .listeners
+                        .tcp
+                        .as_ref()
+                        .map(|tcp| tcp.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
+                    _ => self
+                        .listeners
+                        .websocket
+                        .as_ref()
+                        .map(|ws| ws.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
+                };
             let (socket, from) = match accepted {
                 Some(Ok(accepted)) => accepted,
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -62,7 +62,7 @@ impl EventLoop {
                 (Socket::Unix(socket), _) => {
                     let path =
                         self.listeners.unix.as_ref().map_or(String::new(), |(_, path)| path.display().to_string());
-                    let config = FaceConfig::local(format!("fd://{}", socket.as_raw_fd()))
+                    let config = FaceConfig::local(format!("fd://{}", socket.socket.as_raw_fd()))
                         .with_local_uri(format!("unix://{path}"))
                         .with_persistency(Persistency::OnDemand);
                     let home = self.next_home();

@@ -13,6 +13,7 @@ mod path_mtu;
 mod permanent;
 mod reliable;
 mod reload;
+mod shared_memory;
 mod sharing;
 mod stream_places;
 mod udp_peers;
@@ -37,6 +38,7 @@ use crate::ndn::stream::Framed;
 use crate::ndn::stream_places::StreamPlaces;
 use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET};
 use crate::ndn::udp_places::UdpPlaces;
+use crate::ndn::unix_socket::SharedPlaces;
 use crate::ndn::upstream::Upstream;
 use crate::ndn::websocket::Origins;
 use foldhash::fast::FixedState;
@@ -122,6 +124,8 @@ struct Places {
     remote: HashSet<FaceId>,
     /// The memory of incomplete packets.
     partial: PartialInput,
+    /// Local applications with shared memory.
+    shared: SharedPlaces,
 }
 
 /// Buffers that are used again in each turn.
@@ -241,6 +245,7 @@ impl EventLoop {
                 stream_places: StreamPlaces::default(),
                 remote: HashSet::new(),
                 partial,
+                shared: SharedPlaces::default(),
             },
             bounds,
             applied: Settings::of(config),
@@ -360,7 +365,10 @@ impl EventLoop {
                 }
                 let face = FaceId(face as u64);
                 match self.links.get(&face).map(|link| &link.connection) {
-                    Some(Connection::Stream(_) | Connection::WebSocket(_)) => self.read_stream(now, face),
+                    Some(Connection::Stream(_) | Connection::WebSocket(_)) => {
+                        self.unblock_shared(face);
+                        self.read_stream(now, face);
+                    }
                     Some(Connection::Multicast(_)) => self.read_multicast(now, face),
                     Some(Connection::Udp(_) | Connection::Ethernet(_)) | None => {}
                 }
@@ -413,6 +421,7 @@ impl EventLoop {
                         by_prefix: self.forwarder.figures_by_prefix(limits::PREFIXES_SHOWN),
                         partial_bytes: self.places.partial.held(),
                         udp_peers: self.places.udp_places.counts(),
+                        shared_faces: self.shared_faces(),
                     };
                     let _ = reply.send(snapshot);
                 }

@@ -56,6 +56,7 @@ impl EventLoop {
                 Framed::Packet(_) => {}
                 Framed::Oversized(bytes) => self.oversized(face, bytes),
                 Framed::Text => self.forwarder.count_drop(face, DropReason::Malformed),
+                Framed::SharedMemory => self.on_shared_memory(face),
             }
         }
         self.scratch.buffer = buffer;

@@ -5,6 +5,7 @@ use super::reload::check_upstreams;
 use crate::config::{NdnConfig, RouteTarget};
 use crate::ndn::error::{FaceError, NdnError};
 use crate::ndn::stream::Socket;
+use crate::ndn::unix_socket::UnixSocket;
 use crate::ndn::upstream::{ORIGIN_STATIC, Upstream};
 use larder_forwarder::{FaceConfig, FaceId, Persistency, Route};
 use larder_units::Time;
@@ -91,7 +92,8 @@ impl EventLoop {
             RouteTarget::Unix(path) => {
                 let socket = UnixStream::connect(path).map_err(FaceError::System)?;
                 let uri = format!("unix://{}", path.display());
-                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket), 0).ok_or(FaceError::TooManyFaces)
+                self.add_stream(FaceConfig::local(uri), Socket::Unix(UnixSocket::new(socket)), 0)
+                    .ok_or(FaceError::TooManyFaces)
             }
         }
     }

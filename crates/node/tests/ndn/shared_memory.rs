@@ -1,0 +1,222 @@
+//! Applications whose packets go through shared memory: what is lost there, and hostile ones.
+
+use super::{PATIENCE, Stage, interest, is_refusal};
+use larder_client::{Client, Received, Transport};
+use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name, SHARED_MEMORY_PACKET};
+use larder_shared_stream::limits::{RING_BYTES, STREAM_BYTES};
+use larder_shared_stream::{Descriptors, SharedStream};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+impl Stage {
+    fn client(&self) -> Client {
+        Client::connect_to(Transport::unix(self.socket())).unwrap()
+    }
+
+    /// Returns the number of faces that use shared memory.
+    fn shared_faces(&self) -> usize {
+        self.all_faces().iter().filter(|face| face["shared_memory"] == true).count()
+    }
+
+    fn await_shared_faces(&self, count: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.shared_faces() != count {
+            assert!(Instant::now() < deadline, "{} faces use shared memory", self.shared_faces());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Tells a thread to end when it is dropped.
+struct EndOf<'a>(&'a AtomicBool);
+
+impl Drop for EndOf<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Requests numbered Data, 64 at a time, until each has come. Their lengths vary, so packets are
+/// cut anywhere by the ends of rings and of reads.
+fn exchange(stage: &Stage, packets: usize, while_it_runs: impl FnOnce()) {
+    let prefix: Name = "/numbered".parse().unwrap();
+    let numbered = |number: usize| {
+        let mut name = prefix.clone();
+        name.push_generic(number.to_string().as_bytes());
+        name
+    };
+    let content = |number: usize| vec![number as u8; number * 7919 % 8200];
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        let mut producer = stage.client();
+        producer.register(&prefix).unwrap();
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let deadline = producer.now() + Duration::from_millis(20);
+                let answer = |_, received: Received<'_>, output: &mut larder_client::Output| {
+                    let Received::Interest { interest, token } = received else { return };
+                    let number = std::str::from_utf8(interest.name.components().last().unwrap().value).unwrap();
+                    let content = content(number.parse().unwrap());
+                    let data = DataBuilder::new(interest.name).content(&content).build(&DigestSigner).unwrap();
+                    output.send(token, |out| out.extend(data));
+                };
+                producer.receive(Some(deadline), answer).unwrap();
+            }
+        });
+        // The producer ends with this function, also where it fails.
+        let _end = EndOf(is_over);
+        let mut consumer = stage.client();
+        let (mut sent, mut received) = (0, 0);
+        let mut while_it_runs = Some(while_it_runs);
+        while received < packets {
+            while sent < packets.min(received + 64) {
+                let interest = InterestBuilder::new(numbered(sent)).nonce(sent as u32).lifetime(PATIENCE).build();
+                consumer.output().send(None, |out| out.extend(interest));
+                sent += 1;
+            }
+            let before = received;
+            let count = |_, found: Received<'_>, _: &mut larder_client::Output| {
+                let Received::Data { data, .. } = found else { panic!("{found:?}") };
+                let number: usize = data.name.to_string().rsplit('/').next().unwrap().parse().unwrap();
+                assert_eq!(data.content, content(number));
+                received += 1;
+            };
+            let deadline = consumer.now() + PATIENCE;
+            consumer.receive(Some(deadline), count).unwrap();
+            assert!(received > before || consumer.now() < deadline, "nothing comes after {received} packets");
+            if received > packets / 2 {
+                while_it_runs.take().into_iter().for_each(|look| look());
+            }
+        }
+    });
+}
+
+#[test]
+fn packets_through_shared_memory_are_lost_or_it_is_not_freed() {
+    let stage = Stage::new();
+    exchange(&stage, 3000, || stage.await_shared_faces(2));
+    stage.await_shared_faces(0);
+    stage.await_figure("/ndn/pit_entries", |entries| entries == 0);
+}
+
+#[test]
+fn applications_need_shared_memory_that_the_node_does_not_offer() {
+    let stage = Stage::with("shared_memory = false");
+    exchange(&stage, 300, || assert_eq!(stage.shared_faces(), 0));
+}
+
+/// An application that does as it likes with its shared memory.
+struct Hostile {
+    socket: UnixStream,
+    memory: File,
+    bell: File,
+    stream: SharedStream,
+}
+
+impl Hostile {
+    /// Agrees on shared memory.
+    fn connect(stage: &Stage) -> Hostile {
+        let mut socket = stage.unix().stream;
+        socket.write_all(&SHARED_MEMORY_PACKET).unwrap();
+        let descriptors = receive(&socket);
+        socket.write_all(&SHARED_MEMORY_PACKET).unwrap();
+        let memory = File::from(descriptors.memory.try_clone().unwrap());
+        let bell = File::from(descriptors.bell.try_clone().unwrap());
+        Hostile { socket, memory, bell, stream: SharedStream::open(descriptors).unwrap() }
+    }
+
+    /// Writes an index into the shared memory: of ring 0, to the application, or of ring 1.
+    fn set_index(&self, ring: u64, index: u64, value: u32) {
+        self.memory.write_all_at(&value.to_ne_bytes(), (ring * 4 + index) * 128).unwrap();
+    }
+
+    /// Sends an Interest that the node refuses. Returns false if it has closed the face.
+    fn is_answered(&mut self, nonce: u32) -> bool {
+        self.stream.write(&interest("/no/route", nonce)).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let mut answer = [0; 9000];
+        self.socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        loop {
+            assert!(Instant::now() < deadline, "neither an answer nor the end");
+            match self.stream.read(&mut answer) {
+                Ok(length) => return is_refusal(&answer[..length]),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+            if self.socket.read(&mut [0]).is_ok_and(|read| read == 0) {
+                return false;
+            }
+        }
+    }
+}
+
+/// Receives the node's answer.
+fn receive(socket: &UnixStream) -> Descriptors {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut answer = [0; 100];
+    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut answer)], &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
+    assert_eq!(answer[..received.bytes], SHARED_MEMORY_PACKET);
+    let descriptors = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => descriptors,
+        _ => panic!("no descriptors"),
+    });
+    let mut descriptors = descriptors.collect::<Vec<_>>().into_iter();
+    let mut next = || descriptors.next().unwrap();
+    Descriptors { memory: next(), ear: next(), bell: next() }
+}
+
+#[test]
+fn a_hostile_application_harms_more_than_its_own_face() {
+    let stage = Stage::new();
+    let mut bystander = stage.unix();
+    let honest = Hostile::connect(&stage);
+    let (written, read) = (0, 1);
+    for (ring, index) in [(1, written), (0, read)] {
+        let mut hostile = Hostile::connect(&stage);
+        assert!(hostile.is_answered(1), "it behaves at first");
+        hostile.set_index(ring, index, u32::MAX / 3);
+        match ring {
+            // The node looks at the index when it answers, or when it is woken.
+            0 => assert!(hostile.stream.write(&interest("/no/route", 2)).unwrap() > 0),
+            _ => hostile.bell.write_all(&[1]).unwrap(),
+        }
+        hostile.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        assert_eq!(hostile.socket.read(&mut [0]).unwrap(), 0, "its face stays open");
+        assert!(bystander.is_answered(10 + index as u32));
+    }
+    // A hole in the memory makes zeros of everything. Whatever the node makes of them, it goes on.
+    let mut hostile = Hostile::connect(&stage);
+    assert!(hostile.is_answered(3));
+    for at in (0..STREAM_BYTES as u64).step_by(4096) {
+        hostile.memory.write_all_at(&[0; 4096], at).unwrap();
+    }
+    hostile.set_index(1, written, RING_BYTES as u32);
+    hostile.bell.write_all(&[1]).unwrap();
+    assert!(bystander.is_answered(20));
+    drop(hostile);
+    stage.await_shared_faces(1);
+    drop(honest);
+    stage.await_shared_faces(0);
+}
+
+#[test]
+fn applications_beyond_the_limit_take_memory_or_get_no_answer() {
+    let stage = Stage::new();
+    let most = larder_node::limits::SHARED_FACES / super::shards() * super::shards();
+    let applications: Vec<Hostile> = (0..most).map(|_| Hostile::connect(&stage)).collect();
+    let mut next = stage.unix();
+    next.send(&SHARED_MEMORY_PACKET);
+    assert!(next.is_answered(1), "it goes on by its socket");
+    assert_eq!(stage.shared_faces(), most);
+    drop(applications);
+    stage.await_shared_faces(0);
+    let mut next = Hostile::connect(&stage);
+    assert!(next.is_answered(2));
+}
