@@ -37,7 +37,7 @@ fn the_lock_file_of_the_fuzz_targets_is_stale() {
     for package in lock["package"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
         let Some(short) = name.strip_prefix("larder-") else { continue };
-        let directory = if short == "fuzz" { "fuzz".to_owned() } else { format!("crates/{short}") };
+        let directory = if short == "fuzz" { "fuzz".to_owned() } else { format!("crates/{}", short.replace('-', "_")) };
         let manifest = read(&format!("{directory}/Cargo.toml"));
         assert_eq!(locked(package), declared(&manifest), "{name}: run `cargo metadata` in fuzz/");
         compared += 1;

@@ -18,7 +18,8 @@ const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// The figures of all request threads.
 pub(super) struct ExchangeFigures {
-    threads: Vec<ThreadFigures>,
+    /// By thread. Those of a thread begin with its first exchange.
+    threads: [OnceLock<Box<ThreadFigures>>; limits::THREADS],
     /// The hosts with figures of their own, in the order in which they came. Their number is above
     /// by one: 0 is `other`.
     hosts: [OnceLock<Box<str>>; limits::HOST_FIGURES],
@@ -45,24 +46,25 @@ struct HostFigures {
     server_errors: AtomicU64,
 }
 
-/// The numbers of hosts that a thread knows, by the spelling of clients. Only its thread locks it,
-/// unless a reload has started more threads.
+/// The numbers of hosts that a thread knows, by the spelling of clients. Only its thread locks it.
 #[derive(Default)]
 struct HostNames {
     last: (Box<str>, usize),
     known: HashMap<Box<str>, usize, foldhash::fast::RandomState>,
 }
 
+impl ThreadFigures {
+    fn new() -> ThreadFigures {
+        let hosts = (0..=limits::HOST_FIGURES).map(|_| HostFigures::default()).collect();
+        ThreadFigures { hosts, ..ThreadFigures::default() }
+    }
+}
+
 impl ExchangeFigures {
-    /// Creates the figures of so many threads. The hosts of the configuration have places from the
-    /// start.
-    pub(super) fn new<'a>(threads: usize, hosts: impl Iterator<Item = &'a str>) -> ExchangeFigures {
-        let thread = |_| ThreadFigures {
-            hosts: (0..=limits::HOST_FIGURES).map(|_| HostFigures::default()).collect(),
-            ..ThreadFigures::default()
-        };
+    /// Creates the figures. The hosts of the configuration have places from the start.
+    pub(super) fn new<'a>(hosts: impl Iterator<Item = &'a str>) -> ExchangeFigures {
         let figures = ExchangeFigures {
-            threads: (0..threads.max(1)).map(thread).collect(),
+            threads: [const { OnceLock::new() }; limits::THREADS],
             hosts: [const { OnceLock::new() }; limits::HOST_FIGURES],
             adding: Mutex::new(0),
         };
@@ -72,9 +74,13 @@ impl ExchangeFigures {
         figures
     }
 
+    fn threads(&self) -> impl Iterator<Item = &ThreadFigures> {
+        self.threads.iter().filter_map(OnceLock::get).map(|thread| &**thread)
+    }
+
     /// Counts an exchange.
     pub(super) fn add(&self, outcome: &Outcome<'_>) {
-        let thread = &self.threads[threads::current() % self.threads.len()];
+        let thread = self.threads[threads::current()].get_or_init(|| Box::new(ThreadFigures::new()));
         let (result, protocol) = (outcome.cache as usize, outcome.protocol as usize);
         if let Some(time) = outcome.first_byte {
             thread.first_byte[result][protocol].add(time);
@@ -163,9 +169,7 @@ impl ExchangeFigures {
             let mut rows = Vec::new();
             for (result, protocol) in CacheResult::ALL.iter().flat_map(|r| Protocol::ALL.iter().map(move |p| (r, p))) {
                 let mut times = Times::default();
-                self.threads
-                    .iter()
-                    .for_each(|thread| table(thread)[*result as usize][*protocol as usize].sum(&mut times));
+                self.threads().for_each(|thread| table(thread)[*result as usize][*protocol as usize].sum(&mut times));
                 if times.count() > 0 {
                     rows.push(([("cache", result.name()), ("protocol", protocol.name())], times));
                 }
@@ -173,7 +177,7 @@ impl ExchangeFigures {
             metrics.histograms(name, help, &rows);
         }
         let sum = |figure: &dyn Fn(&ThreadFigures) -> &AtomicU64| {
-            self.threads.iter().map(|thread| figure(thread).load(Ordering::Relaxed)).sum::<u64>()
+            self.threads().map(|thread| figure(thread).load(Ordering::Relaxed)).sum::<u64>()
         };
         let classes = CLASSES.iter().enumerate().map(|(at, class)| (*class, sum(&move |thread| &thread.classes[at])));
         metrics.counters("larder_http_responses", "Responses by the class of their status", "class", classes);
@@ -216,14 +220,14 @@ mod tests {
 
     fn requests(figures: &ExchangeFigures, host: &str) -> Option<u64> {
         let number = if host == "other" { 0 } else { figures.find_host(host)? };
-        Some(figures.threads.iter().map(|thread| thread.hosts[number].requests.load(Ordering::Relaxed)).sum())
+        Some(figures.threads().map(|thread| thread.hosts[number].requests.load(Ordering::Relaxed)).sum())
     }
 
     /// Failure: a client makes a series for each host that it invents, or takes the places of the
     /// configured hosts.
     #[test]
     fn hosts_without_end_have_figures_of_their_own() {
-        let figures = ExchangeFigures::new(2, ["img.example"].into_iter());
+        let figures = ExchangeFigures::new(["img.example"].into_iter());
         for number in 0..3 * limits::HOST_FIGURES {
             figures.add(&outcome(&format!("bad{number}.example"), 404));
             figures.add(&outcome(&format!("h{number}.example"), 200));
@@ -236,6 +240,6 @@ mod tests {
         assert_eq!(figures.hosts.iter().filter(|host| host.get().is_some()).count(), limits::HOST_FIGURES);
         let own = limits::HOST_FIGURES - 1;
         assert_eq!(requests(&figures, "other"), Some((6 * limits::HOST_FIGURES - own) as u64));
-        assert!(figures.threads[0].names.lock().unwrap().known.len() <= 4 * limits::HOST_FIGURES);
+        assert!(figures.threads().next().unwrap().names.lock().unwrap().known.len() <= 4 * limits::HOST_FIGURES);
     }
 }

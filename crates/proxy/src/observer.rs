@@ -33,7 +33,7 @@ impl Observer {
     pub(super) fn new(config: &HttpConfig, threads: usize) -> Result<Observer, Error> {
         let log = config.access_log.as_ref().map(|log| AccessLog::start(log, threads).map(Arc::new)).transpose()?;
         let hosts = config.origins.iter().filter_map(|origin| origin.host.as_deref());
-        let figures = ExchangeFigures::new(threads, hosts.filter(|host| !host.starts_with('*')));
+        let figures = ExchangeFigures::new(hosts.filter(|host| !host.starts_with('*')));
         Ok(Observer { figures: Arc::new(figures), log, ids: RequestIds::new(config.request_id), threads })
     }
 
@@ -58,7 +58,7 @@ impl Observer {
 
     #[cfg(test)]
     pub(super) fn without_log() -> Observer {
-        let (figures, ids) = (ExchangeFigures::new(1, std::iter::empty()), RequestIds::new(Default::default()));
+        let (figures, ids) = (ExchangeFigures::new(std::iter::empty()), RequestIds::new(Default::default()));
         Observer { figures: Arc::new(figures), log: None, ids, threads: 1 }
     }
 

@@ -20,8 +20,13 @@
 //!   several consumers in the order of the PIT's index, which says nothing.)
 //! * Packets with effects on other names are alone in their run: management's, Interests that find
 //!   the PIT full, Data while Interests with CanBePrefix are pending, and all packets of a node
-//!   that sends paths. So are those under a link header, and Interests without a nonce, because
-//!   they are few and would need room in each place.
+//!   that sends paths. So are those under a link header (a PIT token, a reliable link), and
+//!   Interests without a nonce: they would need room in each place.
+//!
+//! One thing differs: a run's Interests are all pending before the first is refused, so the PIT's
+//! quota may take another face for the one with the most entries ([`PitQuota`]).
+//!
+//! [`PitQuota`]: crate::tables::pit_quota::PitQuota
 
 use super::link_service::{Frame, Packet};
 use super::outgoing_interest::{Asked, Routes};

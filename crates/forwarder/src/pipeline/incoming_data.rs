@@ -65,7 +65,11 @@ impl Forwarder {
         }
         if arrival.face == FaceId::CONTENT_STORE && data.freshness.is_none() {
             // Another consumer may have asked upstream for the same Data, but fresh.
-            found.retain(|slot| !self.pit.entry(*slot).must_be_fresh());
+            let mut at = 0;
+            found.retain(|slot| {
+                at += 1;
+                at <= from || !self.pit.entry(*slot).must_be_fresh()
+            });
         }
         Ok(())
     }

@@ -18,8 +18,10 @@ pub(super) struct Bounds {
     pub(super) partial_input: usize,
     /// The time within which a packet has to be complete. Otherwise its connection is closed.
     pub(super) partial_timeout: Duration,
-    /// Faces with shared memory, on each thread; 0 if it is switched off.
-    pub(super) shared_faces: usize,
+    /// Whether applications get shared memory.
+    has_shared_memory: bool,
+    /// Threads that forward.
+    shards: usize,
 }
 
 impl Bounds {
@@ -31,12 +33,20 @@ impl Bounds {
             largest_frame: config.largest_packet + FRAME_BYTES - MAX_PACKET_BYTES,
             partial_input: config.partial_input.bytes() as usize,
             partial_timeout: config.partial_timeout,
-            shared_faces: if config.shared_memory { SHARED_FACES / config.shards() } else { 0 },
+            has_shared_memory: config.shared_memory,
+            shards: config.shards(),
         }
     }
 
-    /// Returns the bounds of another configuration. Buffers keep the size that they have.
+    /// Returns the most faces with shared memory.
+    pub(super) fn shared_faces(&self) -> usize {
+        if self.has_shared_memory { SHARED_FACES / self.shards } else { 0 }
+    }
+
+    /// Returns the bounds of another configuration. Buffers keep the size that they have, and the
+    /// threads their number.
     pub(super) fn reloaded(self, other: Bounds) -> Bounds {
-        Bounds { largest_packet: self.largest_packet, largest_frame: self.largest_frame, ..other }
+        let Bounds { largest_packet, largest_frame, shards, .. } = self;
+        Bounds { largest_packet, largest_frame, shards, ..other }
     }
 }

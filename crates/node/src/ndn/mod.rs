@@ -56,6 +56,7 @@ pub(crate) mod websocket;
 use crate::config::NdnConfig;
 use crate::handover::HandedSocket;
 use crate::inherited::{Inherited, Role};
+use crate::supervisor;
 use event_loop::EventLoop;
 use larder_forwarder::PrefixFigures;
 use larder_proxy::disk::Disk;
@@ -63,6 +64,7 @@ use larder_units::Time;
 use shard_channel::{Port, ShardContext};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -107,15 +109,26 @@ impl Handle {
     }
 
     /// Applies new settings. Returns the addresses of the listeners when the event loop has applied
-    /// or refused them.
+    /// or refused them. An event loop that has not begun within [`crate::limits::RELOAD_PATIENCE`]
+    /// does not apply them any more.
     ///
     /// # Errors
     /// One line. Nothing has changed then.
     fn reload(&self, reload: Reload) -> Result<Vec<String>, NdnError> {
         let (sender, receiver) = mpsc::channel();
+        let begun = Arc::clone(&reload.begun);
         self.ports[0].send(Command::Reload(Box::new(reload), sender));
-        let gone = |_| Err(NdnError::NoAnswer);
-        receiver.recv_timeout(crate::limits::RELOAD_PATIENCE).unwrap_or_else(gone)
+        for _ in 0..crate::limits::RELOAD_PATIENCE.as_secs() {
+            match receiver.recv_timeout(Duration::from_secs(1)) {
+                Ok(applied) => return applied,
+                Err(mpsc::RecvTimeoutError::Timeout) => supervisor::alive(),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(NdnError::NoAnswer),
+            }
+        }
+        if !begun.swap(true, Ordering::SeqCst) {
+            return Err(NdnError::NoAnswer);
+        }
+        receiver.recv().unwrap_or(Err(NdnError::NoAnswer))
     }
 
     /// Pauses the listeners for another process, and closes the disk tier, or goes on with both:

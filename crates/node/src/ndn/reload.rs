@@ -12,9 +12,12 @@ use larder_packet::Name;
 use larder_policy::Spec;
 use larder_units::ByteSize;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The settings that can change while the node runs.
 pub(super) struct Reload {
+    /// True when it is being applied, or will not be any more.
+    pub(super) begun: Arc<AtomicBool>,
     pub(super) settings: Settings,
     pub(super) rules: Vec<Rule>,
     pub(super) verification: Vec<VerifyRule>,
@@ -60,6 +63,7 @@ impl Reload {
             listeners,
             origins: Arc::new(config.origins()),
             bounds: Bounds::of(config),
+            begun: Arc::default(),
         })
     }
 }

@@ -259,8 +259,11 @@ impl Node {
                         self.signals_to_repeat.insert(signal);
                     }
                     match signal {
-                        // The new process reads the configuration, or this one if that fails.
-                        SIGHUP if self.is_released => {}
+                        // The new process reads the configuration, or this one if that fails. It
+                        // has the sockets of the present one.
+                        SIGHUP if self.successor.is_some() => {
+                            tracing::info!("the reload waits for the new process");
+                        }
                         SIGHUP => self.reload(&mut running),
                         _ => self.reopen_logs(),
                     }

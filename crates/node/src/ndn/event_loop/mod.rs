@@ -52,6 +52,7 @@ use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -405,6 +406,8 @@ impl EventLoop {
                     self.forwarder.on_report(now, ticket, report, &mut self.scratch.outbox);
                     self.post(now, &[]);
                 }
+                // The caller waits no longer.
+                Command::Reload(reload, _) if reload.begun.swap(true, Ordering::SeqCst) => {}
                 Command::Reload(reload, reply) => {
                     let now = self.now();
                     let result = self.reload(now, *reload);

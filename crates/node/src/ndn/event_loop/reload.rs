@@ -15,7 +15,7 @@ use larder_units::{Streams, Time};
 impl EventLoop {
     /// Applies the new settings.
     pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), NdnError> {
-        let Reload { settings, rules, verification, upstreams, listeners, origins, bounds } = reload;
+        let Reload { settings, rules, verification, upstreams, listeners, origins, bounds, .. } = reload;
         let has_udp = listeners.udp.as_ref().map_or(self.listeners.udp.is_some(), Option::is_some);
         check_upstreams(&upstreams, has_udp)?;
         let part = self.shard_channel.shard.part_of(settings.content_store);

@@ -13,7 +13,7 @@ impl EventLoop {
             return;
         };
         let Socket::Unix(socket) = &mut stream.socket else { return };
-        let most = self.bounds.shared_faces;
+        let most = self.bounds.shared_faces();
         match socket.on_shared_memory(&self.places.shared, most, self.poll.registry(), token(face)) {
             // Events of bytes that came before were not for this reader.
             Ok(true) => self.pending.ready.push(token(face)),

@@ -12,8 +12,7 @@ use larder_policy::{Engine, Spec};
 use larder_replay::Zipf;
 use larder_units::{ByteSize, Stream, Streams, Time};
 
-/// The number of exchanges between two readings of the counter. A batch takes long compared with
-/// the reading, and its packets stay in the processor's caches.
+/// The exchanges of a batch. Its packets stay in the processor's caches.
 const BATCH: usize = 64;
 const COMPONENTS: usize = 7;
 const PREFIX_COMPONENTS: usize = 4;
@@ -167,7 +166,7 @@ impl World {
         [of_interests, of_data]
     }
 
-    /// Runs batches of whole exchanges, packet by packet, as a host does.
+    /// Runs batches of whole exchanges, packet by packet.
     pub(super) fn forward(&mut self, batches: usize) -> Whole {
         let (consumer, producer) = self.faces;
         let before = self.forwarder.stats().content_store;
