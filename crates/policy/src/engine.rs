@@ -258,6 +258,13 @@ impl Engine {
         self.eviction.prefetch_further(id, slot);
     }
 
+    /// Returns the objects that will probably leave next, as far as the policy knows them at no
+    /// cost: for owners that prefetch. It changes nothing.
+    pub fn expected_victims(&self) -> impl Iterator<Item = Slot> + '_ {
+        let after = |slot: &Slot| self.eviction.expected_victim_after(*slot);
+        std::iter::successors(self.eviction.expected_victim(), after)
+    }
+
     /// Reports that the owner removed the object in `slot`, because of a purge or an expiry.
     pub fn remove(&mut self, slot: Slot) {
         if self.size_of(slot).is_some() {

@@ -129,6 +129,12 @@ pub trait Evict: Policy {
         None
     }
 
+    /// Returns the object that will probably leave after `slot`, if that is known at no cost.
+    fn expected_victim_after(&self, slot: Slot) -> Option<Slot> {
+        let _ = slot;
+        None
+    }
+
     /// Returns the number of objects that the policy keeps, or `None` if it cannot count them. It
     /// may take O(n): only [`crate::Engine::check_invariants`] calls it.
     fn object_count(&self) -> Option<usize> {

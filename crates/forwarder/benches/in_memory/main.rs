@@ -4,8 +4,8 @@
 //! `cargo bench -p larder-forwarder` runs it whole (4 GB of memory, some minutes);
 //! `cargo bench -p larder-forwarder -- --quick` with tables a hundredth as large, and with a
 //! policy's name that policy alone. With `--floor` it also measures what the cache lines of an
-//! exchange take alone. Times are processor time of one thread. A packet is an Interest or a Data
-//! that was sent, as in the paper.
+//! exchange take alone, with `--stages` what each stage of a batch takes. Times are processor time
+//! of one thread. A packet is an Interest or a Data that was sent, as in the paper.
 #![allow(clippy::print_stdout, reason = "it prints tables")]
 #![allow(clippy::disallowed_methods, reason = "a program with arguments and threads")]
 
@@ -13,6 +13,7 @@ mod floor;
 mod world;
 
 use floor::Floor;
+use larder_forwarder::stages::STAGES;
 use std::sync::Barrier;
 use world::{INSERTIONS, Speed, World};
 
@@ -32,17 +33,32 @@ const QUICK: Scale = Scale { prefixes: 135_488, objects: 100_000, capacity: 1_00
 const POLICIES: [(&str, Option<f64>); 5] =
     [("filter", Some(16.1)), ("fifo", Some(13.9)), ("arc", Some(11.2)), ("lru", None), ("agd", None)];
 
+/// The names of [`larder_forwarder::stages::Stage`], in its order.
+const STAGE_NAMES: [&str; STAGES] = [
+    "decode",
+    "prefetch",
+    "PIT lookup",
+    "store lookup",
+    "PIT insert",
+    "FIB lookup",
+    "answer",
+    "PIT match",
+    "store insert",
+    "Data send",
+    "PIT delete",
+];
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let is_given = |argument: &str| arguments.iter().any(|given| given == argument);
     // cargo itself adds `--bench`.
     let is_known = |given: &String| {
-        ["--quick", "--floor", "--bench"].contains(&given.as_str())
+        ["--quick", "--floor", "--stages", "--bench"].contains(&given.as_str())
             || POLICIES.iter().any(|(policy, _)| given == policy)
     };
     if let Some(unknown) = arguments.iter().skip(1).find(|given| !is_known(given)) {
         panic!(
-            "{unknown} is neither --quick nor --floor nor one of the policies {:?}",
+            "{unknown} is neither --quick, --floor, --stages nor one of the policies {:?}",
             POLICIES.map(|(policy, _)| policy)
         );
     }
@@ -52,9 +68,9 @@ fn main() {
     }
     let wanted: Vec<_> = POLICIES.into_iter().filter(|(policy, _)| is_given(policy)).collect();
     if !wanted.is_empty() {
-        return policies(&scale, &wanted);
+        return policies(&scale, &wanted, is_given("--stages"));
     }
-    policies(&scale, &POLICIES);
+    policies(&scale, &POLICIES, is_given("--stages"));
     println!("\nFilter as the FIB grows");
     let mut prefixes = 1_000;
     while prefixes < scale.prefixes {
@@ -125,7 +141,7 @@ fn flood(scale: &Scale) {
     println!("memory grew by {:.0} MB", grown as f64 / 1e6);
 }
 
-fn policies(scale: &Scale, policies: &[(&str, Option<f64>)]) {
+fn policies(scale: &Scale, policies: &[(&str, Option<f64>)], by_stages: bool) {
     let before = resident_bytes();
     let mut world = World::new(scale.objects, scale.prefixes, 7);
     let fib = resident_bytes() - before;
@@ -150,6 +166,11 @@ fn policies(scale: &Scale, policies: &[(&str, Option<f64>)]) {
         let batch = world.run(scale.exchanges, 64);
         let published = published.map_or(String::from("-"), |published| published.to_string());
         println!("{policy:<8}  {}   {}   {published:>14}", columns(&one), columns(&batch));
+        if by_stages {
+            let nanos = world.run_by_stages(scale.exchanges, 64);
+            let stages = STAGE_NAMES.iter().zip(nanos).map(|(name, nanos)| format!("{name} {nanos:.0}"));
+            println!("          ns in each stage: {}", stages.collect::<Vec<_>>().join(", "));
+        }
     }
 }
 

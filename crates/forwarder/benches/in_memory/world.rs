@@ -8,12 +8,14 @@
 //! table.
 
 use larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES;
+use larder_forwarder::stages::STAGES;
 use larder_forwarder::{Body, Config, FaceConfig, FaceId, Forwarder, Outbox, Received};
 use larder_packet::{Data, DataBuilder, DigestSigner, Interest, InterestBuilder, Name, NameRef};
 use larder_policy::Engine;
 use larder_replay::Zipf;
 use larder_units::{ByteSize, Stream, Streams, Time};
 use rustix::time::{ClockId, clock_gettime};
+use std::time::Instant;
 
 /// Exchanges whose frames stand ready when the clock starts; more would not fit into the
 /// processor's second cache, where a network card or the kernel leaves what came.
@@ -48,6 +50,8 @@ pub struct World {
     /// What was encoded: a socket's buffer.
     wire: Vec<u8>,
     exchanges: u64,
+    /// Nanoseconds in each stage since [`World::run_by_stages`] began, or nothing.
+    stages: Option<[u64; STAGES]>,
     /// Processor time of the longest [`INSERTIONS`] into the FIB, in nanoseconds.
     pub longest_insertions: u64,
 }
@@ -135,6 +139,7 @@ impl World {
             outbox: Outbox::new(),
             wire: Vec::new(),
             exchanges: 0,
+            stages: None,
             longest_insertions,
         }
     }
@@ -148,6 +153,14 @@ impl World {
     /// Rounds of exchanges, `batch` frames handed in at once.
     pub fn run(&mut self, exchanges: usize, batch: usize) -> Speed {
         self.measure(exchanges, batch, |_, _| {})
+    }
+
+    /// The same; returns the nanoseconds of an exchange in each stage, by the clock of the wall.
+    pub fn run_by_stages(&mut self, exchanges: usize, batch: usize) -> [f64; STAGES] {
+        self.stages = Some([0; STAGES]);
+        self.run(exchanges, batch);
+        let rounds = exchanges.div_ceil(ROUND);
+        self.stages.take().unwrap_or_default().map(|nanos| nanos as f64 / (rounds * ROUND) as f64)
     }
 
     /// The same while another face asks for as many names that nobody answers. Its Interests are
@@ -240,35 +253,49 @@ impl World {
                 self.outbox.sends().iter().for_each(|send| send.write_stream(input, &mut self.wire));
             }
         } else {
+            let World { forwarder, consumer, producer, outbox, wire, stages, .. } = self;
+            let mut pass = Pass { forwarder, now, outbox, wire, stages: stages.as_mut() };
             let interests = batch.iter_mut().map(|exchange| &mut exchange.interest);
-            let sent_on = pass(&mut self.forwarder, now, self.consumer, interests, &mut self.outbox, &mut self.wire);
+            let sent_on = pass.run(*consumer, interests);
             sent_on.into_iter().for_each(|index| batch[index].is_forwarded = true);
             let answered = batch.iter_mut().filter(|exchange| exchange.is_forwarded);
-            let data = answered.map(|exchange| &mut exchange.data);
-            pass(&mut self.forwarder, now, self.producer, data, &mut self.outbox, &mut self.wire);
+            pass.run(*producer, answered.map(|exchange| &mut exchange.data));
         }
         self.wire.clear();
     }
 }
 
-/// Hands in a batch and encodes what is to be sent; returns which frames were sent on.
-fn pass<'a>(
-    forwarder: &mut Forwarder,
+/// A batch on its way through the forwarder.
+struct Pass<'a> {
+    forwarder: &'a mut Forwarder,
     now: Time,
-    face: FaceId,
-    frames: impl Iterator<Item = &'a mut Vec<u8>>,
-    outbox: &mut Outbox,
-    wire: &mut Vec<u8>,
-) -> Vec<usize> {
-    let mut batch = Vec::with_capacity(ROUND);
-    batch.extend(frames.map(|frame| Received { face, frame: frame.as_mut_slice() }));
-    forwarder.on_packets(now, &mut batch, outbox);
-    for send in outbox.sends() {
-        send.write_stream(&batch[send.index].frame[outbox.input_of(send)], wire);
+    outbox: &'a mut Outbox,
+    wire: &'a mut Vec<u8>,
+    stages: Option<&'a mut [u64; STAGES]>,
+}
+
+impl Pass<'_> {
+    /// Hands in frames and encodes what is to be sent; returns which frames were sent on.
+    fn run<'f>(&mut self, face: FaceId, frames: impl Iterator<Item = &'f mut Vec<u8>>) -> Vec<usize> {
+        let Pass { forwarder, now, outbox, wire, stages } = self;
+        let mut batch = Vec::with_capacity(ROUND);
+        batch.extend(frames.map(|frame| Received { face, frame: frame.as_mut_slice() }));
+        match stages {
+            None => forwarder.on_packets(*now, &mut batch, outbox),
+            Some(stages) => {
+                let begun = Instant::now();
+                let mut clock = || begun.elapsed().as_nanos() as u64;
+                let profile = forwarder.profile(*now, &mut batch, outbox, &mut clock);
+                stages.iter_mut().zip(profile.ticks).for_each(|(all, nanos)| *all += nanos);
+            }
+        }
+        for send in outbox.sends() {
+            send.write_stream(&batch[send.index].frame[outbox.input_of(send)], wire);
+        }
+        let mut sent_on = Vec::with_capacity(batch.len());
+        sent_on.extend(outbox.sends().iter().filter(|send| matches!(send.body, Body::Input)).map(|send| send.index));
+        sent_on
     }
-    let mut sent_on = Vec::with_capacity(batch.len());
-    sent_on.extend(outbox.sends().iter().filter(|send| matches!(send.body, Body::Input)).map(|send| send.index));
-    sent_on
 }
 
 /// Of prefix `number`: 4 on average.

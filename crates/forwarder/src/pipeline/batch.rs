@@ -143,8 +143,15 @@ impl Forwarder {
             }
             meter.end(Stage::Decode, ahead.len());
             ahead.iter_mut().for_each(|ahead| self.ask_for_entries(ahead, lengths, &mut prefixes));
+            let data = ahead.iter().filter(|ahead| matches!(ahead.frame.packet, Packet::Data(..))).count();
+            if data > 0 {
+                self.content_store.prefetch_victims(data);
+            }
             ahead.iter().for_each(|ahead| self.fib.prefetch_index(&prefixes[ahead.places.clone()]));
             ahead.iter().for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
+            if data > 0 {
+                self.content_store.prefetch_victims_further();
+            }
             meter.end(Stage::Prefetch, ahead.len());
             let hashed = Hashed { prefixes: &prefixes, lengths };
             let mut rest = ahead;

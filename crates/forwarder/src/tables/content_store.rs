@@ -131,6 +131,10 @@ pub(crate) struct ContentStore {
     look_ups_that_enter: u32,
     spare: Spare,
     victims: Vec<Slot>,
+    /// Entries that will probably leave for the Data of the present batch.
+    leaving: Vec<Slot>,
+    /// The evictions before the last batch of Data.
+    evictions_before: u64,
     pub(crate) counters: ContentStoreCounters,
     /// True if new Data is stored. An operator sets this.
     pub(crate) admits: bool,
@@ -152,6 +156,8 @@ impl ContentStore {
             look_ups_that_enter: 0,
             spare: Spare::default(),
             victims: Vec::new(),
+            leaving: Vec::new(),
+            evictions_before: 0,
             counters: ContentStoreCounters::default(),
             admits: true,
             serves: true,
@@ -274,6 +280,25 @@ impl ContentStore {
             entry.wire.prefetch();
         }
         self.engine.prefetch_further(hash, Some(slot));
+    }
+
+    /// Prefetches the entries that will probably leave for `data` new ones: as many as left for the
+    /// last batch, because the policy may want few of them.
+    pub(crate) fn prefetch_victims(&mut self, data: usize) {
+        let left = self.counters.evictions - std::mem::replace(&mut self.evictions_before, self.counters.evictions);
+        self.leaving.clear();
+        self.leaving.extend(self.engine.expected_victims().take(data.min(left as usize)));
+        for slot in &self.leaving {
+            prefetch(&self.entries, slot.index());
+        }
+    }
+
+    /// Prefetches their lines of the index, and their packets, whose memory the new ones take.
+    pub(crate) fn prefetch_victims_further(&self) {
+        for entry in self.leaving.iter().filter_map(|slot| self.entry(*slot)) {
+            self.index.prefetch(entry.hash);
+            entry.wire.prefetch_whole();
+        }
     }
 
     /// Stores the Data if the policy wants it, and it can be trusted; `asked` are the hashes of the

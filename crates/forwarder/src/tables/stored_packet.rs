@@ -40,6 +40,13 @@ impl StoredPacket {
             prefetch(&self.buffer, end.saturating_sub(1 + line * CLASS_BYTES));
         }
     }
+
+    /// Another packet will be written in its place soon: begins to load all its lines.
+    pub(crate) fn prefetch_whole(&self) {
+        for line in 0..self.buffer.len() / CLASS_BYTES {
+            prefetch(&self.buffer, line * CLASS_BYTES);
+        }
+    }
 }
 
 impl Deref for StoredPacket {

@@ -136,3 +136,20 @@ fn future() -> Arc<Future> {
 fn evictors() -> impl Iterator<Item = &'static str> {
     registry().iter().filter(|entry| entry.kind() == Kind::Eviction).map(|entry| entry.name)
 }
+
+/// Failure: an owner prefetches other objects than those that leave, or asking for them changes
+/// who leaves.
+#[test]
+fn the_expected_victims_are_not_those_that_leave() {
+    for policy in ["fifo", "lru"] {
+        let mut engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(10), &Streams::new(1)).unwrap();
+        let mut victims = Vec::new();
+        assert_eq!(engine.expected_victims().next(), None, "{policy}");
+        let slots: Vec<_> = (0..10).map(|id| engine.insert(id, 1, Time::ZERO, &mut victims).unwrap()).collect();
+        engine.hit(slots[3], 3, Time::ZERO);
+        let expected: Vec<_> = engine.expected_victims().take(8).collect();
+        assert_eq!(engine.expected_victims().count(), 10, "{policy}");
+        (20..28).for_each(|id| _ = engine.insert(id, 1, Time::ZERO, &mut victims));
+        assert_eq!(victims, expected, "{policy}");
+    }
+}

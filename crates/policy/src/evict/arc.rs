@@ -239,6 +239,10 @@ impl Evict for Arc {
         half.list.tail()
     }
 
+    fn expected_victim_after(&self, slot: Slot) -> Option<Slot> {
+        self.recent.list.newer(&self.links, slot)
+    }
+
     fn object_count(&self) -> Option<usize> {
         Some(self.recent.list.count(&self.links) + self.frequent.list.count(&self.links))
     }

@@ -54,6 +54,10 @@ impl Evict for Fifo {
         self.queue.tail()
     }
 
+    fn expected_victim_after(&self, slot: Slot) -> Option<Slot> {
+        self.queue.newer(&self.links, slot)
+    }
+
     fn object_count(&self) -> Option<usize> {
         Some(self.queue.count(&self.links))
     }

@@ -67,6 +67,10 @@ impl Evict for Lru {
         self.stack.tail()
     }
 
+    fn expected_victim_after(&self, slot: Slot) -> Option<Slot> {
+        self.stack.newer(&self.links, slot)
+    }
+
     fn object_count(&self) -> Option<usize> {
         Some(self.stack.count(&self.links))
     }

@@ -224,6 +224,10 @@ impl Evict for S3Fifo {
         if self.small_bytes >= self.small_capacity { self.small.tail() } else { self.main.tail() }
     }
 
+    fn expected_victim_after(&self, slot: Slot) -> Option<Slot> {
+        self.small.newer(&self.links, slot)
+    }
+
     fn object_count(&self) -> Option<usize> {
         Some(self.small.count(&self.links) + self.main.count(&self.links) + self.foreseen.len())
     }

@@ -120,6 +120,10 @@ impl Evict for Sieve {
         self.hand.or_else(|| self.queue.tail())
     }
 
+    fn expected_victim_after(&self, slot: Slot) -> Option<Slot> {
+        self.queue.newer(&self.links, slot)
+    }
+
     fn object_count(&self) -> Option<usize> {
         Some(self.queue.count(&self.links))
     }
