@@ -28,6 +28,11 @@ pub const SPIN: Duration = Duration::from_micros(50);
 /// than [`SPIN`].
 pub const SPIN_WORTH: Duration = Duration::from_micros(200);
 
+/// A poll that took twice [`SPIN`] has given its processor to another program, which kept it. For
+/// so many times that duration, nothing is polled: on a busy machine polling then takes at most a
+/// twentieth of the time.
+pub const SPIN_REST: u32 = 20;
+
 /// Polls that found something, before signals are looked at.
 pub const SPINS_AT_ONCE: u32 = 64;
 

@@ -35,6 +35,8 @@ pub(super) struct Socket {
     spins: bool,
     /// False if polling helps nobody: there is only one processor, or another thread may wake this.
     may_spin: bool,
+    /// The time until which nothing is polled, because another program needs the processor.
+    spins_after: Instant,
     /// Polls that found something since the last look at events.
     spun: u32,
 }
@@ -79,6 +81,7 @@ impl Socket {
             woken: false,
             spins: false,
             may_spin: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1),
+            spins_after: Instant::now(),
             spun: 0,
         })
     }
@@ -211,15 +214,22 @@ impl Socket {
         Ok(())
     }
 
+    /// Polls shared memory for a short time. Returns true if there is something to read.
+    fn spin(&mut self, start: Instant) -> bool {
+        let Stream::Unix(unix) = &mut self.stream else { return false };
+        self.readable |= unix.spin();
+        let now = Instant::now();
+        if now - start > 2 * limits::SPIN {
+            self.spins_after = now + limits::SPIN_REST * (now - start);
+        }
+        self.readable
+    }
+
     /// Waits until the socket may be readable or writable, `timeout` passes, or a signal comes.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let start = Instant::now();
         let mut timeout = timeout;
-        if self.spins
-            && let Stream::Unix(unix) = &mut self.stream
-            && unix.spin()
-        {
-            self.readable = true;
+        if self.spins && start >= self.spins_after && self.spin(start) {
             self.spun += 1;
             if self.spun < limits::SPINS_AT_ONCE {
                 return Ok(());
