@@ -137,8 +137,8 @@ fn evictors() -> impl Iterator<Item = &'static str> {
     registry().iter().filter(|entry| entry.kind() == Kind::Eviction).map(|entry| entry.name)
 }
 
-/// Failure: an owner prefetches other objects than those that leave, or asking for them changes
-/// who leaves.
+/// Failure: an owner prefetches other objects than those that leave, or a look at them changes
+/// which ones leave.
 #[test]
 fn the_expected_victims_are_not_those_that_leave() {
     for policy in ["fifo", "lru"] {
