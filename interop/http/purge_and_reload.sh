@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# larder ctl purge takes out what was stored; SIGHUP changes the origin and the token, and names what needs a restart.
+# larder ctl purge takes out what was stored; SIGHUP changes the origin and the token, and names what waits for an upgrade.
 . "$(dirname "$0")/../nodes.sh"
 
 configure node </dev/null
@@ -19,14 +19,14 @@ done
 refusal() { env "$@" "$LARDER" ctl purge --everything --admin "127.0.0.1:$(port node admin)" 2>&1 || true; }
 [[ $(refusal -u LARDER_TOKEN) == *LARDER_TOKEN* ]] || fail "no token is no error"
 
-# Another origin, which is nobody: 502 tells that it is asked; a capacity, which changes at once; threads, which wait.
-sed -i 's/^origin = .*/origin = "http:\/\/127.0.0.1:9"/; s/^cache = .*/cache = "32MiB"\nthreads = 3/; s/^token = .*/token = "fedcba9876543210"/' "$work/node.toml"
+# Another origin, which is nobody: 502 tells that it is asked; a capacity and threads, which change at once; shards, which wait.
+sed -i 's/^origin = .*/origin = "http:\/\/127.0.0.1:9"/; s/^cache = .*/cache = "32MiB"\nthreads = 3/; s/^token = .*/token = "fedcba9876543210"/; s/^content_store = .*/&\nshards = 2/' "$work/node.toml"
 kill -HUP "${pids[node]}"
 for ((i = 0; i < 100; i++)); do
     grep -q 'reloaded' "$work/node.log" && break
     sleep 0.05
 done
-grep -q 'needs_a_restart=\["http.threads"\]' "$work/node.log" || { cat "$work/node.log"; fail "the log does not name what waits"; }
+grep -q 'needs_an_upgrade=\["ndn.shards"\]' "$work/node.log" || { cat "$work/node.log"; fail "the log does not name what waits"; }
 [ "$(curl -sS -o /dev/null -w '%{http_code}' "$url/1KiB/c")" = 502 ] || fail "the origin is still the old one"
 [[ $(refusal LARDER_TOKEN=0123456789abcdef) == *401* ]] || fail "the old token still opens"
 purge --everything --soft >/dev/null || fail "the new token does not open"
