@@ -47,7 +47,7 @@ impl Running {
         let config = directory.path().join("larder.toml");
         let socket = directory.path().join("nfd.sock");
         let text = format!(
-            "[ndn]\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"\"\nwebsocket = \"127.0.0.1:0\"\n\
+            "[ndn]\nshared_memory = true\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"\"\nwebsocket = \"127.0.0.1:0\"\n\
              [http]\nlisten = \"\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"error\"\n"
         );
         fs::write(&config, text).unwrap();

@@ -100,7 +100,7 @@ fn exchange(stage: &Stage, packets: usize, while_it_runs: impl FnOnce()) {
 
 #[test]
 fn packets_through_shared_memory_are_lost_or_it_is_not_freed() {
-    let stage = Stage::new();
+    let stage = Stage::with("shared_memory = true");
     exchange(&stage, 3000, || stage.await_shared_faces(2));
     stage.await_shared_faces(0);
     stage.await_figure("/ndn/pit_entries", |entries| entries == 0);
@@ -108,7 +108,7 @@ fn packets_through_shared_memory_are_lost_or_it_is_not_freed() {
 
 #[test]
 fn applications_need_shared_memory_that_the_node_does_not_offer() {
-    let stage = Stage::with("shared_memory = false");
+    let stage = Stage::new();
     exchange(&stage, 300, || assert_eq!(stage.shared_faces(), 0));
 }
 
@@ -174,7 +174,7 @@ fn receive(socket: &UnixStream) -> Descriptors {
 
 #[test]
 fn a_hostile_application_harms_more_than_its_own_face() {
-    let stage = Stage::new();
+    let stage = Stage::with("shared_memory = true");
     let mut bystander = stage.unix();
     let honest = Hostile::connect(&stage);
     let (written, read) = (0, 1);
@@ -208,7 +208,7 @@ fn a_hostile_application_harms_more_than_its_own_face() {
 
 #[test]
 fn applications_beyond_the_limit_take_memory_or_get_no_answer() {
-    let stage = Stage::new();
+    let stage = Stage::with("shared_memory = true");
     let most = larder_node::limits::SHARED_FACES / super::shards() * super::shards();
     let applications: Vec<Hostile> = (0..most).map(|_| Hostile::connect(&stage)).collect();
     let mut next = stage.unix();
