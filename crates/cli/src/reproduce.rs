@@ -113,7 +113,8 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
         line!("{}", report.claims_json());
     } else {
         print(&report);
-        line!("{} s; {}", report.took.as_secs(), out.join("report.html").display());
+        let (seconds, page) = (report.took.as_secs(), out.join("report.html"));
+        line!("{seconds} s; {}; claims that hold: {}", page.display(), report.counted());
     }
     verdict(&report)
 }
@@ -137,13 +138,13 @@ fn print(report: &Report) {
         line!("{}", section.title);
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.set_header(["", "claim", "published", "expected", "measured", "band"]);
+        table.set_header(["", "claim", "kind", "published", "expected", "measured", "band"]);
         for claim in &section.claims {
             let [published, expected, measured, band] = claim.shown();
             let mark = if claim.holds { "holds" } else { "FAILS" };
-            table.add_row([mark, &claim.says, &published, &expected, &measured, &band]);
+            table.add_row([mark, &claim.says, &claim.kind.to_string(), &published, &expected, &measured, &band]);
         }
-        table.column_iter_mut().skip(2).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        table.column_iter_mut().skip(3).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         line!("{table}\n");
     }
 }

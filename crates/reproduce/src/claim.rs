@@ -4,6 +4,7 @@
 use crate::Scale;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
+use std::fmt;
 
 /// A claim of an experiment's file, before the measurement.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -13,6 +14,8 @@ pub struct Claim {
     pub id: String,
     /// What is claimed, with the unit, in one line.
     pub says: String,
+    /// What supports the claim. Reports count each kind separately.
+    pub kind: Kind,
     /// The value that the paper prints, or that follows from values that it prints. Without it,
     /// `expected` must be present.
     #[serde(default)]
@@ -35,6 +38,39 @@ pub struct Claim {
     /// True if the claim is judged at the full scale only, because the quick one cannot show it.
     #[serde(default)]
     pub full_only: bool,
+}
+
+/// What supports a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The paper prints the value. The claim has `published`.
+    Value,
+    /// The paper states an order or a shape: which is larger, what rises, what is equal. Where it
+    /// is an order of two measured values, the band has a margin that was stated before the run.
+    Order,
+    /// The value follows from an equation, a model, or another program's run. The claim has
+    /// `expected` and its source.
+    Theory,
+    /// The project's own aim, which the paper does not support. The claim has `expected` and its
+    /// source.
+    Goal,
+}
+
+impl Kind {
+    /// All kinds, in the order of reports.
+    pub const ALL: [Kind; 4] = [Kind::Value, Kind::Order, Kind::Theory, Kind::Goal];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Value => "value",
+            Kind::Order => "order",
+            Kind::Theory => "theory",
+            Kind::Goal => "goal",
+        })
+    }
 }
 
 /// A value, or a range if the source gives one. In JSON, a number or an array of two.
@@ -73,7 +109,11 @@ impl Claim {
             (None, None, _) => Some("it has neither `published` nor `expected`".to_owned()),
             (_, Some(_), None) => Some("`expected` needs a `source`".to_owned()),
             (_, None, Some(_)) => Some("`source` needs `expected`".to_owned()),
-            _ => None,
+            (published, ..) => match (self.kind, published.is_some()) {
+                (Kind::Value, false) => Some("a value needs `published`".to_owned()),
+                (Kind::Theory | Kind::Goal, true) => Some(format!("a {} has no `published`", self.kind)),
+                _ => None,
+            },
         }
     }
 
@@ -90,6 +130,7 @@ impl Claim {
         };
         Judged {
             id: self.id.clone(),
+            kind: self.kind,
             published: self.published,
             expected: self.expected,
             source: self.source.clone(),
@@ -107,6 +148,8 @@ impl Claim {
 pub struct Judged {
     /// The claim's name within its paper.
     pub id: String,
+    /// What supports the claim.
+    pub kind: Kind,
     /// What the paper prints.
     pub published: Option<Stated>,
     /// The expected value, if the paper prints none.

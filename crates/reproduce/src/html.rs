@@ -32,7 +32,7 @@ fn page(report: &Report) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{0}</title>\n<style>{STYLE}</style>\n<h1>{0}</h1>\n<p>{1}</p>\n\
-         <p>{2} of {all} claims hold. Scale: {3}; seed: {4}; took {seconds:.0} s; larder {5}, {6} {7}, {8} cores.</p>\n",
+         <p>{2} of {all} claims hold ({9}). Scale: {3}; seed: {4}; took {seconds:.0} s; larder {5}, {6} {7}, {8} cores.</p>\n",
         escaped(&title),
         escaped(report.citation),
         all - failed,
@@ -42,6 +42,7 @@ fn page(report: &Report) -> String {
         std::env::consts::OS,
         std::env::consts::ARCH,
         std::thread::available_parallelism().map_or(1, usize::from),
+        report.counted(),
     );
     if !report.only.is_empty() {
         let _ = writeln!(page, "<p>A part of the reproduction: only {}.</p>", escaped(&report.only.join(", ")));
@@ -65,7 +66,7 @@ fn write_section(page: &mut String, section: &Section) {
     }
     if !section.claims.is_empty() {
         page.push_str(
-            "<div class=\"scroll\"><table>\n<tr><th>claim<th>published<th>expected<th>measured<th>band<th>holds<th>why this band</tr>\n",
+            "<div class=\"scroll\"><table>\n<tr><th>claim<th>kind<th>published<th>expected<th>measured<th>band<th>holds<th>why this band</tr>\n",
         );
         section.claims.iter().for_each(|claim| write_claim(page, claim));
         page.push_str("</table></div>\n");
@@ -82,10 +83,11 @@ fn write_claim(page: &mut String, claim: &Judged) {
     let (class, holds) = if claim.holds { ("holds", "yes") } else { ("fails", "no") };
     let _ = writeln!(
         page,
-        "<tr><td>{} <small>{}</small><td class=\"number\">{published}<td>{expected}{source}<td class=\"number\">{measured}<td class=\"number\">{band}\
+        "<tr><td>{} <small>{}</small><td>{}<td class=\"number\">{published}<td>{expected}{source}<td class=\"number\">{measured}<td class=\"number\">{band}\
          <td class=\"{class}\">{holds}<td><small>{}</small></tr>",
         escaped(&claim.says),
         escaped(&claim.id),
+        claim.kind,
         escaped(&claim.reason),
     );
 }

@@ -3,12 +3,13 @@
 //!
 //! The crate has a common frame, and one module per paper. An experiment is a TOML file under
 //! `experiments/PAPER/` of this crate, embedded here. It has its conditions at two scales, the axes
-//! of its figures and its **claims**: the published value, or the expected value and its source,
-//! the band in which the measured value must lie, and the reason for the width of the band. A band
-//! that was changed after a run says so. The paper's module turns the conditions into the cells of
-//! a grid and knows how to measure one. The frame runs the cells on all cores, stores their rows,
-//! and judges the claims. A claim that was not measured is an error, never a pass. Progress bars,
-//! files and the exit status belong to the command line (`larder reproduce`).
+//! of its figures and its **claims**: what supports each ([`Kind`]), the published value, or the
+//! expected value and its source, the band in which the measured value must lie, and the reason for
+//! the width of the band. A band that was changed after a run says so. The paper's module turns the
+//! conditions into the cells of a grid and knows how to measure one. The frame runs the cells on
+//! all cores, stores their rows, and judges the claims. A claim that was not measured is an error,
+//! never a pass. Progress bars, files and the exit status belong to the command line (`larder
+//! reproduce`).
 //!
 //! The crate is a host: it owns threads and the wall clock. Measurements without a clock do not
 //! depend on the machine: the same seed gives the same figures.
@@ -46,9 +47,9 @@ mod site;
 mod statistics;
 mod work;
 
-pub use claim::{Claim, Judged, Quick, Stated};
+pub use claim::{Claim, Judged, Kind, Quick, Stated};
 pub use experiment::{Experiment, FigureText};
-pub use report::Report;
+pub use report::{Count, Report};
 pub use rows::Rows;
 pub use section::{Section, Table};
 pub use work::{Unwatched, Watch, on_all_cores, thread_time};

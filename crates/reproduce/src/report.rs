@@ -1,6 +1,7 @@
 //! The report of a reproduction: what ran, the results, and which claims hold.
 
-use crate::{Judged, Request, Scale, Section, Stated};
+use crate::{Judged, Kind, Request, Scale, Section, Stated};
+use std::fmt;
 use std::time::Duration;
 
 /// The results of a reproduction.
@@ -49,12 +50,43 @@ impl Report {
         self.claims().filter(|claim| !claim.holds)
     }
 
-    /// Returns the content of `claims.json`: `[{id, published, expected, source, measured, band,
-    /// holds}]`, with null for absent values.
+    /// Returns the number of judged claims of each kind, in the order of [`Kind::ALL`].
+    pub fn counts(&self) -> [Count; 4] {
+        Kind::ALL.map(|kind| {
+            let judged = || self.claims().filter(|claim| claim.kind == kind);
+            Count { kind, holding: judged().filter(|claim| claim.holds).count(), judged: judged().count() }
+        })
+    }
+
+    /// Returns the counts as text: "value 5 of 6, order 1 of 1", without kinds that have no claim.
+    pub fn counted(&self) -> String {
+        let counts = self.counts().into_iter().filter(|count| count.judged > 0);
+        counts.map(|count| count.to_string()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the content of `claims.json`: `[{id, kind, published, expected, source, measured,
+    /// band, holds}]`, with null for absent values.
     pub fn claims_json(&self) -> String {
         let claims: Vec<&Judged> = self.claims().collect();
         // Numbers are finite and keys are strings, so serialisation cannot fail.
         serde_json::to_string_pretty(&claims).unwrap_or_default()
+    }
+}
+
+/// The claims of one kind in a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The kind.
+    pub kind: Kind,
+    /// The claims that hold.
+    pub holding: usize,
+    /// All claims that were judged.
+    pub judged: usize,
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} of {}", self.kind, self.holding, self.judged)
     }
 }
 
@@ -114,6 +146,7 @@ mod tests {
     fn judged(id: &str, measured: f64, band: [f64; 2]) -> Judged {
         Judged {
             id: id.to_owned(),
+            kind: if id == "a" { Kind::Value } else { Kind::Order },
             published: Some(Stated::Figure(1.0)),
             expected: None,
             source: None,
@@ -145,8 +178,10 @@ mod tests {
         report.sections.push(section);
         let failures: Vec<&str> = report.failures().map(|claim| claim.id.as_str()).collect();
         assert_eq!(failures, ["a"]);
+        assert_eq!(report.counted(), "value 0 of 1, order 1 of 1", "kinds are mixed");
         let json: serde_json::Value = serde_json::from_str(&report.claims_json()).unwrap();
         assert_eq!([&json[0]["id"], &json[1]["id"]], ["b", "a"], "claims keep their order");
+        assert_eq!([&json[0]["kind"], &json[1]["kind"]], ["order", "value"]);
         assert_eq!([&json[0]["holds"], &json[1]["holds"]], [true, false]);
         let page = report.html();
         assert!(page.contains("T &amp; U") && page.contains("A &lt;claim&gt;") && !page.contains("<claim>"));

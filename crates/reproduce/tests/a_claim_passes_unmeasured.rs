@@ -25,6 +25,7 @@ y = "y"
 [[claim]]
 id = "a"
 says = "The first"
+kind = "value"
 published = 1.0
 band = [0.9, 1.1]
 reason = "Theory"
@@ -32,6 +33,7 @@ quick = { band = [0.5, 0.6], reason = "Theory, scaled down" }
 [[claim]]
 id = "b"
 says = "The second"
+kind = "value"
 published = 2
 band = [2, 2]
 reason = "A count"
@@ -86,6 +88,9 @@ fn mistakes_in_a_file_are_not_found() {
         ("published = 2\n", "", "`b`: it has neither"),
         ("published = 2\n", "expected = 2\n", "`expected` needs a `source`"),
         ("published = 2\n", "published = 2\nsource = \"x\"\n", "`source` needs `expected`"),
+        ("kind = \"value\"\npublished = 2\n", "published = 2\n", "missing field `kind`"),
+        ("published = 2\n", "expected = 2\nsource = \"x\"\n", "`b`: a value needs `published`"),
+        ("kind = \"value\"\npublished = 2\n", "kind = \"goal\"\npublished = 2\n", "`b`: a goal has no `published`"),
         ("id = \"b\"", "id = \"a\"", "the id `a` is used twice"),
         ("reason = \"A count\"\n", "", "missing field `reason`"),
     ] {
@@ -96,9 +101,10 @@ fn mistakes_in_a_file_are_not_found() {
 
 #[test]
 fn what_is_expected_is_told_as_published() {
-    let text = FILE
-        .replace("published = 1.0", "published = [0.9, 1]")
-        .replace("published = 2\nband = [2, 2]", "expected = 2\nsource = \"Theory\"\nband = [2, inf]");
+    let text = FILE.replace("published = 1.0", "published = [0.9, 1]").replace(
+        "kind = \"value\"\npublished = 2\nband = [2, 2]",
+        "kind = \"theory\"\nexpected = 2\nsource = \"Theory\"\nband = [2, inf]",
+    );
     let mut section = Section::new(&experiment(&text).unwrap(), Scale::Full);
     section.figure("fig", vec![]);
     section.measured("a", 1.0);
