@@ -445,3 +445,17 @@ fn a_node_that_stops_calls_itself_ready() {
     assert!(answer.ends_with("late"), "{answer}");
     assert!(node.child.wait().unwrap().success());
 }
+
+/// Failure: a script takes a missing program or privilege (2) for a claim that fails (1).
+#[test]
+fn a_missing_program_or_privilege_passes_for_a_failing_claim() {
+    let workspace = Workspace::new();
+    let out = workspace.path("out").to_str().unwrap().to_owned();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+    command.args(["reproduce", "ndn-vs-http", "--out", &out]).env("PATH", "/nonexistent");
+    let output = command.output().unwrap();
+    let error = error_of(&output);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("run it as root") || error.contains("is not installed: `apt-get install"), "{error}");
+    assert!(output.stdout.is_empty());
+}

@@ -38,6 +38,37 @@ pub struct Claim {
     /// True if the claim is judged at the full scale only, because the quick one cannot show it.
     #[serde(default)]
     pub full_only: bool,
+    /// The scales at which the claim is known to fail, each with the reason.
+    #[serde(default)]
+    pub fails: KnownFailure,
+    /// True if the measured value is a time or depends on one, so that the processor and its load
+    /// move it.
+    #[serde(default)]
+    pub timed: bool,
+    /// The items of the paper that the claim covers, by their names in the paper's `coverage.toml`.
+    #[serde(default)]
+    pub covers: Vec<String>,
+}
+
+/// Why a claim is known to fail, at each scale.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownFailure {
+    /// The reason at the quick scale, if the claim fails there.
+    #[serde(default)]
+    pub quick: Option<String>,
+    /// The reason at the full scale, if the claim fails there.
+    #[serde(default)]
+    pub full: Option<String>,
+}
+
+impl KnownFailure {
+    fn at(&self, scale: Scale) -> Option<&String> {
+        match scale {
+            Scale::Quick => self.quick.as_ref(),
+            Scale::Full => self.full.as_ref(),
+        }
+    }
 }
 
 /// What supports a claim.
@@ -122,8 +153,8 @@ impl Claim {
         scale == Scale::Full || !self.full_only
     }
 
-    /// Compares the claim with the measured value.
-    pub fn judge(&self, scale: Scale, measured: f64) -> Judged {
+    /// Compares the claim with the measured value. A claim without one (`None`) fails.
+    pub fn judge(&self, scale: Scale, measured: Option<f64>) -> Judged {
         let (band, reason) = match &self.quick {
             Some(quick) if scale == Scale::Quick => (quick.band, &quick.reason),
             _ => (self.band, &self.reason),
@@ -136,7 +167,10 @@ impl Claim {
             source: self.source.clone(),
             measured,
             band,
-            holds: band[0] <= measured && measured <= band[1],
+            holds: measured.is_some_and(|measured| band[0] <= measured && measured <= band[1]),
+            known_failure: self.fails.at(scale).cloned(),
+            timed: self.timed,
+            covers: self.covers.clone(),
             says: self.says.clone(),
             reason: reason.clone(),
         }
@@ -156,16 +190,70 @@ pub struct Judged {
     pub expected: Option<Stated>,
     /// The source of the expected value.
     pub source: Option<String>,
-    /// The figure of this run.
-    pub measured: f64,
+    /// The figure of this run; `None` if it was not measured.
+    pub measured: Option<f64>,
     /// The band of this scale. In JSON, an open side is `null`.
     pub band: [f64; 2],
     /// True if the measured value lies in the band.
     pub holds: bool,
+    /// Why the claim is known to fail at this scale, if it is.
+    pub known_failure: Option<String>,
+    /// True if the processor and its load move the measured value.
+    pub timed: bool,
+    /// The items of the paper that the claim covers.
+    #[serde(skip)]
+    pub covers: Vec<String>,
     /// What is claimed.
     #[serde(skip)]
     pub says: String,
     /// Why the band is where it is.
     #[serde(skip)]
     pub reason: String,
+}
+
+/// What a claim's judgement means for the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Holds,
+    /// It holds, although the file lists it as failing.
+    HoldsThoughListed,
+    /// It fails, as its file lists with a reason.
+    FailsAsListed,
+    /// It fails, and its file lists no reason.
+    Fails,
+    /// It was not measured.
+    NotMeasured,
+}
+
+impl Verdict {
+    /// Returns true if the failure is not listed with a reason.
+    pub fn is_unexpected_failure(self) -> bool {
+        matches!(self, Verdict::Fails | Verdict::NotMeasured)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Holds => "holds",
+            Verdict::HoldsThoughListed => "holds, listed as failing",
+            Verdict::FailsAsListed => "fails as listed",
+            Verdict::Fails => "FAILS",
+            Verdict::NotMeasured => "NOT MEASURED",
+        })
+    }
+}
+
+impl Judged {
+    /// Returns what the judgement means for the run.
+    pub fn verdict(&self) -> Verdict {
+        match (self.measured, self.holds, &self.known_failure) {
+            (None, ..) => Verdict::NotMeasured,
+            (_, true, None) => Verdict::Holds,
+            (_, true, Some(_)) => Verdict::HoldsThoughListed,
+            (_, false, Some(_)) => Verdict::FailsAsListed,
+            (_, false, None) => Verdict::Fails,
+        }
+    }
 }

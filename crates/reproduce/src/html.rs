@@ -27,7 +27,7 @@ impl Report {
 
 fn page(report: &Report) -> String {
     let title = format!("Reproduction of `{}`, {}", report.paper, report.scale);
-    let (all, failed) = (report.claims().count(), report.failures().count());
+    let (all, failed) = (report.claims().count(), report.claims().filter(|claim| !claim.holds).count());
     let seconds = report.took.as_secs_f64();
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
@@ -66,7 +66,7 @@ fn write_section(page: &mut String, section: &Section) {
     }
     if !section.claims.is_empty() {
         page.push_str(
-            "<div class=\"scroll\"><table>\n<tr><th>claim<th>kind<th>published<th>expected<th>measured<th>band<th>holds<th>why this band</tr>\n",
+            "<div class=\"scroll\"><table>\n<tr><th>claim<th>kind<th>published<th>expected<th>measured<th>band<th>verdict<th>why this band</tr>\n",
         );
         section.claims.iter().for_each(|claim| write_claim(page, claim));
         page.push_str("</table></div>\n");
@@ -80,15 +80,18 @@ fn write_section(page: &mut String, section: &Section) {
 fn write_claim(page: &mut String, claim: &Judged) {
     let [published, expected, measured, band] = claim.shown();
     let source = claim.source.iter().map(|source| format!(" <small>{}</small>", escaped(source))).collect::<String>();
-    let (class, holds) = if claim.holds { ("holds", "yes") } else { ("fails", "no") };
+    let class = if claim.verdict().is_unexpected_failure() { "fails" } else { "holds" };
+    let listed = claim.known_failure.iter().map(|reason| format!("<br>Known to fail: {}", escaped(reason)));
     let _ = writeln!(
         page,
         "<tr><td>{} <small>{}</small><td>{}<td class=\"number\">{published}<td>{expected}{source}<td class=\"number\">{measured}<td class=\"number\">{band}\
-         <td class=\"{class}\">{holds}<td><small>{}</small></tr>",
+         <td class=\"{class}\">{}<td><small>{}{}</small></tr>",
         escaped(&claim.says),
         escaped(&claim.id),
         claim.kind,
+        claim.verdict(),
         escaped(&claim.reason),
+        listed.collect::<String>(),
     );
 }
 

@@ -7,9 +7,9 @@
 //! expected value and its source, the band in which the measured value must lie, and the reason for
 //! the width of the band. A band that was changed after a run says so. The paper's module turns the
 //! conditions into the cells of a grid and knows how to measure one. The frame runs the cells on
-//! all cores, stores their rows, and judges the claims. A claim that was not measured is an error,
-//! never a pass. Progress bars, files and the exit status belong to the command line (`larder
-//! reproduce`).
+//! all cores, stores their rows, and judges the claims. A claim that was not measured fails; a
+//! value that is not a number is an error. Progress bars, files and the exit status belong to the
+//! command line (`larder reproduce`).
 //!
 //! The crate is a host: it owns threads and the wall clock. Measurements without a clock do not
 //! depend on the machine: the same seed gives the same figures.
@@ -37,6 +37,7 @@ mod chunk_size;
 mod claim;
 mod clock;
 mod filter;
+mod grid;
 mod html;
 mod ndn_vs_http;
 mod programs;
@@ -47,7 +48,7 @@ mod site;
 mod statistics;
 mod work;
 
-pub use claim::{Claim, Judged, Kind, Quick, Stated};
+pub use claim::{Claim, Judged, Kind, KnownFailure, Quick, Stated, Verdict};
 pub use experiment::{Experiment, FigureText};
 pub use report::{Count, Report};
 pub use rows::Rows;
@@ -130,6 +131,8 @@ pub struct Paper {
     /// more than they compute.
     minutes: &'static [(&'static str, [u64; 2])],
     builds_networks: bool,
+    /// Checks that the programs and the privilege that a request needs are there.
+    requirements: fn(&Request<'_>) -> Result<(), Error>,
 }
 
 /// The papers, in alphabetical order.
@@ -159,6 +162,14 @@ impl Paper {
     /// a paper ends by itself at [`Watch::is_stopped`].
     pub fn builds_networks(&self) -> bool {
         self.builds_networks
+    }
+
+    /// Checks that this machine has the programs and the privilege that the request needs.
+    ///
+    /// # Errors
+    /// [`Error`] with the first missing program and its package, or the missing privilege.
+    pub fn check_requirements(&self, request: &Request<'_>) -> Result<(), Error> {
+        (self.requirements)(request)
     }
 
     fn runs(&self, testbed: bool) -> &'static [(&'static str, Run)] {
@@ -211,7 +222,7 @@ impl fmt::Debug for Paper {
 /// # Errors
 /// [`Error`] if an experiment does not exist, if it could not measure what it claims, or if `watch`
 /// could not store the report. A claim that does not hold is not an error: see
-/// [`Report::failures`].
+/// [`Report::unexpected_failures`].
 pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
     let begun = std::time::Instant::now();
     request.paper.check(request.testbed, request.only)?;

@@ -1,6 +1,8 @@
 //! The report of a reproduction: what ran, the results, and which claims hold.
 
-use crate::{Judged, Kind, Request, Scale, Section, Stated};
+use crate::{Judged, Kind, Request, Scale, Section, Stated, Verdict};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -45,9 +47,14 @@ impl Report {
         self.sections.iter().flat_map(|section| &section.claims)
     }
 
-    /// Returns the claims that do not hold.
-    pub fn failures(&self) -> impl Iterator<Item = &Judged> {
-        self.claims().filter(|claim| !claim.holds)
+    /// Returns the claims that fail although their files list no reason, or that were not measured.
+    pub fn unexpected_failures(&self) -> impl Iterator<Item = &Judged> {
+        self.claims().filter(|claim| claim.verdict().is_unexpected_failure())
+    }
+
+    /// Returns the claims with this verdict.
+    pub fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &Judged> {
+        self.claims().filter(move |claim| claim.verdict() == verdict)
     }
 
     /// Returns the number of judged claims of each kind, in the order of [`Kind::ALL`].
@@ -64,19 +71,32 @@ impl Report {
         counts.map(|count| count.to_string()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the content of `claims.json`: `[{id, kind, published, expected, source, measured,
-    /// band, holds}]`, with null for absent values.
+    /// Returns the content of `claims.json`: the paper, the scale, the seed, the experiments that
+    /// have not finished, the counts of each kind as `{kind: {holding, judged}}`, and the claims as
+    /// `[{id, kind, published, expected, source, measured, band, holds, known_failure, timed}]`,
+    /// with null for absent values.
     pub fn claims_json(&self) -> String {
+        let counts: BTreeMap<String, Count> = self.counts().map(|count| (count.kind.to_string(), count)).into();
         let claims: Vec<&Judged> = self.claims().collect();
+        let all = serde_json::json!({
+            "paper": self.paper,
+            "scale": self.scale.to_string(),
+            "seed": self.seed,
+            "only": self.only,
+            "missing": self.missing,
+            "counts": counts,
+            "claims": claims,
+        });
         // Numbers are finite and keys are strings, so serialisation cannot fail.
-        serde_json::to_string_pretty(&claims).unwrap_or_default()
+        serde_json::to_string_pretty(&all).unwrap_or_default()
     }
 }
 
 /// The claims of one kind in a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// The kind.
+    #[serde(skip)]
     pub kind: Kind,
     /// The claims that hold.
     pub holding: usize,
@@ -117,7 +137,8 @@ impl Judged {
             [f64::NEG_INFINITY, high] => format!("at most {}", number(high)),
             [low, high] => format!("{} … {}", number(low), number(high)),
         };
-        [stated(self.published), stated(self.expected), number(self.measured), band]
+        let measured = self.measured.map_or_else(|| "not measured".to_owned(), number);
+        [stated(self.published), stated(self.expected), measured, band]
     }
 }
 
@@ -150,9 +171,12 @@ mod tests {
             published: Some(Stated::Figure(1.0)),
             expected: None,
             source: None,
-            measured,
+            measured: Some(measured),
             band,
             holds: band[0] <= measured && measured <= band[1],
+            known_failure: None,
+            timed: false,
+            covers: Vec::new(),
             says: "A <claim>".to_owned(),
             reason: "Theory".to_owned(),
         }
@@ -176,10 +200,13 @@ mod tests {
         let mut section = Section::new(&experiment, Scale::Quick);
         section.claims = vec![judged("b", 1.0, [0.0, 2.0]), judged("a", 3.0, [0.0, 2.0])];
         report.sections.push(section);
-        let failures: Vec<&str> = report.failures().map(|claim| claim.id.as_str()).collect();
+        let failures: Vec<&str> = report.unexpected_failures().map(|claim| claim.id.as_str()).collect();
         assert_eq!(failures, ["a"]);
         assert_eq!(report.counted(), "value 0 of 1, order 1 of 1", "kinds are mixed");
         let json: serde_json::Value = serde_json::from_str(&report.claims_json()).unwrap();
+        assert_eq!(json["counts"]["value"], serde_json::json!({ "holding": 0, "judged": 1 }));
+        assert_eq!([&json["paper"], &json["scale"]], ["filter", "quick"]);
+        let json = &json["claims"];
         assert_eq!([&json[0]["id"], &json[1]["id"]], ["b", "a"], "claims keep their order");
         assert_eq!([&json[0]["kind"], &json[1]["kind"]], ["order", "value"]);
         assert_eq!([&json[0]["holds"], &json[1]["holds"]], [true, false]);

@@ -108,10 +108,10 @@ impl Section {
         });
     }
 
-    /// Judges the claims.
+    /// Judges the claims. A claim without a measured value fails.
     ///
     /// # Errors
-    /// [`Error`] if a claim or a figure of the file was not measured or is not a number, or if
+    /// [`Error`] if a measured value is not a number, if a figure of the file was not drawn, or if
     /// something was measured that is not in the file.
     pub fn judged(mut self) -> Result<Section, Error> {
         let fault = |what: String| Err(Error(format!("experiment \"{}\": {what}", self.title)));
@@ -120,9 +120,10 @@ impl Section {
         }
         for claim in self.stated.iter().filter(|claim| claim.is_judged_at(self.scale)) {
             match self.measured.get(&claim.id) {
-                Some(value) if value.is_finite() => self.claims.push(claim.judge(self.scale, *value)),
-                Some(value) => return fault(format!("claim `{}` measured {value}, which is not a number", claim.id)),
-                None => return fault(format!("claim `{}` was not measured", claim.id)),
+                Some(value) if !value.is_finite() => {
+                    return fault(format!("claim `{}` measured {value}, which is not a number", claim.id));
+                }
+                value => self.claims.push(claim.judge(self.scale, value.copied())),
             }
         }
         if let Some(id) = self.drawn.iter().find(|id| !self.axes.iter().any(|axes| axes.id == **id)) {

@@ -49,6 +49,30 @@ pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
     values.get(rank - 1).copied().unwrap_or(f64::NAN)
 }
 
+/// Returns the greatest value; NaN without values, or if one of them is NaN.
+pub(crate) fn greatest(values: impl IntoIterator<Item = f64>) -> f64 {
+    extreme(values, f64::max)
+}
+
+/// Returns the least value; NaN without values, or if one of them is NaN.
+pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> f64 {
+    extreme(values, f64::min)
+}
+
+fn extreme(values: impl IntoIterator<Item = f64>, of: fn(f64, f64) -> f64) -> f64 {
+    let of_two = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { of(a, b) };
+    values.into_iter().reduce(of_two).unwrap_or(f64::NAN)
+}
+
+/// Returns how many checks are true; NaN without checks, because then nothing was compared.
+pub(crate) fn count(checks: impl IntoIterator<Item = bool>) -> f64 {
+    let counted = |(all, true_ones): (u32, u32), check: bool| (all + 1, true_ones + u32::from(check));
+    match checks.into_iter().fold((0, 0), counted) {
+        (0, _) => f64::NAN,
+        (_, true_ones) => f64::from(true_ones),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +100,17 @@ mod tests {
         assert_eq!(of(50), [1.0, 1.0, 10.0, 11.0, 25.0]);
         assert_eq!(of(95), [1.0, 2.0, 19.0, 20.0, 48.0]);
         assert!(percentile(&[], 5).is_nan());
+    }
+
+    /// `f64::max` and `f64::min` ignore a NaN, and a fold over nothing returns its start.
+    #[test]
+    fn a_missing_value_is_ignored() {
+        assert_eq!((greatest([1.0, 3.0, 2.0]), least([2.0, 1.0, 3.0])), (3.0, 1.0));
+        for values in [&[][..], &[f64::NAN, 1.0], &[1.0, f64::NAN], &[1.0, f64::NAN, 2.0]] {
+            let values = || values.iter().copied();
+            assert!(greatest(values()).is_nan() && least(values()).is_nan());
+        }
+        assert_eq!((count([true, false, true]), count([false])), (2.0, 0.0));
+        assert!(count([]).is_nan());
     }
 }

@@ -1,6 +1,6 @@
 //! A reproduction that says more than it measured.
 
-use larder_reproduce::{Experiment, PAPERS, Paper, Scale, Section};
+use larder_reproduce::{Experiment, Judged, PAPERS, Paper, Scale, Section, Verdict};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -70,12 +70,49 @@ fn a_claim_is_judged_by_another_band() {
 }
 
 #[test]
-fn what_was_not_measured_holds() {
-    assert!(judged(Scale::Full, &[("a", 1.0)]).unwrap_err().contains("`b` was not measured"));
-    assert!(judged(Scale::Full, &[("a", f64::NAN), ("b", 2.0)]).unwrap_err().contains("NaN"));
+fn a_value_that_is_no_number_is_judged() {
+    for (value, name) in [(f64::NAN, "NaN"), (f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf")] {
+        let error = judged(Scale::Full, &[("a", value), ("b", 2.0)]).unwrap_err();
+        assert!(error.contains(&format!("claim `a` measured {name}, which is not a number")), "{error}");
+    }
     assert!(judged(Scale::Full, &[("a", 1.0), ("b", 2.0), ("c", 3.0)]).unwrap_err().contains("`c`"));
     let without_figure = Section::new(&experiment(FILE.split("[[claim]]").next().unwrap()).unwrap(), Scale::Full);
     assert!(without_figure.judged().unwrap_err().to_string().contains("figure `fig` was not drawn"));
+}
+
+/// A measurement that is missing fails its claim, whether or not the claim is known to fail.
+#[test]
+fn a_missing_measurement_holds() {
+    let section = judged(Scale::Full, &[("a", 1.0)]).unwrap();
+    let [a, b] = &section.claims[..] else { panic!("{:?}", section.claims) };
+    assert_eq!([a.verdict(), b.verdict()], [Verdict::Holds, Verdict::NotMeasured]);
+    assert!(!b.holds && b.measured.is_none() && b.verdict().is_unexpected_failure());
+    assert_eq!(b.shown()[2], "not measured");
+    assert_eq!(serde_json::to_value(b).unwrap()["measured"], serde_json::Value::Null);
+    // Not even where every value would hold but for being absent.
+    let open = FILE.replace("band = [2, 2]", "band = [0, inf]").replace("full_only", "fails.full = \"x\"\nfull_only");
+    let mut section = Section::new(&experiment(&open).unwrap(), Scale::Full);
+    section.figure("fig", vec![]);
+    let verdicts: Vec<Verdict> = section.judged().unwrap().claims.iter().map(Judged::verdict).collect();
+    assert_eq!(verdicts, [Verdict::NotMeasured; 2]);
+}
+
+#[test]
+fn a_listed_failure_is_unexpected_or_an_unlisted_one_is_not() {
+    let listed = FILE.replace("quick = {", "fails.full = \"The reason\"\nquick = {");
+    let verdicts = |scale, value| {
+        let mut section = Section::new(&experiment(&listed).unwrap(), scale);
+        section.figure("fig", vec![]);
+        section.measured("a", value);
+        section.measured("b", 2.0);
+        let claim = section.judged().unwrap().claims.swap_remove(0);
+        (claim.verdict(), claim.known_failure)
+    };
+    let reason = Some("The reason".to_owned());
+    assert_eq!(verdicts(Scale::Full, 1.2), (Verdict::FailsAsListed, reason.clone()));
+    assert_eq!(verdicts(Scale::Full, 1.0), (Verdict::HoldsThoughListed, reason));
+    assert_eq!(verdicts(Scale::Quick, 1.2), (Verdict::Fails, None), "listed for the other scale");
+    assert_eq!(verdicts(Scale::Quick, 0.55), (Verdict::Holds, None));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::replays::{Catalogue, Run};
 use crate::cell::{measure_all, units};
+use crate::statistics::greatest;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -45,10 +46,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     });
     let header = ["case", "policy", "object hit ratio", "ns of processor time a request, jobs within", "MB of tables"];
     section.table("Cost", header, rows.collect());
-    let deployed = &found[SPECS.len()..2 * SPECS.len()];
-    let most = |name: &str| {
-        deployed.iter().map(|found| found.gauge(name)).filter(|value| value.is_finite()).fold(0.0, f64::max)
-    };
+    // LRU has no statistics.
+    let deployed = &found[SPECS.len() + 1..2 * SPECS.len()];
+    let most = |name: &str| greatest(deployed.iter().map(|found| found.gauge(name)));
     section.measured("statistics-bytes-an-object", most("adaptsize.bytes_a_counted_object"));
     section.measured("statistics-megabytes", most("adaptsize.statistics_bytes") / 1e6);
     let bars = |at: usize| {

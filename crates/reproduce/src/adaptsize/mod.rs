@@ -40,4 +40,5 @@ pub(crate) const PAPER: Paper = Paper {
     testbed: testbed::EXPERIMENTS,
     minutes: testbed::MINUTES,
     builds_networks: false,
+    requirements: |request| if request.testbed { testbed::check_installed() } else { Ok(()) },
 };

@@ -2,6 +2,7 @@
 //! effect of fragments on each.
 
 use super::dumbbell::{BACKBONES, CACHED_OBJECTS, CATALOGUE, Cell, Outcome, RATES, READING, Reading, run_all};
+use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_netsim::apps::ZipfMandelbrot;
 use larder_policy::{Kind, Spec, registry};
@@ -94,7 +95,7 @@ fn every_policy(sweep: &Sweep, request: &Request<'_>, section: &mut Section, wat
 /// Measures the claims about the policies' hit ratios at one packet size.
 fn claim_policies(section: &mut Section, size: u64, specs: &[String], hits: &[f64]) {
     let all = || specs.iter().zip(hits);
-    let best = hits.iter().copied().fold(0.0, f64::max);
+    let best = greatest(hits.iter().copied());
     if size == RATES[0].0 {
         let popularity = popularity();
         let optimum: f64 = (1..=CACHED_OBJECTS as usize).map(|rank| popularity.share(rank)).sum();
@@ -104,8 +105,7 @@ fn claim_policies(section: &mut Section, size: u64, specs: &[String], hits: &[f6
     }
     if size == RATES[6].0 {
         let of_evictions = || all().filter(|(spec, _)| !spec.contains('+')).map(|(_, hits)| *hits);
-        let least = of_evictions().fold(f64::INFINITY, f64::min);
-        section.measured("evictions-apart-160", of_evictions().fold(0.0, f64::max) / least - 1.0);
+        section.measured("evictions-apart-160", greatest(of_evictions()) / least(of_evictions()) - 1.0);
     }
 }
 
@@ -237,7 +237,8 @@ mod tests {
         let request = Request::quick(&super::super::PAPER, &rows);
         large_packets(sweep, &request, &mut section, &Unwatched).unwrap();
         loss(sweep, &request, &mut section, &Unwatched).unwrap();
-        section.judged().unwrap();
+        let judged = section.judged().unwrap();
+        assert!(judged.claims.iter().all(|claim| claim.measured.is_some()));
     }
 
     #[test]

@@ -104,6 +104,17 @@ impl Outcome {
         ]
     }
 
+    /// Checks that the network worked: `lost` is the number of frames that its queues dropped or
+    /// its links lost. Without one, something must be delivered. With queues of 100 frames, Data of
+    /// 160 KB are expected to get lost, which a network that does nothing would look like.
+    fn check(&self, lost: u64) -> Result<(), String> {
+        match self.delivered {
+            none if none.is_nan() => Err("no Interest was sent".to_owned()),
+            0.0 if lost == 0 => Err("nothing was delivered, and no frame was lost".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the mean of each finite metric over the runs.
     pub(super) fn mean(runs: &[Outcome]) -> Outcome {
         let mean = |figure: fn(&Outcome) -> f64| mean(runs.iter().map(figure));
@@ -158,7 +169,10 @@ impl crate::cell::Cell for Cell<'_> {
         let end = Time::from_secs(self.seconds);
         network.run_until(end).map_err(Error::from_cause)?;
         watch.advance(self.seconds);
-        Ok(outcome(&network, &consumers, end))
+        let outcome = outcome(&network, &consumers, end);
+        let lost = network.channels().map(|(_, channel)| channel.counters()).map(|sent| sent.dropped + sent.lost).sum();
+        outcome.check(lost).map_err(|fault| Error(format!("{self:?}: {fault}")))?;
+        Ok(outcome)
     }
 }
 
@@ -277,5 +291,20 @@ mod tests {
         }
         assert_eq!(again.len(), 2);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), kept, "two rows, and no more");
+    }
+
+    /// Four claims of ndnSIM's run expect that nothing is delivered.
+    #[test]
+    fn a_network_that_does_nothing_is_measured() {
+        let outcome = |delivered| Outcome { delivered, ..Outcome::default() };
+        assert_eq!(outcome(0.0).check(7), Ok(()), "the queues dropped all of it");
+        assert_eq!(outcome(0.5).check(0), Ok(()));
+        assert!(outcome(0.0).check(0).unwrap_err().contains("nothing was delivered"));
+        assert!(outcome(f64::NAN).check(7).unwrap_err().contains("no Interest"));
+        let silent = Cell { size: RATES[0], policy: "lru", backbone_mbps: 60, reading: READING, seconds: 0, seed: 1 };
+        let rows = Rows::default();
+        let request = Request::quick(&super::super::PAPER, &rows);
+        let error = run_all(&[silent], 1, "silence", &request, &Unwatched).unwrap_err().to_string();
+        assert!(error.contains("delivered") || error.contains("no Interest"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 //! every policy.
 
 use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, run_all};
+use crate::statistics::{count, greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -47,6 +48,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     }
     let runs = run_all(&cells, seeds, "figures 1 to 4", request, watch)?;
     let found = Findings { means: runs.iter().map(|runs| Outcome::mean(runs)).collect(), runs };
+    found.check()?;
 
     let mut section = Section::new(&experiment, request.scale);
     section.condition("network", "2 consumers – R1 – R2 – 2 producers, 40 Mbps, 10 ms a link");
@@ -68,6 +70,29 @@ struct Findings {
 type Metric = fn(&Outcome) -> f64;
 
 impl Findings {
+    /// Checks that every run has all metrics of the figures. A comparison with a missing one is
+    /// false, and would count as no exception.
+    fn check(&self) -> Result<(), Error> {
+        for (scenario, (name, _)) in BACKBONES.iter().enumerate() {
+            for (policy, (label, _)) in POLICIES.iter().enumerate() {
+                for (size, (kilobytes, _)) in RATES.iter().enumerate() {
+                    let run = self.at(scenario, policy, size);
+                    let metrics = [
+                        ("hit ratio", run.hit_ratio),
+                        ("lifetime", run.lifetime),
+                        ("throughput", run.mbps),
+                        ("delay", run.delay_ms),
+                    ];
+                    if let Some((metric, value)) = metrics.iter().find(|(_, value)| !value.is_finite()) {
+                        let value = format!("the {metric} is {value}, not a number");
+                        return Err(Error(format!("{label}, {name}, {kilobytes} KB: {value}")));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn at(&self, scenario: usize, policy: usize, size: usize) -> &Outcome {
         &self.means[(scenario * POLICIES.len() + policy) * RATES.len() + size]
     }
@@ -124,21 +149,17 @@ impl Findings {
     /// Counts the scenarios and sizes for which `is_off` returns true.
     fn exceptions(&self, sizes: std::ops::Range<usize>, is_off: impl Fn(usize, usize) -> bool) -> f64 {
         let all = (0..BACKBONES.len()).flat_map(|scenario| sizes.clone().map(move |size| (scenario, size)));
-        all.filter(|(scenario, size)| is_off(*scenario, *size)).count() as f64
+        count(all.map(|(scenario, size)| is_off(scenario, size)))
     }
 
     /// Returns the largest relative difference of a metric between two policies at the same size
     /// and scenario: the greatest value over the least, minus one.
     fn spread(&self, sizes: std::ops::Range<usize>, metric: Metric) -> f64 {
-        let mut most = 0.0_f64;
-        for (scenario, _) in BACKBONES.iter().enumerate() {
-            for size in sizes.clone() {
-                let values = || (0..POLICIES.len()).map(|policy| metric(self.at(scenario, policy, size)));
-                let (least, greatest) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
-                most = most.max(greatest / least - 1.0);
-            }
-        }
-        most
+        let all = (0..BACKBONES.len()).flat_map(|scenario| sizes.clone().map(move |size| (scenario, size)));
+        greatest(all.map(|(scenario, size)| {
+            let values = || (0..POLICIES.len()).map(|policy| metric(self.at(scenario, policy, size)));
+            greatest(values()) / least(values()) - 1.0
+        }))
     }
 
     /// Counts the steps to the next size, over policies and scenarios, at which a metric does not
@@ -177,7 +198,7 @@ impl Findings {
         let apart = (0..POLICIES.len())
             .flat_map(|p| (0..RATES.len()).map(move |z| (p, z)))
             .map(|(p, z)| (self.at(congested, p, z).lifetime / self.at(free, p, z).lifetime - 1.0).abs());
-        section.measured("lifetime-scenarios", apart.filter(|apart| apart.is_finite()).fold(0.0, f64::max));
+        section.measured("lifetime-scenarios", greatest(apart));
 
         let mbps = |s: usize, p: usize, z: usize| self.at(s, p, z).mbps;
         section.measured("throughput-fifo-congested", mbps(congested, FIFO, 5) / mbps(congested, FIFO, 0));
@@ -192,5 +213,61 @@ impl Findings {
         section.measured("throughput-converges", self.spread(LARGE, |run| run.mbps));
         section.measured("delay-rises", self.steps(|run| run.delay_ms, |small, large| large <= small));
         section.measured("delay-doubles", self.at(congested, LRU, 6).delay_ms / self.at(free, LRU, 6).delay_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scale;
+
+    /// Metrics that rise or fall with the size as the paper has them, so that the claims of order
+    /// hold.
+    fn found() -> Findings {
+        let of_size = |size: usize| Outcome {
+            hit_ratio: 0.7 - 0.05 * size as f64,
+            lifetime: 1.0 + size as f64,
+            mbps: 10.0 + size as f64,
+            delay_ms: 50.0 + size as f64,
+            delivered: 1.0,
+            ..Outcome::default()
+        };
+        let all = 0..BACKBONES.len() * POLICIES.len() * RATES.len();
+        let means: Vec<Outcome> = all.map(|at| of_size(at % RATES.len())).collect();
+        Findings { runs: means.iter().map(|run| vec![*run]).collect(), means }
+    }
+
+    fn judged(found: &Findings) -> Result<Section, Error> {
+        let mut experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
+        experiment.figures.clear();
+        let mut section = Section::new(&experiment, Scale::Quick);
+        found.claim(&mut section);
+        section.judged()
+    }
+
+    /// Failure: a metric that no run has is compared, no comparison is true, and so nothing is
+    /// counted against the claim.
+    #[test]
+    fn a_missing_metric_is_no_exception() {
+        let complete = found();
+        complete.check().unwrap();
+        let section = judged(&complete).unwrap();
+        for id in ["hits-converge", "throughput-converges", "lifetime-rises", "lifetime-scenarios"] {
+            assert!(section.claims.iter().any(|claim| claim.id == id && claim.holds), "{id}");
+        }
+        for (lose, metric) in [
+            ((|run| run.hit_ratio = f64::NAN) as fn(&mut Outcome), "hit ratio"),
+            (|run| run.lifetime = f64::NAN, "lifetime"),
+            (|run| run.mbps = f64::INFINITY, "throughput"),
+            (|run| run.delay_ms = f64::NAN, "delay"),
+        ] {
+            let mut incomplete = found();
+            lose(&mut incomplete.means[6]);
+            let error = incomplete.check().unwrap_err().to_string();
+            assert!(error.contains(metric) && error.contains("FIFO, congestion-free, 160 KB"), "{error}");
+        }
+        let mut incomplete = found();
+        incomplete.means.iter_mut().for_each(|run| run.hit_ratio = f64::NAN);
+        assert!(judged(&incomplete).unwrap_err().to_string().contains("not a number"));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::network::{Outcome, Run, SMALL_INTEREST, clock, congestion, strategy, tick_label};
 use crate::cell::{measure_all, units};
+use crate::statistics::{count, greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -100,7 +101,10 @@ fn one_pair(section: &mut Section, cells: &Cells) {
         }
     }
     let refused = cells.0.iter().filter(|(cell, _)| cell.pairs == 1 && cell.depth == 500);
-    section.measured("one-500-nacks", refused.map(|(_, outcome)| outcome.nacks as f64).sum());
+    let refused: Vec<f64> = refused.map(|(_, outcome)| outcome.nacks as f64).collect();
+    if !refused.is_empty() {
+        section.measured("one-500-nacks", refused.iter().sum());
+    }
 }
 
 /// Measures the values for which there are results of an independent simulation with the same
@@ -121,16 +125,16 @@ fn several_pairs(section: &mut Section, cells: &Cells) {
 fn trends(section: &mut Section, sweep: &Sweep, cells: &Cells) {
     let several = || sweep.pairs.iter().copied().filter(|pairs| *pairs > 1);
     let total = |pairs, depth, tick, smoothing| cells.of(pairs, depth, tick, smoothing).map(Outcome::total);
-    let rising = several().map(|pairs| {
+    let rising = several().flat_map(|pairs| {
         let timeline: Vec<f64> = sweep.ticks.iter().filter_map(|tick| total(pairs, 50, *tick, false)).collect();
-        timeline.windows(2).filter(|pair| pair[1] > pair[0]).count()
+        timeline.windows(2).map(|pair| pair[1] > pair[0]).collect::<Vec<_>>()
     });
-    section.measured("falls-with-tick", rising.sum::<usize>() as f64);
+    section.measured("falls-with-tick", count(rising));
     let single = total(1, 50, 0, false).unwrap_or(f64::NAN);
-    let most = several().filter_map(|pairs| total(pairs, 50, 0, false)).fold(0.0, f64::max);
+    let most = greatest(several().filter_map(|pairs| total(pairs, 50, 0, false)));
     section.measured("several-over-one", most / single);
     let unfair = several().filter_map(|pairs| cells.of(pairs, 50, 1, false)).map(Outcome::fairness);
-    section.measured("fairness-1ms", unfair.fold(f64::INFINITY, f64::min));
+    section.measured("fairness-1ms", least(unfair));
     let gains = cells
         .0
         .iter()
@@ -138,12 +142,13 @@ fn trends(section: &mut Section, sweep: &Sweep, cells: &Cells) {
         .filter_map(|(cell, outcome)| Some(outcome.total() / total(cell.pairs, cell.depth, cell.tick, false)?));
     let gains: Vec<f64> = gains.collect();
     section.measured("smoothing-of-several", gains.iter().sum::<f64>() / gains.len() as f64);
-    let slower = cells.0.iter().filter(|(cell, outcome)| {
+    let slower = cells.0.iter().filter_map(|(cell, outcome)| {
         let excepted = (cell.depth, cell.tick) == (100, 10);
         let is_meant = cell.pairs > 1 && cell.depth > 50 && cell.tick > 0 && !cell.smoothing && !excepted;
-        is_meant && total(cell.pairs, cell.depth, 0, false).is_some_and(|fine| outcome.total() > fine)
+        let fine = total(cell.pairs, cell.depth, 0, false).filter(|_| is_meant)?;
+        Some(outcome.total() > fine)
     });
-    section.measured("coarse-beats-fine", slower.count() as f64);
+    section.measured("coarse-beats-fine", count(slower));
 }
 
 /// Adds figures 8 to 11.

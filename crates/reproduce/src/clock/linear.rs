@@ -2,6 +2,7 @@
 
 use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, strategy, tick_label};
 use crate::cell::{measure_all, units};
+use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -82,11 +83,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.measured("received-behind", rows[0].total_asked() - rows[0].total());
     let falls = rows[1].timeline.rate.windows(2).find(|pair| pair[1].1 < pair[0].1);
     section.measured("tick-50-first-fall", falls.map_or(f64::INFINITY, |pair| pair[1].0));
-    let peak = |row: usize| rows[row].timeline.rate.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let rates = |row: usize| rows[row].timeline.rate.iter().map(|(_, rate)| *rate);
+    let peak = |row: usize| greatest(rates(row));
     section.measured("tick-100-peak", peak(2));
     section.measured("tick-200-peak", peak(3));
-    let least = rows[2].timeline.rate.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min);
-    section.measured("tick-100-least", least);
+    section.measured("tick-100-least", least(rates(2)));
     draw(&mut section, rows);
     section.judged()
 }

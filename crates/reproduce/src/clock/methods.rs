@@ -3,6 +3,7 @@
 
 use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, strategy, tick_label};
 use crate::cell::{measure_all, units};
+use crate::statistics::least;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -137,12 +138,12 @@ impl Sweep {
         section.measured("explicit-share", share("explicit"));
         let smooth = |name: &str| {
             let all = self.of(name, found).filter(|(cell, _)| cell.pairs == pairs && cell.smoothing);
-            all.map(|(_, outcome)| outcome.total() / line).fold(f64::INFINITY, f64::min)
+            least(all.map(|(_, outcome)| outcome.total() / line))
         };
         section.measured("explicit-any-clock", smooth("explicit"));
         let fairness = |name: &str| {
             let all = self.of(name, found).filter(|(cell, _)| cell.pairs == pairs && cell.smoothing);
-            all.map(|(_, outcome)| outcome.fairness()).fold(f64::INFINITY, f64::min)
+            least(all.map(|(_, outcome)| outcome.fairness()))
         };
         section.measured("explicit-fair", fairness("explicit"));
         section.measured("shaped-explicit-share", share("shaped, explicit"));

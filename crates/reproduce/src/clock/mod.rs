@@ -23,6 +23,7 @@ pub(crate) const PAPER: Paper = Paper {
     testbed: &[],
     minutes: &[],
     builds_networks: false,
+    requirements: |_| Ok(()),
 };
 
 #[cfg(test)]

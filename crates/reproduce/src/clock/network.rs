@@ -155,7 +155,7 @@ impl Run {
         }
         let done: Vec<&Consumer> = consumers.iter().filter_map(|id| network.app::<Consumer>(*id)).collect();
         let megabits = |segments: u64| (segments * DATA_BYTES as u64 * 8) as f64 / (1e6 * SECONDS as f64);
-        Ok(Outcome {
+        let outcome = Outcome {
             asked: done.iter().map(|consumer| megabits(consumer.asked())).collect(),
             received: done.iter().map(|consumer| megabits(consumer.arrived())).collect(),
             nacks: done.iter().map(|consumer| consumer.nacks()).sum(),
@@ -165,7 +165,11 @@ impl Run {
                 .filter(|_| self.is_drawn)
                 .map_or_else(Timeline::default, |one| one.timeline().clone()),
             depth,
-        })
+        };
+        if outcome.asked.len() < self.pairs || outcome.total() == 0.0 {
+            return Err(Error(format!("{self:?}: nothing was delivered to {} of {} pairs", done.len(), self.pairs)));
+        }
+        Ok(outcome)
     }
 
     fn build(&self, network: &mut Simulation) -> Result<Vec<AppId>, ConfigError> {

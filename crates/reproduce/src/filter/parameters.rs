@@ -140,9 +140,9 @@ fn settle(section: &mut Section, courses: &[Vec<f64>], stretch: u64) {
     let mut settled = Vec::new();
     let mut series = Vec::new();
     for (theta, course) in [2, 3].into_iter().zip(courses) {
-        let last = course.last().copied().unwrap_or_default();
-        let at = course.iter().position(|hit| (last - hit).abs() < 0.01).unwrap_or_default();
-        settled.push((at as f64 + 1.0) * stretch as f64);
+        let last = course.last().copied().unwrap_or(f64::NAN);
+        let at = course.iter().position(|hit| (last - hit).abs() < 0.01);
+        settled.push(at.map_or(f64::NAN, |at| (at as f64 + 1.0) * stretch as f64));
         let points = course.iter().enumerate().map(|(at, hit)| ((at as f64 + 1.0) * stretch as f64, *hit));
         series.push(Series::line(format!("threshold {theta}"), points.collect()));
     }

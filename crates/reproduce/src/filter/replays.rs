@@ -167,7 +167,13 @@ fn replay(cells: &[&Cell], seed: u64, watch: &dyn Watch) -> Result<Vec<Rates>, E
         let row = replay.row("");
         Rates { hit: row.object_hit_ratio, insertion: row.insertion_ratio }
     };
-    Ok(replays.iter().map(rates).collect())
+    let all: Vec<Rates> = replays.iter().map(rates).collect();
+    for (cell, rates) in cells.iter().zip(&all) {
+        if !rates.hit.is_finite() || !rates.insertion.is_finite() {
+            return Err(Error(format!("{}: the replay counted {rates:?}, not numbers", cell.key(seed))));
+        }
+    }
+    Ok(all)
 }
 
 /// Passes the next `length` requests on in chunks.

@@ -2,6 +2,7 @@
 //! the model's on web.
 
 use super::replays::{Cell, POLICIES, Rates, Workload, replay_all, spec, work};
+use crate::statistics::{count, greatest};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_replay::model::{self, FilterTable, Popularity};
@@ -132,11 +133,11 @@ impl Findings<'_> {
         );
 
         let [fifo, random, tinylfu, filter] = ["FIFO", "Random", "TinyLFU", "Filter"].map(|policy| self.of(policy));
-        let count = |is_off: &dyn Fn(usize) -> bool| (0..self.sizes).filter(|at| is_off(*at)).count() as f64;
+        let counted = |is_off: &dyn Fn(usize) -> bool| count((0..self.sizes).map(is_off));
         let inserts_more = |at: usize| filter[at].1.insertion >= tinylfu[at].1.insertion;
         let hits_less = |at: usize| filter[at].1.hit <= fifo[at].1.hit.max(random[at].1.hit);
-        section.measured(format!("insertion-{traffic}"), count(&inserts_more));
-        section.measured(format!("gain-{traffic}"), count(&hits_less));
+        section.measured(format!("insertion-{traffic}"), counted(&inserts_more));
+        section.measured(format!("gain-{traffic}"), counted(&hits_less));
 
         let mut header = vec!["cache, packets".to_owned()];
         header.extend(POLICIES.iter().map(|policy| format!("{policy}: hit / insertion rate")));
@@ -154,7 +155,7 @@ fn beside_the_model(section: &mut Section, found: &Findings<'_>, objects: u64, e
     let popularity = Popularity::zipf(objects, exponent)
         .ok_or_else(|| Error(format!("no Zipf distribution with exponent {exponent} over {objects} objects")))?;
     let (fifo, filter) = (found.of("FIFO"), found.of("Filter"));
-    let (mut rows, mut off) = (Vec::new(), [0.0_f64; 4]);
+    let (mut rows, mut off) = (Vec::new(), [const { Vec::new() }; 4]);
     let mut lines: [Vec<(f64, f64)>; 4] = Default::default();
     for ((capacity, fifo), (_, filter)) in fifo.into_iter().zip(filter) {
         let packets = ByteSize::from_bytes(capacity as u64);
@@ -169,7 +170,7 @@ fn beside_the_model(section: &mut Section, found: &Findings<'_>, objects: u64, e
             (between.insertion_ratio, filter.insertion),
         ];
         for (off, (model, measured)) in off.iter_mut().zip(pairs) {
-            *off = off.max((model - measured).abs());
+            off.push((model - measured).abs());
         }
         let cells = pairs.iter().map(|(model, measured)| format!("{model:.4} / {measured:.4}"));
         rows.push(std::iter::once(format!("{capacity}")).chain(cells).collect());
@@ -179,7 +180,7 @@ fn beside_the_model(section: &mut Section, found: &Findings<'_>, objects: u64, e
         }
     }
     for (id, off) in ["model-fifo", "model-filter", "model-insertion", "between-requests"].into_iter().zip(off) {
-        section.measured(id, off);
+        section.measured(id, greatest(off));
     }
     let header = [
         "cache, packets",

@@ -31,6 +31,19 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// Checks that every client and the programs' processor time were measured. A time of 0 would
+    /// hold every claim of "at most".
+    pub(super) fn check(&self, clients: usize) -> Result<(), String> {
+        let is_time = |time: &f64| time.is_finite() && *time > 0.0;
+        if self.times.len() != clients || !self.times.iter().all(is_time) {
+            return Err(format!("download times {:?} of {clients} clients", self.times));
+        }
+        if !is_time(&self.cpu) {
+            return Err(format!("processor time {} s", self.cpu));
+        }
+        Ok(())
+    }
+
     /// Returns the mean download time over the clients, s.
     pub(super) fn mean(&self) -> f64 {
         self.times.iter().sum::<f64>() / self.times.len() as f64

@@ -27,9 +27,7 @@ impl MachineLock {
     /// # Errors
     /// The process is not root, another reproduction uses it, or its remains cannot be removed.
     pub(super) fn acquire_bare() -> Result<MachineLock, Error> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(Error("ndn-vs-http creates network namespaces and devices; run it as root".into()));
-        }
+        check_root()?;
         // The lock is for the machine, as the namespaces are. A directory for temporary files may
         // belong to one user.
         let path = Path::new("/run/larder-ndn-vs-http.lock");
@@ -44,6 +42,20 @@ impl MachineLock {
         }
         Ok(MachineLock { _file: file })
     }
+}
+
+fn check_root() -> Result<(), Error> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(Error("ndn-vs-http creates network namespaces and devices; run it as root".into()))
+}
+
+/// Checks that the process is root, and, `with_programs`, that lighttpd, Squid and wget are
+/// installed.
+pub(super) fn check_requirements(with_programs: bool) -> Result<(), Error> {
+    check_root()?;
+    if with_programs { programs::check_installed() } else { Ok(()) }
 }
 
 impl Drop for MachineLock {

@@ -41,6 +41,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("tcp", [1, 5]),
     ],
     builds_networks: true,
+    requirements: |request| cells::check_requirements(request.experiments().any(|name| name != "tcp")),
 };
 
 impl From<larder_testbed::Error> for Error {

@@ -110,7 +110,7 @@ pub(super) fn measure(segments: u64, rounds: usize, seed: u64, watch: &dyn Watch
     }
     let methods = times.into_iter().zip(NAMES).map(|(mut times, name)| {
         times.sort_by(f64::total_cmp);
-        let at = |share: usize| times.get(times.len() * share / 4).copied().unwrap_or_default();
+        let at = |share: usize| times.get(times.len() * share / 4).copied().unwrap_or(f64::NAN);
         LookUpMethod { name, nanoseconds: at(2), interval: (at(3) - at(1)) / 2.0 }
     });
     Ok(Names { segments: store.kept.packets.len() as u64, bytes: store.bytes, methods: methods.collect() })

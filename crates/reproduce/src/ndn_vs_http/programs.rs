@@ -65,6 +65,7 @@ pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run
         let spec = cell.network.testbed(name, cell.clients, cell.congestion, cell.seed);
         let (run, lateness) = Deployment::new(spec, cell.bytes)?.download(cell.system, cell.clients, watch)?;
         if lateness.is_sound() {
+            run.check(cell.clients).map_err(|fault| Error(format!("{}: {fault}", cell.system.name())))?;
             return Ok(run);
         }
         watch.warn(&format!("{}: repeated, because the links were late: {lateness}", cell.system.name()));

@@ -3,6 +3,7 @@
 
 use super::cells::{MachineLock, testbed};
 use super::median;
+use crate::statistics::greatest;
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_netsim::tcp::{ClientConfig, Congestion, OriginConfig, TcpConfig};
@@ -316,7 +317,7 @@ fn judge(
     };
     section.figure("tcp", vec![points("CUBIC", Congestion::Cubic), points("BBR", Congestion::Bbr)]);
     let furthest = |of: Vec<usize>, ratio: &dyn Fn(usize) -> f64| {
-        of.into_iter().map(|at| ratio(at).max(1.0 / ratio(at))).fold(1.0, f64::max)
+        greatest(of.into_iter().map(|at| greatest([ratio(at), 1.0 / ratio(at)])))
     };
     let mean = |of: Vec<usize>| (of.iter().map(|at| ratio(*at).ln()).sum::<f64>() / of.len() as f64).exp();
     section.measured("tcp-clean", furthest(of(&|cell| cell.loss == 0.0), &ratio));

@@ -18,13 +18,18 @@ mod serve;
 mod servers;
 mod throughput;
 
-use crate::Run;
+use crate::{Error, Run};
 
 pub(super) const EXPERIMENTS: &[(&str, Run)] = &[
     ("testbed-production", production::run),
     ("testbed-throughput", throughput::run),
     ("testbed-change", change::run),
 ];
+
+/// Checks that nginx and Varnish are installed.
+pub(super) fn check_installed() -> Result<(), Error> {
+    servers::check_installed()
+}
 
 /// The estimated minutes of each experiment, at the quick scale and at the full one.
 pub(super) const MINUTES: &[(&str, [u64; 2])] =

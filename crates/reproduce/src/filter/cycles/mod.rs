@@ -7,6 +7,7 @@ mod world;
 
 use super::replays::{Rates, filter};
 use super::sizes::{self, OnWeb};
+use crate::statistics::greatest;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_forwarder::stages::Stage;
@@ -122,7 +123,7 @@ impl Account {
     /// blocks are what its engine takes beyond FIFO's.
     fn new(policy: &str, own: &Measured, fifo: &Measured) -> Account {
         let admits = matches!(policy, "Filter" | "TinyLFU");
-        let beyond = |of: fn(&PolicyCycles) -> f64| (of(&own.policy) - of(&fifo.policy)).max(0.0);
+        let beyond = |of: fn(&PolicyCycles) -> f64| greatest([of(&own.policy) - of(&fifo.policy), 0.0]);
         let (interests, data) = (|stage| fifo.stages.of_interests(stage), |stage| fifo.stages.of_data(stage));
         let pit_look_up = interests(Stage::PitLookup);
         Account {

@@ -239,10 +239,10 @@ impl World {
 /// The least number of packets in a stage of a batch for which the stage counts.
 const LEAST: u32 = 4;
 
-/// Returns the median; 0 without values.
+/// Returns the median; NaN without values.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn engine(spec: &str, bytes: u64, streams: &Streams) -> Result<Engine, Error> {
