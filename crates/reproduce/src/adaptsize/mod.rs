@@ -13,6 +13,8 @@
 
 mod change;
 mod cost;
+mod locality;
+mod nginx;
 mod production;
 mod public;
 mod replays;
@@ -28,6 +30,7 @@ pub(crate) const PAPER: Paper = Paper {
     citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017",
     experiments: &[
         ("traces", traces::run),
+        ("locality", locality::run),
         ("production", production::run),
         ("research", research::run),
         ("sensitivity", sensitivity::run),

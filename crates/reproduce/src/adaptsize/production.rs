@@ -33,7 +33,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
     for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
-        let Catalogue { objects, requests, exponent } = catalogue;
+        let Catalogue { objects, requests, exponent, .. } = catalogue;
         section
             .condition(name, format!("{requests} requests, {objects} objects, Zipf {exponent}; a quarter to warm up"));
         let traffic = catalogue.traffic(name, seed)?;

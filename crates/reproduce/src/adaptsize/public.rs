@@ -4,7 +4,7 @@
 use super::replays::{Run, Traffic};
 use crate::cell::{measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
-use larder_replay::{Access, Survey, Trace};
+use larder_replay::{Access, Format, Survey, Trace};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,9 @@ const FILE: (&str, &str) = experiment_file!("adaptsize/public.toml");
 
 /// A day of NASA's web server, from the Internet Traffic Archive.
 const NASA: &[u8] = include_bytes!("../../data/nasa_19950801.tsv.zst");
+/// Product pages of a web shop in two years, from the benchmarks of cache2k (CC BY 4.0).
+const WEB07: &[u8] = include_bytes!("../../data/web07.trace.xz");
+const WEB12: &[u8] = include_bytes!("../../data/web12.trace.xz");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +88,14 @@ fn open(path: &Path, requests: usize) -> Result<Traffic, Error> {
 fn load(name: &str, trace: Trace, requests: usize) -> Result<Traffic, Error> {
     let accesses: Result<Vec<Access>, _> = trace.take(requests).collect();
     Ok(Traffic::new(name, accesses.map_err(Error::from_cause)?))
+}
+
+/// Returns the traces that are part of this crate.
+pub(super) fn embedded() -> Result<Vec<Traffic>, Error> {
+    let shop = |bytes, name, file| {
+        load(name, Trace::read(bytes, file, Some(Format::NUMBERS)).map_err(Error::from_cause)?, usize::MAX)
+    };
+    Ok(vec![nasa()?, shop(WEB07, "web07", "web07.trace.xz")?, shop(WEB12, "web12", "web12.trace.xz")?])
 }
 
 /// Reads NASA's day. A log does not contain the size of a response that was not modified (304). The

@@ -3,7 +3,7 @@
 use crate::cell::Cell;
 use crate::{Error, Watch, thread_time};
 use larder_policy::{Future, FutureBuilder, Spec};
-use larder_replay::{Access, Cdn, CrowdShape, FlashCrowd, Replay, TrafficMix};
+use larder_replay::{Access, Cdn, CrowdShape, FlashCrowd, Replay, TrafficMix, gather};
 use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -29,15 +29,34 @@ pub(super) struct Catalogue {
     pub requests: usize,
     /// The exponent of the Zipf distribution.
     pub exponent: f64,
+    /// The least window of the requests of an object, as a share of the trace ([`gather`]). Without
+    /// it, requests are independent.
+    #[serde(default)]
+    pub windows: Option<f64>,
 }
 
 impl Catalogue {
+    /// Returns the conditions in words.
+    pub fn conditions(&self) -> String {
+        let Catalogue { objects, requests, exponent, windows } = self;
+        let traffic = format!("{requests} requests, {objects} objects, Zipf {exponent}");
+        match windows {
+            Some(least) => format!("{traffic}, each object in a window of {least} of the trace or more"),
+            None => format!("{traffic}, independent requests"),
+        }
+    }
+
     pub fn cdn(&self, seed: u64) -> Result<Cdn, Error> {
         Cdn::new(self.objects, self.exponent, &Streams::new(seed)).map_err(Error::from_cause)
     }
 
     pub fn traffic(&self, name: &str, seed: u64) -> Result<Traffic, Error> {
-        Ok(Traffic::new(name, self.cdn(seed)?.requests().take(self.requests).collect()))
+        let accesses = self.cdn(seed)?.requests().take(self.requests).collect();
+        let accesses = match self.windows {
+            Some(least) => gather(accesses, least, &Streams::new(seed)).map_err(Error::from_cause)?,
+            None => accesses,
+        };
+        Ok(Traffic::new(name, accesses))
     }
 
     /// Returns this traffic with a flash crowd after `calm` requests.
@@ -100,7 +119,7 @@ pub(super) struct Run<'a> {
 }
 
 /// The result of a replay.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ReplayResult {
     pub spec: String,
     /// The object hit ratio of the requests after the warm-up.
@@ -108,6 +127,8 @@ pub(super) struct ReplayResult {
     /// One entry per fortieth of the traffic: requests until its end in millions, its hit ratio,
     /// and c in bytes if the policy has one.
     pub timeline: Vec<(f64, f64, Option<f64>)>,
+    /// The requests that missed after the warm-up, and their bytes.
+    pub missed: (u64, u64),
     /// The finite gauges of the policies at the end, by `policy.gauge`.
     pub gauges: Vec<(String, f64)>,
     /// The bytes of the engine's and the policies' tables at the end.
@@ -122,6 +143,24 @@ const LOOK_AHEAD_WEIGHT: u64 = 10;
 
 /// The number of parts of a timeline.
 pub(super) const PARTS: usize = 40;
+
+/// Returns the length of the parts of a timeline of this many requests.
+pub(super) fn part_length(requests: usize) -> usize {
+    requests.div_ceil(PARTS).max(1)
+}
+
+/// Returns the parts of the timeline after the first quarter, which is the warm-up.
+pub(super) fn settled(found: &ReplayResult) -> &[(f64, f64, Option<f64>)] {
+    &found.timeline[found.timeline.len() / 4..]
+}
+
+/// Returns the coefficient of variation of the hit ratio over time, after the warm-up.
+pub(super) fn variation(found: &ReplayResult) -> f64 {
+    let ratios: Vec<f64> = settled(found).iter().map(|(_, ratio, _)| *ratio).collect();
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / ratios.len() as f64;
+    variance.sqrt() / mean
+}
 
 /// Returns the result with the best hit ratio.
 pub(super) fn best(found: &[ReplayResult]) -> Result<&ReplayResult, Error> {
@@ -156,7 +195,7 @@ impl Cell for Run<'_> {
         };
         let replay = replay.map_err(Error::from_cause)?;
         let mut replay = if traffic.fills { replay.filling() } else { replay };
-        let part = traffic.accesses.len().div_ceil(PARTS).max(1);
+        let part = part_length(traffic.accesses.len());
         let (mut timeline, mut done, mut busy) = (Vec::new(), 0, 0.0);
         for accesses in traffic.accesses.chunks(part) {
             let begun = thread_time();
@@ -182,6 +221,7 @@ impl Cell for Run<'_> {
             spec: self.spec.clone(),
             hit_ratio: replay.row("").object_hit_ratio,
             timeline,
+            missed: replay.misses(),
             gauges: gauges
                 .into_iter()
                 .filter(|(_, gauge)| gauge.value.is_finite())

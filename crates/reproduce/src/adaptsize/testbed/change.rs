@@ -3,7 +3,7 @@
 
 use super::serve::{Run, Served, overhead};
 use super::servers::System;
-use crate::adaptsize::replays::{self, Catalogue, PARTS, ReplayResult, Traffic};
+use crate::adaptsize::replays::{self, Catalogue, PARTS, ReplayResult, Traffic, part_length};
 use crate::cell::{measure, measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
@@ -96,7 +96,7 @@ fn compare(
             format!("lookahead(chance,interval={},window={})+lru", sweep.lookahead_interval, sweep.lookahead_window),
         ];
         // The part in which the traffic changes counts as calm, in the replays too.
-        let length = traffic.accesses.len().div_ceil(PARTS).max(1);
+        let length = part_length(traffic.accesses.len());
         let calm_parts = (calm as usize).div_ceil(length);
         let warm_up = calm_parts * length;
         let run = |spec| replays::Run { traffic: &stored, spec, capacity: sweep.capacity, warm_up };

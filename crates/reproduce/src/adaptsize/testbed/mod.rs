@@ -12,7 +12,6 @@
 //! [`serve::overhead`] measures the first, and `Traffic::stored` applies both.
 
 mod change;
-mod nginx;
 mod production;
 mod serve;
 mod servers;

@@ -1,9 +1,9 @@
 //! Figures 1, 10 and 12 with real servers, and whether a node hits as often as the replayer
 //! predicts.
 
-use super::nginx;
 use super::serve::{Run, Served, overhead};
 use super::servers::System;
+use crate::adaptsize::nginx::{Occupied, Uses};
 use crate::adaptsize::replays::{self, Catalogue, ReplayResult, Traffic};
 use crate::cell::{measure, measure_all, units};
 use crate::section::numbered;
@@ -25,7 +25,7 @@ pub(super) struct Sweep {
     /// The largest object, bytes. Larger ones are cut to this size.
     pub(super) largest: u64,
     /// The request numbers at which nginx may admit an object. A model finds the best one.
-    nginx: Vec<u64>,
+    nginx: Uses,
     connections: usize,
     /// The number of requests between two tunings.
     adaptsize_interval: u64,
@@ -47,7 +47,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     );
     section.condition("largest object", format!("{} bytes", sweep.largest));
     for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
-        let Catalogue { objects, requests, exponent } = catalogue;
+        let Catalogue { objects, requests, exponent, .. } = catalogue;
         section.condition(name, format!("{requests} requests, {objects} objects, Zipf {exponent}"));
         let cut = |access: Access| Access { size: access.size.min(sweep.largest), ..access };
         let accesses: Vec<Access> = catalogue.traffic(name, seed)?.accesses.into_iter().map(cut).collect();
@@ -199,12 +199,9 @@ impl<'a> Bench<'a> {
     /// Returns the request number at which nginx admits best, and the hit ratio with it, by the
     /// model of nginx. The paper also tunes nginx offline.
     fn tuned_nginx(&self, capacity: u64) -> Result<(u64, f64), Error> {
-        let accesses = &self.traffic.accesses;
-        let tried =
-            self.sweep.nginx.iter().map(|uses| (*uses, nginx::hit_ratio(accesses, capacity, *uses, self.warm_up())));
-        tried
-            .max_by(|a, b| a.1.total_cmp(&b.1))
-            .ok_or_else(|| Error("the experiment has no request numbers for nginx".to_owned()))
+        let limits = [capacity, self.warm_up() as u64];
+        let (uses, found) = self.sweep.nginx.tuned(&self.traffic, limits, Occupied::File, self.request, self.watch)?;
+        Ok((uses, found.hit_ratio))
     }
 
     fn warm_up(&self) -> usize {
