@@ -31,6 +31,7 @@ pub(crate) const PAPER: Paper = Paper {
     experiments: &[
         ("traces", traces::run),
         ("locality", locality::run),
+        ("production-local", production::run_local),
         ("production", production::run),
         ("research", research::run),
         ("sensitivity", sensitivity::run),

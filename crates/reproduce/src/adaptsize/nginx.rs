@@ -43,11 +43,6 @@ impl Occupied {
 pub(super) struct Uses(Vec<u64>);
 
 impl Uses {
-    /// The number of values.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Returns a run of the model for each value.
     pub fn runs<'a>(&self, traffic: &'a Traffic, capacity: u64, occupied: Occupied, warm_up: usize) -> Vec<Run<'a>> {
         self.0.iter().map(|uses| Run { traffic, uses: *uses, capacity, occupied, warm_up }).collect()
