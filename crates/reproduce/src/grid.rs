@@ -3,9 +3,6 @@
 //! An optimum at the edge of a grid says that the grid is too small: a rival that is tuned by it is
 //! weaker than it could be. So it is an error.
 
-// The searches are in `adaptsize`: the x of nginx, and the best c.
-#![cfg_attr(not(test), allow(dead_code))]
-
 use crate::Error;
 use std::fmt::Display;
 
@@ -27,11 +24,6 @@ impl<X: Copy + Display> Grid<X> {
     /// 1. Then the first value may be the best.
     pub(crate) fn starting_at_least(self) -> Grid<X> {
         Grid { starts_at_least: true, ..self }
-    }
-
-    /// Returns the values.
-    pub(crate) fn values(&self) -> &[X] {
-        &self.values
     }
 
     /// Returns the place of the greatest score, and its value. `scores` has one score for each

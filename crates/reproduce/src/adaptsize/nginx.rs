@@ -9,6 +9,7 @@
 
 use super::replays::{ReplayResult, Traffic, part_length};
 use crate::cell::{Cell, measure_all, units};
+use crate::grid::Grid;
 use crate::{Error, Request, Watch, thread_time};
 use larder_replay::Access;
 use serde::{Deserialize, Serialize};
@@ -54,15 +55,9 @@ impl Uses {
     /// [`Error`] if the optimum is the greatest value that was tried, because a greater one may be
     /// better. 1 is the least value that exists.
     pub fn best<'a>(&self, found: &'a [ReplayResult]) -> Result<(u64, &'a ReplayResult), Error> {
-        let tried = self.0.iter().copied().zip(found);
-        let best = tried.reduce(|best, next| if next.1.hit_ratio > best.1.hit_ratio { next } else { best });
-        let best = best.ok_or_else(|| Error("the experiment has no values of min_uses".to_owned()))?;
-        match self.0.last() {
-            Some(last) if *last == best.0 && self.0.len() > 1 => Err(Error(format!(
-                "nginx is best with min_uses {last}, the greatest value tried; add greater ones to `nginx` in the experiment's file"
-            ))),
-            _ => Ok(best),
-        }
+        let grid = Grid::new("nginx' min_uses", self.0.iter().copied()).starting_at_least();
+        let scores: Vec<f64> = found.iter().map(|found| found.hit_ratio).collect();
+        grid.best(&scores).map(|(at, uses)| (uses, &found[at]))
     }
 
     /// Runs the model with each value, and returns the best one and its result.
@@ -225,8 +220,8 @@ mod tests {
         let uses = Uses(vec![1, 2, 5]);
         let best = |ratios: [f64; 3]| uses.best(&ratios.map(result)).map(|(uses, _)| uses);
         assert_eq!((best([0.3, 0.2, 0.1]).unwrap(), best([0.3, 0.4, 0.1]).unwrap()), (1, 2));
-        assert!(best([0.3, 0.4, 0.5]).unwrap_err().to_string().contains("min_uses 5"));
-        // A tie is no better than the smaller value.
+        assert!(best([0.3, 0.4, 0.5]).unwrap_err().to_string().contains("best value, 5"));
+        // Of equal values, one inside the grid counts.
         assert_eq!(best([0.3, 0.5, 0.5]).unwrap(), 2);
     }
 }
