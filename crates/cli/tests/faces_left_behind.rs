@@ -1,7 +1,8 @@
-//! Detects faces, routes, descriptors or memory that thousands of short connections leave behind.
-//! Uses the real program in its own process, so its descriptors and memory are measured alone.
+//! Detects faces, routes, descriptors or memory that thousands of short connections leave behind,
+//! and applications that hang for want of descriptors. Uses the real program in its own process, so
+//! its descriptors and memory are measured alone.
 
-use larder_packet::{ControlParameters, DigestSigner, InterestBuilder, Name, SHARED_MEMORY_PACKET};
+use larder_packet::{ControlParameters, DigestSigner, InterestBuilder, Name, SharedMemory};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -47,7 +48,7 @@ impl Running {
         let config = directory.path().join("larder.toml");
         let socket = directory.path().join("nfd.sock");
         let text = format!(
-            "[ndn]\nshared_memory = true\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"\"\nwebsocket = \"127.0.0.1:0\"\n\
+            "[ndn]\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"\"\nwebsocket = \"127.0.0.1:0\"\n\
              [http]\nlisten = \"\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"error\"\n"
         );
         fs::write(&config, text).unwrap();
@@ -147,7 +148,10 @@ fn come_and_go(node: &Running, number: u32) {
             TcpStream::connect(&node.websocket).unwrap().write_all(&handshake[..cut]).unwrap();
         }
         // Asks for shared memory, and sometimes begins to use it.
-        4 => node.unix().write_all(&SHARED_MEMORY_PACKET.repeat(1 + cut % 2)).unwrap(),
+        4 => {
+            let steps = [SharedMemory::Request.packet(), SharedMemory::Switch.packet()].concat();
+            node.unix().write_all(&steps[..8 * (1 + cut % 2)]).unwrap();
+        }
         _ => {
             let mut producer = node.unix();
             register(&mut producer, &format!("/route/{}", number % 7));
@@ -208,5 +212,51 @@ fn an_application_killed_in_the_middle_leaves_its_shared_memory() {
         bench.wait().unwrap();
         node.await_held(&before);
         assert!(!is_mapped(), "its memory stays");
+    }
+}
+
+/// Lists the node's faces by `larder ctl`, with so many descriptors. Returns true if that succeeds.
+fn lists_faces(node: &Running, descriptors: u64) -> bool {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {descriptors}; exec \"$0\" ctl face list"), env!("CARGO_BIN_EXE_larder")]);
+    command.env("NDN_CLIENT_TRANSPORT", format!("unix://{}", node.socket().display()));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.success();
+        }
+        if Instant::now() >= deadline {
+            let _ = child.kill();
+            panic!("it hangs with {descriptors} descriptors");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn an_application_that_may_open_few_descriptors_hangs() {
+    let node = Running::start();
+    // With too few, it cannot connect. With a few more, it cannot open the shared memory, or gets
+    // only some of its descriptors.
+    let listed: Vec<bool> = (4..20).map(|descriptors| lists_faces(&node, descriptors)).collect();
+    let first = listed.iter().position(|listed| *listed).expect("it needs more than 20 descriptors");
+    assert!(!listed[0] && listed[first..].iter().all(|listed| *listed), "{listed:?}");
+}
+
+#[test]
+fn an_application_hangs_whose_node_may_open_few_descriptors() {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    let node = Running::start();
+    assert!(lists_faces(&node, 64));
+    let opened = fs::read_dir(format!("/proc/{}/fd", node.child.id())).unwrap();
+    let numbers = opened.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse::<u64>().unwrap());
+    let highest = numbers.max().unwrap();
+    // One more is the connection's; shared memory takes five.
+    for more in 1..=7 {
+        let current = Some(highest + 1 + more);
+        let limit = Rlimit { current, ..getrlimit(Resource::Nofile) };
+        prlimit(Pid::from_raw(node.child.id() as i32), Resource::Nofile, limit).unwrap();
+        assert!(lists_faces(&node, 64), "{more} more descriptors");
     }
 }

@@ -7,7 +7,7 @@
 //! ends the wait: see [`Client::interrupted`].
 //!
 //! Over a Unix socket, packets go through shared memory if the node offers it
-//! ([`larder_packet::SHARED_MEMORY_PACKET`]).
+//! ([`SharedMemory`]).
 //!
 //! Over UDP to another machine, the link is [reliable](Reliability) if the node takes part: both
 //! ends repeat lost frames.
@@ -32,7 +32,7 @@ mod unix_socket;
 use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_packet::{
     ControlParameters, Data, Fragmenter, Interest, LpHeader, LpPacket, NackReason, Name, PitToken, Reassembled,
-    Reassembler, Reliability, encode_lp, tlv,
+    Reassembler, Reliability, SharedMemory, encode_lp, tlv,
 };
 use larder_units::{Stream, Streams, Time, system_message};
 use socket::Socket;
@@ -364,9 +364,13 @@ impl Client {
         self.output.now = now;
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
             let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else { break };
-            packets += 1;
-            let Client { input, output, reassembler, .. } = self;
+            let Client { input, output, reassembler, socket, .. } = self;
             let frame = &input.buffer[range];
+            if let Some(step) = SharedMemory::of(frame) {
+                socket.on_shared_memory(step);
+                continue;
+            }
+            packets += 1;
             if !output.hears(now, frame) {
                 continue;
             }

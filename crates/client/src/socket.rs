@@ -4,6 +4,7 @@
 use super::limits;
 use super::transport::{Endpoint, Transport};
 use super::unix_socket::UnixSocket;
+use larder_packet::SharedMemory;
 use mio::net::{TcpStream, UdpSocket, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
@@ -23,7 +24,7 @@ pub(super) struct Socket {
     stream: Stream,
     poll: Poll,
     events: Events,
-    readable: bool,
+    pub(super) readable: bool,
     writable: bool,
     /// True if the other end sends no more, or the connection failed: the rest is read to its end.
     ending: bool,
@@ -32,13 +33,13 @@ pub(super) struct Socket {
     interrupted: bool,
     woken: bool,
     /// True if a wait polls shared memory first: waits have been short.
-    spins: bool,
+    pub(super) spins: bool,
     /// False if polling helps nobody: there is only one processor, or another thread may wake this.
     may_spin: bool,
     /// The time until which nothing is polled, because another program needs the processor.
     spins_after: Instant,
     /// Polls that found something since the last look at events.
-    spun: u32,
+    pub(super) spun: u32,
 }
 
 enum Stream {
@@ -149,10 +150,7 @@ impl Socket {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         while self.readable && !buffer.is_empty() {
             let read = match &mut self.stream {
-                Stream::Unix(unix) => {
-                    let read = unix.read(buffer, self.ending, self.poll.registry(), SHARED_MEMORY);
-                    read.and_then(Read::of_stream)
-                }
+                Stream::Unix(unix) => unix.read(buffer, self.poll.registry(), SHARED_MEMORY).and_then(Read::of_stream),
                 Stream::Tcp(stream) => stream.read(buffer).and_then(Read::of_stream),
                 Stream::Udp(udp) => udp.receive(buffer),
             };
@@ -205,6 +203,15 @@ impl Socket {
         Ok(None)
     }
 
+    /// Handles a packet by which a node on a Unix socket agrees on shared memory.
+    pub(super) fn on_shared_memory(&mut self, step: SharedMemory) {
+        if let Stream::Unix(unix) = &mut self.stream {
+            unix.on_shared_memory(step);
+            // Nobody rings for bytes that came before.
+            self.readable = true;
+        }
+    }
+
     /// Changes to shared memory for what is written next, if the node has offered some. Call it
     /// between two packets.
     pub(super) fn between_packets(&mut self) -> io::Result<()> {
@@ -229,7 +236,8 @@ impl Socket {
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let start = Instant::now();
         let mut timeout = timeout;
-        if self.spins && start >= self.spins_after && self.spin(start) {
+        // If something is readable already, this waits for room.
+        if self.spins && !self.readable && start >= self.spins_after && self.spin(start) {
             self.spun += 1;
             if self.spun < limits::SPINS_AT_ONCE {
                 return Ok(());
@@ -247,11 +255,22 @@ impl Socket {
             match event.token() {
                 SIGNALS => self.interrupted = true,
                 WAKER => self.woken = true,
-                SHARED_MEMORY => (self.readable, self.writable) = (true, true),
+                SHARED_MEMORY => {
+                    (self.readable, self.writable) = (true, true);
+                    if let Stream::Unix(unix) = &mut self.stream {
+                        unix.on_event();
+                    }
+                }
                 _ => {
-                    self.ending |= event.is_read_closed() || event.is_error();
-                    self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+                    let is_ending = event.is_read_closed() || event.is_error();
+                    self.ending |= is_ending;
+                    self.readable |= event.is_readable() || is_ending;
                     self.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
+                    if let Stream::Unix(unix) = &mut self.stream
+                        && is_ending
+                    {
+                        unix.set_ending(event.is_write_closed());
+                    }
                 }
             }
         }

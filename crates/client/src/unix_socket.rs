@@ -1,15 +1,15 @@
 //! A Unix socket to a node, and the shared memory that may take its place.
 //!
-//! [`SHARED_MEMORY_PACKET`] describes how the two sides agree. The socket stays open beside the
-//! shared memory: its end is the end of the node.
+//! [`SharedMemory`] describes how the two sides agree. The socket stays open beside the shared
+//! memory: its end is the end of the node.
 
 use super::limits;
-use larder_packet::SHARED_MEMORY_PACKET;
+use larder_packet::SharedMemory;
 use larder_shared_stream::{Descriptors, SharedStream};
 use mio::net::UnixStream;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
@@ -21,14 +21,20 @@ pub(super) struct UnixSocket {
     /// True until the node answers the request for shared memory. Most other forwarders never do.
     asks: bool,
     shared: Option<Shared>,
+    /// True if the last read ended at a message with descriptors: there may be more behind it.
+    is_cut: bool,
+    /// True if the node sends no more: the rest is read to its end.
+    ending: bool,
+    /// True if the node has gone: nothing is written.
+    has_hung_up: bool,
 }
 
 struct Shared {
     stream: SharedStream,
-    /// True after the socket has been read to its end.
-    is_read: bool,
-    /// True after the node has been told that this side writes here.
+    /// True after this side has changed to the shared memory.
     is_written: bool,
+    /// True after the node has changed too.
+    is_read: bool,
 }
 
 impl UnixSocket {
@@ -36,88 +42,103 @@ impl UnixSocket {
         let mut socket = std::os::unix::net::UnixStream::connect(path)?;
         if shared_memory {
             // If the node has closed the connection already, the first read tells.
-            let _ = socket.write_all(&SHARED_MEMORY_PACKET);
+            let _ = socket.write_all(&SharedMemory::Request.packet());
         }
         socket.set_nonblocking(true)?;
-        Ok(UnixSocket { socket: UnixStream::from_std(socket), asks: shared_memory, shared: None })
+        Ok(UnixSocket {
+            socket: UnixStream::from_std(socket),
+            asks: shared_memory,
+            shared: None,
+            is_cut: false,
+            ending: false,
+            has_hung_up: false,
+        })
     }
 
-    /// Reads. The end of the stream is `UnexpectedEof`. `ending` is true if the node has closed the
-    /// socket. Events of shared memory get the token.
-    pub(super) fn read(
-        &mut self,
-        buffer: &mut [u8],
-        ending: bool,
-        registry: &Registry,
-        token: Token,
-    ) -> io::Result<usize> {
-        if self.asks {
-            return some(self.receive(buffer, registry, token));
-        }
+    /// Records that the node sends no more, or that it has gone (`has_hung_up`).
+    pub(super) fn set_ending(&mut self, has_hung_up: bool) {
+        self.ending = true;
+        self.has_hung_up |= has_hung_up;
+    }
+
+    /// Reads. The end of the stream is 0 bytes. Events of shared memory get the token.
+    pub(super) fn read(&mut self, buffer: &mut [u8], registry: &Registry, token: Token) -> io::Result<usize> {
+        self.is_cut = false;
         match &mut self.shared {
-            None => some(self.socket.read(buffer)),
-            Some(shared) => {
-                if !shared.is_read {
-                    match self.socket.read(buffer) {
-                        Ok(0) => {}
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                        read => return read,
-                    }
-                    shared.is_read = true;
-                }
-                match shared.stream.read(buffer) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && ending => {
-                        Err(io::ErrorKind::UnexpectedEof.into())
-                    }
-                    read => read,
-                }
-            }
+            Some(shared) if shared.is_read => match shared.stream.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.ending => Ok(0),
+                read => read,
+            },
+            None if self.asks => self.receive(buffer, registry, token),
+            _ => self.socket.read(buffer),
         }
     }
 
     /// Returns true if there may be more to read, although a read has returned less than it could.
     pub(super) fn may_have_more(&self) -> bool {
-        self.shared.as_ref().is_some_and(|shared| !shared.is_read)
+        self.is_cut || self.shared.as_ref().is_some_and(|shared| shared.is_read && shared.stream.may_have_more())
     }
 
-    /// Reads the socket while the descriptors of shared memory may come. They come with the last
-    /// bytes that the node sends here.
+    /// Reads the socket while the descriptors of shared memory may come.
     fn receive(&mut self, buffer: &mut [u8], registry: &Registry, token: Token) -> io::Result<usize> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let received = recvmsg(&self.socket, &mut [IoSliceMut::new(buffer)], &mut control, flags)?;
-        let mut descriptors = control
-            .drain()
-            .filter_map(|message| match message {
-                RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-                _ => None,
-            })
-            .flatten();
-        if let (Some(memory), Some(ear), Some(bell)) = (descriptors.next(), descriptors.next(), descriptors.next()) {
-            let stream = SharedStream::open(Descriptors { memory, ear, bell })?;
-            registry.register(&mut SourceFd(&stream.as_raw_fd()), token, Interest::READABLE)?;
-            self.shared = Some(Shared { stream, is_read: false, is_written: false });
-            self.asks = false;
+        // A process that may open no more descriptors gets some of them, or none.
+        self.is_cut = received.flags.contains(ReturnFlags::CTRUNC);
+        for message in control.drain() {
+            let RecvAncillaryMessage::ScmRights(mut descriptors) = message else { continue };
+            self.is_cut = true;
+            if let (Some(memory), Some(ear), Some(bell)) = (descriptors.next(), descriptors.next(), descriptors.next())
+            {
+                // Without memory, both sides go on over the socket.
+                self.shared = open(Descriptors { memory, ear, bell }, registry, token).ok();
+            }
         }
         Ok(received.bytes)
     }
 
+    /// Handles a packet by which the node agrees on shared memory.
+    pub(super) fn on_shared_memory(&mut self, step: SharedMemory) {
+        match step {
+            SharedMemory::Request => {}
+            // Its descriptors have come with it, or do not come any more.
+            SharedMemory::Offer => self.asks = false,
+            SharedMemory::Switch => {
+                if let Some(shared) = &mut self.shared {
+                    shared.is_read = shared.is_written;
+                }
+            }
+        }
+    }
+
+    /// Handles an event of shared memory.
+    pub(super) fn on_event(&mut self) {
+        if let Some(shared) = &mut self.shared {
+            shared.stream.on_event();
+        }
+    }
+
+    /// Writes. The end of the node is `BrokenPipe`.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.shared {
-            Some(shared) if shared.is_written => shared.stream.write(bytes),
+            Some(shared) if shared.is_written => match self.has_hung_up {
+                true => Err(io::ErrorKind::BrokenPipe.into()),
+                false => shared.stream.write(bytes),
+            },
             _ => self.socket.write(bytes),
         }
     }
 
-    /// Begins to write to shared memory, if there is some. Call it between two packets. Returns
-    /// true if it begins now.
+    /// Changes to shared memory, if the node has offered some. Call it between two packets. Returns
+    /// true if it changes now.
     pub(super) fn between_packets(&mut self) -> io::Result<bool> {
         let Some(shared) = self.shared.as_mut().filter(|shared| !shared.is_written) else { return Ok(false) };
-        match self.socket.write(&SHARED_MEMORY_PACKET) {
+        match self.socket.write(&SharedMemory::Switch.packet()) {
             // The kernel takes a packet of this size whole or not at all.
             Ok(_) => shared.is_written = true,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
         Ok(shared.is_written)
@@ -138,10 +159,8 @@ impl UnixSocket {
     }
 }
 
-/// Returns the bytes of a read, of which there are none at the end of the stream only.
-fn some(read: io::Result<usize>) -> io::Result<usize> {
-    match read {
-        Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-        read => read,
-    }
+fn open(descriptors: Descriptors, registry: &Registry, token: Token) -> io::Result<Shared> {
+    let stream = SharedStream::open(descriptors)?;
+    registry.register(&mut SourceFd(&stream.as_raw_fd()), token, Interest::READABLE)?;
+    Ok(Shared { stream, is_written: false, is_read: false })
 }

@@ -65,7 +65,7 @@ pub use key_error::KeyError;
 pub use keys::{
     EcdsaSigner, Ed25519Signer, HmacSigner, HmacVerifier, PublicKeyVerifier, signer_from_pem, verifier_from_pem,
 };
-pub use lp::{LpHeader, LpPacket, NackReason, PathRecord, PitToken, SHARED_MEMORY_PACKET, encode_lp, lp_overhead};
+pub use lp::{LpHeader, LpPacket, NackReason, PathRecord, PitToken, SharedMemory, encode_lp, lp_overhead};
 pub use mgmt::{ControlParameters, ControlResponse};
 pub use name::{Component, Components, Name, NameRef};
 pub use reliability::{Reliability, ReliabilityCounters};

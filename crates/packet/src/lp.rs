@@ -317,23 +317,67 @@ impl<'a> LpPacket<'a> {
     }
 }
 
-/// The IDLE packet by which an application and a node on this machine agree to use shared memory
-/// (`larder-shared-stream`) in place of their Unix socket. Larder's own; forwarders that do not
-/// know its field ignore the packet.
+/// The IDLE packets by which an application and a node on this machine agree to use shared memory
+/// (`larder-shared-stream`) in place of their Unix socket. Larder's own: forwarders that do not
+/// know their field ignore them.
 ///
-/// 1. The application sends it first.
-/// 2. The node answers with the same packet, and with the memory's descriptors (SCM_RIGHTS). All
-///    that the node sends after it comes by the shared memory.
-/// 3. The application sends it again. All that the application sends after it comes by the shared
-///    memory.
+/// 1. The application sends [`Request`]. It goes on over the socket.
+/// 2. The node sends [`Offer`] with the memory's descriptors (SCM_RIGHTS). It goes on over the
+///    socket.
+/// 3. An application that has got the descriptors and mapped the memory sends [`Switch`], between
+///    two packets. This is the last that it sends over the socket; all that follows comes by the
+///    shared memory.
+/// 4. The node has read [`Switch`]. It reads the shared memory from now on, and sends [`Switch`] in
+///    its turn, between two packets. This is the last that it sends over the socket; all that
+///    follows comes by the shared memory.
+/// 5. The application has read [`Switch`], and reads the shared memory from now on.
 ///
-/// So nobody waits for the other, and nothing is lost or overtaken.
-pub const SHARED_MEMORY_PACKET: [u8; 7] = {
+/// In each direction the bytes of the stream are those on the socket up to the end of [`Switch`],
+/// and then those in the ring. So none is lost, repeated or overtaken, whenever the packets of
+/// the two directions arrive. A side sends [`Switch`] only if the other side can read the memory:
+/// the application, because the node has made it; the node, because the application has sent
+/// [`Switch`].
+///
+/// Any step may fail to happen, and both go on over the socket: the node has no memory or no place;
+/// its message cannot carry descriptors; a relay between them (`ssh -L`, socat) drops the
+/// descriptors and passes the bytes; the application may open no more descriptors, and gets none or
+/// some of them (MSG_CTRUNC); or it cannot map the memory. An application that cannot use the
+/// memory stays silent: it does not send [`Switch`].
+///
+/// The socket stays open. Its end is the end of the face.
+///
+/// [`Request`]: SharedMemory::Request
+/// [`Offer`]: SharedMemory::Offer
+/// [`Switch`]: SharedMemory::Switch
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedMemory {
+    /// The application can use shared memory.
+    Request = 1,
+    /// The node offers shared memory: the packet comes with its descriptors.
+    Offer = 2,
+    /// The sender's next byte comes by the shared memory.
+    Switch = 3,
+}
+
+impl SharedMemory {
+    /// The version of the memory's layout and of these steps.
     const VERSION: u8 = 1;
-    let [.., packet] = types::LP_PACKET.to_be_bytes();
-    let [_, _, high, low] = types::LP_SHARED_MEMORY.to_be_bytes();
-    [packet, 5, 0xfd, high, low, 1, VERSION]
-};
+
+    /// Returns the packet.
+    pub const fn packet(self) -> [u8; 8] {
+        let [.., packet] = types::LP_PACKET.to_be_bytes();
+        let [_, _, high, low] = types::LP_SHARED_MEMORY.to_be_bytes();
+        [packet, 6, 0xfd, high, low, 2, SharedMemory::VERSION, self as u8]
+    }
+
+    /// Returns the step of a packet; `None` for all other packets, and for other versions.
+    #[inline]
+    pub fn of(packet: &[u8]) -> Option<SharedMemory> {
+        let packet: [u8; 8] = packet.try_into().ok()?;
+        let steps = [SharedMemory::Request, SharedMemory::Offer, SharedMemory::Switch];
+        steps.into_iter().find(|step| step.packet() == packet)
+    }
+}
 
 const FRAGMENT_BIT: u32 = 1;
 

@@ -142,8 +142,8 @@ pub const LP_NON_DISCOVERY: u32 = 844;
 pub const LP_INTEREST_RATE: u32 = 928;
 /// Larder's own, from the same range: the caches of a path.
 pub const LP_PATH_RECORD: u32 = 932;
-/// Larder's own, from the same range: the sender of this packet can use shared memory. The value is
-/// the version of its layout.
+/// Larder's own, from the same range: a step of the agreement on shared memory. The value has the
+/// version and the step, a byte each.
 pub const LP_SHARED_MEMORY: u32 = 936;
 
 /// Numbers of the NFD Management Protocol that commands use.

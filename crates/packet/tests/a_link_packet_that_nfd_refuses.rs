@@ -1,17 +1,27 @@
 //! Link packets and commands byte by byte, as NFD and its clients write them.
 
 use larder_packet::{
-    ControlParameters, ControlResponse, LpHeader, LpPacket, NackReason, Name, PathRecord, PitToken,
-    SHARED_MEMORY_PACKET, encode_lp,
+    ControlParameters, ControlResponse, LpHeader, LpPacket, NackReason, Name, PathRecord, PitToken, SharedMemory,
+    encode_lp,
 };
 use std::time::Duration;
 
 #[test]
-fn the_request_for_shared_memory_is_more_than_an_idle_packet() {
-    // Field 936 is in the range that receivers ignore, and a multiple of four.
-    assert_eq!(SHARED_MEMORY_PACKET, [100, 5, 0xFD, 3, 0xA8, 1, 1]);
-    let packet = LpPacket::decode(&SHARED_MEMORY_PACKET).unwrap();
-    assert!(packet.header.is_empty() && packet.fragment.is_none());
+fn the_agreement_on_shared_memory_is_more_than_idle_packets() {
+    use SharedMemory::{Offer, Request, Switch};
+    for (step, number) in [(Request, 1), (Offer, 2), (Switch, 3)] {
+        // Field 936 is in the range that receivers ignore, and a multiple of four.
+        let packet = step.packet();
+        assert_eq!(packet, [100, 6, 0xFD, 3, 0xA8, 2, 1, number]);
+        assert_eq!(SharedMemory::of(&packet), Some(step));
+        let packet = LpPacket::decode(&packet).unwrap();
+        assert!(packet.header.is_empty() && packet.fragment.is_none());
+    }
+    for other in
+        [&[100, 6, 0xFD, 3, 0xA8, 2, 1, 4][..], &[100, 6, 0xFD, 3, 0xA8, 2, 2, 1], &[100, 5, 0xFD, 3, 0xA8, 1, 1]]
+    {
+        assert_eq!(SharedMemory::of(other), None);
+    }
 }
 
 #[test]

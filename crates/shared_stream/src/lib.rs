@@ -8,28 +8,37 @@
 //!
 //! The other end may be hostile. Its indices are checked, bytes are copied once before anything
 //! looks at them, and the memory cannot shrink, because it is sealed (memfd_create(2),
-//! F_ADD_SEALS). Nothing that the other process does blocks this one. The end of the other process
-//! is not noticed here: the Unix socket stays open beside the stream, and tells it.
+//! F_ADD_SEALS). Nothing that the other process does blocks this one, and one call copies at most
+//! what its caller asked for, in a few pieces. The end of the other process is not noticed here:
+//! the Unix socket stays open beside the stream, and tells it.
 //!
-//! How an end waits: it sets its flag, looks again, and then waits for its descriptor. The other
-//! end changes its index, and then looks at the flag. A fence between the two steps on both sides
-//! makes sure that one of them sees the other's change.
+//! The memory is allocated when it is created, so no access to it needs a new page, and a system
+//! without memory refuses the stream. One case is left: the other end may punch a hole into the
+//! memory (fallocate(2), FALLOC_FL_PUNCH_HOLE). A hole reads as zeros, and takes a new page. Where
+//! `vm.overcommit_memory` is 2 and all memory is committed, the system has no page and ends this
+//! process by SIGBUS. F_SEAL_WRITE would forbid holes, and writing too.
+//!
+//! How an end waits: `flag.rs`.
 
 pub mod limits;
 
 mod bell;
+mod flag;
 mod mapping;
 #[cfg(test)]
 mod tests;
 
 use bell::{Bell, Ear};
-use limits::{RING_BYTES, STREAM_BYTES};
+use limits::{LOOKS_PER_READ, RING_BYTES, STREAM_BYTES};
 use mapping::{Index, Mapping, Ring};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
+use rustix::io::retry_on_intr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::fence;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// A writer that has found the ring full waits until so many bytes are free.
+const RING_HALF: usize = RING_BYTES / 2;
 
 /// One end of a stream.
 #[derive(Debug)]
@@ -43,6 +52,10 @@ pub struct SharedStream {
     /// shared memory are for the other end.
     read: u32,
     written: u32,
+    /// True if the last read ended although more may have come, and this end is not woken for it.
+    may_have_more: bool,
+    /// True after the outgoing ring was full, until half of it is free.
+    is_full: bool,
 }
 
 /// The descriptors of the other end.
@@ -68,7 +81,9 @@ impl SharedStream {
     /// Creates a stream that has carried so many bytes in each direction.
     fn create_at(carried: u32) -> io::Result<(SharedStream, Descriptors)> {
         let memory = sealable_memory()?;
-        ftruncate(&memory, STREAM_BYTES as u64)?;
+        // This allocates all pages now. A system without memory refuses here, and not by a signal
+        // when the memory is used.
+        retry_on_intr(|| fallocate(&memory, FallocateFlags::empty(), 0, STREAM_BYTES as u64))?;
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let (here, bell) = io::pipe()?;
         let (ear, there) = io::pipe()?;
@@ -87,6 +102,8 @@ impl SharedStream {
             outgoing: Ring(0),
             read: carried,
             written: carried,
+            may_have_more: false,
+            is_full: false,
         };
         Ok((stream, Descriptors { memory, ear: ear.into(), bell: bell.into() }))
     }
@@ -109,56 +126,67 @@ impl SharedStream {
             outgoing: Ring(1),
             read: carried,
             written: carried,
+            may_have_more: false,
+            is_full: false,
         })
     }
 
-    /// Reads what is there, up to the length of `buffer`. Fewer bytes, or `WouldBlock`, mean that
-    /// there were no more; the descriptor reports an event when there are.
+    /// Reads what is there, up to the length of `buffer`. Unless [`may_have_more`] is true then,
+    /// there is no more, and the descriptor reports an event when there is.
+    ///
+    /// [`may_have_more`]: SharedStream::may_have_more
     ///
     /// # Errors
     /// `WouldBlock`, or `InvalidData` if the other end's index is impossible.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut filled = 0;
-        while filled < buffer.len() {
+        let (mut filled, mut left) = (0, 0);
+        self.may_have_more = true;
+        for _ in 0..LOOKS_PER_READ {
             let available = self.available()?;
-            if available == 0 {
-                if self.waits_for_bytes()? { break } else { continue }
-            }
             let count = available.min(buffer.len() - filled);
             self.mapping.copy_out(self.incoming, self.read, &mut buffer[filled..filled + count]);
             self.read = self.read.wrapping_add(count as u32);
             self.mapping.index(self.incoming, Index::Read).store(self.read, Release);
-            filled += count;
-            self.wake_writer(available - count);
+            (filled, left) = (filled + count, available - count);
+            if filled == buffer.len() {
+                break;
+            }
+            if self.waits_for_bytes()? {
+                self.may_have_more = false;
+                break;
+            }
         }
-        match filled {
-            0 if !buffer.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
-            filled => Ok(filled),
+        if filled == 0 && !buffer.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
         }
+        if left <= RING_HALF {
+            self.wake(self.incoming, Index::WriterWaits);
+        }
+        Ok(filled)
     }
 
-    /// Writes as much as there is room for. `WouldBlock` means that there is none; the descriptor
-    /// reports an event when half of the ring is free.
+    /// Returns true if there may be more to read after the last [`read`], although no event comes
+    /// for it.
+    ///
+    /// [`read`]: SharedStream::read
+    pub fn may_have_more(&self) -> bool {
+        self.may_have_more
+    }
+
+    /// Writes as much as there is room for. `WouldBlock` means that the ring is full; it lasts
+    /// until half of the ring is free, when the descriptor reports an event.
     ///
     /// # Errors
     /// `WouldBlock`, or `InvalidData` if the other end's index is impossible.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut room = self.room()?;
-        if room == 0 {
-            self.ear.before_wait();
-            self.mapping.index(self.outgoing, Index::WriterWaits).store(1, Relaxed);
-            fence(SeqCst);
-            room = self.room()?;
-            if room == 0 {
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-            self.mapping.index(self.outgoing, Index::WriterWaits).store(0, Relaxed);
+        if (self.is_full || self.room()? == 0) && self.waits_for_room()? {
+            return Err(io::ErrorKind::WouldBlock.into());
         }
-        let count = room.min(bytes.len());
+        let count = self.room()?.min(bytes.len());
+        self.is_full = count < bytes.len();
         self.mapping.copy_in(self.outgoing, self.written, &bytes[..count]);
         self.written = self.written.wrapping_add(count as u32);
         self.mapping.index(self.outgoing, Index::Written).store(self.written, Release);
-        fence(SeqCst);
         self.wake(self.outgoing, Index::ReaderWaits);
         Ok(count)
     }
@@ -182,18 +210,37 @@ impl SharedStream {
         !self.waits_for_bytes().unwrap_or(false)
     }
 
+    /// Call it after each event of the descriptor, before the next [`read`] and [`write`]: the
+    /// event may be for either.
+    ///
+    /// [`read`]: SharedStream::read
+    /// [`write`]: SharedStream::write
+    pub fn on_event(&mut self) {
+        self.ear.empty();
+    }
+
     /// Sets the flag that this end waits for bytes, unless some have come. Returns true if none
     /// have.
-    fn waits_for_bytes(&mut self) -> io::Result<bool> {
-        let flag = Index::ReaderWaits;
-        self.ear.before_wait();
-        self.mapping.index(self.incoming, flag).store(1, Relaxed);
-        fence(SeqCst);
-        let waits = self.available()? == 0;
-        if !waits {
-            self.mapping.index(self.incoming, flag).store(0, Relaxed);
-        }
-        Ok(waits)
+    fn waits_for_bytes(&self) -> io::Result<bool> {
+        let mut available = Ok(0);
+        let flag = self.mapping.index(self.incoming, Index::ReaderWaits);
+        flag::begins_to_wait(flag, || {
+            available = self.available();
+            !matches!(available, Ok(0))
+        });
+        available.map(|available| available == 0)
+    }
+
+    /// Sets the flag that this end waits for room, unless half of the ring is free. Returns true if
+    /// it is not.
+    fn waits_for_room(&mut self) -> io::Result<bool> {
+        let mut room = Ok(0);
+        let flag = self.mapping.index(self.outgoing, Index::WriterWaits);
+        self.is_full = flag::begins_to_wait(flag, || {
+            room = self.room();
+            !matches!(room, Ok(..RING_HALF))
+        });
+        room.map(|room| room < RING_HALF)
     }
 
     /// Returns the bytes that may be read.
@@ -208,19 +255,8 @@ impl SharedStream {
         Ok(RING_BYTES - checked(self.written.wrapping_sub(read))?)
     }
 
-    /// Wakes a writer that waits, when half of the ring is free. `left` bytes are still in it.
-    fn wake_writer(&self, left: usize) {
-        if left <= RING_BYTES / 2 {
-            fence(SeqCst);
-            self.wake(self.incoming, Index::WriterWaits);
-        }
-    }
-
     fn wake(&self, ring: Ring, flag: Index) {
-        let waits = self.mapping.index(ring, flag);
-        if waits.load(Relaxed) != 0 && waits.swap(0, Relaxed) != 0 {
-            self.bell.ring();
-        }
+        flag::wake(self.mapping.index(ring, flag), || self.bell.ring());
     }
 }
 

@@ -1,8 +1,13 @@
+mod interleavings;
+mod two_processes;
+
 use super::*;
 use larder_units::{Stream, Streams};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use proptest::prelude::*;
+use rustix::fs::{fstat, ftruncate};
+use rustix::io::ioctl_fionread;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -31,14 +36,18 @@ proptest! {
     ) {
         let mut ends = pair();
         let mut expected = [VecDeque::<u8>::new(), VecDeque::new()];
+        // A writer that has found its ring full waits for half of it.
+        let mut is_full = [false; 2];
         let mut next = 0u8;
         for (end, is_write, length) in steps {
             if is_write {
                 let bytes: Vec<u8> = (0..length).map(|at| next.wrapping_add((at % 251) as u8)).collect();
                 next = next.wrapping_add(97);
                 let room = RING_BYTES - expected[end].len();
+                let waits = (is_full[end] || room == 0) && room < RING_HALF;
                 let written = progress(ends[end].write(&bytes));
-                prop_assert_eq!(written, Some(length.min(room)).filter(|count| *count > 0));
+                prop_assert_eq!(written, Some(length.min(room)).filter(|_| !waits));
+                is_full[end] = waits || length > room;
                 expected[end].extend(&bytes[..written.unwrap_or(0)]);
             } else {
                 let mut bytes = vec![0; length];
@@ -46,6 +55,7 @@ proptest! {
                 let read = progress(ends[end].read(&mut bytes));
                 prop_assert_eq!(read, Some(length.min(from.len())).filter(|count| *count > 0));
                 prop_assert!(from.drain(..read.unwrap_or(0)).eq(bytes[..read.unwrap_or(0)].iter().copied()));
+                prop_assert_eq!(ends[end].may_have_more(), read == Some(length));
             }
         }
     }
@@ -74,11 +84,13 @@ impl End {
         1 + self.random.below(most) as usize
     }
 
-    /// Reads after an event until a read is short, and writes until it would block, as an event
-    /// loop does.
-    fn run(mut self) {
+    /// Reads until there is no more, and writes until it would block, after each event, as an event
+    /// loop does. Sometimes polls before it waits. Calls `on_received` with the number of bytes
+    /// that have come. Returns the numbers of bytes sent and received, when all are or the other
+    /// end is gone.
+    fn run(mut self, mut on_received: impl FnMut(usize)) -> (usize, usize) {
         let (mut sent, mut received) = (0, 0);
-        let (mut readable, mut writable) = (true, true);
+        let (mut readable, mut writable, mut is_over) = (true, true, false);
         let mut events = Events::with_capacity(4);
         let byte = |at: usize| (at % 251) as u8;
         while sent < self.to_send || received < self.to_receive {
@@ -95,13 +107,25 @@ impl End {
                 let count = progress(self.stream.read(&mut bytes)).unwrap_or(0);
                 assert!(bytes[..count].iter().enumerate().all(|(at, found)| *found == byte(received + at)));
                 received += count;
-                readable = count == bytes.len();
+                readable = self.stream.may_have_more();
+                on_received(received);
             } else if !is_sending {
-                self.poll.poll(&mut events, Some(Duration::from_secs(20))).unwrap();
+                if is_over {
+                    break;
+                }
+                let polls = self.random.below(3) * 100;
+                if (0..polls).any(|_| self.stream.poll()) || self.stream.wait() {
+                    readable = true;
+                    continue;
+                }
+                self.poll.poll(&mut events, Some(Duration::from_secs(30))).unwrap();
                 assert!(!events.is_empty(), "a wake-up was lost after {sent} and {received} bytes");
+                self.stream.on_event();
                 (readable, writable) = (true, true);
+                is_over = events.iter().any(|event| event.is_read_closed());
             }
         }
+        (sent, received)
     }
 }
 
@@ -111,8 +135,8 @@ fn a_wake_up_between_two_threads_is_lost_or_their_bytes_are() {
         let [first, second] = pair();
         let first = End::new(first, there, back, 2 * seed as u64);
         let second = End::new(second, back, there, 2 * seed as u64 + 1);
-        let other = std::thread::spawn(move || second.run());
-        first.run();
+        let other = std::thread::spawn(move || second.run(|_| {}));
+        first.run(|_| {});
         other.join().unwrap();
     }
 }
@@ -131,7 +155,10 @@ fn a_wake_up_of_an_end_that_has_polled_is_lost() {
         while echoed < rounds {
             match progress(echo.stream.read(&mut [0; 10])) {
                 Some(count) => echoed += progress(echo.stream.write(&[9; 10][..count])).unwrap(),
-                None => echo.poll.poll(&mut events, None).unwrap(),
+                None => {
+                    echo.poll.poll(&mut events, None).unwrap();
+                    echo.stream.on_event();
+                }
             }
         }
     });
@@ -144,6 +171,7 @@ fn a_wake_up_of_an_end_that_has_polled_is_lost() {
         while came.is_none() {
             poll.poll(&mut events, Some(Duration::from_secs(20))).unwrap();
             assert!(!events.is_empty(), "a wake-up was lost in round {round}");
+            first.on_event();
             came = progress(first.read(&mut [0; 10]));
         }
         assert_eq!(came, Some(1));
@@ -200,4 +228,65 @@ fn a_peer_that_never_empties_its_pipe_or_closes_it_blocks_the_writer() {
     drop(descriptors);
     flag(&first);
     first.write(&[1]).unwrap();
+}
+
+#[test]
+fn a_writer_is_woken_for_a_few_bytes_of_room() {
+    let [mut writer, mut reader] = pair();
+    let rung = |writer: &SharedStream| ioctl_fionread(writer.as_fd()).unwrap();
+    assert_eq!(progress(writer.write(&vec![1; RING_BYTES + 1])), Some(RING_BYTES));
+    for read in [1, RING_HALF - 2] {
+        assert_eq!(progress(writer.write(&[2])), None);
+        assert_eq!(reader.read(&mut vec![0; read]).unwrap(), read);
+        assert_eq!((progress(writer.write(&[2])), rung(&writer)), (None, 0));
+    }
+    assert_eq!(reader.read(&mut [0]).unwrap(), 1);
+    assert_eq!(rung(&writer), 1, "half of the ring is free");
+    assert_eq!(progress(writer.write(&vec![2; RING_BYTES])), Some(RING_HALF));
+}
+
+#[test]
+fn a_peer_that_adds_a_few_bytes_at_a_time_is_rung_more_than_once_a_read() {
+    let (mut reader, descriptors) = SharedStream::create().unwrap();
+    let ear = descriptors.ear.try_clone().unwrap();
+    let mut peer = SharedStream::open(descriptors).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                let _ = peer.write(&[1; 3]);
+                // It claims to wait for room.
+                peer.mapping.index(Ring(1), Index::WriterWaits).store(1, Relaxed);
+            }
+        });
+        let mut buffer = vec![0; 64 << 10];
+        let rings = (0..3000).map(|_| {
+            let _ = reader.read(&mut buffer);
+            let rung = ioctl_fionread(&ear).unwrap();
+            rustix::io::read(&ear, &mut vec![0; rung as usize]).unwrap_or(0)
+        });
+        let most = rings.max();
+        is_over.store(true, Relaxed);
+        assert!(most <= Some(1), "{most:?}");
+    });
+}
+
+#[test]
+fn memory_is_not_allocated_until_it_is_used_or_a_hole_ends_the_process() {
+    let (mut first, descriptors) = SharedStream::create().unwrap();
+    let memory = descriptors.memory.try_clone().unwrap();
+    let allocated = || fstat(&memory).unwrap().st_blocks as usize * 512;
+    assert!(allocated() >= STREAM_BYTES, "{}", allocated());
+    let mut second = SharedStream::open(descriptors).unwrap();
+    first.write(&[7; 9000]).unwrap();
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(&memory, hole, limits::INDICES_BYTES as u64, 2 * RING_BYTES as u64).unwrap();
+    assert!(allocated() < STREAM_BYTES);
+    let mut bytes = [1; 9000];
+    assert_eq!(second.read(&mut bytes).unwrap(), 9000);
+    assert_eq!(bytes, [0; 9000]);
+    fallocate(&memory, hole, 0, STREAM_BYTES as u64).unwrap();
+    // All indices are zero now. The other end has read and written 9000 bytes.
+    assert_eq!(second.read(&mut bytes).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert_eq!(progress(second.write(&bytes)), Some(9000));
 }

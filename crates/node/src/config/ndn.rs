@@ -343,7 +343,7 @@ impl Default for NdnConfig {
             partial_input: ByteSize::from_mib(64),
             partial_timeout: Duration::from_secs(30),
             remote_faces: REMOTE_FACES,
-            shared_memory: false,
+            shared_memory: true,
             udp_multicast: Vec::new(),
             udp_multicast_groups: nfd_groups(),
             ethernet: Vec::new(),

@@ -8,7 +8,7 @@ use super::spare_buffers::SpareBuffers;
 use super::unix_socket::UnixSocket;
 use crate::limits::SKIP_BYTES;
 use larder_forwarder::Send;
-use larder_packet::SHARED_MEMORY_PACKET;
+use larder_packet::SharedMemory;
 use larder_packet::tlv::{FrameError, frame};
 use larder_units::Time;
 use mio::event::Source;
@@ -34,6 +34,11 @@ impl Socket {
             Socket::Unix(socket) => socket.read(buffer),
             Socket::Tcp(socket) => socket.read(buffer),
         }
+    }
+
+    /// Returns true if there may be more to read after a read that did not fill its buffer.
+    fn may_have_more(&self) -> bool {
+        matches!(self, Socket::Unix(socket) if socket.may_have_more())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -158,8 +163,8 @@ pub(super) enum Framed {
     Oversized(u64),
     /// A text message of a WebSocket: no packet.
     Text,
-    /// The packet that agrees on shared memory.
-    SharedMemory,
+    /// A step of the agreement on shared memory.
+    SharedMemory(SharedMemory),
 }
 
 impl StreamConnection {
@@ -183,11 +188,12 @@ impl StreamConnection {
         true
     }
 
-    /// Records that the peer sends no more, or that the socket has failed.
-    pub(super) fn set_ending(&mut self) {
+    /// Records that the peer sends no more, or that the socket has failed. `has_hung_up` is true if
+    /// it reads no more either.
+    pub(super) fn set_ending(&mut self, has_hung_up: bool) {
         self.ending = true;
         if let Socket::Unix(socket) = &mut self.socket {
-            socket.set_ending();
+            socket.set_ending(has_hung_up);
         }
     }
 
@@ -205,7 +211,7 @@ impl StreamConnection {
         // A stream that returns less than there is room for has no more, and raises an event when
         // it has (epoll(7), "edge-triggered"). This does not hold for its end, whose event has
         // already come.
-        let more = self.ending || kept + read == buffer.len();
+        let more = self.ending || kept + read == buffer.len() || self.socket.may_have_more();
         match self.find_frames(&buffer[..kept + read], frames) {
             Ok(rest) => {
                 self.partial.keep(now, [&buffer[rest..kept + read], &[]], rest > 0);
@@ -222,9 +228,10 @@ impl StreamConnection {
         while at < bytes.len() {
             match frame(&bytes[at..], self.largest_frame) {
                 Ok(Some(length)) => {
-                    let is_shared_memory =
-                        length == SHARED_MEMORY_PACKET.len() && bytes[at..].starts_with(&SHARED_MEMORY_PACKET);
-                    frames.push(if is_shared_memory { Framed::SharedMemory } else { Framed::Packet(at..at + length) });
+                    frames.push(match SharedMemory::of(&bytes[at..at + length]) {
+                        Some(step) => Framed::SharedMemory(step),
+                        None => Framed::Packet(at..at + length),
+                    });
                     at += length;
                 }
                 Ok(None) => return Ok(at),
@@ -294,7 +301,7 @@ mod tests {
                     for frame in &frames {
                         found.push(match frame {
                             Framed::Packet(range) => Some(buffer[range.clone()].to_vec()),
-                            Framed::Oversized(_) | Framed::Text | Framed::SharedMemory => None,
+                            Framed::Oversized(_) | Framed::Text | Framed::SharedMemory(_) => None,
                         });
                     }
                 }

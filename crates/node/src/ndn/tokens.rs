@@ -14,3 +14,16 @@ pub(super) const UDP_OUTGOING: Token = Token(5);
 pub(super) fn token(face: FaceId) -> Token {
     Token(face.0 as usize)
 }
+
+/// Returns the token of the bell of a face's shared memory.
+pub(super) fn bell(face: FaceId) -> Token {
+    Token(face.0 as usize | BELL)
+}
+
+/// Returns the face of the bell with this token, if it is one.
+pub(super) fn face_of_bell(Token(token): Token) -> Option<FaceId> {
+    (token & BELL != 0).then_some(FaceId((token & !BELL) as u64))
+}
+
+/// A bit that no other token has: faces are numbered from 256 on.
+const BELL: usize = 1 << (usize::BITS - 2);

@@ -1,9 +1,9 @@
 //! The Unix socket of a local application, and the shared memory that may take its place.
 //!
-//! `larder_packet::SHARED_MEMORY_PACKET` describes how the two sides agree. The socket stays open
-//! beside the shared memory: its end is the end of the application.
+//! [`SharedMemory`] describes how the two sides agree. The socket stays open beside the shared
+//! memory: its end is the end of the application.
 
-use larder_packet::SHARED_MEMORY_PACKET;
+use larder_packet::SharedMemory;
 use larder_shared_stream::{Descriptors, SharedStream};
 use mio::net::UnixStream;
 use mio::unix::SourceFd;
@@ -19,17 +19,21 @@ use std::sync::Arc;
 pub(super) struct UnixSocket {
     pub(super) socket: UnixStream,
     shared: Option<Box<Shared>>,
+    /// True if the application has gone: the rest is read to its end, and nothing is written.
+    has_hung_up: bool,
 }
 
 /// Shared memory beside a socket.
 #[derive(Debug)]
 struct Shared {
     stream: SharedStream,
-    /// The application's descriptors, until they are sent: then this side writes here.
+    /// The application's descriptors, until they are sent.
     unsent: Option<Descriptors>,
-    /// True after the application has announced that it writes here.
+    /// True after the application has changed to the shared memory.
     is_read: bool,
-    /// True if the application has gone: the rest is read to its end.
+    /// True after this side has changed too.
+    is_written: bool,
+    /// True if the application sends no more: the rest is read to its end.
     ending: bool,
     _place: SharedPlace,
 }
@@ -54,41 +58,60 @@ impl SharedPlaces {
 
 impl UnixSocket {
     pub(super) fn new(socket: UnixStream) -> UnixSocket {
-        UnixSocket { socket, shared: None }
+        UnixSocket { socket, shared: None, has_hung_up: false }
     }
 
-    /// Handles a [`SHARED_MEMORY_PACKET`]: offers shared memory to an application that can use it
-    /// and has none yet, if fewer than `most` faces have some, or reads it from now on. Returns
-    /// true if there may be something to read.
+    /// Offers shared memory to an application that asks for it and has none yet, if fewer than
+    /// `most` faces have some. The bell gets the token.
     ///
     /// # Errors
     /// The system has no memory or descriptor left. The socket is used as before.
-    pub(super) fn on_shared_memory(
+    pub(super) fn offer_shared_memory(
         &mut self,
         places: &SharedPlaces,
         most: usize,
         registry: &Registry,
-        token: Token,
-    ) -> io::Result<bool> {
-        if let Some(shared) = &mut self.shared {
-            shared.is_read |= shared.unsent.is_none();
-            return Ok(shared.is_read);
+        bell: Token,
+    ) -> io::Result<()> {
+        if self.shared.is_some() {
+            return Ok(());
         }
-        let Some(place) = places.take(most) else { return Ok(false) };
+        let Some(place) = places.take(most) else { return Ok(()) };
         let (stream, descriptors) = SharedStream::create()?;
-        registry.register(&mut SourceFd(&stream.as_raw_fd()), token, Interest::READABLE)?;
-        let unsent = Some(descriptors);
-        self.shared = Some(Box::new(Shared { stream, unsent, is_read: false, ending: false, _place: place }));
-        Ok(false)
+        registry.register(&mut SourceFd(&stream.as_raw_fd()), bell, Interest::READABLE)?;
+        self.shared = Some(Box::new(Shared {
+            stream,
+            unsent: Some(descriptors),
+            is_read: false,
+            is_written: false,
+            ending: false,
+            _place: place,
+        }));
+        Ok(())
     }
 
-    /// Returns true if shared memory is in use, or offered.
+    /// Reads the shared memory from now on, if it was offered: the application writes there.
+    pub(super) fn on_switch(&mut self) {
+        if let Some(shared) = &mut self.shared {
+            shared.is_read = shared.unsent.is_none();
+        }
+    }
+
+    /// Handles an event of the bell.
+    pub(super) fn on_bell(&mut self) {
+        if let Some(shared) = &mut self.shared {
+            shared.stream.on_event();
+        }
+    }
+
+    /// Returns true if shared memory is in use, in both directions.
     pub(super) fn is_shared(&self) -> bool {
-        self.shared.is_some()
+        self.shared.as_ref().is_some_and(|shared| shared.is_written)
     }
 
-    /// Records that the application has gone.
-    pub(super) fn set_ending(&mut self) {
+    /// Records that the application sends no more, or that it has gone (`has_hung_up`).
+    pub(super) fn set_ending(&mut self, has_hung_up: bool) {
+        self.has_hung_up |= has_hung_up;
         if let Some(shared) = &mut self.shared {
             shared.ending = true;
         }
@@ -104,29 +127,131 @@ impl UnixSocket {
         }
     }
 
+    /// Returns true if there may be more to read after a read that did not fill its buffer.
+    pub(super) fn may_have_more(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.is_read && shared.stream.may_have_more())
+    }
+
+    /// Writes. The end of the application is `BrokenPipe`.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.shared {
-            Some(shared) if shared.unsent.is_none() => shared.stream.write(bytes),
+            Some(shared) if shared.is_written => match self.has_hung_up {
+                true => Err(io::ErrorKind::BrokenPipe.into()),
+                false => shared.stream.write(bytes),
+            },
             _ => self.socket.write(bytes),
         }
     }
 
-    /// Sends the descriptors that are offered. Call it between two packets. If the socket has no
-    /// room, they wait for the next call.
+    /// Sends the offer of shared memory, or changes to the memory that the application uses. Call
+    /// it between two packets. If the socket has no room, the next call does it. If the system
+    /// refuses to send descriptors, the socket is used as before.
     pub(super) fn between_packets(&mut self) -> io::Result<()> {
-        let Some(Shared { unsent: unsent @ Some(_), .. }) = self.shared.as_deref_mut() else { return Ok(()) };
-        let Some(Descriptors { memory, ear, bell }) = &unsent else { return Ok(()) };
-        let descriptors = [memory.as_fd(), ear.as_fd(), bell.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        // The kernel takes a message of this size whole or not at all.
-        match sendmsg(&self.socket, &[IoSlice::new(&SHARED_MEMORY_PACKET)], &mut control, flags) {
-            Ok(_) => *unsent = None,
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        let Some(shared) = &mut self.shared else { return Ok(()) };
+        if let Some(descriptors) = &shared.unsent {
+            match send_offer(&self.socket, descriptors) {
+                Ok(()) => shared.unsent = None,
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "cannot offer shared memory to an application; it uses its socket");
+                    self.shared = None;
+                }
+            }
+        } else if shared.is_read && !shared.is_written {
+            // The kernel takes a packet of this size whole or not at all.
+            match self.socket.write(&SharedMemory::Switch.packet()) {
+                Ok(_) => shared.is_written = true,
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
+    }
+}
+
+/// Sends the descriptors with the packet that offers them. The kernel takes a message of this size
+/// whole or not at all.
+fn send_offer(socket: &UnixStream, Descriptors { memory, ear, bell }: &Descriptors) -> io::Result<()> {
+    let descriptors = [memory.as_fd(), ear.as_fd(), bell.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(socket, &[IoSlice::new(&SharedMemory::Offer.packet())], &mut control, flags)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::Poll;
+
+    /// The node's socket of an application that is offered shared memory, and its peer.
+    fn offering() -> (UnixSocket, UnixStream, Poll) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut socket, poll) = (UnixSocket::new(ours), Poll::new().unwrap());
+        socket.offer_shared_memory(&SharedPlaces::default(), 1, poll.registry(), Token(1)).unwrap();
+        (socket, theirs, poll)
+    }
+
+    fn read(peer: &mut UnixStream) -> Vec<u8> {
+        let mut bytes = [0; 100];
+        let count = peer.read(&mut bytes).unwrap();
+        bytes[..count].to_vec()
+    }
+
+    #[test]
+    fn the_node_changes_to_the_memory_before_the_application() {
+        let (mut socket, mut peer, _poll) = offering();
+        socket.between_packets().unwrap();
+        assert_eq!(read(&mut peer), SharedMemory::Offer.packet());
+        for _ in 0..2 {
+            socket.write(b"by the socket").unwrap();
+            socket.between_packets().unwrap();
+            assert_eq!(read(&mut peer), b"by the socket");
+            assert!(!socket.is_shared());
+        }
+        socket.on_switch();
+        socket.write(b"by the socket").unwrap();
+        socket.between_packets().unwrap();
+        assert_eq!(read(&mut peer), [&b"by the socket"[..], &SharedMemory::Switch.packet()].concat());
+        assert!(socket.is_shared());
+        socket.write(b"by the memory").unwrap();
+        assert_eq!(peer.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_change_that_was_not_offered_is_obeyed() {
+        let (mut socket, mut peer, _poll) = offering();
+        // The offer is not sent yet.
+        socket.on_switch();
+        peer.write_all(b"by the socket").unwrap();
+        assert_eq!(socket.read(&mut [0; 100]).unwrap(), 13);
+    }
+
+    #[test]
+    fn an_offer_that_the_system_refuses_ends_the_face() {
+        let (mut socket, peer, _poll) = offering();
+        peer.shutdown(std::net::Shutdown::Read).unwrap();
+        socket.between_packets().unwrap();
+        assert!(socket.shared.is_none(), "it was sent");
+        let mut peer = peer;
+        peer.write_all(b"by the socket").unwrap();
+        assert_eq!(socket.read(&mut [0; 100]).unwrap(), 13);
+    }
+
+    #[test]
+    fn an_application_that_has_gone_is_written_to() {
+        let (mut socket, mut peer, _poll) = offering();
+        socket.between_packets().unwrap();
+        read(&mut peer);
+        socket.on_switch();
+        socket.between_packets().unwrap();
+        // It sends no more, and still reads.
+        socket.set_ending(false);
+        assert_eq!(socket.write(b"more").unwrap(), 4);
+        socket.set_ending(true);
+        assert_eq!(socket.write(b"more").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(socket.read(&mut [0; 100]).unwrap(), 0);
     }
 }

@@ -2,15 +2,16 @@
 
 use super::{PATIENCE, Stage, interest, is_refusal};
 use larder_client::{Client, Received, Transport};
-use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name, SHARED_MEMORY_PACKET};
+use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name, SharedMemory};
 use larder_shared_stream::limits::{RING_BYTES, STREAM_BYTES};
 use larder_shared_stream::{Descriptors, SharedStream};
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ impl Drop for EndOf<'_> {
 
 /// Requests numbered Data, 64 at a time, until each has come. Their lengths vary, so packets are
 /// cut anywhere by the ends of rings and of reads.
-fn exchange(stage: &Stage, packets: usize, while_it_runs: impl FnOnce()) {
+fn exchange(connect: impl Fn() -> Client, packets: usize, while_it_runs: impl FnOnce()) {
     let prefix: Name = "/numbered".parse().unwrap();
     let numbered = |number: usize| {
         let mut name = prefix.clone();
@@ -55,7 +56,7 @@ fn exchange(stage: &Stage, packets: usize, while_it_runs: impl FnOnce()) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let is_over = &is_over;
-        let mut producer = stage.client();
+        let mut producer = connect();
         producer.register(&prefix).unwrap();
         scope.spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
@@ -72,7 +73,7 @@ fn exchange(stage: &Stage, packets: usize, while_it_runs: impl FnOnce()) {
         });
         // The producer ends with this function, also where it fails.
         let _end = EndOf(is_over);
-        let mut consumer = stage.client();
+        let mut consumer = connect();
         let (mut sent, mut received) = (0, 0);
         let mut while_it_runs = Some(while_it_runs);
         while received < packets {
@@ -100,16 +101,44 @@ fn exchange(stage: &Stage, packets: usize, while_it_runs: impl FnOnce()) {
 
 #[test]
 fn packets_through_shared_memory_are_lost_or_it_is_not_freed() {
-    let stage = Stage::with("shared_memory = true");
-    exchange(&stage, 3000, || stage.await_shared_faces(2));
+    let stage = Stage::new();
+    exchange(|| stage.client(), 3000, || stage.await_shared_faces(2));
     stage.await_shared_faces(0);
     stage.await_figure("/ndn/pit_entries", |entries| entries == 0);
 }
 
 #[test]
 fn applications_need_shared_memory_that_the_node_does_not_offer() {
-    let stage = Stage::new();
-    exchange(&stage, 300, || assert_eq!(stage.shared_faces(), 0));
+    let stage = Stage::with("shared_memory = false");
+    exchange(|| stage.client(), 300, || assert_eq!(stage.shared_faces(), 0));
+}
+
+/// Copies bytes from one socket to the other, so many at a time. Descriptors are lost.
+fn copy(mut from: UnixStream, mut to: UnixStream, most: usize) {
+    let mut buffer = vec![0; most];
+    while let Ok(1..) = from.read(&mut buffer).map(|count| to.write_all(&buffer[..count]).map_or(0, |()| count)) {}
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
+
+#[test]
+fn applications_behind_a_relay_get_no_answer() {
+    for most in [7, 100_000] {
+        let stage = Stage::new();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("relay.sock");
+        let (listener, node) = (UnixListener::bind(&path).unwrap(), stage.socket());
+        // It ends with the test: each connection has two threads until its end.
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let far = UnixStream::connect(&node).unwrap();
+                let (near_too, far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+                std::thread::spawn(move || copy(near, far, most));
+                std::thread::spawn(move || copy(far_too, near_too, most));
+            }
+        });
+        let connect = || Client::connect_to(Transport::unix(path.clone())).unwrap();
+        exchange(connect, 300, || assert_eq!(stage.shared_faces(), 0));
+    }
 }
 
 /// An application that does as it likes with its shared memory.
@@ -124,9 +153,12 @@ impl Hostile {
     /// Agrees on shared memory.
     fn connect(stage: &Stage) -> Hostile {
         let mut socket = stage.unix().stream;
-        socket.write_all(&SHARED_MEMORY_PACKET).unwrap();
+        socket.write_all(&SharedMemory::Request.packet()).unwrap();
         let descriptors = receive(&socket);
-        socket.write_all(&SHARED_MEMORY_PACKET).unwrap();
+        socket.write_all(&SharedMemory::Switch.packet()).unwrap();
+        let mut answer = [0; 8];
+        socket.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, SharedMemory::Switch.packet());
         let memory = File::from(descriptors.memory.try_clone().unwrap());
         let bell = File::from(descriptors.bell.try_clone().unwrap());
         Hostile { socket, memory, bell, stream: SharedStream::open(descriptors).unwrap() }
@@ -162,7 +194,7 @@ fn receive(socket: &UnixStream) -> Descriptors {
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut answer = [0; 100];
     let received = recvmsg(socket, &mut [IoSliceMut::new(&mut answer)], &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
-    assert_eq!(answer[..received.bytes], SHARED_MEMORY_PACKET);
+    assert_eq!(answer[..received.bytes], SharedMemory::Offer.packet());
     let descriptors = control.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(descriptors) => descriptors,
         _ => panic!("no descriptors"),
@@ -174,7 +206,7 @@ fn receive(socket: &UnixStream) -> Descriptors {
 
 #[test]
 fn a_hostile_application_harms_more_than_its_own_face() {
-    let stage = Stage::with("shared_memory = true");
+    let stage = Stage::new();
     let mut bystander = stage.unix();
     let honest = Hostile::connect(&stage);
     let (written, read) = (0, 1);
@@ -191,16 +223,18 @@ fn a_hostile_application_harms_more_than_its_own_face() {
         assert_eq!(hostile.socket.read(&mut [0]).unwrap(), 0, "its face stays open");
         assert!(bystander.is_answered(10 + index as u32));
     }
-    // A hole in the memory makes zeros of everything. Whatever the node makes of them, it goes on.
-    let mut hostile = Hostile::connect(&stage);
-    assert!(hostile.is_answered(3));
-    for at in (0..STREAM_BYTES as u64).step_by(4096) {
-        hostile.memory.write_all_at(&[0; 4096], at).unwrap();
+    // A hole makes zeros of everything. The node survives it, and those zeros as packets.
+    for (nonce, index) in [(3, 0), (4, RING_BYTES as u32)] {
+        let mut hostile = Hostile::connect(&stage);
+        assert!(hostile.is_answered(nonce));
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&hostile.memory, hole, 0, STREAM_BYTES as u64).unwrap();
+        hostile.set_index(1, written, index);
+        hostile.bell.write_all(&[1]).unwrap();
+        hostile.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        assert_eq!(hostile.socket.read(&mut [0]).unwrap(), 0, "its face stays open");
+        assert!(bystander.is_answered(20 + nonce));
     }
-    hostile.set_index(1, written, RING_BYTES as u32);
-    hostile.bell.write_all(&[1]).unwrap();
-    assert!(bystander.is_answered(20));
-    drop(hostile);
     stage.await_shared_faces(1);
     drop(honest);
     stage.await_shared_faces(0);
@@ -208,15 +242,70 @@ fn a_hostile_application_harms_more_than_its_own_face() {
 
 #[test]
 fn applications_beyond_the_limit_take_memory_or_get_no_answer() {
-    let stage = Stage::with("shared_memory = true");
+    let stage = Stage::new();
     let most = larder_node::limits::SHARED_FACES / super::shards() * super::shards();
     let applications: Vec<Hostile> = (0..most).map(|_| Hostile::connect(&stage)).collect();
     let mut next = stage.unix();
-    next.send(&SHARED_MEMORY_PACKET);
+    next.send(&SharedMemory::Request.packet());
     assert!(next.is_answered(1), "it goes on by its socket");
     assert_eq!(stage.shared_faces(), most);
     drop(applications);
     stage.await_shared_faces(0);
+    let mut offered = stage.unix();
+    offered.send(&SharedMemory::Request.packet());
+    let _descriptors = receive(&offered.stream);
+    assert!(offered.is_answered(3), "it has not changed to the memory, and is answered by the socket");
+    assert_eq!(stage.shared_faces(), 0, "an offer counts as shared memory");
+    drop(offered);
+    stage.await_shared_faces(0);
     let mut next = Hostile::connect(&stage);
     assert!(next.is_answered(2));
+}
+
+#[test]
+fn an_application_that_adds_a_few_bytes_at_a_time_keeps_the_node_busy() {
+    let stage = Stage::new();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        for _ in 0..2 {
+            let mut hostile = Hostile::connect(&stage);
+            scope.spawn(move || {
+                let packet = interest("/no/route", 1);
+                let mut answers = vec![0; 1 << 20];
+                for byte in packet.iter().cycle() {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    if hostile.stream.write(&[*byte]).is_err() {
+                        std::thread::yield_now();
+                    }
+                    // It takes the answers, and claims to wait for room.
+                    let _ = hostile.stream.read(&mut answers);
+                    hostile.set_index(1, 3, 1);
+                }
+            });
+        }
+        let _end = EndOf(is_over);
+        let mut bystander = stage.unix();
+        assert!((0..300).all(|nonce| bystander.is_answered(nonce)));
+    });
+    stage.await_shared_faces(0);
+}
+
+#[test]
+fn a_killed_application_whose_queue_is_long_stays() {
+    let stage = Stage::new();
+    let mut killed = Hostile::connect(&stage);
+    let name = format!("/no/route/{}", "x".repeat(4000));
+    // It reads no answer: they fill its ring, and a queue. Then its own ring is full.
+    let mut nonce = 0;
+    let deadline = Instant::now() + PATIENCE;
+    while killed.stream.write(&interest(&name, nonce)).is_ok() {
+        nonce += 1;
+        assert!(Instant::now() < deadline, "the node reads all");
+    }
+    drop(killed);
+    stage.await_shared_faces(0);
+    stage.await_figure("/ndn/partial_input_bytes", |bytes| bytes == 0);
 }

@@ -36,7 +36,7 @@ use crate::ndn::shard_channel::{ShardChannel, ShardContext};
 use crate::ndn::spare_buffers::SpareBuffers;
 use crate::ndn::stream::Framed;
 use crate::ndn::stream_places::StreamPlaces;
-use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET};
+use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET, face_of_bell};
 use crate::ndn::udp_places::UdpPlaces;
 use crate::ndn::unix_socket::SharedPlaces;
 use crate::ndn::upstream::Upstream;
@@ -293,7 +293,7 @@ impl EventLoop {
                     self.writable(now, token);
                 }
                 if event.is_read_closed() || event.is_error() {
-                    self.ending(token);
+                    self.ending(token, event.is_write_closed());
                 }
                 // A closed or failed socket shows its state when it is read.
                 if event.is_readable() || event.is_read_closed() || event.is_error() {
@@ -345,10 +345,16 @@ impl EventLoop {
         }
     }
 
-    fn ending(&mut self, Token(face): Token) {
-        let link = self.links.get_mut(&FaceId(face as u64));
-        match link.map(|link| &mut link.connection) {
-            Some(Connection::Stream(stream)) => stream.set_ending(),
+    fn ending(&mut self, Token(face): Token, has_hung_up: bool) {
+        let face = FaceId(face as u64);
+        match self.links.get_mut(&face).map(|link| &mut link.connection) {
+            Some(Connection::Stream(stream)) => {
+                stream.set_ending(has_hung_up);
+                if has_hung_up {
+                    // A write ends the face, also if it is not read because its queue is long.
+                    self.unblock(face);
+                }
+            }
             Some(Connection::WebSocket(socket)) => socket.set_ending(),
             _ => {}
         }
@@ -364,12 +370,12 @@ impl EventLoop {
                 if let Some(port) = port_of(token) {
                     return self.read_ethernet(now, port);
                 }
+                if let Some(face) = face_of_bell(token) {
+                    return self.on_bell(now, face);
+                }
                 let face = FaceId(face as u64);
                 match self.links.get(&face).map(|link| &link.connection) {
-                    Some(Connection::Stream(_) | Connection::WebSocket(_)) => {
-                        self.unblock_shared(face);
-                        self.read_stream(now, face);
-                    }
+                    Some(Connection::Stream(_) | Connection::WebSocket(_)) => self.read_stream(now, face),
                     Some(Connection::Multicast(_)) => self.read_multicast(now, face),
                     Some(Connection::Udp(_) | Connection::Ethernet(_)) | None => {}
                 }

@@ -56,7 +56,7 @@ impl EventLoop {
                 Framed::Packet(_) => {}
                 Framed::Oversized(bytes) => self.oversized(face, bytes),
                 Framed::Text => self.forwarder.count_drop(face, DropReason::Malformed),
-                Framed::SharedMemory => self.on_shared_memory(face),
+                Framed::SharedMemory(step) => self.on_shared_memory(face, step),
             }
         }
         self.scratch.buffer = buffer;

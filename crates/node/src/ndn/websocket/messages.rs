@@ -266,7 +266,7 @@ mod tests {
             most = most.max(kept.len());
             found.extend(frames.into_iter().map(|frame| match frame {
                 Framed::Packet(range) => Some(bytes[range].to_vec()),
-                Framed::Oversized(_) | Framed::Text | Framed::SharedMemory => None,
+                Framed::Oversized(_) | Framed::Text | Framed::SharedMemory(_) => None,
             }));
         }
         (Ok(found), most, replies)
