@@ -203,7 +203,7 @@ def warm(path):
 def larder(arguments, trace, spec, capacities, one_core=False):
     warm(trace["path"])
     limit = ["--limit", trace["requests"]] if arguments.quick else []
-    output, usage = run([arguments.larder, "replay", trace["path"], "--policy", spec, "--size", *capacities, "--json", *limit],
+    output, usage = run([arguments.larder, "replay", trace["path"], "--policy", spec, "--size", ",".join(capacities), "--no-fill", "--json", *limit],
                         one_core=one_core)
     row = json.loads(output.splitlines()[0])
     return {**usage, "requests": row["requests"], "miss": 1 - row["object_hit_ratio"]}

@@ -4,9 +4,11 @@
 mod show;
 mod work;
 
-use crate::destination::check_writable;
+use crate::destination::check_figure;
 use crate::failure::Failure;
 use crate::layout::Layout;
+use crate::lists::parse_all;
+use crate::numbers::count;
 use crate::replay::progress::Progress;
 use crate::replay::size::Size;
 use crate::replay::source::Source;
@@ -35,19 +37,19 @@ const MIN_OBJECTS: i64 = 1_000;
 /// simulation), and state the error.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example: larder curve twitter.csv.zst --policy lru s3fifo --points 20 --sample 0.05 --svg curve.svg"
+    after_help = "Example: larder curve twitter.csv.zst --policy lru,s3fifo --points 20 --sample 0.05 --svg curve.svg"
 )]
 pub struct CurveArgs {
     /// Trace file, plain or compressed with zstd, xz or gzip
     trace: PathBuf,
 
-    /// Policies, as `larder policies` lists them
-    #[arg(long, short, value_name = "SPEC", num_args = 1.., default_value = "lru")]
+    /// Policies, as `larder policies` lists them. Commas separate several
+    #[arg(long, short, value_name = "SPEC,…", default_value = "lru")]
     policy: Vec<String>,
 
-    /// Sizes: bytes (64MiB) or a share of the bytes of all objects of the trace (10%), which reads
-    /// the trace twice
-    #[arg(long, short, value_name = "SIZE", num_args = 1.., conflicts_with = "points")]
+    /// Sizes: bytes (64MiB), objects if they have no sizes (1000), or a share of all objects of the
+    /// trace (10% or 0.1), which reads the trace twice
+    #[arg(long, short, value_name = "SIZE,…", conflicts_with = "points", allow_negative_numbers = true)]
     size: Vec<String>,
 
     /// Number of sizes, from a thousandth of the bytes of all objects up to all; reads the trace
@@ -68,11 +70,16 @@ pub struct CurveArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
+    /// Ask the admission policy for every object, as the papers do. By default, objects are stored
+    /// without asking until the first one has to leave, as in the node's caches
+    #[arg(long)]
+    no_fill: bool,
+
     #[command(flatten)]
     layout: Layout,
 
     /// Read at most this many requests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     limit: Option<u64>,
 
     /// Print one JSON object per point instead of a table
@@ -109,20 +116,19 @@ struct CurveRow {
 /// Computes the points, and prints them in the order of the arguments.
 pub fn run(args: CurveArgs) -> Result<(), Failure> {
     // A file that cannot be written is reported before the work, not after it.
-    args.svg.as_deref().map_or(Ok(()), check_writable)?;
+    args.svg.as_deref().map_or(Ok(()), check_figure)?;
     let rows = rows(&args)?;
     match (args.json, args.csv) {
         (true, _) => show::json(&rows)?,
         (_, true) => show::csv(&rows),
-        _ => show::table(&rows),
+        _ => show::table(&rows, !args.no_fill),
     }
     args.svg.as_deref().map_or(Ok(()), |path| show::figure(&rows, path))
 }
 
 fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
     let usage = |error: String| Failure::usage(error);
-    let specs = args.policy.iter().map(|text| text.parse::<Spec>().map_err(|error| usage(error.to_string())));
-    let specs: Vec<Spec> = specs.collect::<Result<_, _>>()?;
+    let specs: Vec<Spec> = parse_all(&args.policy)?;
     if let (Some(_), Some(spec)) = (args.objects, specs.iter().find(|spec| spec.to_string() != "lru")) {
         return Err(usage(format!(
             "--objects: only lru can leave objects out on the way; give --sample 0.01 for {spec}"
@@ -141,7 +147,8 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
                 let cache = |capacity: &u64| {
                     let capacity = ByteSize::from_bytes(*capacity);
                     let cache = Curve::miniature(spec, capacity, &sample, args.seed);
-                    cache.map(Line::Cache).map_err(|error| usage(error.to_string()))
+                    let cache = cache.map_err(|error| usage(error.to_string()))?;
+                    Ok(Line::Cache(if args.no_fill { cache } else { cache.filling() }))
                 };
                 capacities.iter().map(cache).collect::<Result<_, _>>()?
             }
@@ -171,12 +178,12 @@ fn sample(text: &str, seed: u64) -> Result<Sample, Failure> {
 
 /// Returns the capacities in bytes, ascending and distinct.
 fn capacities(args: &CurveArgs, source: &Source<'_>, progress: &Progress) -> Result<Vec<u64>, Failure> {
-    let sizes = args.size.iter().map(|text| text.parse::<Size>().map_err(Failure::usage));
-    let sizes: Vec<Size> = sizes.collect::<Result<_, _>>()?;
+    let sizes: Vec<Size> = parse_all(&args.size)?;
     if sizes.len() > MAX_POINTS || args.points > MAX_POINTS || args.points == 0 {
         let points = args.points.max(sizes.len());
         return Err(Failure::usage(format!("{points} sizes: give 1 to {MAX_POINTS}")));
     }
+    sizes.iter().try_for_each(|size| source.check_unit(size))?;
     let share = match sizes.iter().find(|size| size.bytes().is_none()) {
         Some(size) => Some(format!("size {size}")),
         None => sizes.is_empty().then(|| "--points".to_owned()),
@@ -226,7 +233,7 @@ mod tests {
             (&["--points", "201"], "201 sizes: give 1 to 200"),
             (&["--points", "0"], "give 1 to 200"),
             (&["--sample", "0"], "sample 0 has no objects"),
-            (&["-p", "lru", "fifo", "--objects", "5000"], "give --sample 0.01 for fifo"),
+            (&["-p", "lru,fifo", "--objects", "5000"], "give --sample 0.01 for fifo"),
             (&["--sample", "2"], "sample "),
             (&["--size", "5 parsecs"], "such as \"64MiB\""),
             (&["--limit", "0"], "no request was read"),
@@ -247,7 +254,7 @@ mod tests {
     #[test]
     fn the_curve_is_not_the_replay_s() {
         // The values of a naive LRU and FIFO over the same numbers.
-        let rows = rows(&args(&["-p", "lru", "fifo", "--size", "2000", "1000"])).unwrap();
+        let rows = rows(&args(&["-p", "lru,fifo", "--size", "2000,1000"])).unwrap();
         let hits = |row: &CurveRow| (row.point.object_hit_ratio * row.requests as f64).round();
         let found: Vec<_> = rows.iter().map(|row| (row.policy.as_str(), row.point.capacity, hits(row))).collect();
         let expected =
@@ -257,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_bounded_curve_calls_itself_exact() {
-        let rows = rows(&args(&["--size", "2000", "1000", "--objects", "1000"])).unwrap();
+        let rows = rows(&args(&["--size", "2000,1000", "--objects", "1000"])).unwrap();
         assert!(rows.iter().all(|row| row.sample < 0.3 && row.point.object_error > 0.0), "{rows:?}");
         let off = rows[1].point.object_hit_ratio - 42_245.0 / 76_118.0;
         assert!(off.abs() < 0.1, "{rows:?}");

@@ -32,6 +32,23 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     destination.finish().map(drop)
 }
 
+/// Checks that an SVG figure can be created at `path`, before the work that produces it.
+///
+/// # Errors
+/// If its name says that it is another kind of picture, or if it cannot be created.
+pub fn check_figure(path: &Path) -> Result<(), Failure> {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    if ["png", "jpg", "jpeg", "pdf", "gif", "webp", "eps", "ps"].contains(&extension.as_str()) {
+        let name = path.display();
+        let svg = path.with_extension("svg");
+        return Err(Failure::usage(format!(
+            "{name}: figures are SVG files; give {}, and convert it with rsvg-convert or Inkscape",
+            svg.display()
+        )));
+    }
+    check_writable(path)
+}
+
 /// Checks that a file can be created at `path`, before the work that produces it. Leaves nothing
 /// behind.
 ///

@@ -24,7 +24,9 @@ mod failure;
 mod get;
 mod interruption;
 mod layout;
+mod lists;
 mod load;
+mod numbers;
 mod origin;
 mod output;
 mod ping;
@@ -191,7 +193,7 @@ mod tests {
             (&["frobnicate"][..], "unrecognized subcommand 'frobnicate'"),
             (&["polices"], "'policies'"),
             (&["run", "--chek"], "a similar argument exists: '--check'"),
-            (&["replay", "trace", "-p", "lru"], "not provided: --size <SIZE>..."),
+            (&["replay", "trace", "-p", "lru"], "not provided: --size <SIZE,…>"),
             (&["get", "foo%zz"], "a name starts with \"/\""),
             (&["ping", "/x", "--interval", "1 fortnight"], "such as \"10ms\""),
         ] {

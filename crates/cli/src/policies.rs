@@ -9,9 +9,12 @@ use serde_json::{Value, json};
 /// List the cache policies and their parameters
 #[derive(Args, Debug)]
 pub struct PoliciesArgs {
-    /// Names of policies [default: all]
+    /// Policies to describe wholly [default: all, in a line each]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Describe all policies wholly: source, cost and parameters
+    #[arg(long)]
+    long: bool,
     /// Print one JSON array instead of text
     #[arg(long)]
     json: bool,
@@ -20,7 +23,11 @@ pub struct PoliciesArgs {
 /// Prints the registry.
 pub fn run(args: PoliciesArgs) -> Result<(), Failure> {
     let entries = entries(&args.names)?;
-    let text = if args.json { as_json(&entries) } else { as_text(&entries) };
+    let text = match (args.json, args.long || !args.names.is_empty()) {
+        (true, _) => as_json(&entries),
+        (_, true) => as_text(&entries),
+        _ => as_lines(&entries),
+    };
     line!("{text}");
     Ok(())
 }
@@ -31,7 +38,7 @@ fn entries(names: &[String]) -> Result<Vec<&'static PolicyEntry>, Failure> {
         return Ok(registry().iter().collect());
     }
     let named = |name: &String| {
-        let entry = registry().iter().find(|entry| entry.name == name);
+        let entry = registry().get(name);
         entry.ok_or_else(|| Failure::usage(format!("there is no policy `{name}`; `larder policies` lists them all")))
     };
     names.iter().map(named).collect()
@@ -71,10 +78,25 @@ fn kind(entry: &PolicyEntry) -> &'static str {
     }
 }
 
+/// Returns a line for each policy, with the heads of both kinds.
+fn as_lines(entries: &[&PolicyEntry]) -> String {
+    let mut text = format!("{HEAD}`larder policies NAME` describes one, `--long` all.\n");
+    for (kind, head) in
+        [(Kind::Admission, "admission, joined by + before an eviction policy"), (Kind::Eviction, "eviction")]
+    {
+        text += &format!("\n{head}:\n");
+        for entry in entries.iter().filter(|entry| entry.kind() == kind) {
+            text += &format!("  {:<17}{}\n", entry.name, entry.summary);
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+const HEAD: &str = "A spec is admission policies and one eviction policy, joined by +, such as filter(theta=2)+lru\n";
+
 fn as_text(entries: &[&PolicyEntry]) -> String {
-    let mut text = String::from(
-        "A spec is admission policies and one eviction policy, joined by +, such as filter(theta=2)+lru\n",
-    );
+    let mut text = HEAD.to_owned();
     let mut add = |indent: usize, paragraph: String| text += &wrapped(indent, &paragraph);
     for entry in entries {
         let only = if entry.is_offline() { ", in the replayer only" } else { "" };
@@ -132,7 +154,9 @@ mod tests {
 
     #[test]
     fn a_line_is_wider_than_the_screen() {
-        for line in as_text(&entries(&[]).unwrap()).lines() {
+        let all = entries(&[]).unwrap();
+        assert_eq!(as_lines(&all).lines().filter(|line| line.starts_with("  ")).count(), all.len());
+        for line in as_text(&all).lines().chain(as_lines(&all).lines()) {
             assert!(line.chars().count() <= WIDTH, "{line}");
         }
     }
@@ -140,7 +164,7 @@ mod tests {
     #[test]
     fn one_is_asked_for_and_all_are_told() {
         let names = |names: &[&str]| entries(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-        let two = names(&["lru", "filter"]).unwrap();
+        let two = names(&["LRU", "filter"]).unwrap();
         assert_eq!(two.iter().map(|entry| entry.name).collect::<Vec<_>>(), ["lru", "filter"]);
         let unknown = names(&["lru", "mru"]).err().unwrap();
         assert!(unknown.code == 2 && unknown.message.contains("`mru`"), "{unknown}");

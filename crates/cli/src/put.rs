@@ -2,6 +2,7 @@
 
 use crate::connection::{broken, connect};
 use crate::failure::Failure;
+use crate::numbers::count;
 use crate::output::line;
 use clap::Args;
 use larder_client::Received;
@@ -39,7 +40,7 @@ pub struct PutArgs {
     largest_packet: usize,
 
     /// Version number [default: milliseconds since 1970]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     version: Option<u64>,
 
     /// FreshnessPeriod of the segments

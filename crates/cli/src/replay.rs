@@ -9,17 +9,19 @@
 mod figure;
 mod finished;
 pub mod progress;
-mod show;
+pub mod show;
 pub mod size;
 pub mod source;
 #[cfg(test)]
 mod tests;
 pub mod workers;
 
-use crate::destination::check_writable;
+use crate::destination::check_figure;
 use crate::failure::Failure;
 use crate::interruption;
 use crate::layout::Layout;
+use crate::lists::parse_all;
+use crate::numbers::count;
 use crate::progress::Bar;
 use crate::seeds::Seeds;
 use clap::Args;
@@ -29,7 +31,7 @@ use larder_replay::{Replay, Row};
 use progress::Progress;
 use size::Size;
 use source::{Identity, Measured, Source};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::available_parallelism;
@@ -48,34 +50,36 @@ const KEPT_AT_ONCE: usize = 8;
 /// Every policy runs at every size with every seed. One reading of each trace serves all rows, and
 /// the rows share the processor's cores.
 #[derive(Args, Debug)]
-#[command(after_help = "Example: larder replay twitter.csv.zst --policy lru 'filter(theta=2)+fifo' --size 50MiB 10%")]
+#[command(after_help = "Example: larder replay twitter.csv.zst --policy 'lru,filter(theta=2)+fifo' --size 50MiB,10%")]
 pub struct ReplayArgs {
     /// Trace files, plain or compressed with zstd, xz or gzip
     #[arg(required = true)]
     trace: Vec<PathBuf>,
 
-    /// Policies, as `larder policies` lists them: the first stages admit, the last evicts
-    #[arg(long, short, value_name = "SPEC", num_args = 1.., required = true)]
+    /// Policies, as `larder policies` lists them: the first stages admit, the last evicts. Commas
+    /// separate several
+    #[arg(long, short, value_name = "SPEC,…", required = true)]
     policy: Vec<String>,
 
-    /// Capacities: bytes (64MiB) or a share of the bytes of all objects of the trace (10%), which
-    /// reads the trace twice
-    #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true, allow_negative_numbers = true)]
+    /// Capacities: bytes (64MiB), objects if they have no sizes (1000), or a share of all objects
+    /// of the trace (10% or 0.1), which reads the trace twice
+    #[arg(long, short, value_name = "SIZE,…", required = true, allow_negative_numbers = true)]
     size: Vec<String>,
 
     #[command(flatten)]
     layout: Layout,
 
     /// Seeds of all random choices, one run for each: 7, or from 1 to 5 as 1..5
-    #[arg(long, visible_alias = "seeds", value_name = "SEED", num_args = 1.., default_value = "1")]
-    seed: Vec<String>,
+    #[arg(long, visible_alias = "seed", value_name = "SEED,…", default_value = "1")]
+    seeds: Vec<String>,
 
-    /// Store without asking the policy while there is free space, as the node's caches do
+    /// Ask the admission policy for every object, as the papers do. By default, objects are stored
+    /// without asking until the first one has to leave, as in the node's caches
     #[arg(long)]
-    fill: bool,
+    no_fill: bool,
 
     /// Replay at most this many requests of each trace
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     limit: Option<u64>,
 
     /// Print one JSON object per row instead of a table
@@ -100,7 +104,7 @@ pub struct ReplayArgs {
 pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     let (json, csv, svg) = (args.json, args.csv, args.svg.clone());
     // A file that cannot be written is reported before the work, not after it.
-    svg.as_deref().map_or(Ok(()), check_writable)?;
+    svg.as_deref().map_or(Ok(()), check_figure)?;
     if csv {
         show::csv_header();
     }
@@ -174,6 +178,8 @@ fn sweep(
     let mut parts = Vec::new();
     for path in &args.trace {
         let source = Source::new(path, &plan.layout, plan.limit);
+        check_is_trace(path)?;
+        plan.sizes.iter().try_for_each(|size| source.check_unit(size))?;
         parts.push(match &finished {
             Some(finished) => {
                 let identity = source.identity()?;
@@ -254,13 +260,13 @@ impl Part<'_> {
 
 impl Plan {
     fn new(args: &ReplayArgs) -> Result<Plan, Failure> {
-        let seeds: Vec<Seeds> = parse_all(&args.seed)?;
+        let seeds: Vec<Seeds> = parse_all(&args.seeds)?;
         Ok(Plan {
             specs: parse_all(&args.policy)?,
             sizes: parse_all(&args.size)?,
             seeds: seeds.into_iter().flatten().take(MAX_ROWS + 1).collect(),
             layout: args.layout.clone(),
-            fill: args.fill,
+            fill: !args.no_fill,
             limit: args.limit,
         })
     }
@@ -316,10 +322,21 @@ impl Plan {
     }
 }
 
-fn refused(error: SpecError) -> Failure {
-    Failure::usage(error.to_string())
+/// Checks that an argument without a flag is not a policy or a size. `--policy lru fifo` has one
+/// policy, and a trace with the name fifo.
+fn check_is_trace(path: &Path) -> Result<(), Failure> {
+    let text = path.to_string_lossy();
+    let flag = match (text.parse::<Spec>(), text.parse::<Size>()) {
+        (Ok(_), _) => "--policy lru,fifo",
+        (_, Ok(_)) => "--size 10%,20%",
+        _ => return Ok(()),
+    };
+    if path.exists() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("there is no trace `{text}`; commas separate the elements of a list, as in {flag}")))
 }
 
-fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Vec<T>, Failure> {
-    texts.iter().map(|text| text.parse().map_err(|error: T::Err| Failure::usage(error.to_string()))).collect()
+fn refused(error: SpecError) -> Failure {
+    Failure::usage(error.to_string())
 }

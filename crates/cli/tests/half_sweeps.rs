@@ -32,7 +32,7 @@ impl Sweep {
     fn replay(&self, resume: bool) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         command.arg("replay").arg(&self.trace).args(["-s", "1000", "--limit", "40000", "--json"]);
-        command.args(["-p", "lru", "lookahead(interval=10000,window=10000)+lru"]);
+        command.args(["-p", "lru,lookahead(interval=10000,window=10000)+lru"]);
         command.args(["--seed", &format!("1..{}", rows_at_once())]);
         if resume {
             command.arg("--resume").arg(&self.kept);

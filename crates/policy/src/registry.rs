@@ -120,9 +120,11 @@ impl Registry {
         PROCESS.set(self)
     }
 
-    /// Returns the policy with this name.
+    /// Returns the policy with this name. Case and hyphens do not matter: `S3FIFO` and `s3-fifo`
+    /// name the same policy. A spec prints the name of the entry.
     pub fn get(&self, name: &str) -> Option<&'static PolicyEntry> {
-        self.iter().find(|entry| entry.name == name)
+        let exact = self.iter().find(|entry| entry.name == name);
+        exact.or_else(|| self.iter().find(|entry| letters(entry.name).eq(letters(name))))
     }
 
     /// Returns the policies, the built-in ones first.
@@ -139,6 +141,11 @@ impl Registry {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
+}
+
+/// Returns the letters and digits of a name, in lower case.
+fn letters(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(|byte| *byte != b'-').map(|byte| byte.to_ascii_lowercase())
 }
 
 impl<'a> IntoIterator for &'a Registry {
@@ -209,8 +216,19 @@ mod tests {
     }
 
     #[test]
+    fn case_and_hyphens_do_not_matter() {
+        for (typed, name) in
+            [("LRU", "lru"), ("S3-FIFO", "s3fifo"), ("w-TinyLFU", "w-tinylfu"), ("wtinylfu", "w-tinylfu")]
+        {
+            assert_eq!(registry().get(typed).map(|entry| entry.name), Some(name));
+        }
+        assert_eq!("Filter(theta=2) + S3-FIFO".parse::<Spec>().unwrap().to_string(), "filter(theta=2)+s3fifo");
+        assert!(registry().get("l_ru").is_none() && registry().get("-").is_none());
+    }
+
+    #[test]
     fn two_policies_of_one_name() {
-        let mut names: Vec<_> = registry().iter().map(|entry| entry.name).collect();
+        let mut names: Vec<_> = registry().iter().map(|entry| letters(entry.name).collect::<Vec<_>>()).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), registry().len());

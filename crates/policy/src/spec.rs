@@ -6,7 +6,8 @@
 //! argument = name "=" value / word       a word is a value of the policy's parameter of choices
 //! ```
 //!
-//! Blanks around a token are allowed and are not printed. Everything else prints as it was given.
+//! Blanks around a token are allowed and are not printed. Case and hyphens of a policy's name do
+//! not matter, and it prints as the registry has it. Everything else prints as it was given.
 
 use crate::entry::{Build, Kind, PolicyEntry};
 use crate::limits::{MAX_SPEC_BYTES, MAX_STAGES};

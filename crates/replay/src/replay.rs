@@ -90,7 +90,8 @@ impl Replay {
     }
 
     /// The same cache, but storing without asking the policies while there is free room, as the
-    /// node's caches do ([`Engine::admit_or_fill`]); the papers ask for every object.
+    /// node's caches do ([`Engine::admit_or_fill`]). The papers ask for every object. `larder
+    /// replay` fills unless `--no-fill` is given.
     pub fn filling(self) -> Replay {
         Replay { fills: true, ..self }
     }
@@ -205,6 +206,7 @@ impl Replay {
             capacity: self.engine.capacity().bytes(),
             unit: Unit::of_largest(self.largest),
             seed: self.seed,
+            fill: self.fills,
             requests,
             hits,
             object_hit_ratio: share(hits, requests),

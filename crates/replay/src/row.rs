@@ -17,6 +17,9 @@ pub struct Row {
     pub unit: Unit,
     /// Of every random choice.
     pub seed: u64,
+    /// True if objects were stored without asking the admission policy until the first one had to
+    /// leave ([`crate::Replay::filling`]).
+    pub fill: bool,
     /// Requests replayed.
     pub requests: u64,
     /// Requests whose object was cached.

@@ -60,11 +60,11 @@ pub struct BenchArgs {
     prefix: Name,
 
     /// Bytes of content per Data
-    #[arg(long, value_name = "SIZE", num_args = 1.., default_values = SIZES)]
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', default_values = SIZES)]
     size: Vec<ByteSize>,
 
     /// Outstanding Interests
-    #[arg(long, value_name = "N", num_args = 1.., default_values = ["64", "1"], value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["64", "1"], value_parser = clap::value_parser!(u16).range(1..))]
     window: Vec<u16>,
 
     /// Send at most this many Interests per second, a few in each millisecond
@@ -84,7 +84,7 @@ pub struct BenchArgs {
     duration: Duration,
 
     /// Process IDs of the forwarder [default: the process that listens on the Unix socket]
-    #[arg(long, value_name = "PID", num_args = 1..)]
+    #[arg(long, value_name = "PID,…", value_delimiter = ',')]
     pid: Vec<u32>,
 
     /// Measure a relay without tables in place of a forwarder

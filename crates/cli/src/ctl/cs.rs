@@ -3,6 +3,7 @@
 use super::listing::{List, done, figures};
 use super::{Management, seconds};
 use crate::failure::Failure;
+use crate::numbers::count;
 use clap::{Args, Subcommand, ValueEnum};
 use larder_packet::mgmt::{CsInfo, CsObject, CsPrefix};
 use larder_packet::types::nfd::{FLAG_CS_ADMIT, FLAG_CS_SERVE};
@@ -53,7 +54,7 @@ enum CsVerb {
         prefix: Name,
 
         /// Remove at most this many packets
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = count)]
         count: Option<u64>,
     },
 }

@@ -3,6 +3,7 @@
 use super::listing::{List, done, figures};
 use super::{Management, refused};
 use crate::failure::Failure;
+use crate::numbers::bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use larder_client::Transport;
 use larder_client::transport::Endpoint;
@@ -40,7 +41,7 @@ enum FaceVerb {
         persistency: Persistency,
 
         /// The largest frame in bytes
-        #[arg(long, value_name = "BYTES")]
+        #[arg(long, value_name = "BYTES", value_parser = bytes)]
         mtu: Option<u64>,
 
         /// Retransmit lost frames (NDNLPv2 link reliability); both ends must enable it

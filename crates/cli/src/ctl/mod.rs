@@ -84,6 +84,7 @@ enum Thing {
     /// FIB: prefixes and next hops that result from the routes
     Fib,
     /// The Content Store
+    #[command(visible_alias = "content-store")]
     Cs(cs::CsArgs),
     /// Remove responses from the HTTP cache
     Purge(purge::PurgeArgs),

@@ -4,12 +4,14 @@ use super::CurveRow;
 use crate::destination::write_whole;
 use crate::failure::Failure;
 use crate::output::line;
+use crate::replay::show::mode;
 use comfy_table::{CellAlignment, Table, presets};
 use larder_figure::{Axis, Figure, Series};
 use larder_replay::{Point, Unit};
 use std::path::Path;
 
-pub fn table(rows: &[CurveRow]) {
+pub fn table(rows: &[CurveRow], fills: bool) {
+    line!("{}", mode(fills));
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["policy", "capacity", "object hit ratio", "±", "byte hit ratio", "±", "requests/s"]);

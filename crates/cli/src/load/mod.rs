@@ -12,6 +12,7 @@ use closed_loop::{Plan, drive};
 
 use crate::failure::Failure;
 use crate::layout::Layout;
+use crate::numbers::count;
 use crate::output::line;
 use crate::replay::progress::Progress;
 use clap::Args;
@@ -41,7 +42,7 @@ pub struct LoadArgs {
     connections: u16,
 
     /// Stop after this many requests
-    #[arg(long, short = 'n')]
+    #[arg(long, short = 'n', value_name = "N", value_parser = count)]
     requests: Option<u64>,
 
     /// Stop after this time [default: 10s, if neither a trace nor --requests ends the load]
@@ -49,7 +50,7 @@ pub struct LoadArgs {
     duration: Option<Duration>,
 
     /// Do not count this many requests at the start
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
     warm_up: u64,
 
     /// Print one JSON object instead of a table

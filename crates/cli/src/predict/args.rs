@@ -1,6 +1,7 @@
 //! The arguments of `larder predict`.
 
 use crate::layout::Layout;
+use crate::numbers::count;
 use clap::Args;
 use larder_units::ByteSize;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 /// and the best fixed set) assume independent requests, with the popularity of a Zipf law or of the
 /// trace. With --replay, the hit ratios of the policies themselves are printed beside them.
 #[derive(Args, Debug)]
-#[command(after_help = "Example: larder predict --zipf 0.8 --objects 10000000 --size 100000 1000000 --replay")]
+#[command(after_help = "Example: larder predict --zipf 0.8 --objects 10000000 --size 100000,1000000 --replay")]
 pub struct PredictArgs {
     /// Trace file, whose popularity and sizes are measured; the alternative is --zipf
     #[arg(required_unless_present = "zipf", conflicts_with = "zipf")]
@@ -22,15 +23,16 @@ pub struct PredictArgs {
     pub(super) zipf: Option<f64>,
 
     /// Objects of the Zipf law; 1e7 is accepted
-    #[arg(long, value_name = "N", conflicts_with = "trace")]
-    pub(super) objects: Option<String>,
+    #[arg(long, value_name = "N", conflicts_with = "trace", value_parser = count)]
+    pub(super) objects: Option<u64>,
 
     /// Bytes of each object of the Zipf law
     #[arg(long, value_name = "SIZE", default_value = "1B", conflicts_with = "trace")]
     pub(super) object_size: ByteSize,
 
-    /// Capacities: bytes (64MiB) or a share of the bytes of all objects (10%)
-    #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true)]
+    /// Capacities: bytes (64MiB), objects if they have no sizes (1000), or a share of all objects
+    /// (10% or 0.1)
+    #[arg(long, short, value_name = "SIZE,…", required = true, allow_negative_numbers = true)]
     pub(super) size: Vec<String>,
 
     /// Filter: requests in the history that admit an object, including the current one
@@ -39,11 +41,11 @@ pub struct PredictArgs {
 
     /// Filter: length of the history [default: the objects that fit into the cache, at most 2^24
     /// and the table's slots]
-    #[arg(long, value_name = "REQUESTS")]
+    #[arg(long, value_name = "REQUESTS", value_parser = count)]
     pub(super) window: Option<u64>,
 
     /// Filter: slots of the counter table, a power of two
-    #[arg(long, value_name = "SLOTS", default_value_t = 1 << 24)]
+    #[arg(long, value_name = "SLOTS", value_parser = count, default_value_t = 1 << 24)]
     pub(super) table: u64,
 
     /// Also predict LRU behind admission by size: `threshold(c=SIZE)` and `expsize(c=SIZE)`
@@ -51,12 +53,12 @@ pub struct PredictArgs {
     pub(super) admit: Option<ByteSize>,
 
     /// Also replay the trace, or requests of the law; the first half of these warms up and is not
-    /// counted
+    /// counted. The admission policy is asked for every object, as the models assume
     #[arg(long)]
     pub(super) replay: bool,
 
     /// Requests of the law to replay, or the most to read of the trace
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(super) requests: Option<u64>,
 
     /// Seed of the replay

@@ -3,6 +3,7 @@
 use super::args::PredictArgs;
 use super::traffic::Traffic;
 use crate::failure::Failure;
+use crate::lists::parse_all;
 use crate::replay::size::Size;
 use larder_policy::Spec;
 use larder_policy::adaptsize_model::Shape;
@@ -33,8 +34,7 @@ pub struct PredictionRow {
 pub fn rows(args: &PredictArgs, traffic: &Traffic<'_>) -> Result<Vec<PredictionRow>, Failure> {
     check_flags(args)?;
     let mut rows = Vec::new();
-    for size in &args.size {
-        let size: Size = size.parse().map_err(Failure::usage)?;
+    for size in parse_all::<Size>(&args.size)? {
         let capacity = size.of(traffic.unique_bytes)?;
         rows.extend(models(args, &traffic.popularity, capacity));
     }

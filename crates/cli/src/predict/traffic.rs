@@ -11,6 +11,9 @@ use larder_units::{Streams, Time};
 /// The default number of replayed requests of a law.
 const REQUESTS: u64 = 4_000_000;
 
+/// The most objects of a law. The models integrate over ranks as floating-point numbers.
+const MOST_OBJECTS: u64 = 1_000_000_000_000_000;
+
 /// The number of requests that the caches get at a time.
 const CHUNK_REQUESTS: u64 = 1 << 16;
 
@@ -45,9 +48,10 @@ impl<'a> Traffic<'a> {
             let (popularity, unique_bytes) = (Popularity::of(&survey), survey.unique_bytes());
             return Ok(Traffic { popularity, unique_bytes, origin: Origin::Trace(source) });
         };
-        let objects = args.objects.as_deref().unwrap_or_default();
-        let objects = whole(objects)
-            .ok_or_else(|| usage(format!("--objects {objects}: a whole number from 1 to 1e15, such as 1e7")))?;
+        let objects = args.objects.unwrap_or_default();
+        if !(1..=MOST_OBJECTS).contains(&objects) {
+            return Err(usage(format!("--objects {objects}: give 1 to {MOST_OBJECTS}")));
+        }
         let law = Popularity::zipf(objects, exponent).zip(Zipf::new(objects, exponent));
         let (popularity, zipf) =
             law.ok_or_else(|| usage(format!("--zipf {exponent}: a finite exponent above 0 is wanted")))?;
@@ -98,10 +102,4 @@ impl<'a> Traffic<'a> {
         }
         Ok(caches.iter().map(|cache| cache.row("")).collect())
     }
-}
-
-/// Parses a whole number, as 10000000 or 1e7.
-fn whole(text: &str) -> Option<u64> {
-    let number: f64 = text.parse().ok()?;
-    (number.fract() == 0.0 && (1.0..=1e15).contains(&number)).then_some(number as u64)
 }

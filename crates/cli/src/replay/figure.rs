@@ -1,5 +1,6 @@
 //! A figure of hit ratios over the size, with a line per policy.
 
+use super::show::is_no_bound;
 use crate::destination::write_whole;
 use crate::failure::Failure;
 use larder_figure::{Axis, Figure, Series};
@@ -27,7 +28,11 @@ fn figure(rows: &[Row]) -> Figure {
     let first = rows.first().map_or("", |row| &row.trace);
     let one_trace = rows.iter().all(|row| row.trace == first);
     let series = lines.into_iter().map(|(first, line)| {
-        let name = if one_trace { first.policy.clone() } else { format!("{}, {}", first.policy, first.trace) };
+        let policy = match is_no_bound(first) {
+            true => format!("{} (no bound)", first.policy),
+            false => first.policy.clone(),
+        };
+        let name = if one_trace { policy } else { format!("{policy}, {}", first.trace) };
         line_of(name, line)
     });
     Figure {
@@ -64,6 +69,7 @@ mod tests {
             capacity,
             unit: Unit::Bytes,
             seed,
+            fill: true,
             requests: 10,
             hits: 0,
             object_hit_ratio: ratio,

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::line;
 use comfy_table::{CellAlignment, Table, presets};
-use larder_replay::Row;
+use larder_replay::{Row, Unit};
 
 /// Prints one JSON object per line.
 pub fn json(rows: &[Row]) -> Result<(), Failure> {
@@ -17,7 +17,7 @@ pub fn json(rows: &[Row]) -> Result<(), Failure> {
 /// Prints the names of the columns of [`csv`].
 pub fn csv_header() {
     line!(
-        "trace,policy,capacity,unit,seed,requests,hits,object_hit_ratio,byte_hit_ratio,insertion_ratio,requests_per_second"
+        "trace,policy,capacity,unit,seed,fill,requests,hits,object_hit_ratio,byte_hit_ratio,insertion_ratio,requests_per_second"
     );
 }
 
@@ -28,17 +28,18 @@ pub fn csv(rows: &[Row]) -> Result<(), Failure> {
 }
 
 fn csv_line(row: &Row) -> String {
-    let Row { trace, policy, capacity, unit, seed, requests, hits, .. } = row;
+    let Row { trace, policy, capacity, unit, seed, fill, requests, hits, .. } = row;
     let Row { object_hit_ratio, byte_hit_ratio, insertion_ratio, requests_per_second, .. } = row;
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let (trace, policy) = (quoted(trace), quoted(policy));
     format!(
-        "{trace},{policy},{capacity},{unit},{seed},{requests},{hits},{object_hit_ratio},{byte_hit_ratio},{insertion_ratio},{requests_per_second}"
+        "{trace},{policy},{capacity},{unit},{seed},{fill},{requests},{hits},{object_hit_ratio},{byte_hit_ratio},{insertion_ratio},{requests_per_second}"
     )
 }
 
 /// Prints a table. The columns of the trace and the seed appear only if there are several.
 pub fn table(rows: &[Row]) {
+    line!("{}", mode(rows.iter().all(|row| row.fill)));
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let differ = |of: fn(&Row) -> String| rows.iter().any(|row| of(row) != of(&rows[0]));
@@ -50,7 +51,7 @@ pub fn table(rows: &[Row]) {
         if traces {
             cells.push(column("trace", |row| row.trace.clone()));
         }
-        cells.push(column("policy", |row| row.policy.clone()));
+        cells.push(column("policy", |row| format!("{}{}", row.policy, if is_no_bound(row) { "*" } else { "" })));
         cells.push(column("capacity", |row| row.unit.show(row.capacity)));
         if seeds {
             cells.push(column("seed", |row| row.seed.to_string()));
@@ -68,12 +69,28 @@ pub fn table(rows: &[Row]) {
     let texts = 1 + usize::from(traces);
     table.column_iter_mut().skip(texts).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     line!("{table}");
+    if rows.iter().any(is_no_bound) {
+        line!("* no bound: objects differ in size, which belady ignores. belady-size is a better estimate.");
+    }
+}
+
+/// Describes how caches fill, for the head of a table.
+pub fn mode(fills: bool) -> &'static str {
+    match fills {
+        true => "Caches fill without asking the admission policy, as the node's do (--no-fill asks always).",
+        false => "The admission policy is asked for every object (--no-fill).",
+    }
+}
+
+/// Returns true for Belady's algorithm over objects of different sizes. It is optimal only for
+/// objects of one size.
+pub fn is_no_bound(row: &Row) -> bool {
+    row.unit == Unit::Bytes && row.policy.rsplit('+').next() == Some("belady")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_replay::Unit;
 
     #[test]
     fn a_comma_in_a_spec_makes_a_column() {
@@ -83,6 +100,7 @@ mod tests {
             capacity: 10,
             unit: Unit::Bytes,
             seed: 3,
+            fill: true,
             requests: 4,
             hits: 1,
             object_hit_ratio: 0.25,
@@ -92,7 +110,7 @@ mod tests {
         };
         assert_eq!(
             csv_line(&row),
-            "\"a \"\"b\"\".csv\",\"filter(theta=2,window=50)+fifo\",10,bytes,3,4,1,0.25,0.5,1,7"
+            "\"a \"\"b\"\".csv\",\"filter(theta=2,window=50)+fifo\",10,bytes,3,true,4,1,0.25,0.5,1,7"
         );
     }
 }

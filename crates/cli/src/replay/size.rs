@@ -1,4 +1,4 @@
-//! A capacity as typed: bytes, or a share of the trace's bytes.
+//! A capacity as typed: bytes, objects, or a share of the trace's bytes.
 
 use crate::failure::Failure;
 use larder_replay::Survey;
@@ -8,7 +8,10 @@ use std::fmt;
 /// A capacity as typed.
 #[derive(Clone, Copy, Debug)]
 pub enum Size {
+    /// With a unit.
     Bytes(ByteSize),
+    /// Without a unit: bytes, or objects if they have no sizes.
+    Number(u64),
     /// A share of the bytes of all objects.
     Share(Ratio),
 }
@@ -18,6 +21,7 @@ impl Size {
     pub fn bytes(&self) -> Option<ByteSize> {
         match self {
             Size::Bytes(size) => Some(*size),
+            Size::Number(number) => Some(ByteSize::from_bytes(*number)),
             Size::Share(_) => None,
         }
     }
@@ -37,6 +41,7 @@ impl Size {
     pub fn of(&self, unique_bytes: u64) -> Result<ByteSize, Failure> {
         match self {
             Size::Bytes(size) => Ok(*size),
+            Size::Number(number) => Ok(ByteSize::from_bytes(*number)),
             Size::Share(share) => match (unique_bytes as f64 * share.value()) as u64 {
                 0 => Err(Failure::usage(format!("size {self} of {unique_bytes} bytes is less than one byte"))),
                 bytes => Ok(ByteSize::from_bytes(bytes)),
@@ -49,6 +54,7 @@ impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Size::Bytes(size) => write!(f, "{size}"),
+            Size::Number(number) => write!(f, "{number}"),
             Size::Share(share) => write!(f, "{}%", share.value() * 100.0),
         }
     }
@@ -65,12 +71,42 @@ impl std::str::FromStr for Size {
                 Err(error) => Err(format!("size {error}")),
             };
         }
+        if let Some(number) = number(text) {
+            return of_number(text.trim(), number);
+        }
         match text.parse::<ByteSize>() {
             Ok(size) if size.bytes() > 0 => Ok(Size::Bytes(size)),
             Ok(_) => Err(NOTHING.to_owned()),
-            Err(error) => Err(format!("size {error}, or a share of the trace's bytes such as \"10%\"")),
+            Err(error) => Err(format!("size {error}, or a share of the trace's bytes such as \"10%\" or \"0.1\"")),
         }
     }
+}
+
+/// Reads a number without a unit, such as 1000, 1_000, 1e7 or 0.1. `None` for anything else.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim().replace('_', "");
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE".contains(&byte));
+    text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
+}
+
+/// Returns the size that a number without a unit means: a share below 1, and whole bytes or objects
+/// from 1. (libCacheSim reads numbers in the same way.)
+fn of_number(text: &str, number: f64) -> Result<Size, String> {
+    if number <= 0.0 {
+        return Err(NOTHING.to_owned());
+    }
+    if let Some(share) = Ratio::new(number).filter(|_| number < 1.0) {
+        return Ok(Size::Share(share));
+    }
+    // A point says that a share may be meant.
+    if text.contains('.') {
+        return Err(format!(
+            "size {text} is ambiguous: a share is below 1 or ends with %, and a number of bytes is whole"
+        ));
+    }
+    // `u64` reads digits exactly; only a number with an exponent is read as a float.
+    let whole = text.replace('_', "").parse().ok().or((number < u64::MAX as f64).then_some(number as u64));
+    whole.map(Size::Number).ok_or_else(|| format!("size {text} is above 2^64 - 1"))
 }
 
 const NOTHING: &str = "size 0: a cache of nothing hits nothing, give a byte at least";
@@ -87,13 +123,33 @@ mod tests {
         survey.count(&Access { id: 1, size: 20_484, now: Time::ZERO });
         let bytes = |text: &str| text.parse::<Size>().unwrap().capacity(Some(&survey)).map(ByteSize::bytes);
         assert_eq!(bytes("10%").unwrap(), 2_048);
+        assert_eq!(bytes("0.1").unwrap(), 2_048);
         assert_eq!(bytes("64KiB").unwrap(), 65_536);
+        assert_eq!(bytes("1").unwrap(), 1);
+        assert_eq!(bytes("1e7").unwrap(), 10_000_000);
+        assert_eq!(bytes("18446744073709551615").unwrap(), u64::MAX);
         assert!(bytes("0.001%").unwrap_err().message.contains("of 20484 bytes is less than one"));
     }
 
     #[test]
+    fn an_ambiguous_number_is_refused() {
+        for (text, words) in [
+            ("1.5", "1.5 is ambiguous: a share is below 1 or ends with %"),
+            ("1.0", "ambiguous"),
+            ("2.5e3", "ambiguous"),
+            ("0", "a cache of nothing"),
+            ("0.0", "a cache of nothing"),
+            ("1e20", "above 2^64"),
+            ("18446744073709551616", "above 2^64"),
+        ] {
+            let error = text.parse::<Size>().unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
     fn a_size_prints_as_another() {
-        for text in ["10%", "12.5%", "64KiB", "1B", "0.1%"] {
+        for text in ["10%", "12.5%", "64KiB", "1B", "0.1%", "1000", "0.25"] {
             let printed = text.parse::<Size>().unwrap().to_string();
             let again = printed.parse::<Size>().unwrap().to_string();
             assert_eq!(printed, again);

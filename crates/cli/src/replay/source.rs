@@ -1,6 +1,7 @@
 //! A trace's file, which is read once or several times.
 
 use super::progress::Progress;
+use super::size::Size;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use larder_policy::{Future, FutureBuilder};
@@ -121,6 +122,28 @@ impl<'a> Source<'a> {
                 self.path.display()
             ))),
         }
+    }
+
+    /// Checks that a size with a unit of bytes has a meaning for this trace. The first requests
+    /// tell whether its objects have sizes.
+    ///
+    /// # Errors
+    /// If they have none, or the trace cannot be read.
+    pub fn check_unit(&self, size: &Size) -> Result<(), Failure> {
+        // Reading a pipe would take its first requests away.
+        if !matches!(size, Size::Bytes(_)) || !self.path.is_file() {
+            return Ok(());
+        }
+        let mut first = Vec::new();
+        let mut trace = self.layout.open(self.path)?;
+        trace.read_many(&mut first, CHUNK_REQUESTS).map_err(|error| Failure::usage(error.to_string()))?;
+        if first.iter().any(|access| access.size > 1) {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "{}: its objects have no sizes, so a cache of {size} has no meaning; give a number of objects (1000) or a share (10%)",
+            self.path.display()
+        )))
     }
 
     /// Returns the work of reading the trace for `rows` rows, for the progress: the file's bytes

@@ -48,6 +48,7 @@ fn mistakes_that_are_not_explained() {
         (["-p", "lru", "-s", "-5"], "such as \"64MiB\""),
         (["-p", "lru", "-s", "0"], "a cache of nothing hits nothing"),
         (["-p", "lru", "-s", "0%"], "a cache of nothing hits nothing"),
+        (["-p", "lru", "-s", "1.5"], "size 1.5 is ambiguous"),
         (["-p", "lru", "-s", "0.000001%"], "of 20484 bytes is less than one"),
     ] {
         let failure = failure(&web07(), &arguments);
@@ -141,7 +142,7 @@ fn a_row_of_the_product_is_missing_or_another() {
     let second = "# time, object, size\n".to_owned() + &"0,1,10\n0,2,10\n".repeat(50);
     let first = written(&folder, "first.csv", first.as_bytes());
     let second = written(&folder, "second.csv", second.as_bytes());
-    let product = rows(&[&first, &second], &["-p", "lru", "random", "-s", "20", "50%", "--seed", "1..2", "7"]).unwrap();
+    let product = rows(&[&first, &second], &["-p", "lru,random", "-s", "20,50%", "--seeds", "1..2,7"]).unwrap();
     let found: Vec<_> =
         product.iter().map(|row| (row.trace.as_str(), row.policy.as_str(), row.capacity, row.seed)).collect();
     let mut expected = Vec::new();
@@ -167,20 +168,20 @@ fn a_finished_row_is_computed_again() {
     let folder = TempDir::new().unwrap();
     let kept = folder.path().join("rows.jsonl").to_str().unwrap().to_owned();
     let run = |arguments: &[&str]| rows(&[&web07()], &[arguments, &["--resume", &kept]].concat());
-    let first = run(&["-p", "lru", "-s", "1000", "10%"]).unwrap();
+    let first = run(&["-p", "lru", "-s", "1000,10%"]).unwrap();
     let lines = fs::read_to_string(&kept).unwrap();
     assert_eq!(lines.lines().count(), 2);
 
     // A row with impossible values shows that it was not computed.
     fs::write(&kept, lines.replace(&format!("\"hits\":{}", first[0].hits), "\"hits\":123456")).unwrap();
-    let again = run(&["-p", "fifo", "lru", "-s", "1000", "10%"]).unwrap();
+    let again = run(&["-p", "fifo,lru", "-s", "1000,10%"]).unwrap();
     let hits: Vec<u64> = again.iter().map(|row| row.hits).collect();
     assert_eq!(hits[2..], [123_456, first[1].hits]);
     assert!(hits[0] < first[0].hits && hits[0] > 0);
     assert_eq!(fs::read_to_string(&kept).unwrap().lines().count(), 4);
 
     // Another seed, limit or fill mode is another row.
-    for other in [&["--seed", "2"][..], &["--limit", "70000"], &["--fill"]] {
+    for other in [&["--seed", "2"][..], &["--limit", "70000"], &["--no-fill"]] {
         let before = fs::read_to_string(&kept).unwrap().lines().count();
         let row = &run(&[&["-p", "lru", "-s", "1000"], other].concat()).unwrap()[0];
         assert_ne!(row.hits, 123_456);
@@ -222,7 +223,7 @@ fn a_figure_that_cannot_be_written_is_said_after_the_work() {
 fn a_torn_line_loses_the_rest() {
     let folder = TempDir::new().unwrap();
     let kept = folder.path().join("rows.jsonl").to_str().unwrap().to_owned();
-    let run = || rows(&[&web07()], &["-p", "lru", "fifo", "-s", "1000", "--resume", &kept]);
+    let run = || rows(&[&web07()], &["-p", "lru,fifo", "-s", "1000", "--resume", &kept]);
     let first = run().unwrap();
     let whole = fs::read(&kept).unwrap();
     let second_line = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
@@ -270,11 +271,44 @@ fn somebody_s_file_is_overwritten() {
 }
 
 #[test]
+fn a_unit_without_a_meaning_is_accepted() {
+    let folder = TempDir::new().unwrap();
+    let unsized_objects = written(&folder, "keys.csv", b"# time, object, size\n0,1,1\n1,2,1\n");
+    let message = failure(&unsized_objects, &["-p", "lru", "-s", "100MiB"]).message;
+    assert!(message.contains("its objects have no sizes, so a cache of 100MiB"), "{message}");
+    assert_eq!(rows(&[&unsized_objects], &["-p", "LRU", "-s", "2,50%,0.5"]).unwrap()[2].capacity, 1);
+    // An element of a list that was separated by a blank.
+    for (stray, flag) in [("fifo", "--policy lru,fifo"), ("20%", "--size 10%,20%")] {
+        let message = rows(&[&unsized_objects, stray], &["-p", "lru", "-s", "2"]).unwrap_err().message;
+        assert!(message.contains(stray) && message.contains(flag), "{message}");
+    }
+}
+
+#[test]
+fn objects_are_not_stored_while_there_is_room() {
+    let hits = |arguments: &[&str]| {
+        let rows = rows(&[&web07()], &[&["-p", "after(n=3)+lru", "-s", "10%"], arguments].concat()).unwrap();
+        (rows[0].fill, rows[0].hits)
+    };
+    let (filling, asking) = (hits(&[]), hits(&["--no-fill"]));
+    assert!(filling.0 && !asking.0 && filling.1 > asking.1, "{filling:?} {asking:?}");
+}
+
+#[test]
+fn a_picture_of_another_kind_is_written() {
+    for name in ["x.png", "x.PDF"] {
+        let typed = ["larder", &web07(), "-p", "lru", "-s", "1", "--svg", name];
+        let failure = run(Cli::parse_from(typed).args).expect_err("it should fail");
+        assert!(failure.code == 2 && failure.message.contains("give x.svg"), "{}", failure.message);
+    }
+}
+
+#[test]
 fn a_slow_cache_holds_up_or_loses_requests() {
     // Policies with very different costs, and more of them than cores. Each must see every request
     // in order.
     let policies = ["fifo", "lru", "lhd", "lookahead(window=2000)+lru", "belady", "belady-size", "agd", "lru-k"];
-    let together = rows(&[&web07()], &[&["-s", "1000", "-p"], &policies[..]].concat()).unwrap();
+    let together = rows(&[&web07()], &["-s", "1000", "-p", &policies.join(",")]).unwrap();
     for (row, policy) in together.iter().zip(policies) {
         let alone = &rows(&[&web07()], &["-s", "1000", "-p", policy]).unwrap()[0];
         assert_eq!((row.requests, row.hits), (76_118, alone.hits), "{policy}");

@@ -2,6 +2,7 @@
 
 use super::recording::{OutputFormat, Recording};
 use crate::failure::Failure;
+use crate::numbers::{bytes, count};
 use crate::output::line;
 use crate::replay::progress::Progress;
 use clap::{Args, Subcommand};
@@ -29,7 +30,7 @@ const TICK: u64 = 1 << 16;
 #[derive(Args, Debug)]
 struct Common {
     /// Requests to generate
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, short = 'n', value_name = "N", value_parser = count, default_value_t = 1_000_000)]
     requests: u64,
 
     /// Seed of all random choices
@@ -62,7 +63,7 @@ enum Generator {
     /// proportional to 1/(k + shift)^exponent
     ZipfMandelbrot {
         /// Objects of the catalogue
-        #[arg(long, value_name = "N", default_value_t = 2000)]
+        #[arg(long, value_name = "N", value_parser = count, default_value_t = 2000)]
         objects: u64,
         /// The exponent, ndnSIM's s
         #[arg(long, default_value_t = 0.7)]
@@ -74,7 +75,7 @@ enum Generator {
         #[arg(long, value_name = "RATE", default_value_t = 100.0)]
         requests_per_second: f64,
         /// Bytes of every object
-        #[arg(long, value_name = "BYTES", default_value_t = 1024)]
+        #[arg(long, value_name = "BYTES", value_parser = bytes, default_value_t = 1024)]
         object_bytes: u64,
         #[command(flatten)]
         common: Common,
@@ -93,13 +94,13 @@ enum Generator {
         #[arg(long, default_value_t = 0.7)]
         ratio: f64,
         /// Objects of the web catalogue
-        #[arg(long, value_name = "N", default_value_t = Web::default().objects)]
+        #[arg(long, value_name = "N", value_parser = count, default_value_t = Web::default().objects)]
         web_objects: u64,
         /// Zipf exponent of the web objects' popularity
         #[arg(long, value_name = "EXPONENT", default_value_t = Web::default().exponent)]
         web_exponent: f64,
         /// Bytes of every web object
-        #[arg(long, value_name = "BYTES", default_value_t = Web::default().object_bytes)]
+        #[arg(long, value_name = "BYTES", value_parser = bytes, default_value_t = Web::default().object_bytes)]
         web_object_bytes: u64,
         #[command(flatten)]
         video: VideoArgs,
@@ -120,7 +121,7 @@ enum Generator {
         #[command(flatten)]
         cdn: CdnArgs,
         /// Requests before the flash crowd
-        #[arg(long, value_name = "N", default_value_t = FlashCrowd::CALM_REQUESTS)]
+        #[arg(long, value_name = "N", value_parser = count, default_value_t = FlashCrowd::CALM_REQUESTS)]
         calm_requests: u64,
         #[command(flatten)]
         common: Common,
@@ -131,7 +132,7 @@ enum Generator {
         #[command(flatten)]
         cdn: CdnArgs,
         /// Requests until the traffic changes
-        #[arg(long, value_name = "N", default_value_t = TrafficMix::REQUESTS_PER_CLASS)]
+        #[arg(long, value_name = "N", value_parser = count, default_value_t = TrafficMix::REQUESTS_PER_CLASS)]
         requests_per_class: u64,
         #[command(flatten)]
         common: Common,
@@ -148,7 +149,7 @@ enum Generator {
 #[derive(Args, Debug)]
 struct WebArgs {
     /// Objects of the catalogue
-    #[arg(long, value_name = "N", default_value_t = Web::default().objects)]
+    #[arg(long, value_name = "N", value_parser = count, default_value_t = Web::default().objects)]
     objects: u64,
     /// Zipf exponent of their popularity
     #[arg(long, default_value_t = Web::default().exponent)]
@@ -157,20 +158,20 @@ struct WebArgs {
     #[arg(long, value_name = "RATE", default_value_t = Web::default().requests_per_second)]
     requests_per_second: f64,
     /// Bytes of every object
-    #[arg(long, value_name = "BYTES", default_value_t = Web::default().object_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value_t = Web::default().object_bytes)]
     object_bytes: u64,
 }
 
 #[derive(Args, Debug)]
 struct VideoArgs {
     /// Videos of the catalogue
-    #[arg(long, value_name = "N", default_value_t = Video::default().videos)]
+    #[arg(long, value_name = "N", value_parser = count, default_value_t = Video::default().videos)]
     videos: u64,
     /// Packets of every video
-    #[arg(long, value_name = "N", default_value_t = Video::default().packets)]
+    #[arg(long, value_name = "N", value_parser = count, default_value_t = Video::default().packets)]
     packets: u64,
     /// Bytes of every packet
-    #[arg(long, value_name = "BYTES", default_value_t = Video::default().packet_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value_t = Video::default().packet_bytes)]
     packet_bytes: u64,
     /// Zipf exponent of the videos' popularity
     #[arg(long, default_value_t = Video::default().exponent)]

@@ -7,6 +7,7 @@ mod recording;
 
 use crate::failure::Failure;
 use crate::layout::Layout;
+use crate::numbers::count;
 use crate::replay::progress::Progress;
 use crate::replay::source::Source;
 use clap::{Args, Subcommand};
@@ -46,7 +47,7 @@ struct Input {
     layout: Layout,
 
     /// Read at most this many requests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     limit: Option<u64>,
 }
 

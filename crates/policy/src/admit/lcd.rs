@@ -15,7 +15,7 @@ use crate::traits::{Admit, Cache, Policy};
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lcd",
     citation: "Laoutaris, Syntila, Stavrakakis, Meta algorithms for hierarchical web caches, IEEE IPCCC 2004",
-    summary: "leave a copy down: on a path, only the first cache behind the one that answered admits",
+    summary: "leave a copy down: only the first cache behind the one that answered admits",
     parameters: &[],
     complexity: "O(1)",
     bytes_an_object: 0,

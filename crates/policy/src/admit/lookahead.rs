@@ -37,7 +37,7 @@ use std::sync::Arc;
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lookahead",
     citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017 (sections 5.1, 5.3)",
-    summary: "knows the trace ahead: AdaptSize's admission with the c that has the most hits in what comes next",
+    summary: "knows the trace ahead: AdaptSize with the best c for the next requests",
     parameters: &[
         shape("chance"),
         Parameter {
@@ -66,7 +66,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 pub(crate) const ENTRY_STATIC: PolicyEntry = PolicyEntry {
     name: "static",
     citation: ENTRY.citation,
-    summary: "knows the trace ahead: AdaptSize's admission with the one c that has the most hits",
+    summary: "knows the trace ahead: AdaptSize with the one c that has the most hits",
     parameters: &[
         shape("threshold"),
         Parameter {

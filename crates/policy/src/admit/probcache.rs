@@ -25,7 +25,7 @@ use larder_units::Stream;
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "probcache",
     citation: "Psaras, Chai, Pavlou, Probabilistic in-network caching for information-centric networks, ACM ICN 2012",
-    summary: "on a path, admits by chance: the more room behind and the nearer the consumer, the likelier",
+    summary: "on a path, admits by chance: likelier with more room behind, nearer the consumer",
     parameters: &[
         Parameter {
             name: "window",

@@ -23,7 +23,7 @@ use crate::{Request, Slot};
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "arc",
     citation: "Megiddo, Modha, ARC: a self-tuning, low overhead replacement cache, FAST 2003",
-    summary: "two LRU lists, of what was requested once and again, whose shares follow the requests for what each evicted",
+    summary: "two LRU lists, requested once and again, whose shares follow what each evicted",
     parameters: &[],
     complexity: "O(1)",
     bytes_an_object: 80,

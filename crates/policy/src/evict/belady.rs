@@ -45,7 +45,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 pub(crate) const ENTRY_BY_SIZE: PolicyEntry = PolicyEntry {
     name: "belady-size",
     citation: "Berger, Beckmann, Harchol-Balter, Practical bounds on optimal caching with variable object sizes, SIGMETRICS 2018",
-    summary: "knows the trace ahead: evicts the greatest size * requests until the next one for it",
+    summary: "knows the trace ahead: evicts the greatest size * requests until its next",
     parameters: &[ADMISSION],
     complexity: "O(1) a hit, O(log n + 8 log(largest / smallest size)) an eviction",
     bytes_an_object: 64,

@@ -38,7 +38,7 @@ use larder_units::Stream;
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lecar",
     citation: "Vietri et al., Driving cache replacement with ML-based LeCaR, USENIX HotStorage 2018",
-    summary: "evicts as LRU or as LFU would, drawn by weights that follow the requests for what each evicted",
+    summary: "evicts as LRU or LFU would, by weights that follow requests for evicted objects",
     parameters: &[],
     complexity: "O(1) a hit, O(log n) amortised an eviction",
     bytes_an_object: 220,

@@ -20,7 +20,7 @@ use larder_units::Stream;
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "random-priority",
     citation: "Mastorakis, Afanasyev, Moiseenko, Zhang, ndnSIM 2: an updated NDN simulator for NS-3, NDN-0028, 2015",
-    summary: "each object draws a priority once and the least leaves, newcomer included: ndnSIM's random",
+    summary: "each object draws a priority, and the least leaves (ndnSIM's random)",
     parameters: &[],
     complexity: "O(1) a hit, O(log n) an eviction",
     bytes_an_object: 40,

@@ -30,7 +30,7 @@ use crate::{Request, Slot};
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "s3fifo",
     citation: "Yang, Zhang, Qiu, Yue, Rashmi, FIFO queues are all you need for cache eviction, SOSP 2023",
-    summary: "a small FIFO queue sifts newcomers, a main one keeps what was requested again, ghosts return into main",
+    summary: "a small FIFO queue sifts newcomers for a main one; ghosts return into main",
     parameters: &[Parameter {
         name: "small",
         unit: "% of the capacity",

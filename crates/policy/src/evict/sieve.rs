@@ -23,7 +23,7 @@ use crate::{Request, Slot};
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "sieve",
     citation: "Zhang, Yang, Yue, Vigfusson, Rashmi, SIEVE is simpler than LRU, NSDI 2024",
-    summary: "a hand walks from the oldest to the newest and evicts the first that was not requested since its last pass",
+    summary: "a hand moves from old to new and evicts the first not requested since last time",
     parameters: &[],
     complexity: "O(1) amortised",
     bytes_an_object: 9,

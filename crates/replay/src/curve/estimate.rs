@@ -80,6 +80,12 @@ impl Curve<Miniature> {
         let cache = |sample: Sample| Miniature::new(spec, capacity, sample.rate(), seed);
         Ok(Curve::of(cache(sample.clone())?, sets(sample).map(cache).collect::<Result<_, _>>()?))
     }
+
+    /// The same cache, but filling as [`crate::Replay::filling`].
+    pub fn filling(self) -> Self {
+        let Curve { whole, sets, sorted } = self;
+        Curve { whole: whole.filling(), sets: sets.into_iter().map(Miniature::filling).collect(), sorted }
+    }
 }
 
 /// The parts of a sample; none of everything.

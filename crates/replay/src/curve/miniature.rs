@@ -35,6 +35,11 @@ impl Miniature {
         };
         Ok(Miniature { replay: Replay::new(spec, scaled, seed)?, capacity: capacity.bytes(), rate })
     }
+
+    /// The same cache, but filling as [`Replay::filling`].
+    pub fn filling(self) -> Miniature {
+        Miniature { replay: self.replay.filling(), ..self }
+    }
 }
 
 impl Simulated for Miniature {

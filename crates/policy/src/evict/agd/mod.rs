@@ -101,7 +101,7 @@ use tuner::Tuner;
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "agd",
     citation: "Larder's own; after Cherkasova, Improving WWW proxies performance with Greedy-Dual-Size-Frequency caching policy, HP Labs 1998",
-    summary: "evicts what is due first on GreedyDual's clock, lifetimes (requests / size)^p, and bypasses what would be; p follows the traffic",
+    summary: "GreedyDual with lifetimes of (requests / size)^p with adaptive p, and a bypass",
     parameters: &[
         Parameter {
             name: "p",
