@@ -91,7 +91,7 @@ fn ratios_of_nothing() {
     let json = serde_json::to_value(&row).unwrap();
     let mut names: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
     names.sort_unstable();
-    let fields = "byte_hit_ratio capacity hits insertion_ratio object_hit_ratio policy requests requests_per_second seed trace unit";
+    let fields = "byte_hit_ratio capacity fill hits insertion_ratio object_hit_ratio policy requests requests_per_second seed trace unit";
     assert_eq!(names.join(" "), fields);
 }
 
