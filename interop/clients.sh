@@ -57,6 +57,13 @@ install_apps() {
     (cd "$here/apps/express" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund) && cp "$lock" "$here/apps/express/node_modules/.installed-lock.json"
 }
 
+# Without the Chromium that puppeteer downloads: Debian's is driven.
+install_report() {
+    local lock=$here/report/package-lock.json
+    cmp -s "$lock" "$here/report/node_modules/.installed-lock.json" && return 0
+    (cd "$here/report" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund) && cp "$lock" "$here/report/node_modules/.installed-lock.json"
+}
+
 # have PACKAGES TEST...: what the command TEST finds, from Debian's packages if root may install them. Other systems go without, and the
 # run says so.
 have() {

@@ -8,7 +8,9 @@ use crate::output::line;
 use crate::progress::Bar;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use larder_reproduce::{Error, Judged, PAPERS, Paper, Report, Request, Rows, Scale, Verdict, Watch, reproduce};
+use larder_reproduce::{
+    Coverage, Error, Judged, PAPERS, Paper, Report, Request, Rows, Scale, Verdict, Watch, reproduce,
+};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +53,10 @@ pub struct ReproduceArgs {
     /// Print the claims as JSON (the content of claims.json) instead of a table
     #[arg(long)]
     json: bool,
+
+    /// Print what of the paper is covered, as a table, and run nothing
+    #[arg(long)]
+    coverage: bool,
 
     /// Seed of every random choice
     #[arg(long, default_value_t = 1)]
@@ -97,6 +103,9 @@ fn with_minutes(paper: &Paper, name: &str) -> String {
 pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let paper = Paper::named(&args.paper).map_err(|error| Failure::usage(error.to_string()))?;
     paper.check(args.testbed, &args.only).map_err(|error| Failure::usage(error.to_string()))?;
+    if args.coverage {
+        return print_coverage(paper);
+    }
     let scale = if args.full { Scale::Full } else { Scale::Quick };
     let kind = if args.testbed { "-testbed" } else { "" };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
@@ -119,6 +128,26 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
         line!("{seconds} s; {}; claims that hold: {}", page.display(), report.counted());
     }
     verdict(&report)
+}
+
+/// Prints each item of the paper with the files and claims that cover it.
+fn print_coverage(paper: &Paper) -> Result<(), Failure> {
+    let coverage = Coverage::of(paper.name).map_err(|error| Failure::runtime(error.to_string()))?;
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["item", "what", "files", "claims"]);
+    for item in &coverage.items {
+        let claims: Vec<&str> = item.claims.iter().map(|claim| claim.id.as_str()).collect();
+        let state = if claims.is_empty() { item.plan() } else { claims.join(", ") };
+        table.add_row([&item.name, &item.what, &item.files().join(", "), &state]);
+    }
+    let [covered, explained, missing] = coverage.counts();
+    line!("{table}\n");
+    line!(
+        "{} items: {covered} have claims, {explained} have a reason for none, {missing} are missing",
+        coverage.items.len()
+    );
+    Ok(())
 }
 
 /// Ends this program at a signal. If the paper builds networks, the first signal asks for their

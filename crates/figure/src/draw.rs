@@ -6,6 +6,7 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::ops::Range;
 
 /// The size of the plot with its axes, in pixels. The picture scales with the page.
@@ -20,14 +21,22 @@ const PAPER: RGBColor = RGBColor(0xFF, 0xFF, 0xFE);
 const INK: RGBColor = RGBColor(0x1A, 0x1A, 0x1C);
 const GRID: RGBColor = RGBColor(0xDD, 0xDE, 0xE0);
 
-/// Okabe and Ito's colours without black and yellow, and the lighter form of each for dark pages.
-const COLOURS: [(RGBColor, &str); 6] = [
+/// The number of colours in the palette.
+pub const COLOURS: usize = PALETTE.len();
+
+/// Okabe and Ito's colours without black and yellow, then four of Tol's, and the lighter form of
+/// each for dark pages.
+const PALETTE: [(RGBColor, &str); 10] = [
     (RGBColor(0x00, 0x72, 0xB2), "#4FB3E8"),
     (RGBColor(0xD5, 0x5E, 0x00), "#FF8A3C"),
     (RGBColor(0x00, 0x9E, 0x73), "#2FD1A2"),
     (RGBColor(0xCC, 0x79, 0xA7), "#E9A0C8"),
     (RGBColor(0x9A, 0x6A, 0x00), "#E6B84A"),
     (RGBColor(0x56, 0x6B, 0x8C), "#A9BBD6"),
+    (RGBColor(0x88, 0x22, 0x55), "#E0609A"),
+    (RGBColor(0x33, 0x22, 0x88), "#A08CFF"),
+    (RGBColor(0x7A, 0x7A, 0x1E), "#CFCF4A"),
+    (RGBColor(0x2A, 0x9D, 0xB5), "#7FE3F2"),
 ];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -63,7 +72,7 @@ fn size(figure: &Figure) -> (u32, u32) {
 fn dark_style() -> String {
     let mut rules = String::new();
     let papers = [(PAPER, "#17181C"), (INK, "#E6E6E9"), (GRID, "#34363D")];
-    for (light, dark) in papers.into_iter().chain(COLOURS) {
+    for (light, dark) in papers.into_iter().chain(PALETTE) {
         let RGBColor(r, g, b) = light;
         for property in ["fill", "stroke"] {
             rules += &format!(".larder-figure [{property}=\"#{r:02X}{g:02X}{b:02X}\"]{{{property}:{dark}}}");
@@ -89,7 +98,7 @@ fn draw(figure: &Figure, into: &mut String) -> Drawn {
     let mut chart = ChartBuilder::on(&plot)
         .caption(shown(&figure.title), text(17))
         .margin(10)
-        .x_label_area_size(46)
+        .x_label_area_size(46 + NAME_LINE * (Names::of(figure).lines().saturating_sub(1) as u32))
         .y_label_area_size(66)
         .build_cartesian_2d(Track::new(&figure.x, x_low, x_high), Track::new(&figure.y, y_low, y_high))?;
     chart
@@ -105,7 +114,7 @@ fn draw(figure: &Figure, into: &mut String) -> Drawn {
     let bars = figure.series.iter().filter(|series| series.style == Style::Bars).count();
     let mut bar = 0;
     for (index, placed) in all.iter().enumerate() {
-        let style = Pen::of(index);
+        let style = Pen::of(figure.series[index].colour.unwrap_or(index));
         match placed.style {
             Style::Line => draw_line(&mut chart, placed, &style)?,
             Style::Points => draw_marks(&mut chart, placed, &style)?,
@@ -113,8 +122,10 @@ fn draw(figure: &Figure, into: &mut String) -> Drawn {
                 draw_bars(&mut chart, placed, &style, (bar, bars), foot)?;
                 bar += 1;
             }
+            Style::Reference => draw_references(&mut chart, placed)?,
         }
     }
+    draw_names(&plot, &chart, figure, y_low, (x_low, x_high))?;
     draw_legend(&legend, figure)?;
     root.present()?;
     Ok(())
@@ -125,11 +136,13 @@ struct Track {
     low: f64,
     high: f64,
     ticks: Vec<(f64, String)>,
+    /// Whether the ticks have names, which [`draw_names`] draws.
+    is_named: bool,
 }
 
 impl Track {
     fn new(axis: &Axis, low: f64, high: f64) -> Track {
-        Track { low, high, ticks: axis.ticks(low, high) }
+        Track { low, high, ticks: axis.ticks(low, high), is_named: !axis.names.is_empty() }
     }
 }
 
@@ -153,6 +166,9 @@ impl Ranged for Track {
 
 impl ValueFormatter<f64> for Track {
     fn format_ext(&self, at: &f64) -> String {
+        if self.is_named {
+            return String::new();
+        }
         self.ticks.iter().find(|(tick, _)| tick == at).map_or(String::new(), |(_, text)| shown(text))
     }
 }
@@ -162,6 +178,10 @@ struct Placed {
     style: Style,
     points: Vec<(f64, f64)>,
     intervals: Vec<(f64, f64, f64)>,
+    /// A text for each point, or none at all.
+    labels: Vec<String>,
+    /// The colour of each bar, or none at all.
+    bar_colours: Vec<usize>,
 }
 
 impl Placed {
@@ -180,7 +200,17 @@ impl Placed {
         Placed {
             style: series.style,
             points: drawn.clone().filter_map(place).collect(),
-            intervals: drawn.filter_map(interval).collect(),
+            intervals: drawn.clone().filter_map(interval).collect(),
+            bar_colours: drawn
+                .clone()
+                .filter(|at| place(*at).is_some())
+                .filter_map(|at| series.bar_colours.get(at).copied())
+                .collect(),
+            labels: drawn
+                .filter(|at| place(*at).is_some())
+                .filter_map(|at| series.labels.get(at))
+                .map(|label| shown(label))
+                .collect(),
         }
     }
 
@@ -224,7 +254,7 @@ struct Pen {
 
 impl Pen {
     fn of(index: usize) -> Pen {
-        Pen { colour: COLOURS[index % COLOURS.len()].0, is_dashed: index / COLOURS.len() % 2 == 1 }
+        Pen { colour: PALETTE[index % COLOURS].0, is_dashed: index / COLOURS % 2 == 1 }
     }
 
     fn stroke(&self) -> ShapeStyle {
@@ -263,11 +293,102 @@ fn draw_marks(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
 fn draw_bars(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen, (number, of): (usize, usize), foot: f64) -> Drawn {
     let width = 0.8 / of as f64;
     let left = |x: f64| x - 0.4 + width * number as f64;
-    let bar = |(x, y): &(f64, f64)| Rectangle::new([(left(*x), foot), (left(*x) + width * 0.92, *y)], pen.fill());
-    chart.draw_series(placed.points.iter().map(bar))?;
+    let fill = |at: usize| placed.bar_colours.get(at).map_or_else(|| pen.fill(), |colour| Pen::of(*colour).fill());
+    let bar = |(at, (x, y)): (usize, &(f64, f64))| {
+        Rectangle::new([(left(*x), foot), (left(*x) + width * 0.92, *y)], fill(at))
+    };
+    chart.draw_series(placed.points.iter().enumerate().map(bar))?;
     let whiskers: Vec<_> =
         placed.intervals.iter().map(|(x, low, high)| (left(*x) + width * 0.46, *low, *high)).collect();
     draw_whiskers(chart, &whiskers, &Pen { colour: INK, is_dashed: false })
+}
+
+/// Draws a hollow diamond at each point, and its label at the right.
+fn draw_references(chart: &mut Chart<'_, '_>, placed: &Placed) -> Drawn {
+    let pen = Pen { colour: INK, is_dashed: false };
+    draw_whiskers(chart, &placed.intervals, &pen)?;
+    // On paper of their own, because they may lie on a bar.
+    let mark = |point: &(f64, f64)| {
+        EmptyElement::at(*point)
+            + Polygon::new(DIAMOND.to_vec(), PAPER.filled())
+            + PathElement::new(DIAMOND.to_vec(), pen.stroke())
+    };
+    chart.draw_series(placed.points.iter().map(mark))?;
+    let label = |(point, label): (&(f64, f64), &String)| {
+        // A character of this size is at most 6.6 pixels wide.
+        let width = (6.6 * label.chars().count() as f64) as i32;
+        EmptyElement::at(*point)
+            + Rectangle::new([(8, -9), (11 + width, 8)], PAPER.filled())
+            + Text::new(label.clone(), (10, -7), text(12))
+    };
+    chart.draw_series(placed.points.iter().zip(&placed.labels).map(label))?;
+    Ok(())
+}
+
+/// The outline of a reference's mark, in pixels about its point.
+const DIAMOND: [(i32, i32); 5] = [(0, -6), (6, 0), (0, 6), (-6, 0), (0, -6)];
+
+/// The names under a named axis, each in lines that fit its place. If a word is wider than a place,
+/// every second name stands lower.
+struct Names {
+    lines: Vec<Vec<String>>,
+    is_staggered: bool,
+}
+
+/// The height of a line of a name, in pixels.
+const NAME_LINE: u32 = 15;
+
+impl Names {
+    fn of(figure: &Figure) -> Names {
+        let names = &figure.x.names;
+        // The axis' own labels and margins take 86 pixels of the plot, a character seven.
+        let place = (PLOT.0 - 86) as usize / 7 / names.len().max(1);
+        let lines: Vec<Vec<String>> = names.iter().map(|(_, name)| wrapped(&shown(name), place)).collect();
+        let widest = lines.iter().flatten().map(|line| line.chars().count()).max().unwrap_or(0);
+        Names { lines, is_staggered: widest > place }
+    }
+
+    /// The lines that the highest pile takes.
+    fn lines(&self) -> usize {
+        let most = self.most();
+        if self.is_staggered { 2 * most } else { most }
+    }
+
+    fn most(&self) -> usize {
+        self.lines.iter().map(Vec::len).max().unwrap_or(0)
+    }
+}
+
+/// Breaks a name at spaces and before brackets into lines of at most `width` characters; a longer
+/// word has a line of its own.
+fn wrapped(name: &str, width: usize) -> Vec<String> {
+    let spaced = name.replace('(', " (");
+    let mut lines: Vec<String> = Vec::new();
+    for word in spaced.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn draw_names(area: &Area<'_>, chart: &Chart<'_, '_>, figure: &Figure, foot: f64, (low, high): (f64, f64)) -> Drawn {
+    let names = Names::of(figure);
+    let style = text(12).pos(Pos::new(HPos::Center, VPos::Top));
+    for (at, ((value, _), lines)) in figure.x.names.iter().zip(&names.lines).enumerate() {
+        let Some(place) = figure.x.position(*value).filter(|place| (low..=high).contains(place)) else { continue };
+        let (x, y) = chart.backend_coord(&(place, foot));
+        let lower = if names.is_staggered && at % 2 == 1 { names.most() } else { 0 };
+        for (line, content) in lines.iter().enumerate() {
+            let below = 8 + (NAME_LINE * (line + lower) as u32) as i32;
+            area.draw(&Text::new(content.clone(), (x, y + below), style.clone()))?;
+        }
+    }
+    Ok(())
 }
 
 fn draw_whiskers(chart: &mut Chart<'_, '_>, intervals: &[(f64, f64, f64)], pen: &Pen) -> Drawn {
@@ -278,10 +399,14 @@ fn draw_whiskers(chart: &mut Chart<'_, '_>, intervals: &[(f64, f64, f64)], pen: 
 
 fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
     for (index, series) in figure.series.iter().enumerate() {
-        let (pen, y) = (Pen::of(index), 50 + (LEGEND_LINE * index as u32) as i32);
+        let (pen, y) = (Pen::of(series.colour.unwrap_or(index)), 50 + (LEGEND_LINE * index as u32) as i32);
         match series.style {
             Style::Bars => area.draw(&Rectangle::new([(4, y - 6), (26, y + 6)], pen.fill()))?,
             Style::Points => area.draw(&Circle::new((15, y), 4, pen.fill()))?,
+            Style::Reference => {
+                let outline = DIAMOND.map(|(right, down)| (15 + right, y + down)).to_vec();
+                area.draw(&PathElement::new(outline, Pen { colour: INK, is_dashed: false }.stroke()))?;
+            }
             Style::Line if pen.is_dashed => {
                 area.draw(&DashedPathElement::new([(4, y), (26, y)], 7, 4, pen.stroke()))?;
             }

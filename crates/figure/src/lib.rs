@@ -5,9 +5,9 @@
 //! the system is needed. Files, pages, tables and interaction are left to the hosts.
 //!
 //! The picture is readable on light and dark pages: it follows `prefers-color-scheme` if the viewer
-//! supports it, and is light otherwise. The colours can be distinguished by colour-blind readers
-//! (Okabe and Ito, Color Universal Design, 2008); lines beyond the palette are dashed. The title is
-//! also the picture's accessible name.
+//! supports it, and is light otherwise. The first colours can be distinguished by colour-blind
+//! readers (Okabe and Ito, Color Universal Design, 2008), the others are Tol's "muted" ones; lines
+//! beyond the palette are dashed. The title is also the picture's accessible name.
 //!
 //! ```
 //! use larder_figure::{Axis, Figure, Series};
@@ -28,6 +28,7 @@ mod draw;
 pub mod limits;
 
 pub use axis::{Axis, Scale};
+pub use draw::COLOURS;
 
 /// A picture of series over two axes.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +56,12 @@ pub struct Series {
     /// The least and the greatest y of each point, in the order of `points`: a confidence interval,
     /// or the band of a claim. They are drawn as whiskers.
     pub interval: Option<Vec<(f64, f64)>>,
+    /// The place of the colour in the palette of [`COLOURS`]. `None`: the series' own place.
+    pub colour: Option<usize>,
+    /// The colour of each bar, in the order of `points`, in the place of the series' colour.
+    pub bar_colours: Vec<usize>,
+    /// A text beside each point, in the order of `points`; for [`Style::Reference`].
+    pub labels: Vec<String>,
 }
 
 /// The style of a series.
@@ -66,12 +73,23 @@ pub enum Style {
     Points,
     /// A bar from the axis to each point. Several series of bars are drawn side by side.
     Bars,
+    /// A hollow diamond in the colour of text at each point, with its label: a value from another
+    /// source, such as a published one.
+    Reference,
 }
 
 impl Series {
     /// Creates a line through `points`.
     pub fn line(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), points, style: Style::Line, interval: None }
+        Series {
+            name: name.into(),
+            points,
+            style: Style::Line,
+            interval: None,
+            colour: None,
+            bar_colours: Vec::new(),
+            labels: Vec::new(),
+        }
     }
 
     /// Creates a mark at each of `points`.
@@ -82,6 +100,16 @@ impl Series {
     /// Creates a bar for each of `points`.
     pub fn bars(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         Series { style: Style::Bars, ..Series::line(name, points) }
+    }
+
+    /// Creates a mark for each value from another source, with a text beside it.
+    pub fn reference(name: impl Into<String>, points: Vec<(f64, f64)>, labels: Vec<String>) -> Series {
+        Series { style: Style::Reference, labels, ..Series::line(name, points) }
+    }
+
+    /// Sets the colour, by its place in the palette; places beyond [`COLOURS`] start again, dashed.
+    pub fn coloured(self, colour: usize) -> Series {
+        Series { colour: Some(colour), ..self }
     }
 
     /// Adds an interval of y at each point.

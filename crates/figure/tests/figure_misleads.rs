@@ -68,8 +68,53 @@ fn a_long_trace_makes_a_picture_of_its_size() {
     assert!(figure(vec![long]).svg().len() < POINTS_A_SERIES * 20);
 }
 
+/// The texts of a picture with the middle of each, in pixels, for texts that are centred.
+fn texts(svg: &str) -> Vec<(String, f64, f64)> {
+    let tags = svg.split("<text").skip(1).filter(|tag| tag.contains("text-anchor=\"middle\""));
+    let parts = tags.filter_map(|tag| {
+        let number = |name: &str| tag.split(&format!(" {name}=\"")).nth(1)?.split('"').next()?.parse().ok();
+        let content = tag.split_once('>')?.1.split_once('<')?.0.trim().to_owned();
+        (!content.is_empty()).then_some(())?;
+        Some((content, number("x")?, number("y")?))
+    });
+    parts.collect()
+}
+
+#[test]
+fn names_under_bars_overlap() {
+    let systems =
+        ["Varnish", "Nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)", "LookAhead(Threshold)", "LookAhead(Chance)"];
+    for names in [&systems[..], &["AdaptSize(Threshold)"; 8]] {
+        let bars = Series::bars("hits", (0..names.len()).map(|at| (at as f64, 0.5)).collect());
+        let x = Axis::named("", names.iter().copied());
+        let svg = Figure { title: "t".to_owned(), x, y: Axis::linear("y"), series: vec![bars] }.svg();
+        let texts = texts(&svg);
+        let drawn = texts.iter().map(|(text, ..)| text.len()).sum::<usize>();
+        assert!(drawn >= names.iter().map(|name| name.replace(' ', "").len()).sum::<usize>(), "{texts:?}");
+        for (at, (one, x, y)) in texts.iter().enumerate() {
+            for (other, other_x, _) in texts[at + 1..].iter().filter(|(.., other_y)| (other_y - y).abs() < 10.0) {
+                let apart = (x - other_x).abs() - 6.0 * (one.len() + other.len()) as f64 / 2.0;
+                assert!(apart >= 0.0, "{one} and {other}: {apart}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_published_value_looks_measured_or_a_colour_moves_with_the_order() {
+    let of = |series: Vec<Series>| figure(series).svg();
+    let first = of(vec![Series::line("a", vec![(1.0, 1.0), (2.0, 2.0)]).coloured(4)]);
+    let second = of(vec![Series::line("b", vec![]), Series::line("a", vec![(1.0, 1.0), (2.0, 2.0)]).coloured(4)]);
+    let colour = "stroke=\"#9A6A00\"";
+    assert!(first.matches(colour).count() >= 2 && first.matches(colour).count() == second.matches(colour).count());
+    let published = Series::reference("published", vec![(1.0, 3.0)], vec!["published 3".to_owned()]);
+    let svg = of(vec![Series::points("measured", vec![(1.0, 2.0)]), published]);
+    assert!(svg.contains("published 3"));
+    assert_eq!(marks(&svg).len(), 2, "a circle and that of the legend: the reference has none");
+}
+
 fn series() -> impl Strategy<Value = Series> {
-    let style = prop_oneof![Just(Style::Line), Just(Style::Points), Just(Style::Bars)];
+    let style = prop_oneof![Just(Style::Line), Just(Style::Points), Just(Style::Bars), Just(Style::Reference)];
     let points = prop::collection::vec(any::<(f64, f64)>(), 0..20);
     let interval = prop::option::of(prop::collection::vec(any::<(f64, f64)>(), 0..20));
     (".{0,8}", points, style, interval).prop_map(|(name, points, style, interval)| Series {
@@ -77,6 +122,9 @@ fn series() -> impl Strategy<Value = Series> {
         points,
         style,
         interval,
+        colour: None,
+        bar_colours: vec![3],
+        labels: vec!["label".to_owned()],
     })
 }
 

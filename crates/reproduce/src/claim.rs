@@ -48,6 +48,26 @@ pub struct Claim {
     /// The items of the paper that the claim covers, by their names in the paper's `coverage.toml`.
     #[serde(default)]
     pub covers: Vec<String>,
+    /// The figures under which the claim stands, and the places of its published value in them.
+    #[serde(default)]
+    pub drawn: Vec<DrawnIn>,
+}
+
+/// The place of a claim's published value in a figure.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrawnIn {
+    /// The figure's id.
+    pub figure: String,
+    /// The place on the horizontal axis. Without it, the claim stands in the figure's caption only.
+    #[serde(default)]
+    pub x: Option<f64>,
+    /// For a ratio: the x of the measured value of which the published one is a multiple.
+    #[serde(default)]
+    pub times: Option<f64>,
+    /// The name of the series with that measured value; the first series if absent.
+    #[serde(default)]
+    pub series: Option<String>,
 }
 
 /// Why a claim is known to fail, at each scale.
@@ -255,5 +275,45 @@ impl Judged {
             (_, false, Some(_)) => Verdict::FailsAsListed,
             (_, false, None) => Verdict::Fails,
         }
+    }
+}
+
+/// Formats a value with its significant digits.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        _ if value.fract() == 0.0 && value.abs() < 1e9 => format!("{value}"),
+        1e9.. => format!("{value:.3e}"),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        0.01.. => format!("{value:.4}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+impl Judged {
+    /// Returns the line under a figure: what is published, what was measured, and the verdict.
+    pub(crate) fn caption(&self) -> String {
+        let [published, expected, measured, _] = self.shown();
+        let stated = if self.published.is_some() { published } else { expected };
+        let from = if self.published.is_some() { "published" } else { "expected" };
+        format!("{}: {from} {stated}, measured {measured}; {}.", self.says, self.verdict())
+    }
+
+    /// Returns the published, expected and measured value and the band as text, with the same
+    /// digits in the table and on the page.
+    pub fn shown(&self) -> [String; 4] {
+        let stated = |stated: Option<Stated>| match stated {
+            None => "\u{2013}".to_owned(),
+            Some(Stated::Figure(figure)) => number(figure),
+            Some(Stated::Range([low, high])) => format!("{} … {}", number(low), number(high)),
+        };
+        let band = match self.band {
+            [low, f64::INFINITY] => format!("at least {}", number(low)),
+            [f64::NEG_INFINITY, high] => format!("at most {}", number(high)),
+            [low, high] => format!("{} … {}", number(low), number(high)),
+        };
+        let measured = self.measured.map_or_else(|| "not measured".to_owned(), number);
+        [stated(self.published), stated(self.expected), measured, band]
     }
 }

@@ -10,6 +10,10 @@ macro_rules! experiment_file {
     ($name:literal) => {
         ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $name)))
     };
+    // The text alone, of an experiment of a paper.
+    ($paper:literal, $name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $paper, "/", $name, ".toml"))
+    };
 }
 
 /// One experiment of a paper. `Sweep` has the conditions that its module reads. Its fields are the
@@ -51,6 +55,9 @@ pub struct FigureText {
     /// Whether the vertical axis is logarithmic.
     #[serde(default)]
     pub log_y: bool,
+    /// Whether the figure stands at the head of the paper's page. One figure of a paper does.
+    #[serde(default)]
+    pub headline: bool,
 }
 
 impl<Sweep: DeserializeOwned> Experiment<Sweep> {
@@ -69,6 +76,12 @@ impl<Sweep: DeserializeOwned> Experiment<Sweep> {
         if let Some(twice) = experiment.claims.iter().map(|claim| &claim.id).chain(figures).find(|id| !ids.insert(*id))
         {
             return Err(Error(format!("experiments/{name}: the id `{twice}` is used twice")));
+        }
+        let known = |id: &str| experiment.figures.iter().any(|figure| figure.id == id);
+        let mut drawn = experiment.claims.iter().flat_map(|claim| claim.drawn.iter().map(move |place| (claim, place)));
+        if let Some((claim, place)) = drawn.find(|(_, place)| !known(&place.figure)) {
+            let (id, figure) = (&claim.id, &place.figure);
+            return Err(Error(format!("experiments/{name}: claim `{id}` is drawn in `{figure}`, which is no figure")));
         }
         let mut faults = experiment.claims.iter().filter_map(|claim| Some((claim, claim.fault()?)));
         if let Some((claim, fault)) = faults.next() {

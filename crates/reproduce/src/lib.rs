@@ -36,11 +36,14 @@ mod cell;
 mod chunk_size;
 mod claim;
 mod clock;
+mod colours;
+mod coverage;
 mod filter;
 mod grid;
-mod html;
 mod ndn_vs_http;
+mod page;
 mod programs;
+mod provenance;
 mod report;
 mod rows;
 mod section;
@@ -48,11 +51,13 @@ mod site;
 mod statistics;
 mod work;
 
-pub use claim::{Claim, Judged, Kind, KnownFailure, Quick, Stated, Verdict};
+pub use claim::{Claim, DrawnIn, Judged, Kind, KnownFailure, Quick, Stated, Verdict};
+pub use coverage::{Coverage, CoveredItem, CoveringClaim};
 pub use experiment::{Experiment, FigureText};
+pub use provenance::Provenance;
 pub use report::{Count, Report};
 pub use rows::Rows;
-pub use section::{Section, Table};
+pub use section::{Drawing, Section, Table};
 pub use work::{Unwatched, Watch, on_all_cores, thread_time};
 
 use std::fmt;
@@ -238,10 +243,12 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
         if watch.is_stopped() {
             return Err(Error::interrupted());
         }
-        let section = run(request, watch)?;
+        let mut section = run(request, watch)?;
+        (*name).clone_into(&mut section.name);
         report.sections.push(section);
         report.missing.retain(|missing| missing != name);
         report.took = begun.elapsed();
+        report.provenance.update();
         watch.ended(&report)?;
     }
     Ok(report)

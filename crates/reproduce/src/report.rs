@@ -1,6 +1,6 @@
 //! The report of a reproduction: what ran, the results, and which claims hold.
 
-use crate::{Judged, Kind, Request, Scale, Section, Stated, Verdict};
+use crate::{Coverage, Error, Judged, Kind, Provenance, Request, Scale, Section, Verdict};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +19,8 @@ pub struct Report {
     pub seed: u64,
     /// The experiments that were requested; empty for all.
     pub only: Vec<String>,
+    /// Where and how it ran.
+    pub provenance: Provenance,
     /// Wall time.
     pub took: Duration,
     /// The experiments that are finished, in the paper's order.
@@ -36,6 +38,7 @@ impl Report {
             scale,
             seed,
             only: only.to_vec(),
+            provenance: Provenance::now(),
             took: Duration::ZERO,
             sections: Vec::new(),
             missing: request.experiments().collect(),
@@ -57,6 +60,14 @@ impl Report {
         self.claims().filter(move |claim| claim.verdict() == verdict)
     }
 
+    /// Returns what of the paper its claims cover.
+    ///
+    /// # Errors
+    /// [`Error`] if the files of the coverage have a fault.
+    pub fn coverage(&self) -> Result<Coverage, Error> {
+        Coverage::of(self.paper)
+    }
+
     /// Returns the number of judged claims of each kind, in the order of [`Kind::ALL`].
     pub fn counts(&self) -> [Count; 4] {
         Kind::ALL.map(|kind| {
@@ -72,7 +83,8 @@ impl Report {
     }
 
     /// Returns the content of `claims.json`: the paper, the scale, the seed, the experiments that
-    /// have not finished, the counts of each kind as `{kind: {holding, judged}}`, and the claims as
+    /// have not finished, the wall time, where and how it ran, the counts of each kind as `{kind:
+    /// {holding, judged}}`, and the claims as
     /// `[{id, kind, published, expected, source, measured, band, holds, known_failure, timed}]`,
     /// with null for absent values.
     pub fn claims_json(&self) -> String {
@@ -84,6 +96,8 @@ impl Report {
             "seed": self.seed,
             "only": self.only,
             "missing": self.missing,
+            "seconds": self.took.as_secs(),
+            "run": self.provenance,
             "counts": counts,
             "claims": claims,
         });
@@ -110,42 +124,11 @@ impl fmt::Display for Count {
     }
 }
 
-/// Formats a value with its significant digits.
-pub(crate) fn number(value: f64) -> String {
-    match value.abs() {
-        _ if value.fract() == 0.0 && value.abs() < 1e9 => format!("{value}"),
-        1e9.. => format!("{value:.3e}"),
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        1.0.. => format!("{value:.2}"),
-        0.01.. => format!("{value:.4}"),
-        _ => format!("{value:.2e}"),
-    }
-}
-
-impl Judged {
-    /// Returns the published, expected and measured value and the band as text, with the same
-    /// digits in the table and on the page.
-    pub fn shown(&self) -> [String; 4] {
-        let stated = |stated: Option<Stated>| match stated {
-            None => "\u{2013}".to_owned(),
-            Some(Stated::Figure(figure)) => number(figure),
-            Some(Stated::Range([low, high])) => format!("{} … {}", number(low), number(high)),
-        };
-        let band = match self.band {
-            [low, f64::INFINITY] => format!("at least {}", number(low)),
-            [f64::NEG_INFINITY, high] => format!("at most {}", number(high)),
-            [low, high] => format!("{} … {}", number(low), number(high)),
-        };
-        let measured = self.measured.map_or_else(|| "not measured".to_owned(), number);
-        [stated(self.published), stated(self.expected), measured, band]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Paper, Rows};
+    use crate::claim::number;
+    use crate::{Paper, Rows, Stated};
 
     #[test]
     fn a_value_is_printed_with_too_few_digits_to_judge_it() {

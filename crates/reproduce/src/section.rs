@@ -1,12 +1,15 @@
 //! The result of one experiment: measured values, tables and figures, then the judged claims.
 
-use crate::{Claim, Error, Experiment, FigureText, Judged, Scale};
+use crate::claim::number;
+use crate::{Claim, DrawnIn, Error, Experiment, FigureText, Judged, Scale, Stated, colours};
 use larder_figure::{Axis, Figure, Series};
 use std::collections::BTreeMap;
 
 /// The results of one experiment, while they are collected and in the report.
 #[derive(Debug)]
 pub struct Section {
+    /// The experiment's name.
+    pub name: String,
     /// The experiment's title.
     pub title: String,
     /// What it shows, and which interpretations of the paper it uses.
@@ -16,7 +19,7 @@ pub struct Section {
     /// Its tables.
     pub tables: Vec<Table>,
     /// Its figures.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<Drawing>,
     /// Its claims; filled by [`Section::judged`].
     pub claims: Vec<Judged>,
     scale: Scale,
@@ -24,6 +27,19 @@ pub struct Section {
     axes: Vec<FigureText>,
     measured: BTreeMap<String, f64>,
     drawn: Vec<String>,
+}
+
+/// A figure of a report, with the claims about it.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    /// Its name within its experiment.
+    pub id: String,
+    /// The picture. [`Section::judged`] adds the published values.
+    pub figure: Figure,
+    /// Whether it stands at the head of the page.
+    pub is_headline: bool,
+    /// The claims about it, as texts with the published and the measured value.
+    pub captions: Vec<String>,
 }
 
 /// A table of a report.
@@ -37,6 +53,28 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+/// Returns the place of a claim's published value in a figure: x, then the least, the middle and
+/// the greatest y, and a label. `None` if the claim has no place there, or if the scale has no
+/// measured value of which the published one is a multiple.
+fn mark(claim: &Claim, place: &DrawnIn, figure: &Figure) -> Option<(f64, [f64; 3], String)> {
+    let x = place.x?;
+    let [low, high] = match claim.published? {
+        Stated::Figure(value) => [value; 2],
+        Stated::Range(range) => range,
+    };
+    let shown = if low == high { number(low) } else { format!("{}\u{2013}{}", number(low), number(high)) };
+    let (unit, label) = match place.times {
+        None => (1.0, format!("published {shown}")),
+        Some(at) => {
+            let named = |series: &&Series| place.series.as_ref().is_none_or(|name| *name == series.name);
+            let series = figure.series.iter().find(named)?;
+            let (_, unit) = series.points.iter().find(|(x, _)| (x - at).abs() <= 1e-9 * at.abs().max(1.0))?;
+            (*unit, format!("published \u{d7} {shown}"))
+        }
+    };
+    Some((x, [low * unit, (low + high) / 2.0 * unit, high * unit], label))
+}
+
 /// Returns points with these values over 0, 1, … on the horizontal axis.
 pub(crate) fn numbered(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     (0..).map(f64::from).zip(values).collect()
@@ -46,6 +84,7 @@ impl Section {
     /// Creates the section of an experiment, without results.
     pub fn new<Sweep>(experiment: &Experiment<Sweep>, scale: Scale) -> Section {
         Section {
+            name: String::new(),
             title: experiment.title.clone(),
             shows: experiment.shows.clone(),
             conditions: Vec::new(),
@@ -92,20 +131,58 @@ impl Section {
 
     /// Adds a figure like [`Section::figure`], with names instead of the numbers 0, 1, … on the
     /// horizontal axis.
-    pub fn named_figure(&mut self, id: &str, names: impl IntoIterator<Item = impl Into<String>>, series: Vec<Series>) {
-        self.draw(id, Axis::named("", names).names, series);
+    pub fn named_figure(
+        &mut self,
+        id: &str,
+        names: impl IntoIterator<Item = impl Into<String>>,
+        mut series: Vec<Series>,
+    ) {
+        let names = Axis::named("", names).names;
+        colours::assign_bars(&mut series, &names);
+        self.draw(id, names, series);
     }
 
-    fn draw(&mut self, id: &str, names: Vec<(f64, String)>, series: Vec<Series>) {
+    fn draw(&mut self, id: &str, names: Vec<(f64, String)>, mut series: Vec<Series>) {
         self.drawn.push(id.to_owned());
+        colours::assign(&mut series);
         let Some(text) = self.axes.iter().find(|axes| axes.id == id) else { return };
         let axis = |label: &str, is_log: bool| if is_log { Axis::log(label) } else { Axis::linear(label) };
-        self.figures.push(Figure {
+        let figure = Figure {
             title: text.title.clone(),
             x: Axis { names, ..axis(&text.x, text.log_x) },
             y: axis(&text.y, text.log_y),
             series,
-        });
+        };
+        let is_headline = text.headline;
+        self.figures.push(Drawing { id: id.to_owned(), figure, is_headline, captions: Vec::new() });
+    }
+
+    /// Adds the published values to the figures, and the claims to their captions.
+    fn draw_published(&mut self) {
+        for drawing in &mut self.figures {
+            let mut marks = (Vec::new(), Vec::new(), Vec::new());
+            for (claim, judged) in self
+                .stated
+                .iter()
+                .filter_map(|claim| Some((claim, self.claims.iter().find(|judged| judged.id == claim.id)?)))
+            {
+                for place in claim.drawn.iter().filter(|place| place.figure == drawing.id) {
+                    let caption = judged.caption();
+                    if !drawing.captions.contains(&caption) {
+                        drawing.captions.push(caption);
+                    }
+                    let Some((x, [low, middle, high], label)) = mark(claim, place, &drawing.figure) else { continue };
+                    marks.0.push((x, middle));
+                    marks.1.push((low, high));
+                    marks.2.push(label);
+                }
+            }
+            let (points, intervals, labels) = marks;
+            if !points.is_empty() {
+                let published = Series::reference("published", points, labels);
+                drawing.figure.series.push(published.with_interval(intervals));
+            }
+        }
     }
 
     /// Judges the claims. A claim without a measured value fails.
@@ -132,6 +209,7 @@ impl Section {
         if let Some(axes) = self.axes.iter().find(|axes| !self.drawn.contains(&axes.id)) {
             return fault(format!("figure `{}` was not drawn", axes.id));
         }
+        self.draw_published();
         Ok(self)
     }
 }

@@ -30,8 +30,15 @@ struct Sweep {
 }
 
 /// The systems compared at the typical size.
-const SYSTEMS: [&str; 7] =
-    ["Varnish", "Nginx", "AS(Threshold)", "AS(Chance)", "AS(published)", "LA(Threshold)", "LA(Chance)"];
+const SYSTEMS: [&str; 7] = [
+    "Varnish",
+    "Nginx",
+    "AdaptSize(Threshold)",
+    "AdaptSize(Chance)",
+    "AdaptSize(published)",
+    "LookAhead(Threshold)",
+    "LookAhead(Chance)",
+];
 
 /// The requests of the published US trace, millions.
 const US_REQUESTS: f64 = 440.0;

@@ -50,6 +50,27 @@ pub(super) const READING: Reading = Reading {
     loss: 0.0,
 };
 
+impl Reading {
+    /// Returns the interpretation in words.
+    pub(super) fn described(&self) -> String {
+        let queue = match self.queue {
+            Depth::Packets(packets) => format!("queues of {packets} frames"),
+            Depth::Bytes(bytes) => format!("queues of {bytes} bytes"),
+        };
+        let mtu = self.mtu.map_or_else(|| "whole packets".to_owned(), |mtu| format!("fragments of {mtu} bytes"));
+        let names = if self.shared { "the same names" } else { "names of their own" };
+        let requests = match self.randomize {
+            Randomize::None => "a constant rate",
+            Randomize::Uniform => "uniformly random intervals",
+            Randomize::Exponential => "exponential intervals",
+        };
+        let (q, s) = self.skew;
+        let popularity = format!("Zipf–Mandelbrot with q = {q}, s = {s}");
+        let kilobyte = format!("a KB has {} bytes", self.kilobyte);
+        format!("{queue}; {mtu}; consumers ask for {names} at {requests}; {kilobyte}; {popularity}")
+    }
+}
+
 /// One run. Its `Debug` text is its key among the finished rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell<'a> {

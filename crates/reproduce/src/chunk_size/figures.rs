@@ -52,7 +52,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 
     let mut section = Section::new(&experiment, request.scale);
     section.condition("network", "2 consumers – R1 – R2 – 2 producers, 40 Mbps, 10 ms a link");
-    section.condition("reading", format!("{READING:?}"));
+    section.condition("reading", READING.described());
     section.condition("runs", format!("{seeds} seeds of {seconds} s"));
     found.draw(&mut section);
     found.tabulate(&mut section);

@@ -61,7 +61,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 
     let mut section = Section::new(&experiment, request.scale);
     section.condition("network", format!("dumbbell, {} Interests a second, 50 ms a link", sweep.line_rate));
-    section.condition("pairs", format!("{:?}", sweep.pairs));
+    let pairs = sweep.pairs.iter().map(usize::to_string).collect::<Vec<_>>().join(" and ");
+    section.condition("pairs", pairs);
     let rows = sweep.methods.iter().map(|method| {
         let marks = if method.marks { "CoDel marks" } else { "drop-tail" };
         vec![method.name.clone(), method.congestion.clone(), method.strategy.clone(), marks.to_owned()]

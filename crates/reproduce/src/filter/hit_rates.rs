@@ -34,7 +34,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let rates = replay_all(&cells, request, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("workload", format!("web, {objects} objects, Zipf {exponents:?}"));
+    let zipf = exponents.iter().map(f64::to_string).collect::<Vec<_>>().join(" and ");
+    section.condition("workload", format!("web, {objects} objects, Zipf {zipf}"));
     section.condition("cache", format!("{capacity} packets"));
     section.condition("requests", format!("{requests} after {warm_up} to warm up"));
     let mut rows: Vec<Vec<String>> =

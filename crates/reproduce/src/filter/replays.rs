@@ -33,6 +33,19 @@ const EXPONENT: f64 = 0.8;
 const VOLUMES: f64 = 0.7;
 
 impl Workload {
+    /// Returns the traffic in words.
+    pub(super) fn described(&self) -> String {
+        match *self {
+            Workload::Web { objects, exponent } => format!("{objects} objects, Zipf {exponent}"),
+            Workload::Video { videos, packets } => format!("{videos} videos of {packets} packets"),
+            Workload::Mix { objects, videos, packets } => {
+                format!(
+                    "{objects} objects and {videos} videos of {packets} packets; web has {VOLUMES} times the volume"
+                )
+            }
+        }
+    }
+
     /// Returns the number of packets of the catalogue.
     pub(super) fn objects(&self) -> u64 {
         match *self {

@@ -52,7 +52,12 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     for (number, (name, traffic)) in sweep.traffics().into_iter().enumerate() {
         section.condition(
             name,
-            format!("{:?}, {} + {} requests a cached packet", traffic.workload, traffic.warm_up, traffic.requests),
+            format!(
+                "{}, {} + {} requests a cached packet",
+                traffic.workload.described(),
+                traffic.warm_up,
+                traffic.requests
+            ),
         );
         let found = number * a_traffic..(number + 1) * a_traffic;
         let found = Findings { cells: &cells[found.clone()], rates: &rates[found], sizes };

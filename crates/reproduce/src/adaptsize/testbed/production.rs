@@ -110,8 +110,17 @@ impl<'a> Bench<'a> {
         section.measured(format!("bed-{name}-lookahead-threshold"), threshold / ahead_threshold);
         section.measured(format!("bed-{name}-lookahead-chance"), chance / ahead_chance);
 
-        let names =
-            ["Varnish", "nginx", "lru", "filter", "agd", "AS(Threshold)", "AS(Chance)", "LA(Threshold)", "LA(Chance)"];
+        let names = [
+            "Varnish",
+            "nginx",
+            "lru",
+            "filter",
+            "agd",
+            "AdaptSize(Threshold)",
+            "AdaptSize(Chance)",
+            "LookAhead(Threshold)",
+            "LookAhead(Chance)",
+        ];
         let bars = ratios.iter().copied().chain([ahead_threshold, ahead_chance]);
         section.named_figure(
             &format!("bed-{name}-typical"),

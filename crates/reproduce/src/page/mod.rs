@@ -1,0 +1,181 @@
+//! `report.html`: a summary in five lines and one figure first, then each experiment with its
+//! claims, figures, tables and conditions. No script, nothing from elsewhere; for light and dark
+//! pages, phones and print.
+
+mod claims;
+mod coverage;
+
+use crate::section::{Drawing, Section, Table};
+use crate::{Kind, Report, Verdict};
+use std::fmt::Write;
+
+const STYLE: &str = include_str!("style.css");
+
+impl Report {
+    /// Returns `report.html`: one page that needs no other file.
+    pub fn html(&self) -> String {
+        page(self)
+    }
+}
+
+/// Writing into a string cannot fail, so the results of `write!` are ignored here and below.
+fn page(report: &Report) -> String {
+    let title = format!("Reproduction of {}, {} scale", report.paper, report.scale);
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{0}</title>\n<style>\n{STYLE}</style>\n<h1>{0}</h1>\n<p class=\"soft\">{1}</p>\n",
+        escaped(&title),
+        escaped(report.citation),
+    );
+    write_summary(&mut page, report);
+    write_contents(&mut page, report);
+    write_headline(&mut page, report);
+    write_run(&mut page, report);
+    for section in &report.sections {
+        write_section(&mut page, section);
+    }
+    coverage::write(&mut page, report);
+    page.push_str("</html>\n");
+    page
+}
+
+/// Writes the summary, one line for each question.
+fn write_summary(page: &mut String, report: &Report) {
+    let [value, order, theory, goal] = report.counts().map(|count| match count.judged {
+        0 => "none judged".to_owned(),
+        judged => format!("{} of {judged}", count.holding),
+    });
+    let finished = report.sections.len();
+    let mut ran = format!(
+        "Ran {finished} of {} experiments at the {} scale in {}.",
+        finished + report.missing.len(),
+        report.scale,
+        duration(report.took.as_secs())
+    );
+    if !report.only.is_empty() {
+        ran += &format!(" A part of the reproduction: only {}.", report.only.join(", "));
+    }
+    let links = |verdict: Verdict| {
+        let of = report.with_verdict(verdict);
+        of.map(|claim| format!("<a href=\"#{0}\">{0}</a>", escaped(&claim.id))).collect::<Vec<_>>()
+    };
+    let listed = links(Verdict::FailsAsListed);
+    let unexpected = [links(Verdict::Fails), links(Verdict::NotMeasured)].concat();
+    let or_none = |links: &[String]| if links.is_empty() { "none".to_owned() } else { links.join(", ") };
+    let _ = writeln!(
+        page,
+        "<ol class=\"summary\">\n<li>{}\n<li>Published values that hold: {value}.\n<li>Published orders and shapes that \
+         hold: {order}.\n<li>Consequences of theory that hold: {theory}; goals of this project: {goal}.\n\
+         <li>Claims that fail as listed, with reasons: {}. Without a listed reason: <span class=\"{}\">{}</span>.\n</ol>",
+        escaped(&ran),
+        or_none(&listed),
+        if unexpected.is_empty() { "holds" } else { "fails" },
+        or_none(&unexpected),
+    );
+    if !report.missing.is_empty() {
+        let _ = writeln!(page, "<p class=\"fails\">Not finished: {}.</p>", escaped(&report.missing.join(", ")));
+    }
+}
+
+fn write_contents(page: &mut String, report: &Report) {
+    page.push_str("<nav>\n<h2>Contents</h2>\n<ul>\n<li><a href=\"#run\">How it ran</a>\n");
+    for section in &report.sections {
+        let (held, all) = (section.claims.iter().filter(|claim| claim.holds).count(), section.claims.len());
+        let counted = if all == 0 { "no claims".to_owned() } else { format!("{held} of {all} claims hold") };
+        let (name, title) = (escaped(&section.name), escaped(&section.title));
+        let _ = writeln!(page, "<li><a href=\"#{name}\">{title}</a> <small>{counted}</small>");
+    }
+    page.push_str("<li><a href=\"#coverage\">What of the paper is covered</a>\n</ul>\n</nav>\n");
+}
+
+fn write_headline(page: &mut String, report: &Report) {
+    let mut all = report.sections.iter().flat_map(|section| &section.figures);
+    if let Some(drawing) = all.find(|drawing| drawing.is_headline) {
+        write_figure(page, drawing);
+    }
+    page.push_str(
+        "<p class=\"soft\">Diamonds mark the values, ratios and ranges that the paper&#39;s text states. The papers print \
+         their curves as pictures, and their texts have no values for them, so no published curve is drawn.</p>\n",
+    );
+}
+
+fn write_run(page: &mut String, report: &Report) {
+    let from = &report.provenance;
+    let [begin, end] = from.load;
+    let pairs = [
+        ("command", format!("<code>{}</code>", escaped(&from.command))),
+        ("commit", format!("<code>{}</code>", escaped(&from.commit))),
+        ("version", format!("larder {}, {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS)),
+        ("started", escaped(&from.started)),
+        ("duration", duration(report.took.as_secs())),
+        ("processor", format!("{}, {} processors", escaped(&from.processor), from.processors)),
+        ("load average", format!("{begin:.2} at the start, {end:.2} at the end (one minute)")),
+        ("stolen time", format!("{:.1} % of the processors&#39; time", from.steal_percent)),
+        ("seed", report.seed.to_string()),
+    ];
+    let pairs = pairs.map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n"));
+    let _ = writeln!(page, "<h2 id=\"run\">How it ran</h2>\n<dl>\n{}</dl>", pairs.concat());
+}
+
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+fn write_section(page: &mut String, section: &Section) {
+    let _ = writeln!(
+        page,
+        "<section>\n<h2 id=\"{}\">{}</h2>\n<p>{}</p>",
+        escaped(&section.name),
+        escaped(&section.title),
+        escaped(section.shows.trim())
+    );
+    if !section.conditions.is_empty() {
+        let pairs = section.conditions.iter();
+        let pairs = pairs.map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(value)));
+        let _ = writeln!(page, "<dl>\n{}</dl>", pairs.collect::<String>());
+    }
+    claims::write(page, &section.claims);
+    section.figures.iter().for_each(|drawing| write_figure(page, drawing));
+    section.tables.iter().for_each(|table| write_table(page, table));
+    page.push_str("</section>\n");
+}
+
+fn write_figure(page: &mut String, drawing: &Drawing) {
+    let captions = drawing.captions.iter().map(|caption| format!("<p>{}</p>", escaped(caption)));
+    let _ = writeln!(
+        page,
+        "<figure>\n<div class=\"scroll\">{}</div>\n<figcaption>{}</figcaption>\n</figure>",
+        drawing.figure.svg(),
+        captions.collect::<String>()
+    );
+}
+
+fn write_table(page: &mut String, table: &Table) {
+    let _ = writeln!(page, "<h3>{}</h3>\n<div class=\"scroll\"><table>", escaped(&table.title));
+    let header = table.header.iter().map(|column| format!("<th>{}", escaped(column)));
+    let _ = writeln!(page, "<tr>{}</tr>", header.collect::<String>());
+    for row in &table.rows {
+        let cells = row.iter().map(|cell| format!("<td>{}", escaped(cell)));
+        let _ = writeln!(page, "<tr>{}</tr>", cells.collect::<String>());
+    }
+    page.push_str("</table></div>\n");
+}
+
+/// Returns the plural name of a kind's claims.
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Value => "published value",
+        Kind::Order => "published order",
+        Kind::Theory => "theory",
+        Kind::Goal => "goal of this project",
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}

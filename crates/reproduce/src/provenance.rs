@@ -1,0 +1,149 @@
+//! Where and how a reproduction ran: commit, processor, load, stolen time, command.
+
+use serde::Serialize;
+use std::fs;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The conditions of a run that are not in its experiments.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Provenance {
+    /// The command, as typed.
+    pub command: String,
+    /// The commit of the source directory at the start, with "changed" if files differ from it, and
+    /// with a warning if the program is older. "unknown" without a repository.
+    pub commit: String,
+    /// The day and time of the start, UTC.
+    pub started: String,
+    /// The model of the processor.
+    pub processor: String,
+    /// The processors that this process may use.
+    pub processors: usize,
+    /// The load average of one minute at the start, and at the end of the last experiment.
+    pub load: [f64; 2],
+    /// The share of the processors' time that the hypervisor gave to other machines, %.
+    pub steal_percent: f64,
+    #[serde(skip)]
+    ticks: Ticks,
+}
+
+/// The processors' time since the machine started, in units of the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Ticks {
+    all: u64,
+    stolen: u64,
+}
+
+impl Provenance {
+    /// Returns the conditions at the start of a run.
+    pub(crate) fn now() -> Provenance {
+        let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let load = load();
+        Provenance {
+            command: command(std::env::args()),
+            commit: commit(),
+            started: utc(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()),
+            processor: model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.to_owned()),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            load: [load; 2],
+            steal_percent: 0.0,
+            ticks: ticks(),
+        }
+    }
+
+    /// Takes the load and the stolen time since the start.
+    pub(crate) fn update(&mut self) {
+        self.load[1] = load();
+        let now = ticks();
+        let [all, stolen] = [now.all - self.ticks.all, now.stolen - self.ticks.stolen];
+        self.steal_percent = 100.0 * stolen as f64 / all.max(1) as f64;
+    }
+}
+
+fn command(mut words: impl Iterator<Item = String>) -> String {
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default().to_owned();
+    let quoted = |word: String| match word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+~".contains(c)) {
+        true if !word.is_empty() => word,
+        _ => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    std::iter::once(name).chain(words.map(quoted)).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the commit of the directory from which the program was built, which has gone on since if
+/// the program is older than the commit.
+fn commit() -> String {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(words).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(described) = git(&["log", "-1", "--format=%H %ct"]) else { return "unknown".to_owned() };
+    let Some((commit, time)) = described.split_once(' ') else { return "unknown".to_owned() };
+    let mut text = commit.to_owned();
+    if git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|changes| !changes.is_empty()) {
+        text += ", changed";
+    }
+    let built = std::env::current_exe().and_then(fs::metadata).and_then(|file| file.modified());
+    let built = built.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    if built.zip(time.parse::<u64>().ok()).is_none_or(|(built, commit)| built.as_secs() < commit) {
+        text += ", but the program is older";
+    }
+    text
+}
+
+fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
+}
+
+fn ticks() -> Ticks {
+    ticks_of(&fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+/// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal; the
+/// time of guests after it is part of user's and nice's.
+fn ticks_of(stat: &str) -> Ticks {
+    let line = stat.lines().next().unwrap_or_default();
+    let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|field| field.parse().ok()).collect();
+    Ticks { all: fields.iter().sum(), stolen: fields.get(7).copied().unwrap_or(0) }
+}
+
+/// Formats seconds since 1970 as a day and time. The day is Hinnant's `civil_from_days`.
+fn utc(seconds: u64) -> String {
+    let (days, of_day) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", of_day / 3600, of_day / 60 % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_or_a_share_of_time_is_wrong() {
+        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
+        assert_eq!(utc(951_782_400 + 3661), "2000-02-29 01:01 UTC");
+        assert_eq!(utc(1_798_761_540), "2026-12-31 23:59 UTC");
+        assert_eq!(ticks_of("cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1"), Ticks { all: 360, stolen: 80 });
+        assert_eq!(ticks_of(""), Ticks { all: 0, stolen: 0 });
+        let mut provenance = Provenance::now();
+        provenance.update();
+        assert!((0.0..=100.0).contains(&provenance.steal_percent) && provenance.processors > 0);
+    }
+
+    #[test]
+    fn a_command_cannot_be_typed_again() {
+        let words = ["/usr/bin/larder", "reproduce", "filter", "--out", "my dir", "it's", ""];
+        assert_eq!(
+            command(words.into_iter().map(str::to_owned)),
+            "larder reproduce filter --out 'my dir' 'it'\\''s' ''"
+        );
+    }
+}
