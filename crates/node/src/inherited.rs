@@ -132,9 +132,16 @@ impl Inherited {
         self.take(role, &ListenAddress::Tcp(address)).map(TcpListener::from)
     }
 
-    /// Takes a UDP socket.
-    pub(crate) fn udp(&mut self, address: SocketAddr) -> Option<UdpSocket> {
-        self.take(Role::NdnUdp, &ListenAddress::Tcp(address)).map(UdpSocket::from)
+    /// Takes the UDP sockets of one address, in the order in which they were passed.
+    pub(crate) fn udp(&mut self, address: SocketAddr) -> Vec<UdpSocket> {
+        let mut group: Vec<UdpSocket> = Vec::new();
+        let mut address = address;
+        while let Some(socket) = self.take(Role::NdnUdp, &ListenAddress::Tcp(address)).map(UdpSocket::from) {
+            // The others have the address that this one got for port 0.
+            address = socket.local_addr().unwrap_or(address);
+            group.push(socket);
+        }
+        group
     }
 
     /// Takes a Unix socket that listens.
@@ -159,7 +166,7 @@ impl Inherited {
 
     fn take(&mut self, role: Role, address: &ListenAddress) -> Option<Socket> {
         let at = self.find(role, address)?;
-        let InheritedSocket { socket, address, owns_file, .. } = self.sockets.swap_remove(at);
+        let InheritedSocket { socket, address, owns_file, .. } = self.sockets.remove(at);
         if let ListenAddress::Unix(path) = address {
             self.taken_files.push((path, owns_file));
         }
@@ -235,7 +242,8 @@ mod tests {
         let taken = inherited.tcp(Role::Https, admin_at).expect("the same address");
         assert_eq!(taken.local_addr().unwrap(), admin_at);
         assert!(inherited.tcp(Role::Admin, "127.0.0.1:0".parse().unwrap()).is_none(), "it is taken");
-        assert_eq!(inherited.udp(http_at).expect("UDP").local_addr().unwrap(), http_at);
+        let udp = inherited.udp(http_at);
+        assert_eq!(udp.iter().map(|socket| socket.local_addr().unwrap()).collect::<Vec<_>>(), [http_at]);
         assert!(inherited.own_files().is_empty());
         assert!(inherited.unix(&path).is_some() && inherited.has_taken(&path));
         assert_eq!(inherited.own_files(), [path]);

@@ -16,9 +16,10 @@ pub const LOCAL_FACES: usize = 1024;
 /// The time for which the order of connections to close is kept: sorting 3,000 takes a millisecond.
 pub const ENTITLEMENT: Duration = Duration::from_secs(1);
 
-/// UDP peers that were heard within [`UDP_KNOWN_AFTER`] only. Their addresses may be forged. With
-/// 3,000 forged senders per second, a genuine peer has its place for 0.3 s on average, longer than
-/// most round trips, and for longer in a network that no forged sender claims. About 1 KB each.
+/// UDP peers, over all threads, that were heard within [`UDP_KNOWN_AFTER`] only. Their addresses
+/// may be forged. With 3,000 forged senders per second, a genuine peer has its place for 0.3 s on
+/// average, longer than most round trips, and for longer in a network that no forged sender claims.
+/// About 1 KB each.
 pub const UDP_NEW_PEERS: usize = 1024;
 
 /// UDP peers that were heard again later, and have not proven that they hold their address.
@@ -105,9 +106,13 @@ pub const FRAMES_AT_ONCE: usize = 32;
 /// that is further behind.
 pub const SHARD_CHANNEL_BYTES: usize = 4 << 20;
 
-/// Batches and commands of other threads that are processed per turn; then the sockets have their
-/// turn.
-pub const COMMANDS_PER_TURN: usize = 64;
+/// Batches of other threads that are processed per turn; then the sockets have their turn. Commands
+/// do not count: in a flood of new peers, a thread that left some for later would fall behind.
+pub const BATCHES_PER_TURN: usize = 64;
+
+/// What datagrams that pass to another thread count in [`SHARD_CHANNEL_BYTES`] beside their bytes:
+/// a new face costs as much. So 8,000 strangers may wait at most.
+pub const STRANGER_BYTES: usize = 512;
 
 /// The largest frame: a packet of 8800 bytes and its NDNLPv2 header.
 pub const FRAME_BYTES: usize = larder_packet::limits::MAX_LP_PACKET_BYTES;
@@ -183,8 +188,8 @@ pub const PREFIXES_SHOWN: usize = 32;
 pub const WARNINGS: Duration = Duration::from_secs(1);
 
 /// Descriptors of one message between the processes of an upgrade: the kernel's limit
-/// (`SCM_MAX_FD`). A configuration has up to 133 listeners: 64 of `[http]`, 64 of `[http.tls]`,
-/// four of `[ndn]` and that of `[admin]`.
+/// (`SCM_MAX_FD`). A configuration has up to 196 listeners: 64 of `[http]`, 64 of `[http.tls]`, 67
+/// of `[ndn]` (of UDP, one for each of 64 threads), and that of `[admin]`.
 pub const UPGRADE_DESCRIPTORS: usize = 253;
 
 /// Bytes of one such message: a line for each descriptor, or the reason of a failure.

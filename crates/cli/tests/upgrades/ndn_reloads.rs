@@ -89,10 +89,23 @@ fn keys([tcp, udp, websocket]: [SocketAddr; 3], unix: &str) -> String {
 
 #[test]
 fn a_listener_of_ndn_needs_a_restart() {
+    replace_listeners(1, 3);
+}
+
+/// Failure: the sockets of several threads are not replaced together, or an upgrade to another
+/// number of threads leaves some peers with a socket that nobody reads.
+#[test]
+fn a_listener_of_several_threads_needs_a_restart() {
+    replace_listeners(3, 2);
+    replace_listeners(2, 1);
+}
+
+fn replace_listeners(threads: usize, threads_after: usize) {
     let neighbour = UdpSocket::bind("127.0.0.1:0").unwrap();
     let route = format!("[[ndn.route]]\nprefix = \"/\"\nto = \"udp://{}\"\n", neighbour.local_addr().unwrap());
     let (old, new) = ([vacant(), vacant_udp(), vacant()], [vacant(), vacant_udp(), vacant()]);
-    let mut node = Node::start(&format!("[ndn]\n{}policy = \"lru\"\n{route}", keys(old, "old.sock")));
+    let mut node =
+        Node::start(&format!("[ndn]\nshards = {threads}\n{}policy = \"lru\"\n{route}", keys(old, "old.sock")));
     let folder = node.folder.path().to_str().unwrap().to_owned();
     let keys = |addresses, unix: &str| keys(addresses, unix).replace("FOLDER", &folder);
     let mut application = Application::new(old[0], neighbour);
@@ -131,12 +144,29 @@ fn a_listener_of_ndn_needs_a_restart() {
     assert_eq!(Application::new(tcp, application.neighbour.try_clone().unwrap()).fetch("/wider"), udp);
     assert_eq!(handshake(websocket), "101");
 
+    answers_all_peers(udp, "/wide");
+
     // The new process gets these sockets.
+    node.edit(&[(&format!("shards = {threads}\n"), &format!("shards = {threads_after}\n"))]);
     node.upgrade();
     let mut after = Application::new(new[0], application.neighbour.try_clone().unwrap());
     assert_eq!(after.fetch("/after"), new[1]);
+    answers_all_peers(udp, "/after");
     node.stop();
     assert!(!node.path("new.sock").exists());
+}
+
+/// Asks for stored Data from so many addresses that each thread gets some.
+fn answers_all_peers(node: SocketAddr, text: &str) {
+    for nonce in 0..20 {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        peer.connect(node).unwrap();
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        peer.send(&InterestBuilder::new(name(text)).nonce(1000 + nonce).build()).unwrap();
+        let mut datagram = [0; 2048];
+        let length = peer.recv(&mut datagram).expect("Data");
+        assert!(datagram[..length].windows(CONTENT.len()).any(|window| window == CONTENT));
+    }
 }
 
 #[test]

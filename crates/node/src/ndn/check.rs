@@ -1,10 +1,8 @@
 //! Tries whether the NDN side could start.
 
-use super::address::with_ipv4_fallback;
-use super::datagram::UdpListener;
 use super::error::NdnError;
 use super::listen::{try_tcp, unix};
-use super::{ethernet, multicast, reload};
+use super::{ethernet, multicast, reload, udp_group};
 use crate::config::NdnConfig;
 use crate::inherited::{Inherited, Role};
 use larder_proxy::{ListenAddress, Preflight};
@@ -22,7 +20,7 @@ pub(crate) fn check(config: &NdnConfig, inherited: &Inherited, preflight: &mut P
     }
     if let Some(address) = config.udp.filter(|address| !is_inherited(Role::NdnUdp, *address)) {
         let listen = |error| NdnError::Listen { key: "udp", address, error };
-        preflight.hold(with_ipv4_fallback(address, |address| UdpListener::bind(address, &[])), listen);
+        preflight.hold(udp_group::bind(address, 1, &[]), listen);
     }
     preflight.add(multicast::check(config).err());
     preflight.add(ethernet::check(config).err());

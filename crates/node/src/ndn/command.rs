@@ -2,10 +2,12 @@
 
 use super::batch::{Batch, Outgoing};
 use super::bounds::Bounds;
+use super::datagram::UdpListener;
 use super::error::NdnError;
 use super::reload::Reload;
 use super::stream::Socket;
 use super::stream_places::Activity;
+use super::udp_faces::{Datagrams, NewPeer, PeerSetting};
 use larder_forwarder::{
     Change, FaceId, FaceStats, PrefixFigures, Report, ShardQuery, Stats, TierRecord, add_face_counters,
 };
@@ -69,6 +71,18 @@ pub(super) enum Command {
     Adopt(FaceId, Box<Socket>, Option<Activity>),
     /// To the first thread: a face has closed.
     Closed(FaceId, Option<String>),
+    /// The UDP socket of this thread, in the place of the one before.
+    Udp(Option<Box<UdpListener>>),
+    /// Datagrams of a UDP peer of this thread, or, to the first thread, of a stranger.
+    Datagrams(Datagrams),
+    /// A new UDP face belongs to this thread.
+    AdoptPeer(Box<NewPeer>),
+    /// A UDP face has another setting; from or to the first thread.
+    Peer(FaceId, PeerSetting),
+    /// From a thread with scarce places: which of these faces have answered?
+    Answered(Vec<FaceId>, usize),
+    /// These faces have answered.
+    Proven(Vec<FaceId>),
     /// From the first thread: a query of its management.
     Ask(u64, ShardQuery),
     /// To the first thread: the answer.

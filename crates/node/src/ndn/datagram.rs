@@ -1,5 +1,7 @@
-//! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through
-//! quinn-udp). If that socket listens on loopback, a second one reaches peers on other machines.
+//! UDP: a socket of each thread for its peers, read and written in batches (`recvmmsg`, GRO, GSO
+//! through quinn-udp). The sockets have one address ([`super::udp_group`]), and the sender's
+//! address decides which thread gets its datagrams ([`super::steering`]). If they listen on
+//! loopback, one more socket, of the first thread, reaches peers on other machines.
 //!
 //! Each peer is a face. A peer that sends first gets an on-demand face, which is removed after
 //! [`crate::limits::UDP_IDLE`]; a peer of a route has a permanent one. Packets larger than a frame
@@ -12,25 +14,25 @@ use super::codel::CoDel;
 use super::frames::Frames;
 use super::path_mtu::path_to;
 use super::spare_buffers::SpareBuffers;
+use super::steering::Steering;
 use crate::limits::{CODEL_INTERVAL, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_client::gso;
-use larder_proxy::bind_beside;
 use larder_units::Time;
 use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The sockets, and the faces behind them.
+/// The sockets of one thread.
 pub(super) struct UdpListener {
     listening: Bound,
-    /// The socket for peers on other machines, if `listening` is bound to loopback, from where
-    /// nothing leaves the machine.
+    /// The threads of all peers.
+    steering: Steering,
+    /// True if `listening` is bound to loopback, from where nothing leaves the machine.
+    is_on_loopback: bool,
+    /// The socket for peers on other machines, if `listening` is bound to loopback.
     outgoing: Option<Bound>,
-    /// One buffer per datagram of a batch. With GRO each may hold several, together 64 KiB.
-    buffers: Vec<Vec<u8>>,
     /// CoDel of the kernel's receive queue, in which datagrams wait for the node.
     codel: CoDel,
 }
@@ -51,22 +53,6 @@ struct Bound {
 }
 
 impl Bound {
-    /// Binds the address. It may overlap those of sockets that are about to close.
-    fn bind(address: SocketAddr, closing: &[BorrowedFd<'_>]) -> io::Result<Self> {
-        let socket = bind_beside(closing, |shares_port| {
-            let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
-            if address.is_ipv6() {
-                // One socket takes both families.
-                socket.set_only_v6(false)?;
-            }
-            socket.set_reuse_port(shares_port)?;
-            socket.bind(&address.into())?;
-            Ok(socket)
-        })?;
-        socket.set_nonblocking(true)?;
-        Bound::new(socket.into())
-    }
-
     fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
         // The kernel may limit both. A smaller buffer only loses more in a burst.
         let buffers = socket2::SockRef::from(&socket);
@@ -88,23 +74,30 @@ impl Bound {
 }
 
 impl UdpListener {
-    pub(super) fn bind(address: SocketAddr, closing: &[BorrowedFd<'_>]) -> io::Result<Self> {
-        Ok(UdpListener::with(Bound::bind(address, closing)?))
-    }
-
-    /// Returns a listener on an inherited socket.
-    pub(super) fn on(socket: std::net::UdpSocket) -> io::Result<Self> {
-        Ok(UdpListener::with(Bound::new(socket)?))
-    }
-
-    fn with(listening: Bound) -> Self {
-        let buffers = vec![vec![0; 1 << 16]; BATCH_SIZE];
-        UdpListener { listening, outgoing: None, buffers, codel: CoDel::default() }
+    /// Returns a listener on a socket of a group with this choice.
+    pub(super) fn new(socket: std::net::UdpSocket, steering: Steering) -> io::Result<Self> {
+        let is_on_loopback = canonical(socket.local_addr()?).ip().is_loopback();
+        let listening = Bound::new(socket)?;
+        Ok(UdpListener { listening, steering, is_on_loopback, outgoing: None, codel: CoDel::default() })
     }
 
     /// Returns the socket that has the configured address.
     pub(super) fn socket(&mut self) -> &mut UdpSocket {
         &mut self.listening.socket
+    }
+
+    /// Returns the number of the thread that has the face of this peer.
+    pub(super) fn home_of(&self, peer: SocketAddr) -> usize {
+        if self.is_on_loopback && !peer.ip().is_loopback() { 0 } else { self.steering.socket_of(peer) }
+    }
+
+    /// Makes the kernel choose sockets as [`UdpListener::home_of`] does, in the place of another
+    /// process.
+    pub(super) fn steer(&self) -> io::Result<()> {
+        match self.steering.sockets() {
+            1 => Ok(()),
+            _ => self.steering.attach(&self.listening.socket),
+        }
     }
 
     /// Returns both sockets.
@@ -118,12 +111,11 @@ impl UdpListener {
         address: SocketAddr,
         register: impl FnOnce(&mut UdpSocket) -> io::Result<()>,
     ) -> io::Result<()> {
-        let local = self.listening.socket.local_addr()?;
-        if self.outgoing.is_some() || address.ip().is_loopback() || !canonical(local).ip().is_loopback() {
+        if self.outgoing.is_some() || address.ip().is_loopback() || !self.is_on_loopback {
             return Ok(());
         }
         let any = (std::net::Ipv6Addr::UNSPECIFIED, 0).into();
-        let mut outgoing = with_ipv4_fallback(any, |any| Bound::bind(any, &[]))?;
+        let mut outgoing = Bound::new(with_ipv4_fallback(any, |any| bind_udp(any, false))?)?;
         register(&mut outgoing.socket)?;
         self.outgoing = Some(outgoing);
         Ok(())
@@ -153,15 +145,15 @@ impl UdpListener {
         }
     }
 
-    /// Receives one batch. Calls `each` with the datagrams of one sender that arrived together,
-    /// back to back.
-    pub(super) fn receive(&mut self, now: Time, via: Via, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
+    /// Receives into a batch.
+    pub(super) fn receive(&mut self, now: Time, via: Via, batch: &mut DatagramBatch) -> io::Result<Left> {
         let bound = match via {
             Via::Listening => &self.listening,
             Via::Outgoing => self.outgoing.as_ref().unwrap_or(&self.listening),
         };
+        batch.origins.clear();
         let mut meta = [RecvMeta::default(); BATCH_SIZE];
-        let mut buffers = self.buffers.iter_mut();
+        let mut buffers = batch.buffers.iter_mut();
         let mut slices: [_; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)));
         let received = match bound.state.recv((&bound.socket).into(), &mut slices, &mut meta) {
@@ -171,12 +163,12 @@ impl UdpListener {
             Err(error) => return Err(error),
         };
         let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        for (meta, buffer) in meta.iter().zip(&mut self.buffers).take(received) {
+        for meta in &meta[..received] {
             // A clock that was set back in between gives no information: assume no wait.
             let wait = meta.timestamp.map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
             let congested = self.codel.mark(now, wait, CODEL_INTERVAL);
-            let (from, length) = (canonical(meta.addr), meta.stride.max(1));
-            each(Origin { from, to: meta.dst_ip, length, congested }, &mut buffer[..meta.len]);
+            let origin = Origin { from: canonical(meta.addr), to: meta.dst_ip, length: meta.stride.max(1), congested };
+            batch.origins.push((origin, meta.len));
         }
         Ok(if received == BATCH_SIZE { Left::Perhaps } else { Left::Nothing })
     }
@@ -205,6 +197,40 @@ impl UdpListener {
         }
         peer.frames.sent(first, from, spare);
         lost
+    }
+}
+
+/// Binds a UDP socket; an IPv6 one takes both families.
+pub(super) fn bind_udp(address: SocketAddr, shares_port: bool) -> io::Result<std::net::UdpSocket> {
+    let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_port(shares_port)?;
+    socket.bind(&address.into())?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// The datagrams of one system call.
+#[derive(Default)]
+pub(super) struct DatagramBatch {
+    /// One buffer per message. With GRO each may hold several datagrams, together 64 KiB.
+    buffers: Vec<Vec<u8>>,
+    /// The origin and the bytes of each message.
+    origins: Vec<(Origin, usize)>,
+}
+
+impl DatagramBatch {
+    pub(super) fn new() -> Self {
+        DatagramBatch { buffers: vec![vec![0; 1 << 16]; BATCH_SIZE], origins: Vec::new() }
+    }
+
+    /// Returns the datagrams of one sender that arrived together, back to back, in order of
+    /// arrival.
+    pub(super) fn messages(&mut self) -> impl Iterator<Item = (Origin, &mut [u8])> {
+        let messages = self.origins.iter().zip(&mut self.buffers);
+        messages.map(|((origin, length), buffer)| (*origin, &mut buffer[..*length]))
     }
 }
 

@@ -13,9 +13,10 @@
 //! could is the last of its turn. Bytes that a socket does not accept wait in the face's queue
 //! ([`link`]); packets that come while the queue is long are marked ([`codel`]).
 //!
-//! With `shards` above 1 there are as many such threads. The first one has the listeners, UDP,
-//! Ethernet, WebSocket, and the connections of routes and management. Accepted connections go to
-//! all threads in turn. Packets for another thread pass through [`shard_channel`].
+//! With `shards` above 1 there are as many such threads, each with a UDP socket. The first one has
+//! the listeners, Ethernet, WebSocket, and the connections of routes and management. Accepted
+//! connections go to all threads in turn, UDP peers by their address ([`steering`]). Packets for
+//! another thread pass through [`shard_channel`].
 
 mod address;
 mod backpressure;
@@ -45,9 +46,12 @@ mod reload;
 mod shard_channel;
 mod spare_buffers;
 mod status;
+mod steering;
 mod stream;
 mod stream_places;
 mod tokens;
+mod udp_faces;
+mod udp_group;
 mod udp_places;
 mod unix_socket;
 mod upstream;
@@ -135,10 +139,17 @@ impl Handle {
     /// the tier is empty then, and not used any more. Faces stay, except those of UDP peers, whose
     /// socket is a listener.
     pub fn set_listening(&self, is_listening: bool) {
-        let (sender, receiver) = mpsc::channel();
-        self.ports[0].send(Command::Listen(is_listening, sender));
+        let until = Instant::now() + crate::limits::RELOAD_PATIENCE;
+        let ask = |port: &Port| {
+            let (sender, receiver) = mpsc::channel();
+            port.send(Command::Listen(is_listening, sender));
+            receiver
+        };
+        let answers: Vec<_> = self.ports.iter().map(ask).collect();
         // A thread that has ended listens to nothing.
-        let _ = receiver.recv_timeout(crate::limits::RELOAD_PATIENCE);
+        for answer in answers {
+            let _ = answer.recv_timeout(until - Instant::now());
+        }
         match &self.disk {
             Some(disk) if is_listening => disk.take_back(),
             Some(disk) => disk.release(),
@@ -221,7 +232,8 @@ impl Ndn {
             event_loops[0].forwarder.set_configuration(source.display().to_string());
         }
         let keys = ListenKeys::of(config);
-        let Bound { listeners, sockets, unix_file } = Bound::new(config, &RunningListeners::default(), inherited)?;
+        let Bound { listeners, sockets, unix_file } =
+            Bound::new(config, config.shards(), &RunningListeners::default(), inherited)?;
         let unix = listeners.unix.as_ref().and_then(|unix| Some(unix.as_ref()?.1.clone()));
         event_loops[0].open_neighbours(config)?;
         event_loops[0].replace_listeners(Time::ZERO, listeners)?;
@@ -257,7 +269,8 @@ impl Ndn {
     /// One line. Nothing has changed then.
     pub fn reload(&mut self, config: &NdnConfig) -> Result<(), NdnError> {
         let running = RunningListeners { keys: self.keys.clone(), path: self.unix.as_deref(), sockets: &self.sockets };
-        let Bound { listeners, sockets, unix_file } = Bound::new(config, &running, &mut Inherited::default())?;
+        let Bound { listeners, sockets, unix_file } =
+            Bound::new(config, self.handle.ports.len(), &running, &mut Inherited::default())?;
         let unix = listeners.unix.as_ref().map(|unix| unix.as_ref().map(|(_, path)| path.clone()));
         self.listening = self.handle.reload(Reload::new(config, listeners)?)?;
         if let Some(unix) = unix {

@@ -1,9 +1,9 @@
 //! The listeners that a start or a reload binds, before the event loop serves them.
 
-use super::address::with_ipv4_fallback;
 use super::datagram::UdpListener;
 use super::error::NdnError;
 use super::listen::{tcp, unix};
+use super::udp_group;
 use crate::config::{NdnConfig, UnixSetting};
 use crate::inherited::{Inherited, Role};
 use larder_client::default_socket_paths;
@@ -48,7 +48,8 @@ impl ListenKeys {
 pub(super) struct NewListeners {
     pub(super) unix: Option<Option<(UnixListener, PathBuf)>>,
     pub(super) tcp: Option<Option<TcpListener>>,
-    pub(super) udp: Option<Option<UdpListener>>,
+    /// One for each thread; empty if it closes.
+    pub(super) udp: Option<Vec<UdpListener>>,
     pub(super) websocket: Option<Option<TcpListener>>,
 }
 
@@ -71,7 +72,7 @@ pub(super) struct RunningListeners<'a> {
 }
 
 impl RunningListeners<'_> {
-    /// Returns the socket that a new one replaces: their addresses may overlap.
+    /// Returns the sockets that new ones replace: their addresses may overlap.
     fn closing(&self, role: Role) -> Vec<BorrowedFd<'_>> {
         self.sockets.iter().filter(|(running, _)| *running == role).map(|(_, socket)| socket.as_fd()).collect()
     }
@@ -79,12 +80,13 @@ impl RunningListeners<'_> {
 
 impl Bound {
     /// Binds the listeners of a configuration that differ from those that run, unless they are
-    /// inherited.
+    /// inherited, for so many threads.
     ///
     /// # Errors
     /// One line that names the key, the address and the problem.
     pub(super) fn new(
         config: &NdnConfig,
+        threads: usize,
         running: &RunningListeners<'_>,
         inherited: &mut Inherited,
     ) -> Result<Bound, NdnError> {
@@ -98,13 +100,14 @@ impl Bound {
         if keys.udp != running.keys.udp {
             let closing = running.closing(Role::NdnUdp);
             let bind = |address| {
-                let bound = match inherited.udp(address) {
-                    Some(socket) => UdpListener::on(socket),
-                    None => with_ipv4_fallback(address, |address| UdpListener::bind(address, &closing)),
+                let inherited = inherited.udp(address);
+                let bound = match inherited.is_empty() {
+                    false => udp_group::listen_on(inherited, threads),
+                    true => udp_group::bind(address, threads, &closing),
                 };
                 bound.map_err(|error| NdnError::Listen { key: "udp", address, error })
             };
-            listeners.udp = Some(keys.udp.map(bind).transpose()?);
+            listeners.udp = Some(keys.udp.map(bind).transpose()?.unwrap_or_default());
         }
         if keys.websocket != running.keys.websocket {
             let closing = running.closing(Role::NdnWebsocket);
@@ -119,12 +122,17 @@ impl Bound {
             listeners.unix = Some(bound);
         }
         let NewListeners { unix, tcp, udp, websocket } = &mut listeners;
+        if let Some(group) = udp {
+            let descriptors = group.iter_mut().map(|udp| (*udp.socket()).as_fd().try_clone_to_owned().map(Some));
+            let descriptors = descriptors.collect::<io::Result<Vec<_>>>().map_err(NdnError::Events)?;
+            let descriptors = if descriptors.is_empty() { vec![None] } else { descriptors };
+            sockets.extend(descriptors.into_iter().map(|socket| (Role::NdnUdp, socket)));
+        }
         let unix = unix.as_ref().map(|unix| (Role::NdnUnix, unix.as_ref().map(|(listener, _)| listener.as_fd())));
         let tcp = tcp.as_ref().map(|tcp| (Role::NdnTcp, tcp.as_ref().map(|listener| listener.as_fd())));
-        let udp = udp.as_mut().map(|udp| (Role::NdnUdp, udp.as_mut().map(|udp| (*udp.socket()).as_fd())));
         let websocket =
             websocket.as_ref().map(|socket| (Role::NdnWebsocket, socket.as_ref().map(|listener| listener.as_fd())));
-        for (role, descriptor) in [unix, tcp, udp, websocket].into_iter().flatten() {
+        for (role, descriptor) in [unix, tcp, websocket].into_iter().flatten() {
             let socket = descriptor.map(|descriptor| descriptor.try_clone_to_owned());
             sockets.push((role, socket.transpose().map_err(NdnError::Events)?));
         }

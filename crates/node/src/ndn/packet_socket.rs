@@ -1,7 +1,7 @@
 //! A packet(7) socket: Ethernet frames of one type on one interface, read and written whole.
 //!
-//! The only `unsafe` of this crate: neither std nor socket2 nor rustix has packet(7)'s addresses,
-//! its multicast memberships and the interface's MTU.
+//! `unsafe`, because neither std nor socket2 nor rustix has packet(7)'s addresses, its multicast
+//! memberships and the interface's MTU.
 #![allow(unsafe_code)]
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};

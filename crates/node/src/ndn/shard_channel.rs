@@ -76,7 +76,7 @@ impl Port {
     }
 
     /// Reserves room for another batch. Returns false if there is none.
-    fn reserve(&self, weight: usize) -> bool {
+    pub(super) fn reserve(&self, weight: usize) -> bool {
         let before = self.waiting.fetch_add(weight, Ordering::Relaxed);
         let fits = before + weight <= SHARD_CHANNEL_BYTES;
         if !fits {

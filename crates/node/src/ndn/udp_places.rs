@@ -46,7 +46,7 @@ impl Standing {
         if permanent { Standing::Kept } else { Standing::Proven }
     }
 
-    /// The places of peers with this standing.
+    /// The places of peers with this standing, of all threads together.
     fn places(self) -> usize {
         match self {
             Standing::New => UDP_NEW_PEERS,
@@ -74,6 +74,8 @@ pub(super) struct UdpPlaces {
     counts: [usize; 4],
     /// The key of the probes' tokens.
     key: [u64; 2],
+    /// The threads that share the places.
+    threads: usize,
 }
 
 /// The token of a probe: 64 bits that a sender cannot guess for an address whose packets it does
@@ -92,18 +94,20 @@ pub(super) struct Heard {
 }
 
 impl UdpPlaces {
-    pub(super) fn new(key: [u64; 2]) -> Self {
-        UdpPlaces { places: HashMap::new(), counts: [0; 4], key }
+    /// Creates one thread's part of the table. The kernel spreads peers evenly over `threads`, so
+    /// each thread has an equal part of the places.
+    pub(super) fn new(key: [u64; 2], threads: usize) -> Self {
+        UdpPlaces { places: HashMap::new(), counts: [0; 4], key, threads }
+    }
+
+    /// The places here of peers with this standing.
+    fn places_of(&self, standing: Standing) -> usize {
+        standing.places() / self.threads
     }
 
     /// The face of the peer with this address.
     pub(super) fn get(&self, address: SocketAddr) -> Option<FaceId> {
         self.places.get(&address).map(|place| place.face)
-    }
-
-    /// Returns the number of peers that take a place.
-    pub(super) fn taken(&self) -> usize {
-        self.places.len() - self.counts[Standing::Kept as usize]
     }
 
     /// New, known and proven peers.
@@ -114,7 +118,7 @@ impl UdpPlaces {
 
     /// Returns true if so many new peers come that each should prove its address.
     pub(super) fn are_scarce(&self) -> bool {
-        self.counts[Standing::New as usize] >= UDP_NEW_PEERS / 2
+        self.counts[Standing::New as usize] >= self.places_of(Standing::New) / 2
     }
 
     /// Adds a peer. The caller makes room afterwards: see [`UdpPlaces::make_room`].
@@ -159,6 +163,20 @@ impl UdpPlaces {
         }
     }
 
+    /// Returns the faces of peers that have not proven their addresses.
+    pub(super) fn unproven(&self) -> Vec<FaceId> {
+        let unproven = self.places.values().filter(|place| place.standing < Standing::Proven);
+        unproven.map(|place| place.face).collect()
+    }
+
+    /// Records that this face's peer holds its address.
+    pub(super) fn prove(&mut self, address: SocketAddr, face: FaceId) {
+        let place = self.places.get(&address);
+        if place.is_some_and(|place| place.face == face && place.standing < Standing::Proven) {
+            self.set_standing(address, Standing::Proven);
+        }
+    }
+
     /// Records that a probe goes to this address, and returns its token.
     pub(super) fn probe(&mut self, address: SocketAddr) -> Token {
         if let Some(place) = self.places.get_mut(&address) {
@@ -178,7 +196,7 @@ impl UdpPlaces {
     /// Returns true if a standing has more peers than places.
     pub(super) fn is_overfull(&self) -> bool {
         let standings = [Standing::New, Standing::Known, Standing::Proven];
-        standings.into_iter().any(|standing| self.counts[standing as usize] > standing.places())
+        standings.into_iter().any(|standing| self.counts[standing as usize] > self.places_of(standing))
     }
 
     /// Returns the faces that have to be closed so that every standing has room. `has_answered`
@@ -199,7 +217,7 @@ impl UdpPlaces {
     /// Returns the peers of this standing that others displace, an eighth at a time; none while
     /// there is room.
     fn least_entitled(&self, standing: Standing) -> Vec<SocketAddr> {
-        let most = standing.places();
+        let most = self.places_of(standing);
         if self.counts[standing as usize] <= most {
             return Vec::new();
         }
@@ -241,7 +259,7 @@ mod tests {
         fn new() -> World {
             World {
                 now: Time::from_secs(1),
-                places: UdpPlaces::new([1, 2]),
+                places: UdpPlaces::new([1, 2], 1),
                 open: HashSet::new(),
                 by_face: HashMap::new(),
                 answering: HashSet::new(),
@@ -360,20 +378,20 @@ mod tests {
 
     #[test]
     fn tokens_of_two_addresses_are_the_same() {
-        let places = UdpPlaces::new([3, 4]);
+        let places = UdpPlaces::new([3, 4], 1);
         let tokens: HashSet<Token> = (1..1000).map(|port| places.token(at([192, 0, 2, 1], port))).collect();
         assert_eq!(tokens.len(), 999);
-        let other = UdpPlaces::new([3, 5]);
+        let other = UdpPlaces::new([3, 5], 1);
         assert_ne!(places.token(at([192, 0, 2, 1], 1)), other.token(at([192, 0, 2, 1], 1)));
     }
 
     #[test]
     fn a_face_that_is_gone_takes_the_place_of_its_successor() {
-        let mut places = UdpPlaces::new([1, 2]);
+        let mut places = UdpPlaces::new([1, 2], 1);
         let peer = at([192, 0, 2, 1], 6363);
         places.insert(Time::ZERO, peer, FaceId(300), Standing::New);
         places.insert(Time::ZERO, peer, FaceId(301), Standing::Kept);
         places.remove(peer, FaceId(300));
-        assert_eq!((places.get(peer), places.taken()), (Some(FaceId(301)), 0));
+        assert_eq!((places.get(peer), places.counts()), (Some(FaceId(301)), [0, 0, 0]));
     }
 }

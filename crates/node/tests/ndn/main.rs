@@ -15,6 +15,7 @@ mod partial_packets_fill_memory;
 mod shards_disagree;
 mod shared_memory;
 mod slow_reader;
+mod udp_threads;
 
 use larder_node::{Config, Node};
 use larder_packet::mgmt::{Element, FaceStatus};
@@ -42,11 +43,14 @@ pub(crate) fn shards() -> usize {
 }
 
 pub(crate) fn config(socket: &Path, more: &str) -> Config {
+    config_of(shards(), socket, more)
+}
+
+fn config_of(shards: usize, socket: &Path, more: &str) -> Config {
     let text = format!(
         "[ndn]\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"127.0.0.1:0\"\nwebsocket = \"127.0.0.1:0\"\npolicy = \"fifo\"\n\
-         shards = {}\n{more}\n\
-         [http]\nlisten = \"\"\n[admin]\nlisten = \"127.0.0.1:0\"\n",
-        shards()
+         shards = {shards}\n{more}\n\
+         [http]\nlisten = \"\"\n[admin]\nlisten = \"127.0.0.1:0\"\n"
     );
     Config::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"))
 }
@@ -58,8 +62,17 @@ impl Stage {
 
     /// With more settings of `[ndn]`.
     pub(crate) fn with(more: &str) -> Stage {
+        Stage::of_with(shards(), more)
+    }
+
+    /// With so many threads.
+    pub(crate) fn of(shards: usize) -> Stage {
+        Stage::of_with(shards, "")
+    }
+
+    pub(crate) fn of_with(shards: usize, more: &str) -> Stage {
         let directory = tempfile::tempdir().unwrap();
-        let node = Node::start(&config(&directory.path().join("nfd.sock"), more)).unwrap();
+        let node = Node::start(&config_of(shards, &directory.path().join("nfd.sock"), more)).unwrap();
         Stage { node, directory }
     }
 

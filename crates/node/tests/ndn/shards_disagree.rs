@@ -63,7 +63,7 @@ fn an_interest_and_its_data_miss_each_other() {
         assert!(other.receive().is_some_and(|frame| frame[0] == 6), "{number}");
     }
     assert_eq!(stage.figure("/ndn/content_store/hits"), u64::from(NAMES));
-    // And by a UDP peer, whose face is always the first thread's.
+    // And by a UDP peer.
     let peer = stage.udp();
     for number in 0..NAMES {
         peer.send(&interest(&format!("{}/x", prefix(number)), 2000 + number)).unwrap();

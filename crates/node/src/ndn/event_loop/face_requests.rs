@@ -78,7 +78,7 @@ impl EventLoop {
                 if self.listeners.udp.is_none() {
                     return Err(failed(406, FaceError::UdpIsOff));
                 }
-                if let Some(face) = self.places.udp_places.get(address) {
+                if let Some(face) = self.places.udp_faces.get(address) {
                     return Err(FaceAnswer::Exists(face));
                 }
                 let unreachable = |why: String| FaceAnswer::Refused(504, format!("{address} cannot be reached: {why}"));
@@ -181,8 +181,8 @@ impl EventLoop {
     pub(super) fn update_face(&mut self, face: FaceId) {
         let Some(config) = self.forwarder.face(face) else { return };
         let permanent = config.persistency != Persistency::OnDemand;
-        let (mtu, reliable) = (config.mtu, config.link_reliability);
         let stays = config.persistency == Persistency::Permanent;
+        self.places.udp_faces.set_permanent(face, permanent);
         match self.links.get(&face).map(|link| &link.connection) {
             Some(Connection::Stream(StreamConnection { socket: Socket::Tcp(socket), .. })) if stays => {
                 if let Ok(address) = socket.peer_addr() {
@@ -192,9 +192,16 @@ impl EventLoop {
             _ if !stays => self.end_permanence(face),
             _ => {}
         }
-        let Some(link) = self.links.get_mut(&face) else { return };
+        self.update_link(face);
+    }
+
+    /// Gives a face's link the settings of its configuration.
+    pub(super) fn update_link(&mut self, face: FaceId) {
+        let Some((link, config)) = self.links.get_mut(&face).zip(self.forwarder.face(face)) else { return };
+        let permanent = config.persistency != Persistency::OnDemand;
+        let (mtu, reliable) = (config.mtu, config.link_reliability);
         match &mut link.connection {
-            Connection::Udp(peer) => {
+            Connection::Udp(peer) if peer.permanent != permanent => {
                 peer.permanent = permanent;
                 self.places.udp_places.set_standing(peer.address, Standing::of_made(permanent));
             }

@@ -12,6 +12,7 @@ use crate::ndn::listen;
 use crate::ndn::stream::{Socket, StreamConnection};
 use crate::ndn::stream_places::Activity;
 use crate::ndn::tokens::{TCP, UDP_OUTGOING, UNIX, token};
+use crate::ndn::udp_faces::NewPeer;
 use crate::ndn::udp_places::Standing;
 use crate::ndn::unix_socket::UnixSocket;
 use crate::ndn::websocket::WebSocketConnection;
@@ -191,10 +192,9 @@ impl EventLoop {
             return Err(FaceError::TooManyFaces);
         }
         let now = self.now();
-        let face = self.add_peer(now, address, local, adapt).ok_or(FaceError::TooManyFaces)?;
-        let on_demand = self.forwarder.face(face).is_some_and(|made| made.persistency == Persistency::OnDemand);
-        self.places.udp_places.insert(now, address, face, Standing::of_made(!on_demand));
-        self.make_room_for_udp();
+        let (face, peer) = self.new_peer(now, address, local, adapt).ok_or(FaceError::TooManyFaces)?;
+        let standing = Standing::of_made(peer.permanent);
+        self.place_peer(now, NewPeer { face, peer, standing, first: None });
         Ok(face)
     }
 
@@ -208,25 +208,25 @@ impl EventLoop {
         Ok(udp.end_towards(peer))
     }
 
-    /// Adds a face for a UDP peer. The caller has made sure that there is a place, and assigns it.
-    pub(super) fn add_peer(
+    /// Creates a face for a UDP peer. The caller has made sure that there is a place, and assigns
+    /// it.
+    pub(super) fn new_peer(
         &mut self,
         now: Time,
         address: SocketAddr,
         local: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
-    ) -> Option<FaceId> {
+    ) -> Option<(FaceId, Peer)> {
         let mtu = datagram::mtu_to(address, self.bounds.udp_mtu);
         let uri = listen::face_uri("udp", address);
         let config = FaceConfig::remote(uri).with_local_uri(listen::face_uri("udp", local)).with_mtu(mtu);
         let config = adapt(config);
         let permanent = config.persistency != Persistency::OnDemand;
-        let mtu = config.mtu.unwrap_or(mtu);
+        let (mtu, reliable) = (config.mtu.unwrap_or(mtu), config.link_reliability);
         let face = self.enter_face(config, |_, _| Ok(()))?;
-        let frames = Frames::new(mtu, larder_client::limits::UDP_MOST_BYTES, self.bounds.largest_packet);
-        let peer = Peer::new(address, permanent, now, frames);
-        self.links.insert(face, Link::new(Connection::Udp(peer)));
-        Some(face)
+        let mut frames = Frames::new(mtu, larder_client::limits::UDP_MOST_BYTES, self.bounds.largest_packet);
+        frames.set_reliable(reliable);
+        Some((face, Peer::new(address, permanent, now, frames)))
     }
 
     pub(super) fn close(&mut self, face: FaceId, why: Option<String>) {
@@ -247,6 +247,7 @@ impl EventLoop {
         self.tell_others();
         self.places.remote.remove(&face);
         self.places.stream_places.remove(face);
+        self.places.udp_faces.remove(face);
         let now = self.now();
         self.outgoing
             .upstreams

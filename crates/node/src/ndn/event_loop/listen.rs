@@ -1,12 +1,12 @@
 //! Serves new listeners in the place of others.
 
 use super::{EventLoop, Listeners};
+use crate::ndn::command::Command;
+use crate::ndn::datagram::UdpListener;
 use crate::ndn::error::NdnError;
-use crate::ndn::link::{Connection, Link};
 use crate::ndn::listen::face_uri;
 use crate::ndn::new_listeners::NewListeners;
 use crate::ndn::tokens::{TCP, UDP, UNIX, WEBSOCKET};
-use larder_forwarder::FaceId;
 use larder_units::Time;
 use mio::Interest;
 use mio::event::Source;
@@ -28,7 +28,7 @@ impl EventLoop {
         unix.iter_mut().flatten().try_for_each(|(socket, _)| watch(socket, UNIX, Interest::READABLE))?;
         tcp.iter_mut().flatten().try_for_each(|socket| watch(socket, TCP, Interest::READABLE))?;
         websocket.iter_mut().flatten().try_for_each(|socket| watch(socket, WEBSOCKET, Interest::READABLE))?;
-        udp.iter_mut().flatten().try_for_each(|udp| watch(udp.socket(), UDP, BOTH))?;
+        udp.iter_mut().flatten().take(1).try_for_each(|udp| watch(udp.socket(), UDP, BOTH))?;
         // Connections that wait in a socket that closes become faces, too.
         let waiting = [(UNIX, unix.is_some()), (TCP, tcp.is_some()), (WEBSOCKET, websocket.is_some())];
         waiting.iter().filter(|(_, changes)| *changes).for_each(|(token, _)| self.accept(now, *token));
@@ -45,25 +45,43 @@ impl EventLoop {
         if let Some(websocket) = websocket {
             std::mem::replace(old_websocket, websocket).iter_mut().for_each(|socket| unwatch(socket));
         }
-        if let Some(mut udp) = udp {
-            let address = udp.as_mut().and_then(|udp| udp.socket().local_addr().ok());
-            let before = std::mem::replace(&mut self.listeners.udp, udp);
-            before.into_iter().for_each(|mut udp| udp.sockets().for_each(|socket| unwatch(socket)));
-            self.listeners.udp_address = address.unwrap_or(self.listeners.udp_address);
-            self.close_udp_faces(now);
+        if let Some(group) = udp {
+            self.replace_udp_group(now, group);
         }
         let channels = self.channels();
         self.forwarder.set_channels(channels);
         Ok(())
     }
 
-    fn close_udp_faces(&mut self, now: Time) {
-        let is_udp = |link: &Link| matches!(link.connection, Connection::Udp(_));
-        let faces: Vec<FaceId> = self.links.iter().filter(|(_, link)| is_udp(link)).map(|(face, _)| *face).collect();
-        for face in faces {
+    /// Gives each thread its socket of a new group; none without a group.
+    fn replace_udp_group(&mut self, now: Time, group: Vec<UdpListener>) {
+        let mut group = group.into_iter();
+        let mut own = group.next();
+        let address = own.as_mut().and_then(|udp| udp.socket().local_addr().ok());
+        self.listeners.udp_address = address.unwrap_or(self.listeners.udp_address);
+        self.set_udp(own);
+        for shard in self.shard_channel.others() {
+            self.shard_channel.port(shard).send(Command::Udp(group.next().map(Box::new)));
+        }
+        for face in self.places.udp_faces.all() {
             self.close(face, Some("[ndn] udp has changed".to_owned()));
         }
         self.outgoing.upstreams.iter_mut().for_each(|upstream| upstream.udp_changed(now));
+    }
+
+    /// Serves the UDP socket that the first thread has bound for this one.
+    pub(super) fn replace_udp(&mut self, mut udp: Option<UdpListener>) {
+        if let Some(Err(error)) = udp.as_mut().map(|udp| self.poll.registry().register(udp.socket(), UDP, BOTH)) {
+            tracing::error!(%error, "[ndn] udp: cannot watch a thread's socket; its peers are not heard");
+        }
+        self.set_udp(udp);
+    }
+
+    fn set_udp(&mut self, udp: Option<UdpListener>) {
+        let before = std::mem::replace(&mut self.listeners.udp, udp);
+        let registry = self.poll.registry();
+        // Another process may have the same socket, so closing it does not end its watch.
+        before.into_iter().for_each(|mut udp| udp.sockets().for_each(|socket| drop(registry.deregister(socket))));
     }
 
     /// Returns the addresses of the listeners for messages.
@@ -107,5 +125,8 @@ impl EventLoop {
         tcp.iter_mut().for_each(|listener| set(listener, TCP, Interest::READABLE));
         websocket.iter_mut().for_each(|listener| set(listener, WEBSOCKET, Interest::READABLE));
         udp.iter_mut().for_each(|udp| set(udp.socket(), UDP, BOTH));
+        if let Some(Err(error)) = udp.as_ref().filter(|_| is_listening).map(UdpListener::steer) {
+            tracing::warn!(%error, "UDP peers are not spread over the threads as before");
+        }
     }
 }

@@ -23,7 +23,7 @@ use crate::config::NdnConfig;
 use crate::limits;
 use crate::ndn::bounds::Bounds;
 use crate::ndn::command::{Command, Snapshot};
-use crate::ndn::datagram::{UdpListener, Via};
+use crate::ndn::datagram::{DatagramBatch, UdpListener, Via};
 use crate::ndn::disk::{NdnDisk, tier};
 use crate::ndn::error::NdnError;
 use crate::ndn::ethernet::{Port, port_of};
@@ -37,6 +37,7 @@ use crate::ndn::spare_buffers::SpareBuffers;
 use crate::ndn::stream::Framed;
 use crate::ndn::stream_places::StreamPlaces;
 use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET, face_of_bell};
+use crate::ndn::udp_faces::UdpFaces;
 use crate::ndn::udp_places::UdpPlaces;
 use crate::ndn::unix_socket::SharedPlaces;
 use crate::ndn::upstream::Upstream;
@@ -101,7 +102,7 @@ struct Listeners {
     tcp: Option<TcpListener>,
     websocket: Option<TcpListener>,
     udp: Option<UdpListener>,
-    /// Where the UDP socket is bound.
+    /// Where the UDP sockets are bound.
     udp_address: SocketAddr,
     /// The names of the multicast faces, for messages.
     groups: Vec<String>,
@@ -117,8 +118,10 @@ struct Listeners {
 
 /// The places of faces to other machines, and the memory of their incomplete packets.
 struct Places {
-    /// The peers behind `udp`.
+    /// The peers of this thread behind `udp`.
     udp_places: UdpPlaces,
+    /// The UDP faces of all threads; empty except at the first thread.
+    udp_faces: UdpFaces,
     /// Accepted connections from other machines, on all threads.
     stream_places: StreamPlaces,
     /// Faces to other machines.
@@ -136,6 +139,7 @@ struct Scratch {
     sends: Vec<Send>,
     buffer: Vec<u8>,
     frames: Vec<Framed>,
+    datagrams: DatagramBatch,
     /// Requests of management in this turn.
     requests: Vec<HostRequest>,
 }
@@ -213,7 +217,7 @@ impl EventLoop {
         let ShardContext { poll, commands, shard_channel, start, partial } = shard_context;
         let [seed, key0, key1, key2, key3] = larder_client::entropy::words();
         let forwarder = new_forwarder(config, &shard_channel, disk.as_ref(), start, Streams::new(seed), [key0, key1])?;
-        let bounds = Bounds::of(config);
+        let (bounds, threads) = (Bounds::of(config), shard_channel.shard.of());
         Ok(EventLoop {
             start,
             poll,
@@ -239,10 +243,12 @@ impl EventLoop {
                 sends: Vec::new(),
                 buffer: vec![0; limits::READ_BYTES + bounds.largest_frame],
                 frames: Vec::new(),
+                datagrams: DatagramBatch::new(),
                 requests: Vec::new(),
             },
             places: Places {
-                udp_places: UdpPlaces::new([key2, key3]),
+                udp_places: UdpPlaces::new([key2, key3], threads),
+                udp_faces: UdpFaces::default(),
                 stream_places: StreamPlaces::default(),
                 remote: HashSet::new(),
                 partial,
@@ -385,58 +391,70 @@ impl EventLoop {
 
     fn obey(&mut self, now: Time) {
         self.shard_channel.own().looks();
-        for _ in 0..limits::COMMANDS_PER_TURN {
+        let mut batches = 0;
+        while batches < limits::BATCHES_PER_TURN {
             let Ok(command) = self.commands.try_recv() else { return };
-            match command {
-                Command::Stop => self.stopping = true,
-                Command::Listen(is_listening, reply) => {
-                    self.set_listening(is_listening);
-                    let _ = reply.send(());
-                }
-                Command::JobDone(done) => self.forwarder.complete(done),
-                Command::Frames(batch) => self.handle_batch(now, batch),
-                Command::Sends(batch) => self.send_batch(now, batch),
-                Command::Changes(changes) => changes.into_iter().for_each(|change| self.change(now, change)),
-                Command::FaceAt(face, shard) => drop(self.remote_shard_faces.insert(face, shard)),
-                Command::Adopt(face, socket, activity) => self.adopt(face, *socket, activity),
-                Command::Closed(face, why) => self.close(face, why),
-                Command::Ask(ticket, question) => {
-                    let report = self.forwarder.report(now, question);
-                    self.shard_channel.port(0).send(Command::Said(ticket, report));
-                }
-                Command::TierRecord(ticket, found) => {
-                    self.forwarder.on_tier_lookup(now, ticket, found, &mut self.scratch.outbox);
-                    self.post(now, &[]);
-                }
-                Command::Said(ticket, report) => {
-                    self.forwarder.on_report(now, ticket, report, &mut self.scratch.outbox);
-                    self.post(now, &[]);
-                }
-                // The caller waits no longer.
-                Command::Reload(reload, _) if reload.begun.swap(true, Ordering::SeqCst) => {}
-                Command::Reload(reload, reply) => {
-                    let now = self.now();
-                    let result = self.reload(now, *reload);
-                    self.tell_others();
-                    let _ = reply.send(result.map(|()| self.listening()));
-                }
-                Command::Bounds(bounds) => self.set_bounds(bounds),
-                Command::Snapshot(reply) => {
-                    let snapshot = Snapshot {
-                        stats: self.forwarder.stats(),
-                        faces: self.forwarder.face_stats(),
-                        policy: self.forwarder.policy().to_string(),
-                        gauges: self.forwarder.gauges(),
-                        by_prefix: self.forwarder.figures_by_prefix(limits::PREFIXES_SHOWN),
-                        partial_bytes: self.places.partial.held(),
-                        udp_peers: self.places.udp_places.counts(),
-                        shared_faces: self.shared_faces(),
-                    };
-                    let _ = reply.send(snapshot);
-                }
-            }
+            batches += usize::from(matches!(command, Command::Frames(_) | Command::Sends(_)));
+            self.carry_out(now, command);
         }
         self.pending.ready.push(WAKER);
+    }
+
+    fn carry_out(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Stop => self.stopping = true,
+            Command::Listen(is_listening, reply) => {
+                self.set_listening(is_listening);
+                let _ = reply.send(());
+            }
+            Command::JobDone(done) => self.forwarder.complete(done),
+            Command::Frames(batch) => self.handle_batch(now, batch),
+            Command::Sends(batch) => self.send_batch(now, batch),
+            Command::Changes(changes) => changes.into_iter().for_each(|change| self.change(now, change)),
+            Command::FaceAt(face, shard) => drop(self.remote_shard_faces.insert(face, shard)),
+            Command::Adopt(face, socket, activity) => self.adopt(face, *socket, activity),
+            Command::Closed(face, why) => self.close(face, why),
+            Command::Udp(udp) => self.replace_udp(udp.map(|udp| *udp)),
+            Command::Datagrams(datagrams) => self.take_passed(now, datagrams),
+            Command::AdoptPeer(new) => self.adopt_peer(now, *new),
+            Command::Peer(face, setting) => self.set_peer(face, setting),
+            Command::Answered(faces, shard) => self.tell_who_answered(&faces, shard),
+            Command::Proven(faces) => self.prove(&faces),
+            Command::Ask(ticket, question) => {
+                let report = self.forwarder.report(now, question);
+                self.shard_channel.port(0).send(Command::Said(ticket, report));
+            }
+            Command::TierRecord(ticket, found) => {
+                self.forwarder.on_tier_lookup(now, ticket, found, &mut self.scratch.outbox);
+                self.post(now, &[]);
+            }
+            Command::Said(ticket, report) => {
+                self.forwarder.on_report(now, ticket, report, &mut self.scratch.outbox);
+                self.post(now, &[]);
+            }
+            // The caller waits no longer.
+            Command::Reload(reload, _) if reload.begun.swap(true, Ordering::SeqCst) => {}
+            Command::Reload(reload, reply) => {
+                let now = self.now();
+                let result = self.reload(now, *reload);
+                self.tell_others();
+                let _ = reply.send(result.map(|()| self.listening()));
+            }
+            Command::Bounds(bounds) => self.set_bounds(bounds),
+            Command::Snapshot(reply) => {
+                let snapshot = Snapshot {
+                    stats: self.forwarder.stats(),
+                    faces: self.forwarder.face_stats(),
+                    policy: self.forwarder.policy().to_string(),
+                    gauges: self.forwarder.gauges(),
+                    by_prefix: self.forwarder.figures_by_prefix(limits::PREFIXES_SHOWN),
+                    partial_bytes: self.places.partial.held(),
+                    udp_peers: self.places.udp_places.counts(),
+                    shared_faces: self.shared_faces(),
+                };
+                let _ = reply.send(snapshot);
+            }
+        }
     }
 
     fn on_time(&mut self, now: Time) {
@@ -473,6 +491,7 @@ impl EventLoop {
         self.connect_upstreams(now);
         self.connect_permanent(now);
         self.look_at_paths();
+        self.ask_who_answered();
         for token in std::mem::take(&mut self.listeners.accept_again) {
             self.accept(now, token);
         }

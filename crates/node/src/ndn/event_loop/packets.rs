@@ -4,7 +4,7 @@
 use super::EventLoop;
 use crate::limits;
 use crate::ndn::batch::{Batch, Outgoing};
-use crate::ndn::datagram::{Left, Origin, Via};
+use crate::ndn::datagram::{Left, Via};
 use crate::ndn::frames::Frames;
 use crate::ndn::frames::Refused;
 use crate::ndn::link::Connection;
@@ -93,19 +93,11 @@ impl EventLoop {
 
     pub(super) fn read_udp(&mut self, now: Time, via: Via) {
         let token = if via == Via::Listening { UDP } else { UDP_OUTGOING };
-        // The listener is taken out while its buffers are borrowed.
-        let Some(mut udp) = self.listeners.udp.take() else { return };
-        let received = udp.receive(now, via, |origin, datagrams| {
-            let Some(face) = self.udp_face(now, via, &origin, datagrams) else { return };
-            let Origin { to, length, congested, .. } = origin;
-            if let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) {
-                peer.last_heard = now;
-                peer.local = to;
-            }
-            self.pending.mark_next_data |= congested;
-            self.handle_frames(now, face, datagrams.chunks_mut(length));
-        });
-        self.listeners.udp = Some(udp);
+        let Some(udp) = &mut self.listeners.udp else { return };
+        let mut batch = std::mem::take(&mut self.scratch.datagrams);
+        let received = udp.receive(now, via, &mut batch);
+        batch.messages().for_each(|(origin, datagrams)| self.take_datagrams(now, via, &origin, datagrams));
+        self.scratch.datagrams = batch;
         match received {
             Ok(Left::Perhaps) => self.pending.ready.push(token),
             Ok(Left::Nothing) => {}

@@ -4,6 +4,7 @@ use super::EventLoop;
 use crate::limits::PATHS_AT_ONCE;
 use crate::ndn::datagram;
 use crate::ndn::link::{Connection, Link};
+use crate::ndn::udp_faces::PeerSetting;
 use larder_forwarder::FaceId;
 use std::net::SocketAddr;
 
@@ -26,8 +27,7 @@ impl EventLoop {
             let smaller = self.forwarder.face(face).is_some_and(|config| config.mtu.is_some_and(|old| mtu < old));
             // Only the operator can make it larger.
             if smaller {
-                self.forwarder.set_mtu(face, mtu);
-                self.update_face(face);
+                self.change_peer(face, PeerSetting::Mtu(mtu));
             }
         }
     }

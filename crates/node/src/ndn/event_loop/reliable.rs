@@ -6,6 +6,7 @@
 
 use super::{EventLoop, Pending};
 use crate::ndn::link::Connection;
+use crate::ndn::udp_faces::PeerSetting;
 use larder_forwarder::{DropReason, FaceId};
 use larder_packet::tlv::Tlv;
 use larder_packet::types::{LP_PACKET, LP_TX_SEQUENCE};
@@ -35,14 +36,14 @@ impl EventLoop {
     fn accept_reliability(&mut self, face: FaceId) {
         let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) else { return };
         if !peer.permanent && peer.frames.accept_reliability() {
-            self.forwarder.set_link_reliability(face, true);
+            self.be_reliable(face, true);
         }
     }
 
-    /// Switches the reliability of a route's face on or off.
+    /// Switches the reliability of a face on or off, for a reason that its configuration does not
+    /// know.
     pub(super) fn be_reliable(&mut self, face: FaceId, reliable: bool) {
-        self.forwarder.set_link_reliability(face, reliable);
-        self.set_reliable(face, reliable);
+        self.change_peer(face, PeerSetting::Reliable(reliable));
     }
 
     /// Switches the reliability of a face on or off, as its configuration says.

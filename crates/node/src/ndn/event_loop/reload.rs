@@ -6,8 +6,9 @@ use crate::ndn::bounds::Bounds;
 use crate::ndn::command::Command;
 use crate::ndn::datagram;
 use crate::ndn::error::NdnError;
-use crate::ndn::link::Connection;
+use crate::ndn::link::{Connection, Link};
 use crate::ndn::reload::{Reload, Settings, udp_is_off};
+use crate::ndn::udp_faces::PeerSetting;
 use crate::ndn::upstream::Upstream;
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
@@ -16,7 +17,7 @@ impl EventLoop {
     /// Applies the new settings.
     pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), NdnError> {
         let Reload { settings, rules, verification, upstreams, listeners, origins, bounds, .. } = reload;
-        let has_udp = listeners.udp.as_ref().map_or(self.listeners.udp.is_some(), Option::is_some);
+        let has_udp = listeners.udp.as_ref().map_or(self.listeners.udp.is_some(), |group| !group.is_empty());
         check_upstreams(&upstreams, has_udp)?;
         let part = self.shard_channel.shard.part_of(settings.content_store);
         Engine::new(&settings.policy, part, &Streams::new(0)).map_err(NdnError::Policy)?;
@@ -70,16 +71,16 @@ impl EventLoop {
         for shard in self.shard_channel.others() {
             self.shard_channel.port(shard).send(Command::Bounds(bounds));
         }
-        if self.bounds.udp_mtu != bounds.udp_mtu {
-            self.set_udp_mtus(bounds.udp_mtu);
-        }
         self.set_bounds(bounds);
         while self.has_too_many() && self.close_least_entitled() {}
     }
 
     /// Applies bounds.
     pub(super) fn set_bounds(&mut self, bounds: Bounds) {
-        self.bounds = bounds;
+        let before = std::mem::replace(&mut self.bounds, bounds);
+        if before.udp_mtu != bounds.udp_mtu {
+            self.set_udp_mtus(bounds.udp_mtu);
+        }
         self.forwarder.set_reassembly_bytes(bounds.partial_input);
         let verdict = self.places.partial.set_budget(bounds.partial_input);
         self.obey_budget(verdict);
@@ -87,17 +88,13 @@ impl EventLoop {
 
     /// Gives the faces of UDP peers and of groups the size of frames of the configuration.
     fn set_udp_mtus(&mut self, udp_mtu: Option<usize>) {
-        for (face, link) in &mut self.links {
-            let mtu = match &link.connection {
-                Connection::Udp(peer) => datagram::mtu_to(peer.address, udp_mtu),
-                Connection::Multicast(_) => udp_mtu.unwrap_or(limits::UDP_MTU),
-                _ => continue,
-            };
-            if let Some(frames) = link.connection.frames() {
-                frames.set_mtu(mtu);
-                self.forwarder.set_mtu(*face, frames.mtu());
-            }
-        }
+        let mtu = |link: &Link| match &link.connection {
+            Connection::Udp(peer) => Some(datagram::mtu_to(peer.address, udp_mtu)),
+            Connection::Multicast(_) => Some(udp_mtu.unwrap_or(limits::UDP_MTU)),
+            _ => None,
+        };
+        let mtus: Vec<_> = self.links.iter().filter_map(|(face, link)| Some((*face, mtu(link)?))).collect();
+        mtus.into_iter().for_each(|(face, mtu)| self.change_peer(face, PeerSetting::Mtu(mtu)));
     }
 }
 
@@ -138,7 +135,7 @@ mod tests {
         let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
         let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
         let mut node = EventLoop::new(&first, shard_context, None).unwrap();
-        let bound = Bound::new(&first, &RunningListeners::default(), &mut Inherited::default()).unwrap();
+        let bound = Bound::new(&first, 1, &RunningListeners::default(), &mut Inherited::default()).unwrap();
         node.replace_listeners(Time::ZERO, bound.listeners).unwrap();
         node.add_routes(&first).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();

@@ -32,7 +32,11 @@ impl EventLoop {
             self.remote_shard_faces.remove(face);
             self.drop_link(*face);
         }
+        let changed = if let Change::Face(face, _) = &change { Some(*face) } else { None };
         self.forwarder.apply(now, change);
+        if let Some(face) = changed {
+            self.update_link(face);
+        }
     }
 
     /// Returns the thread for the next accepted connection: each in turn.
@@ -44,11 +48,16 @@ impl EventLoop {
     /// Passes a new face's socket to another thread. The other threads learn its place first,
     /// because they must know it before they send.
     pub(super) fn give_away(&mut self, face: FaceId, socket: Socket, activity: Option<Activity>, shard: usize) {
+        self.tell_place(face, shard);
+        self.shard_channel.port(shard).send(Command::Adopt(face, Box::new(socket), activity));
+    }
+
+    /// Tells the others that a new face is at thread `shard`, which gets its socket afterwards.
+    pub(super) fn tell_place(&mut self, face: FaceId, shard: usize) {
         self.remote_shard_faces.insert(face, shard);
         for other in self.shard_channel.others().filter(|other| *other != shard) {
             self.shard_channel.port(other).send(Command::FaceAt(face, shard));
         }
-        self.shard_channel.port(shard).send(Command::Adopt(face, Box::new(socket), activity));
     }
 
     /// Takes over the socket of a face.

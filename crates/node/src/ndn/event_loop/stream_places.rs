@@ -8,7 +8,7 @@ impl EventLoop {
     /// Returns true if there may be another face. UDP peers that sent first have places of their
     /// own.
     fn has_room(&self, is_remote: bool) -> bool {
-        let udp = self.places.udp_places.taken();
+        let udp = self.places.udp_faces.on_demand();
         (self.links.len() + self.remote_shard_faces.len()).saturating_sub(udp)
             < self.bounds.remote_faces + limits::LOCAL_FACES
             && (!is_remote || self.places.remote.len().saturating_sub(udp) < self.bounds.remote_faces)
@@ -24,7 +24,7 @@ impl EventLoop {
 
     /// Returns true if there are more faces to other machines than the configuration allows.
     pub(super) fn has_too_many(&self) -> bool {
-        self.places.remote.len().saturating_sub(self.places.udp_places.taken()) > self.bounds.remote_faces
+        self.places.remote.len().saturating_sub(self.places.udp_faces.on_demand()) > self.bounds.remote_faces
     }
 
     /// Closes the connection from another machine that is the least entitled to its place. Returns

@@ -10,7 +10,10 @@
 use super::packets::NOBODY;
 use super::{EventLoop, Places};
 use crate::limits;
+use crate::ndn::command::Command;
 use crate::ndn::datagram::{Origin, Via};
+use crate::ndn::link::{Connection, Link};
+use crate::ndn::udp_faces::{Datagrams, NewPeer, PeerSetting};
 use crate::ndn::udp_places::Standing;
 use larder_forwarder::{Body, DropReason, FaceId, Persistency, Send};
 use larder_packet::{InterestBuilder, LpHeader, LpPacket, Name};
@@ -19,8 +22,29 @@ use memchr::memmem;
 use std::net::SocketAddr;
 
 impl EventLoop {
-    /// Returns the face of the sender of these datagrams. Creates one for a new peer.
-    pub(super) fn udp_face(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &[u8]) -> Option<FaceId> {
+    /// Passes the datagrams of one sender to the forwarder, or to the thread of its face.
+    pub(super) fn take_datagrams(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &mut [u8]) {
+        let Some(face) = self.udp_face(now, via, origin, datagrams) else { return };
+        if let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) {
+            peer.last_heard = now;
+            peer.local = origin.to;
+        }
+        self.pending.mark_next_data |= origin.congested;
+        self.handle_frames(now, face, datagrams.chunks_mut(origin.length));
+    }
+
+    /// Takes datagrams that another thread has received.
+    pub(super) fn take_passed(&mut self, now: Time, mut datagrams: Datagrams) {
+        self.shard_channel.own().taken(datagrams.weight());
+        // After a reload, datagrams of the socket before may still be on their way.
+        if self.listeners.udp.is_some() {
+            self.take_datagrams(now, Via::Listening, &datagrams.origin, &mut datagrams.bytes);
+        }
+    }
+
+    /// Returns the face of the sender of these datagrams. Creates one for a new peer. Returns
+    /// `None` if the datagrams have gone to another thread.
+    fn udp_face(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &[u8]) -> Option<FaceId> {
         let from = origin.from;
         let Some(heard) = self.places.udp_places.hear(now, from) else {
             return self.new_udp_peer(now, via, origin, datagrams);
@@ -35,7 +59,8 @@ impl EventLoop {
         Some(heard.face)
     }
 
-    /// Creates a face for a new sender, if it sends a valid packet.
+    /// Creates a face for a sender without one at this thread, if it sends a valid packet. The
+    /// first thread does that, and gives the face to the thread that receives from it.
     fn new_udp_peer(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &[u8]) -> Option<FaceId> {
         let Origin { from, to, length, .. } = *origin;
         if via == Via::Outgoing {
@@ -47,12 +72,121 @@ impl EventLoop {
             tracing::debug!(%from, %error, "a datagram of a stranger is no packet");
             return None;
         }
+        let (own, home) = (self.shard_channel.shard.number(), self.home_of(from));
+        if own != 0 {
+            self.pass_datagrams(if own == home { 0 } else { home }, origin, datagrams);
+            return None;
+        }
+        if home != 0 && self.places.udp_faces.get(from).is_some() {
+            self.pass_datagrams(home, origin, datagrams);
+            return None;
+        }
         let local = SocketAddr::new(to.unwrap_or(self.listeners.udp_address.ip()), self.listeners.udp_address.port());
-        let face = self.add_peer(now, from, local, |config| config.with_persistency(Persistency::OnDemand))?;
-        self.places.udp_places.insert(now, from, face, Standing::New);
+        let (face, peer) = self.new_peer(now, from, local, |config| config.with_persistency(Persistency::OnDemand))?;
+        let first = (home != 0).then(|| Datagrams { origin: *origin, bytes: datagrams.to_vec() });
+        self.place_peer(now, NewPeer { face, peer, standing: Standing::New, first });
+        (home == 0).then_some(face)
+    }
+
+    /// Returns the number of the thread that receives from this address.
+    fn home_of(&self, peer: SocketAddr) -> usize {
+        self.listeners.udp.as_ref().map_or(0, |udp| udp.home_of(peer))
+    }
+
+    /// Passes datagrams to another thread. They are dropped if it is too slow.
+    fn pass_datagrams(&mut self, shard: usize, origin: &Origin, datagrams: &[u8]) {
+        let datagrams = Datagrams { origin: *origin, bytes: datagrams.to_vec() };
+        match self.shard_channel.port(shard).reserve(datagrams.weight()) {
+            true => self.shard_channel.port(shard).send(Command::Datagrams(datagrams)),
+            false => self.forwarder.count_drop(NOBODY, DropReason::ShardFull),
+        }
+    }
+
+    /// Gives a new face to the thread that receives from its peer.
+    pub(super) fn place_peer(&mut self, now: Time, new: NewPeer) {
+        let (face, address) = (new.face, new.peer.address);
+        self.places.udp_faces.insert(face, address, new.peer.permanent);
+        match self.home_of(address) {
+            0 => self.adopt_peer(now, new),
+            home => {
+                self.tell_place(face, home);
+                self.shard_channel.port(home).send(Command::AdoptPeer(Box::new(new)));
+            }
+        }
+    }
+
+    /// Takes over a new face.
+    pub(super) fn adopt_peer(&mut self, now: Time, new: NewPeer) {
+        let NewPeer { face, peer, standing, first } = new;
+        let address = peer.address;
+        self.links.insert(face, Link::new(Connection::Udp(peer)));
+        self.places.udp_places.insert(now, address, face, standing);
         self.make_room_for_udp();
-        self.probe(now, face, from);
-        Some(face)
+        if standing == Standing::New {
+            self.probe(now, face, address);
+        }
+        if let Some(Datagrams { origin, mut bytes }) = first {
+            self.take_datagrams(now, Via::Listening, &origin, &mut bytes);
+        }
+    }
+
+    /// Changes a setting of a face, here and at the other thread that has to know it: that of the
+    /// face, or the first one.
+    pub(super) fn change_peer(&mut self, face: FaceId, setting: PeerSetting) {
+        self.set_peer(face, setting);
+        let first = (self.shard_channel.shard.number() != 0).then_some(0);
+        if let Some(shard) = first.or_else(|| self.remote_shard_faces.get(&face).copied()) {
+            self.shard_channel.port(shard).send(Command::Peer(face, setting));
+        }
+    }
+
+    /// Applies a setting of a face, whose link may be at another thread.
+    pub(super) fn set_peer(&mut self, face: FaceId, setting: PeerSetting) {
+        let frames = self.links.get_mut(&face).and_then(|link| link.connection.frames());
+        match setting {
+            PeerSetting::Mtu(mtu) => {
+                let mtu = frames.map_or(mtu, |frames| {
+                    frames.set_mtu(mtu);
+                    frames.mtu()
+                });
+                self.forwarder.set_mtu(face, mtu);
+            }
+            PeerSetting::Reliable(reliable) => {
+                self.forwarder.set_link_reliability(face, reliable);
+                self.set_reliable(face, reliable);
+            }
+        }
+    }
+
+    /// While places are scarce, asks the other threads which peers have answered: Data and Nacks
+    /// are counted where their names are at home.
+    pub(super) fn ask_who_answered(&mut self) {
+        if self.shard_channel.shard.is_only() || !self.places.udp_places.are_scarce() {
+            return;
+        }
+        let faces = self.places.udp_places.unproven();
+        let own = self.shard_channel.shard.number();
+        for shard in self.shard_channel.others() {
+            self.shard_channel.port(shard).send(Command::Answered(faces.clone(), own));
+        }
+    }
+
+    /// Tells another thread which of these faces have answered.
+    pub(super) fn tell_who_answered(&mut self, faces: &[FaceId], shard: usize) {
+        let answered: Vec<FaceId> = faces.iter().copied().filter(|face| self.forwarder.has_answered(*face)).collect();
+        if !answered.is_empty() {
+            self.shard_channel.port(shard).send(Command::Proven(answered));
+        }
+    }
+
+    /// Records that the peers of these faces have answered.
+    pub(super) fn prove(&mut self, faces: &[FaceId]) {
+        for face in faces {
+            if let Some(Connection::Udp(peer)) = self.links.get(face).map(|link| &link.connection) {
+                self.places.udp_places.prove(peer.address, *face);
+            }
+        }
+        self.make_room_for_udp();
     }
 
     /// Closes the faces of displaced UDP peers.
