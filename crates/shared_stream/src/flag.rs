@@ -16,18 +16,22 @@ pub(crate) trait Word {
 }
 
 impl Word for AtomicU32 {
+    #[inline]
     fn load(&self, ordering: Ordering) -> u32 {
         AtomicU32::load(self, ordering)
     }
 
+    #[inline]
     fn store(&self, value: u32, ordering: Ordering) {
         AtomicU32::store(self, value, ordering);
     }
 
+    #[inline]
     fn swap(&self, value: u32, ordering: Ordering) -> u32 {
         AtomicU32::swap(self, value, ordering)
     }
 
+    #[inline]
     fn fence(&self, ordering: Ordering) {
         std::sync::atomic::fence(ordering);
     }

@@ -16,7 +16,9 @@
 //! without memory refuses the stream. One case is left: the other end may punch a hole into the
 //! memory (fallocate(2), FALLOC_FL_PUNCH_HOLE). A hole reads as zeros, and takes a new page. Where
 //! `vm.overcommit_memory` is 2 and all memory is committed, the system has no page and ends this
-//! process by SIGBUS. F_SEAL_WRITE would forbid holes, and writing too.
+//! process by SIGBUS. F_SEAL_WRITE would forbid holes, and writing too. F_SEAL_FUTURE_WRITE forbids
+//! holes and further mappings to write, so it needs a memory for each end, which that end alone
+//! maps to write; this is not built.
 //!
 //! How an end waits: `flag.rs`.
 
