@@ -155,9 +155,12 @@ pub const MAX_GHOSTS: usize = 1 << 24;
 /// Segments of SLRU: the published ones have two to eight, and a request may walk all.
 pub const SLRU_MAX_SEGMENTS: u64 = 16;
 
-/// Largest K of LRU-K: the paper finds little beyond 3, and each costs 8 bytes an object,
-/// remembered ones too.
-pub const LRU_K_MAX: usize = 4;
+/// Parts of a segment of S4LRU: a hundredth is finer than any published partition.
+pub const SLRU_MAX_PARTS: u64 = 100;
+
+/// Largest K of LRU-K. The paper finds little beyond 3; an experiment that tunes K needs room
+/// beyond the best one. Each costs 8 bytes an object, remembered ones too.
+pub const LRU_K_MAX: usize = 64;
 
 /// Fewest requests between two computations of LHD's densities: it costs about 20 µs, 5 ns a
 /// request.

@@ -60,9 +60,12 @@ proptest! {
     }
 
     #[test]
-    fn slru(steps in steps(), equal: bool, segments in 1..7usize) {
-        compare(&format!("slru(segments={segments})"), &mut Slru::new(segments), equal, &steps)?;
-        compare("s4lru", &mut Slru::new(4), equal, &steps)?;
+    fn slru(steps in steps(), equal: bool, segments in 1..7usize, parts in [1..9u64, 1..9u64, 1..9u64, 1..9u64]) {
+        compare(&format!("slru(segments={segments})"), &mut Slru::new(vec![1; segments]), equal, &steps)?;
+        compare("s4lru", &mut Slru::new(vec![1; 4]), equal, &steps)?;
+        let [one, two, three, four] = parts;
+        let spec = format!("s4lru(part1={one},part2={two},part3={three},part4={four})");
+        compare(&spec, &mut Slru::new(parts.to_vec()), equal, &steps)?;
     }
 
     #[test]
@@ -114,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn lru_k(steps in steps(), equal: bool, k in 1..5usize, percent in 0..101u64) {
+    fn lru_k(steps in steps(), equal: bool, k in prop_oneof![1..5usize, 5..40usize], percent in 0..101u64) {
         compare(&format!("lru-k(k={k},history={percent})"), &mut LruK::new(k, percent), equal, &steps)?;
     }
 

@@ -10,8 +10,8 @@
 //! Period, a time there, is here a share of the capacity that the sizes of the remembered objects
 //! may sum to. Time is counted in requests. Sizes do not matter to the order.
 //!
-//! O(1) a hit, O(log n) amortised else; 104 bytes an object and as many remembered ones of 59 to
-//! 117.
+//! O(1) a hit, O(log n) amortised else; with K up to 4, 104 bytes an object and as many remembered
+//! ones of 59 to 117. The times take 32 bytes of these; up to K = 16 they take 128, beyond 512.
 
 use super::ghosts::{Ghost, Ghosts};
 use super::heap::Heap;
@@ -46,10 +46,17 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: "O(1) a hit, O(log n) amortised an eviction",
     bytes_an_object: 230,
     needs_path: false,
-    build: Build::Eviction(|arguments, context| Ok(Box::new(LruK::new(arguments, context)))),
+    build: Build::Eviction(|arguments, context| {
+        Ok(match arguments.get("k").unwrap_or(2) {
+            ..=4 => Box::new(LruK::<4>::new(arguments, context)),
+            5..=16 => Box::new(LruK::<16>::new(arguments, context)),
+            _ => Box::new(LruK::<LRU_K_MAX>::new(arguments, context)),
+        })
+    }),
 };
 
-struct LruK {
+/// LRU-K with room for `N` times of each object; K is at most `N`.
+struct LruK<const N: usize> {
     k: usize,
     history_percent: u64,
     history_capacity: u64,
@@ -58,23 +65,30 @@ struct LruK {
     links: Links,
     /// The others, by K-th last and last request.
     heap: Heap<(u64, u64)>,
-    history: Ghosts<Times>,
+    history: Ghosts<Times<N>>,
     /// By slot.
-    objects: Vec<Object>,
+    objects: Vec<Object<N>>,
 }
 
 /// The last requests, the newest first; 0 where there were fewer.
-type Times = [u64; LRU_K_MAX];
-
 #[derive(Clone, Copy)]
-struct Object {
-    id: u64,
-    size: u64,
-    times: Times,
+struct Times<const N: usize>([u64; N]);
+
+impl<const N: usize> Default for Times<N> {
+    fn default() -> Self {
+        Times([0; N])
+    }
 }
 
-impl LruK {
-    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> LruK {
+#[derive(Clone, Copy)]
+struct Object<const N: usize> {
+    id: u64,
+    size: u64,
+    times: Times<N>,
+}
+
+impl<const N: usize> LruK<N> {
+    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> LruK<N> {
         let mut policy = LruK {
             k: arguments.get("k").unwrap_or(2) as usize,
             history_percent: arguments.get("history").unwrap_or(100),
@@ -90,22 +104,22 @@ impl LruK {
     }
 
     fn is_few(&self, slot: Slot) -> bool {
-        self.objects[slot.index()].times[self.k - 1] == 0
+        self.objects[slot.index()].times.0[self.k - 1] == 0
     }
 
-    fn key(&self, times: &Times) -> (u64, u64) {
-        (times[self.k - 1], times[0])
+    fn key(&self, times: &Times<N>) -> (u64, u64) {
+        (times.0[self.k - 1], times.0[0])
     }
 }
 
 /// `times`, and now another.
-fn requested(mut times: Times, seq: u64) -> Times {
-    times.rotate_right(1);
-    times[0] = seq;
+fn requested<const N: usize>(mut times: Times<N>, seq: u64) -> Times<N> {
+    times.0.rotate_right(1);
+    times.0[0] = seq;
     times
 }
 
-impl Policy for LruK {
+impl<const N: usize> Policy for LruK<N> {
     fn on_resize(&mut self, capacity: u64) {
         self.history_capacity = (u128::from(capacity) * u128::from(self.history_percent) / 100) as u64;
         self.history.trim(self.history_capacity);
@@ -115,11 +129,11 @@ impl Policy for LruK {
         self.heap.bytes()
             + self.links.bytes()
             + self.history.state_bytes()
-            + self.objects.capacity() * size_of::<Object>()
+            + self.objects.capacity() * size_of::<Object<N>>()
     }
 }
 
-impl Evict for LruK {
+impl<const N: usize> Evict for LruK<N> {
     fn on_hit(&mut self, slot: Slot, request: &Request) {
         let was_few = self.is_few(slot);
         let object = &mut self.objects[slot.index()];
@@ -136,7 +150,7 @@ impl Evict for LruK {
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        let earlier = self.history.remove(request.id).map_or([0; LRU_K_MAX], |ghost| ghost.note);
+        let earlier = self.history.remove(request.id).map_or_else(Times::default, |ghost| ghost.note);
         let object = Object { id: request.id, size: request.size, times: requested(earlier, request.seq) };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);

@@ -2,9 +2,10 @@
 //! IEEE Computer 1994), and with four segments S4LRU (Huang et al., An analysis of Facebook photo
 //! caching, SOSP 2013).
 //!
-//! n LRU lists of equal shares, one above the other. A newcomer enters the lowest; a hit moves an
-//! object to the head of the next higher, in the highest to its head; what a list has beyond its
-//! share falls from its tail to the head of the list below. The tail of the lowest leaves.
+//! n LRU lists, one above the other, of equal shares; those of S4LRU may be unequal. A newcomer
+//! enters the lowest; a hit moves an object to the head of the next higher, in the highest to its
+//! head; what a list has beyond its share falls from its tail to the head of the list below. The
+//! tail of the lowest leaves.
 //!
 //! Sizes: shares are shares of the bytes. The lowest list has no limit of its own: it may use what
 //! the higher ones leave free, where Huang's would leave that unused until objects have risen.
@@ -13,7 +14,7 @@
 //! fall for one that rises, amortised by their own rise); 24 bytes an object.
 
 use crate::entry::{Build, PolicyEntry};
-use crate::limits::SLRU_MAX_SEGMENTS;
+use crate::limits::{SLRU_MAX_PARTS, SLRU_MAX_SEGMENTS};
 use crate::list::{Links, List};
 use crate::parameters::{Parameter, Preset, Values};
 use crate::traits::{Evict, Policy};
@@ -34,24 +35,36 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     bytes_an_object: 24,
     needs_path: false,
     build: Build::Eviction(|arguments, context| {
-        Ok(Box::new(Slru::new(arguments.get("segments").unwrap_or(2), context.capacity)))
+        let segments = arguments.get("segments").unwrap_or(2);
+        Ok(Box::new(Slru::new(vec![1; segments as usize], context.capacity)))
     }),
 };
 
 pub(crate) const ENTRY_OF_FOUR: PolicyEntry = PolicyEntry {
     name: "s4lru",
     citation: "Huang et al., An analysis of Facebook photo caching, SOSP 2013",
-    summary: "slru with four segments",
-    parameters: &[],
+    summary: "slru with four segments, whose shares may be unequal",
+    parameters: &[
+        parts("part1", "the lowest segment, which newcomers enter"),
+        parts("part2", "the second segment"),
+        parts("part3", "the third segment"),
+        parts("part4", "the highest segment"),
+    ],
     complexity: "O(1) amortised",
     bytes_an_object: 24,
     needs_path: false,
-    build: Build::Eviction(|_, context| Ok(Box::new(Slru::new(4, context.capacity)))),
+    build: Build::Eviction(|arguments, context| {
+        let parts = ["part1", "part2", "part3", "part4"].map(|name| arguments.get(name).unwrap_or(1));
+        Ok(Box::new(Slru::new(parts.to_vec(), context.capacity)))
+    }),
 };
 
+/// The share of a segment of S4LRU, in parts of the sum of all four.
+const fn parts(name: &'static str, doc: &'static str) -> Parameter {
+    Parameter { name, unit: "parts", values: Values::Integer(1, SLRU_MAX_PARTS), default: Preset::Value("1"), doc }
+}
+
 struct Slru {
-    /// Bytes of each segment but the lowest.
-    share: u64,
     links: Links,
     /// The lowest first.
     segments: Vec<Segment>,
@@ -63,6 +76,10 @@ struct Slru {
 struct Segment {
     list: List,
     bytes: u64,
+    /// The share, in parts of the sum of all segments'.
+    parts: u64,
+    /// The share in bytes. The lowest segment does not keep to it.
+    share: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -71,10 +88,19 @@ struct Object {
     segment: u8,
 }
 
+impl Segment {
+    fn is_over(&self) -> bool {
+        self.bytes > self.share
+    }
+}
+
 impl Slru {
-    fn new(segments: u64, capacity: u64) -> Slru {
-        let segments: Vec<Segment> = (0..segments).map(|_| Segment::default()).collect();
-        Slru { share: capacity / segments.len() as u64, links: Links::default(), segments, objects: Vec::new() }
+    /// The segments, the lowest first, have these parts of the capacity.
+    fn new(parts: Vec<u64>, capacity: u64) -> Slru {
+        let segments = parts.into_iter().map(|parts| Segment { parts, ..Segment::default() }).collect();
+        let mut policy = Slru { links: Links::default(), segments, objects: Vec::new() };
+        policy.on_resize(capacity);
+        policy
     }
 
     fn enter(&mut self, slot: Slot, segment: u8) {
@@ -95,7 +121,7 @@ impl Slru {
     /// Lets fall what the segments from `from` downwards have beyond their share.
     fn settle(&mut self, from: u8) {
         for segment in (1..=from).rev() {
-            while self.segments[usize::from(segment)].bytes > self.share
+            while self.segments[usize::from(segment)].is_over()
                 && let Some(slot) = self.segments[usize::from(segment)].list.tail()
             {
                 self.leave(slot);
@@ -111,7 +137,10 @@ impl Slru {
 
 impl Policy for Slru {
     fn on_resize(&mut self, capacity: u64) {
-        self.share = capacity / self.segments.len() as u64;
+        let all: u64 = self.segments.iter().map(|segment| segment.parts).sum();
+        for segment in &mut self.segments {
+            segment.share = (u128::from(capacity) * u128::from(segment.parts) / u128::from(all)) as u64;
+        }
         self.settle(self.highest());
     }
 

@@ -135,24 +135,28 @@ impl Model for S3Fifo {
     }
 }
 
-/// The lowest segment first.
-pub struct Slru(Vec<Queue>);
+/// The lowest segment first, each with its parts of the capacity.
+pub struct Slru {
+    segments: Vec<Queue>,
+    parts: Vec<u64>,
+}
 
 impl Slru {
-    pub fn new(segments: usize) -> Slru {
-        Slru(vec![Queue::new(); segments])
+    pub fn new(parts: Vec<u64>) -> Slru {
+        Slru { segments: vec![Queue::new(); parts.len()], parts }
     }
 }
 
 impl Model for Slru {
     fn request(&mut self, id: u64, size: u64) -> bool {
-        let segments = &mut self.0;
+        let Slru { segments, parts } = self;
+        let all: u64 = parts.iter().sum();
         let highest = segments.len() - 1;
         if let Some(place) = segments.iter().position(|queue| find(queue, id).is_some()) {
             let item = take(&mut segments[place], id).unwrap();
             segments[(place + 1).min(highest)].push(item);
             for above in (1..=highest).rev() {
-                while bytes(&segments[above]) > CAPACITY / (highest as u64 + 1) {
+                while bytes(&segments[above]) > CAPACITY * parts[above] / all {
                     let item = segments[above].remove(0);
                     segments[above - 1].push(item);
                 }
@@ -167,10 +171,10 @@ impl Model for Slru {
     }
 
     fn remove(&mut self, id: u64) {
-        self.0.iter_mut().for_each(|queue| _ = take(queue, id));
+        self.segments.iter_mut().for_each(|queue| _ = take(queue, id));
     }
 
     fn cached(&self) -> Vec<u64> {
-        self.0.iter().flatten().map(|item| item.id).collect()
+        self.segments.iter().flatten().map(|item| item.id).collect()
     }
 }
