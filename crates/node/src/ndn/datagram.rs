@@ -91,6 +91,11 @@ impl UdpListener {
         if self.is_on_loopback && !peer.ip().is_loopback() { 0 } else { self.steering.socket_of(peer) }
     }
 
+    /// Returns the number of threads with a socket of this address.
+    pub(super) fn threads(&self) -> usize {
+        self.steering.sockets()
+    }
+
     /// Makes the kernel choose sockets as [`UdpListener::home_of`] does, in the place of another
     /// process.
     pub(super) fn steer(&self) -> io::Result<()> {

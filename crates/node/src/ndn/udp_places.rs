@@ -74,7 +74,7 @@ pub(super) struct UdpPlaces {
     counts: [usize; 4],
     /// The key of the probes' tokens.
     key: [u64; 2],
-    /// The threads that share the places.
+    /// The threads that share the places: those with a UDP socket.
     threads: usize,
 }
 
@@ -94,10 +94,14 @@ pub(super) struct Heard {
 }
 
 impl UdpPlaces {
-    /// Creates one thread's part of the table. The kernel spreads peers evenly over `threads`, so
-    /// each thread has an equal part of the places.
-    pub(super) fn new(key: [u64; 2], threads: usize) -> Self {
-        UdpPlaces { places: HashMap::new(), counts: [0; 4], key, threads }
+    pub(super) fn new(key: [u64; 2]) -> Self {
+        UdpPlaces { places: HashMap::new(), counts: [0; 4], key, threads: 1 }
+    }
+
+    /// Makes this one thread's part of the table. The kernel spreads peers evenly over `threads`,
+    /// so each thread has an equal part of the places.
+    pub(super) fn share(&mut self, threads: usize) {
+        self.threads = threads;
     }
 
     /// The places here of peers with this standing.
@@ -259,7 +263,7 @@ mod tests {
         fn new() -> World {
             World {
                 now: Time::from_secs(1),
-                places: UdpPlaces::new([1, 2], 1),
+                places: UdpPlaces::new([1, 2]),
                 open: HashSet::new(),
                 by_face: HashMap::new(),
                 answering: HashSet::new(),
@@ -378,16 +382,16 @@ mod tests {
 
     #[test]
     fn tokens_of_two_addresses_are_the_same() {
-        let places = UdpPlaces::new([3, 4], 1);
+        let places = UdpPlaces::new([3, 4]);
         let tokens: HashSet<Token> = (1..1000).map(|port| places.token(at([192, 0, 2, 1], port))).collect();
         assert_eq!(tokens.len(), 999);
-        let other = UdpPlaces::new([3, 5], 1);
+        let other = UdpPlaces::new([3, 5]);
         assert_ne!(places.token(at([192, 0, 2, 1], 1)), other.token(at([192, 0, 2, 1], 1)));
     }
 
     #[test]
     fn a_face_that_is_gone_takes_the_place_of_its_successor() {
-        let mut places = UdpPlaces::new([1, 2], 1);
+        let mut places = UdpPlaces::new([1, 2]);
         let peer = at([192, 0, 2, 1], 6363);
         places.insert(Time::ZERO, peer, FaceId(300), Standing::New);
         places.insert(Time::ZERO, peer, FaceId(301), Standing::Kept);

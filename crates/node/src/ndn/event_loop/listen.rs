@@ -78,6 +78,7 @@ impl EventLoop {
     }
 
     fn set_udp(&mut self, udp: Option<UdpListener>) {
+        self.places.udp_places.share(udp.as_ref().map_or(1, UdpListener::threads));
         let before = std::mem::replace(&mut self.listeners.udp, udp);
         let registry = self.poll.registry();
         // Another process may have the same socket, so closing it does not end its watch.

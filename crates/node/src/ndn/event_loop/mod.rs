@@ -217,7 +217,7 @@ impl EventLoop {
         let ShardContext { poll, commands, shard_channel, start, partial } = shard_context;
         let [seed, key0, key1, key2, key3] = larder_client::entropy::words();
         let forwarder = new_forwarder(config, &shard_channel, disk.as_ref(), start, Streams::new(seed), [key0, key1])?;
-        let (bounds, threads) = (Bounds::of(config), shard_channel.shard.of());
+        let bounds = Bounds::of(config);
         Ok(EventLoop {
             start,
             poll,
@@ -247,7 +247,7 @@ impl EventLoop {
                 requests: Vec::new(),
             },
             places: Places {
-                udp_places: UdpPlaces::new([key2, key3], threads),
+                udp_places: UdpPlaces::new([key2, key3]),
                 udp_faces: UdpFaces::default(),
                 stream_places: StreamPlaces::default(),
                 remote: HashSet::new(),
