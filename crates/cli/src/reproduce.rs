@@ -27,11 +27,11 @@ pub struct ReproduceArgs {
     /// The paper's short name
     paper: String,
 
-    /// Scale catalogue and cache down together: under a minute (the default)
+    /// Scale catalogue and cache down together: under a minute, ndn-vs-http eight (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// Use the published conditions: about an hour or less on two idle cores
+    /// Use the published conditions: the minutes that are listed below; adaptsize takes hours
     #[arg(long)]
     full: bool,
 
@@ -53,6 +53,11 @@ pub struct ReproduceArgs {
     /// Print the claims as JSON (the content of claims.json) instead of a table
     #[arg(long)]
     json: bool,
+
+    /// Write claims.json and a page of the claims alone into a directory of the paper's name in
+    /// DIR, to keep the report (docs/reproductions)
+    #[arg(long, value_name = "DIR")]
+    archive: Option<PathBuf>,
 
     /// Print what of the paper is covered, as a table, and run nothing
     #[arg(long)]
@@ -94,9 +99,13 @@ fn with_all_minutes(paper: &Paper, names: impl Iterator<Item = &'static str>) ->
 
 fn with_minutes(paper: &Paper, name: &str) -> String {
     match [Scale::Quick, Scale::Full].map(|scale| paper.minutes(name, scale)) {
-        [Some(quick), Some(full)] => format!("{name} {quick}/{full}"),
+        [Some(quick), Some(full)] => format!("{name} {}/{}", at_least_one(quick), at_least_one(full)),
         _ => name.to_owned(),
     }
+}
+
+fn at_least_one(minutes: u64) -> String {
+    if minutes == 0 { "<1".to_owned() } else { minutes.to_string() }
 }
 
 /// Runs the experiments and reports.
@@ -120,6 +129,9 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let reproduced = reproduce(&request, &*status).map_err(|error| status.unfinished(&error));
     status.bar.clear();
     let report = reproduced?;
+    if let Some(archive) = &args.archive {
+        write_archive(&report, &archive.join(format!("{}{kind}", args.paper)))?;
+    }
     if args.json {
         line!("{}", report.claims_json());
     } else {
@@ -128,6 +140,20 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
         line!("{seconds} s; {}; claims that hold: {}", page.display(), report.counted());
     }
     verdict(&report)
+}
+
+/// Writes what is kept of the report. A commit that the program does not come from is reported.
+fn write_archive(report: &Report, directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
+    for (name, content) in report.archived() {
+        write_whole(&directory.join(name), &content)?;
+    }
+    let commit = &report.provenance.commit;
+    if commit.len() != 40 {
+        let directory = directory.display();
+        eprintln!("larder: {directory}: the commit is `{commit}`; build and run a clean checkout for an archive");
+    }
+    Ok(())
 }
 
 /// Prints each item of the paper with the files and claims that cover it.

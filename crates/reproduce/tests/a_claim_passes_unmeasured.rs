@@ -223,3 +223,25 @@ fn a_page_has_no_headline_or_two() {
         assert_eq!(texts.map(|text| text.matches("headline = true").count()).sum::<usize>(), 1, "{}", paper.name);
     }
 }
+
+/// README says how many claims of each kind there are at least.
+#[test]
+fn readme_counts_other_claims() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(root.join("../../README.md")).unwrap().replace('\n', " ");
+    let files = PAPERS.iter().flat_map(|paper| std::fs::read_dir(root.join("experiments").join(paper.name)).unwrap());
+    let texts: Vec<String> = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    let kinds = [
+        ("value", "published values"),
+        ("order", "published orders"),
+        ("theory", "consequences of theory"),
+        ("goal", "goals of this project"),
+    ];
+    for (kind, words) in kinds {
+        let line = format!("kind = \"{kind}\"");
+        let count: usize = texts.iter().map(|text| text.lines().filter(|found| *found == line).count()).sum();
+        let before = readme.split(&format!(" {words}")).next().unwrap();
+        let said: usize = before.rsplit(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("no number of {words}"));
+        assert!((said..said * 2).contains(&count), "README: {said} {words}, and there are {count}");
+    }
+}

@@ -24,7 +24,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("beyond", beyond::run),
     ],
     testbed: &[],
-    minutes: &[],
+    minutes: &[("figures", [0, 8]), ("ndnsim", [0, 1]), ("beyond", [0, 3]), ("ambiguities", [0, 2])],
     builds_networks: false,
     requirements: |_| Ok(()),
 };

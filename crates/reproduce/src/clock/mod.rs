@@ -21,7 +21,7 @@ pub(crate) const PAPER: Paper = Paper {
     citation: "Kato, Osada, Yamamoto, Ohzahata, Impacts of system clock granularity on performance of NDN rate-based congestion control, Int. J. on Advances in Telecommunications 11(3&4), 2018",
     experiments: &[("linear", linear::run), ("dumbbell", dumbbell::run), ("methods", methods::run)],
     testbed: &[],
-    minutes: &[],
+    minutes: &[("linear", [0, 0]), ("dumbbell", [0, 1]), ("methods", [0, 0])],
     builds_networks: false,
     requirements: |_| Ok(()),
 };

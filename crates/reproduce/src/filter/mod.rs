@@ -23,7 +23,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("cycles", cycles::run),
     ],
     testbed: &[],
-    minutes: &[],
+    minutes: &[("hit-rates", [0, 3]), ("sizes", [0, 15]), ("parameters", [0, 4]), ("collisions", [0, 0])],
     builds_networks: false,
     requirements: |_| Ok(()),
 };

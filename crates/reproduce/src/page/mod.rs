@@ -14,12 +14,21 @@ const STYLE: &str = include_str!("style.css");
 impl Report {
     /// Returns `report.html`: one page that needs no other file.
     pub fn html(&self) -> String {
-        page(self)
+        page(self, Detail::All)
     }
 }
 
+/// How much of a report its page has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Everything.
+    All,
+    /// The claims and the figure at the head.
+    Claims,
+}
+
 /// Writing into a string cannot fail, so the results of `write!` are ignored here and below.
-fn page(report: &Report) -> String {
+pub(crate) fn page(report: &Report, detail: Detail) -> String {
     let title = format!("Reproduction of {}, {} scale", report.paper, report.scale);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
@@ -33,7 +42,7 @@ fn page(report: &Report) -> String {
     write_headline(&mut page, report);
     write_run(&mut page, report);
     for section in &report.sections {
-        write_section(&mut page, section);
+        write_section(&mut page, section, detail);
     }
     coverage::write(&mut page, report);
     page.push_str("</html>\n");
@@ -126,7 +135,7 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-fn write_section(page: &mut String, section: &Section) {
+fn write_section(page: &mut String, section: &Section, detail: Detail) {
     let _ = writeln!(
         page,
         "<section>\n<h2 id=\"{}\">{}</h2>\n<p>{}</p>",
@@ -140,8 +149,10 @@ fn write_section(page: &mut String, section: &Section) {
         let _ = writeln!(page, "<dl>\n{}</dl>", pairs.collect::<String>());
     }
     claims::write(page, &section.claims);
-    section.figures.iter().for_each(|drawing| write_figure(page, drawing));
-    section.tables.iter().for_each(|table| write_table(page, table));
+    if detail == Detail::All {
+        section.figures.iter().for_each(|drawing| write_figure(page, drawing));
+        section.tables.iter().for_each(|table| write_table(page, table));
+    }
     page.push_str("</section>\n");
 }
 
@@ -166,7 +177,7 @@ fn write_table(page: &mut String, table: &Table) {
     page.push_str("</table></div>\n");
 }
 
-/// Returns the plural name of a kind's claims.
+/// Returns the name of a kind on the page.
 fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Value => "published value",
