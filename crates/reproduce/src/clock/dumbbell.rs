@@ -1,6 +1,6 @@
 //! Section V: one to ten pairs over one backbone of 100 Mb/s. Figures 8 to 11.
 
-use super::network::{Outcome, Run, SMALL_INTEREST, clock, congestion, strategy, tick_label};
+use super::network::{INTEREST, OTHER_INTERESTS, Outcome, Run, clock, congestion, strategy, tick_label};
 use crate::cell::{measure_all, units};
 use crate::statistics::{count, greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -56,20 +56,62 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         }
     }
     let runs = cells.iter().map(|cell| cell.run(sweep.line_rate, request.seed)).collect::<Result<Vec<_>, Error>>()?;
-    watch.begin("pairs over one backbone", units(&runs));
+    watch.begin("pairs over one backbone", units(&runs) + units(&of_other_sizes(sweep, request.seed)?));
     let outcomes = measure_all(runs, request, watch)?;
     let cells = Cells(cells.into_iter().zip(outcomes).collect());
+    let others = measure_all(of_other_sizes(sweep, request.seed)?, request, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
     section.condition("network", format!("dumbbell, {} Interests a second, 50 ms a link", sweep.line_rate));
     section.condition("nodes", "a bucket a FIB entry and a link, both of the line rate, leaking in quanta");
     section.condition("consumers", "start together at the line rate over their number");
     one_pair(&mut section, &cells);
+    nacks(&mut section, &cells);
     several_pairs(&mut section, &cells);
     trends(&mut section, sweep, &cells);
     draw(&mut section, sweep, &cells);
     tables(&mut section, sweep, &cells);
+    sensitivity(&mut section, &cells, &others);
     section.judged()
+}
+
+/// The cells that show how much the size of an Interest matters: those of the text, and the one of
+/// several pairs that depends on it most.
+const SENSITIVE: [(usize, u64, u64, bool); 7] = [
+    (1, 50, 5, false),
+    (1, 50, 5, true),
+    (1, 50, 10, false),
+    (1, 50, 10, true),
+    (1, 100, 10, false),
+    (1, 100, 10, true),
+    (2, 50, 10, false),
+];
+
+/// Returns the runs of [`SENSITIVE`], with each size in turn.
+fn of_other_sizes(sweep: &Sweep, seed: u64) -> Result<Vec<Run>, Error> {
+    let sizes = SENSITIVE.iter().flat_map(|cell| OTHER_INTERESTS.map(|interest| (*cell, interest)));
+    let run = |((pairs, depth, tick, smoothing), interest)| {
+        let cell = Cell { pairs, depth, tick, smoothing };
+        Ok(Run { interest, ..cell.run(sweep.line_rate, seed)? })
+    };
+    sizes.map(run).collect()
+}
+
+/// Adds the table of the other readings: sizes of an Interest, and segments asked for.
+fn sensitivity(section: &mut Section, cells: &Cells, others: &[Outcome]) {
+    let mut rows = Vec::new();
+    for ((pairs, depth, tick, smoothing), others) in SENSITIVE.into_iter().zip(others.chunks(OTHER_INTERESTS.len())) {
+        let Some(taken) = cells.of(pairs, depth, tick, smoothing) else { continue };
+        let smoothing = if smoothing { "yes" } else { "no" }.to_owned();
+        let mut row = vec![pairs.to_string(), depth.to_string(), tick_label(tick), smoothing];
+        let shown =
+            |outcome: &Outcome| format!("{:.1} / {:.1} / {}", outcome.total(), outcome.total_asked(), outcome.nacks);
+        row.extend(std::iter::once(taken).chain(others).map(shown));
+        rows.push(row);
+    }
+    let mut header: Vec<String> = ["pairs", "depth", "tick", "smoothing"].map(str::to_owned).into();
+    header.extend([INTEREST].iter().chain(&OTHER_INTERESTS).map(|bytes| format!("Interests of {bytes} bytes")));
+    section.table("Other readings: Mb/s received / Mb/s asked / Nacks", header, rows);
 }
 
 impl Cell {
@@ -79,7 +121,7 @@ impl Cell {
         Ok(Run {
             pairs,
             line_rate,
-            interest: SMALL_INTEREST,
+            interest: INTEREST,
             strategy: strategy(&format!("stateful/v=1/rate~{line_rate}/depth~{depth}/leak~quanta/fib~each"))?,
             marks: false,
             congestion: congestion(&format!("rate(start={start},most={line_rate},nack=halve)"))?,
@@ -105,6 +147,24 @@ fn one_pair(section: &mut Section, cells: &Cells) {
     if !refused.is_empty() {
         section.measured("one-500-nacks", refused.iter().sum());
     }
+    let fine = |depth| cells.of(1, depth, 0, false).map_or(f64::NAN, Outcome::total);
+    let deep = cells.0.iter().filter(|(cell, _)| (cell.pairs, cell.depth) == (1, 500));
+    section.measured("one-500-least", least(deep.map(|(_, outcome)| outcome.total())) / fine(500));
+    let at_1_ms = cells.of(1, 50, 1, false).map_or(f64::NAN, Outcome::total);
+    section.measured("one-50-tick-1", at_1_ms / fine(50));
+}
+
+/// Measures what figure 9 shows: its axes, and that several pairs have more Nacks than one.
+fn nacks(section: &mut Section, cells: &Cells) {
+    for depth in DEPTHS {
+        let all = cells.0.iter().filter(|(cell, _)| cell.depth == depth && !cell.smoothing);
+        section.measured(format!("nacks-{depth}-most"), greatest(all.map(|(_, outcome)| outcome.nacks as f64)));
+    }
+    let several = cells.0.iter().filter(|(cell, _)| cell.pairs > 1 && cell.tick == 0);
+    let is_less = |cell: &Cell, outcome: &Outcome| {
+        cells.of(1, cell.depth, 0, false).is_some_and(|one| outcome.nacks < one.nacks + 100)
+    };
+    section.measured("nacks-of-several", count(several.map(|(cell, outcome)| is_less(cell, outcome))));
 }
 
 /// Measures the values for which there are results of an independent simulation with the same

@@ -1,6 +1,6 @@
 //! Sections III and IV: one pair over 10 Mb/s. Tables I and II, figures 3 to 6.
 
-use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, strategy, tick_label};
+use super::network::{INTEREST, OTHER_INTERESTS, Outcome, Run, clock, congestion, strategy, tick_label};
 use crate::cell::{measure_all, units};
 use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -38,7 +38,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let base = Run {
         pairs: 1,
         line_rate: sweep.line_rate,
-        interest: LARGE_INTEREST,
+        interest: INTEREST,
         strategy: strategy(&sweep.strategy)?,
         marks: false,
         congestion: congestion(&sweep.congestion)?,
@@ -51,8 +51,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let phases =
         (1..sweep.phases).map(|phase| Run { seed: request.seed + phase, is_drawn: false, ..row(&PUBLISHED[1]) });
     runs.extend(phases);
-    watch.begin("one pair", units(&runs));
+    let of_size = |interest| PUBLISHED.iter().map(row).map(move |run| Run { interest, ..run });
+    let others: Vec<Run> = OTHER_INTERESTS.into_iter().flat_map(of_size).collect();
+    watch.begin("one pair", units(&runs) + units(&others));
     let outcomes = measure_all(runs, request, watch)?;
+    let others = measure_all(others, request, watch)?;
     let (rows, further) = outcomes.split_at(PUBLISHED.len());
     let phases: Vec<&Outcome> = std::iter::once(&rows[1]).chain(further).collect();
     let mean = |figure: fn(&Outcome) -> f64| phases.iter().map(|o| figure(o)).sum::<f64>() / phases.len() as f64;
@@ -88,8 +91,33 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.measured("tick-100-peak", peak(2));
     section.measured("tick-200-peak", peak(3));
     section.measured("tick-100-least", least(rates(2)));
+    depths(&mut section, rows);
+    sensitivity(&mut section, rows, &others);
     draw(&mut section, rows);
     section.judged()
+}
+
+/// Measures what the text says of the consumer's bucket (fig. 5).
+fn depths(section: &mut Section, rows: &[Outcome]) {
+    for (tick, row) in [50, 100, 200].into_iter().zip(&rows[1..]) {
+        section.measured(format!("tick-{tick}-depth"), greatest(row.depth.iter().map(|(_, depth)| *depth)));
+    }
+    let coarse = &rows[1];
+    let full = coarse.depth.iter().find(|(_, depth)| *depth >= 49.0).map_or(f64::NAN, |(at, _)| *at);
+    let falls = coarse.timeline.rate.windows(2).find(|pair| pair[1].1 < pair[0].1);
+    section.measured("tick-50-full", falls.map_or(f64::NAN, |pair| pair[1].0) - full);
+}
+
+/// Adds the table of the other sizes of an Interest.
+fn sensitivity(section: &mut Section, rows: &[Outcome], others: &[Outcome]) {
+    let mut header = vec!["tick".to_owned(), "smoothing".to_owned()];
+    header.extend([INTEREST].iter().chain(&OTHER_INTERESTS).map(|bytes| format!("Interests of {bytes} bytes")));
+    let table = PUBLISHED.iter().enumerate().map(|(at, (tick, smoothing, ..))| {
+        let sizes = std::iter::once(&rows[at]).chain(others.iter().skip(at).step_by(PUBLISHED.len()));
+        let shown = sizes.map(|o| format!("{:.3} / {:.3} / {}", o.total_asked(), o.total(), o.nacks));
+        [tick_label(*tick), yes(*smoothing)].into_iter().chain(shown).collect()
+    });
+    section.table("Other readings: Mb/s asked / Mb/s received / Nacks", header, table.collect());
 }
 
 fn row_id(tick: u64, smoothing: bool) -> String {

@@ -1,7 +1,7 @@
 //! Experiments beyond the paper: every congestion control with every clock, and the methods that
 //! prevent the collapse with several flows.
 
-use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, strategy, tick_label};
+use super::network::{INTEREST, Outcome, Run, clock, congestion, strategy, tick_label};
 use crate::cell::{measure_all, units};
 use crate::statistics::least;
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -9,6 +9,34 @@ use larder_figure::Series;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) = experiment_file!("clock/methods.toml");
+
+/// The methods that sections I, II and VI name, with the paper's numbers of their references.
+const NAMED: [[&str; 3]; 8] = [
+    ["Stateful Forwarding", "[11]", "run: `rate, halve` between token buckets that refuse"],
+    ["Stateful Forwarding with NACK suppressing", "[12]", "run: `rate, once`, one reaction a congestion event"],
+    ["PCON", "[13]", "run: `pcon` over queues that mark by CoDel"],
+    [
+        "ECN-based Interest sending rate control",
+        "[14]",
+        "run as `explicit`: routers report a fair rate and the consumer takes the least; its equations are RCP's here, because its text was not at hand",
+    ],
+    ["HoBHIS", "[15]", "run: `shaped, ...`, each router holds Interests back by conversation"],
+    [
+        "MIRCC",
+        "[16]",
+        "its single path is `shaped, explicit`: a shaper a link, and rates like RCP's in Data; its second class of traffic for further paths is not implemented, and the dumbbell has one path",
+    ],
+    [
+        "CHoPCoP",
+        "[10]",
+        "not implemented: marks by RED and fair shaping with a window by AIMD, which are near `pcon` (marks by CoDel, BIC) and `shaped, cubic`",
+    ],
+    [
+        "Hop-by-hop window control",
+        "[23]",
+        "not implemented: a window for each hop in place of a rate; `shaped, cubic` has hop-by-hop backpressure with a window end to end",
+    ],
+];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,6 +99,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     for &pairs in &sweep.pairs {
         sweep.tabulate(&mut section, pairs, &found);
     }
+    let rows = NAMED.iter().map(|row| row.map(str::to_owned).to_vec());
+    section.table("The methods that the paper names", ["method", "reference", "state"], rows.collect());
     let most = sweep.pairs.iter().copied().max().unwrap_or(1);
     sweep.claim(&mut section, most, &found);
     sweep.draw(&mut section, most, &found);
@@ -87,7 +117,7 @@ impl Sweep {
         Ok(Run {
             pairs: cell.pairs,
             line_rate: self.line_rate,
-            interest: LARGE_INTEREST,
+            interest: INTEREST,
             strategy: strategy(&method.strategy)?,
             marks: method.marks,
             congestion: congestion(&spec)?,

@@ -50,6 +50,6 @@ mod tests {
             claims::<dumbbell::Sweep>(dumbbell::FILE),
             claims::<methods::Sweep>(methods::FILE),
         ];
-        assert_eq!(claims, [19, 24, 11]);
+        assert_eq!(claims, [23, 30, 11]);
     }
 }

@@ -5,8 +5,11 @@
 
 mod collisions;
 mod cycles;
+mod duel;
 mod hit_rates;
 mod parameters;
+mod published_cycles;
+mod readings;
 mod replays;
 mod sizes;
 
@@ -18,6 +21,8 @@ pub(crate) const PAPER: Paper = Paper {
     experiments: &[
         ("hit-rates", hit_rates::run),
         ("sizes", sizes::run),
+        ("readings", readings::run),
+        ("published-cycles", published_cycles::run),
         ("parameters", parameters::run),
         ("collisions", collisions::run),
         ("cycles", cycles::run),
@@ -56,10 +61,12 @@ mod tests {
         let full = |cells: Result<Vec<replays::Cell>, Error>| cells.unwrap_or_else(|error| panic!("{error}")).len();
         let hit_rates = Experiment::<hit_rates::Sweep>::parse(hit_rates::FILE.0, hit_rates::FILE.1).unwrap();
         let sizes = Experiment::<sizes::Sweep>::parse(sizes::FILE.0, sizes::FILE.1).unwrap();
+        let readings = Experiment::<readings::Sweep>::parse(readings::FILE.0, readings::FILE.1).unwrap();
         let parameters = Experiment::<parameters::Sweep>::parse(parameters::FILE.0, parameters::FILE.1).unwrap();
         for scale in [Scale::Quick, Scale::Full] {
             assert_eq!(full(hit_rates.sweep(scale).cells()), 14);
             assert_eq!(full(sizes.sweep(scale).cells()), 72);
+            assert_eq!(full(readings.sweep(scale).cells()), 216);
             assert_eq!(full(parameters.sweep(scale).cells()) + full(parameters.sweep(scale).courses()), 6);
         }
     }
@@ -69,10 +76,12 @@ mod tests {
         let claims = [
             claims::<hit_rates::Sweep>(hit_rates::FILE),
             claims::<sizes::Sweep>(sizes::FILE),
+            claims::<readings::Sweep>(readings::FILE),
+            claims::<published_cycles::Sweep>(published_cycles::FILE),
             claims::<parameters::Sweep>(parameters::FILE),
             claims::<collisions::Sweep>(collisions::FILE),
             claims::<cycles::Sweep>(cycles::FILE),
         ];
-        assert_eq!(claims, [13, 10, 5, 2, 8]);
+        assert_eq!(claims, [13, 16, 9, 9, 5, 2, 11]);
     }
 }

@@ -5,6 +5,7 @@ use larder_policy::Spec;
 use larder_replay::{Access, Mix, Replay, Video, Web};
 use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The traffic of section 6.1.2. All packets have the same size, so capacities count packets.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -24,6 +25,18 @@ pub(super) enum Workload {
         videos: u64,
         packets: u64,
     },
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Workload::Web { objects, exponent } => write!(f, "{objects} objects, Zipf {exponent}"),
+            Workload::Video { videos, packets } => write!(f, "{videos} videos of {packets} packets"),
+            Workload::Mix { objects, videos, packets } => {
+                write!(f, "{objects} objects, and {videos} videos of {packets} packets")
+            }
+        }
+    }
 }
 
 /// The paper's exponent.

@@ -143,6 +143,15 @@ impl Findings<'_> {
         let hits_less = |at: usize| filter[at].1.hit <= fifo[at].1.hit.max(random[at].1.hit);
         section.measured(format!("insertion-{traffic}"), counted(&inserts_more));
         section.measured(format!("gain-{traffic}"), counted(&hits_less));
+        let [arc, lfu] = ["ARC", "LFU (in cache)"].map(|policy| self.of(policy));
+        let rising = [&filter, &arc, &tinylfu];
+        let is_disordered = |at: usize| {
+            let hits = rising.map(|rates| rates[at].1.hit);
+            hits_less(at) || hits.windows(2).any(|pair| pair[0] >= pair[1])
+        };
+        section.measured(format!("order-{traffic}"), counted(&is_disordered));
+        let is_below = |at: usize| POLICIES.iter().any(|policy| self.of(policy)[at].1.hit > lfu[at].1.hit);
+        section.measured(format!("lfu-{traffic}"), counted(&is_below));
 
         let mut header = vec!["cache, packets".to_owned()];
         header.extend(POLICIES.iter().map(|policy| format!("{policy}: hit / insertion rate")));

@@ -212,6 +212,14 @@ fn wholes(section: &mut Section, accounts: &[[Measured; 2]], cold: &[Account]) {
     let speed = |at: usize| accounts[at][0].whole.packets / accounts[at][0].whole.cycles;
     section.measured("packets-to-arc", speed(0) / speed(2));
     section.measured("packets-to-fifo", speed(0) / speed(4));
+    let gigabits = |at: usize| accounts[at][0].whole.gigabits;
+    section.measured("gigabits", gigabits(0));
+    section.measured("gigabits-to-arc", gigabits(0) / gigabits(2));
+    section.measured("gigabits-to-fifo", gigabits(0) / gigabits(4));
+    let measured = (0..POLICIES.len()).map(|at| (at as f64, gigabits(at)));
+    let published = [(0.0, 16.1), (2.0, 11.2), (4.0, 13.9)];
+    let series = vec![Series::bars("published", published.into()), Series::bars("measured", measured.collect())];
+    section.named_figure("gigabits-sent", POLICIES, series);
     let fifo = accounts[4][0].whole;
     let equation = cold[4].average(&Rates { hit: fifo.hit, insertion: fifo.insertion });
     section.measured("blocks-add-up", equation / fifo.cycles);
@@ -219,10 +227,19 @@ fn wholes(section: &mut Section, accounts: &[[Measured; 2]], cold: &[Account]) {
     section.named_figure("packets", POLICIES, vec![Series::bars("packets", bars.collect())]);
     let rows = POLICIES.iter().zip(accounts).map(|(policy, measured)| {
         let shown = measured.iter().flat_map(|Measured { whole, .. }| {
-            [format!("{:.0}", whole.cycles), format!("{:.3} / {:.3}", whole.hit, whole.insertion)]
+            let rates = format!("{:.3} / {:.3}", whole.hit, whole.insertion);
+            [format!("{:.0}", whole.cycles), format!("{:.1}", whole.gigabits), rates]
         });
         std::iter::once((*policy).to_owned()).chain(shown).collect()
     });
-    let header = ["policy", "cycles, cold", "hit / insertion rate, cold", "cycles, warm", "hit / insertion rate, warm"];
+    let header = [
+        "policy",
+        "cycles, cold",
+        "Gb/s, cold",
+        "hit / insertion rate, cold",
+        "cycles, warm",
+        "Gb/s, warm",
+        "hit / insertion rate, warm",
+    ];
     section.table("Whole exchanges, as forwarded", header, rows.collect());
 }

@@ -3,7 +3,7 @@
 
 use super::counter;
 use super::policy::{PolicyAlone, PolicyCycles};
-use crate::Error;
+use crate::{Error, thread_time};
 use larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES;
 use larder_forwarder::stages::{STAGES, Stage, StageProfile};
 use larder_forwarder::{Body, Config, FaceConfig, FaceId, Forwarder, Outbox, Received};
@@ -23,6 +23,11 @@ const NO_NONCE: u32 = 0xFEED_F00D;
 /// The content of a Data. With the Interest's 87 bytes and the encapsulation's 28, the sizes are
 /// close to the published ones of 121 and 1,143.
 const CONTENT: [u8; 980] = [0; 980];
+/// The bytes of IPv4 and UDP, which the published sizes contain.
+const ENCAPSULATION: u64 = 28;
+/// Coprime to the numbers of objects in use, so that ranks times this, modulo the objects, are in a
+/// scrambled order: popular names are no neighbours in any table.
+const SCRAMBLE: u64 = 7_368_787;
 
 /// An Interest, and the Data that would answer it.
 #[derive(Clone)]
@@ -54,6 +59,7 @@ pub(super) struct World {
     faces: (FaceId, FaceId),
     names: Zipf,
     stream: Stream,
+    objects: u64,
     /// The number of prefixes in the FIB.
     prefixes: u64,
     batch: Vec<Exchange>,
@@ -77,6 +83,8 @@ pub(super) struct Whole {
     pub(super) hit: f64,
     /// Insertions ÷ misses.
     pub(super) insertion: f64,
+    /// Gb/s that are sent, with the encapsulation, by the processor's time (fig. 8).
+    pub(super) gigabits: f64,
 }
 
 impl World {
@@ -112,6 +120,7 @@ impl World {
             faces,
             names,
             stream,
+            objects,
             prefixes,
             batch,
             offsets,
@@ -135,7 +144,7 @@ impl World {
     fn ask(&mut self) -> Time {
         let [name_at, nonce_at, data_at] = self.offsets;
         for exchange in &mut self.batch {
-            let object = self.names.draw(&mut self.stream) - 1;
+            let object = self.names.draw(&mut self.stream) * SCRAMBLE % self.objects;
             self.exchanges += 1;
             for (frame, at) in [(&mut exchange.interest, name_at), (&mut exchange.data, data_at)] {
                 write_components(frame, at, 0..PREFIX_COMPONENTS, object % self.prefixes);
@@ -171,9 +180,11 @@ impl World {
         let (consumer, producer) = self.faces;
         let before = self.forwarder.stats().content_store;
         let (mut cycles, mut packets) = (Vec::with_capacity(batches), 0);
+        let mut rates = Vec::with_capacity(batches);
         for _ in 0..batches {
             let now = self.ask();
-            let begun = counter::now();
+            let sent_before = self.bits_sent();
+            let (begun, begun_at) = (counter::now(), thread_time());
             for exchange in &mut self.batch {
                 let _ = self.forwarder.on_packet(now, consumer, &mut exchange.interest, &mut self.outbox);
                 let mut asked = false;
@@ -187,6 +198,8 @@ impl World {
                 }
             }
             cycles.push((counter::now() - begun) as f64 / BATCH as f64);
+            let nanos = (thread_time() - begun_at).as_nanos().max(1) as f64;
+            rates.push((self.bits_sent() - sent_before) as f64 / nanos);
         }
         let after = self.forwarder.stats().content_store;
         let [hits, misses] = [after.hits - before.hits, after.misses - before.misses];
@@ -195,7 +208,14 @@ impl World {
             packets: packets as f64 / (batches * BATCH).max(1) as f64,
             hit: hits as f64 / (hits + misses).max(1) as f64,
             insertion: (after.insertions - before.insertions) as f64 / misses.max(1) as f64,
+            gigabits: median(&mut rates),
         }
+    }
+
+    /// Returns the bits of all packets that were sent, with their encapsulation.
+    fn bits_sent(&self) -> u64 {
+        let sent = self.forwarder.stats().packets;
+        8 * (sent.out_bytes + ENCAPSULATION * (sent.out_interests + sent.out_data))
     }
 
     /// Returns the median cycles of a packet in each stage, and those of the policy.
