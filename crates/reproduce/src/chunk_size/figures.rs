@@ -194,6 +194,7 @@ impl Findings {
         for (id, size) in [("lifetime-random-5", 0), ("lifetime-random-80", 4), ("lifetime-random-160", 6)] {
             section.measured(id, of_others(size) / lifetime(UNIFORM, size));
         }
+        self.claim_lifetimes(section);
         section.measured("lifetime-rises", self.steps(|run| run.lifetime, |small, large| large <= small));
         let apart = (0..POLICIES.len())
             .flat_map(|p| (0..RATES.len()).map(move |z| (p, z)))
@@ -211,8 +212,42 @@ impl Findings {
         let gain = |z: usize| mbps(free, LRU, z) / mbps(congested, LRU, z);
         section.measured("throughput-free-160", gain(5).min(gain(6)));
         section.measured("throughput-converges", self.spread(LARGE, |run| run.mbps));
+        self.claim_scenarios_and_delays(section);
         section.measured("delay-rises", self.steps(|run| run.delay_ms, |small, large| large <= small));
         section.measured("delay-doubles", self.at(congested, LRU, 6).delay_ms / self.at(free, LRU, 6).delay_ms);
+    }
+
+    /// Measures what the text says of LFU's lifetimes and of RANDOM's, for evicted entries and for
+    /// all.
+    fn claim_lifetimes(&self, section: &mut Section) {
+        let readings: [(&str, Metric); 2] =
+            [("lifetime", |run| run.lifetime), ("lifetime-all", |run| run.lifetime_with_survivors)];
+        for (id, metric) in readings {
+            let of = |s: usize, p: usize, z: usize| metric(self.at(s, p, z));
+            let lfu_is_not_longest = |s: usize, z: usize| [FIFO, LRU].iter().any(|p| of(s, *p, z) >= of(s, LFU, z));
+            section.measured(format!("{id}-lfu-longest"), self.exceptions(SMALL, lfu_is_not_longest));
+            let ratios = (0..RATES.len()).map(|z| {
+                let others = [FIFO, LFU, LRU].iter().map(|p| of(0, *p, z)).sum::<f64>() / 3.0;
+                others / of(0, UNIFORM, z)
+            });
+            section.measured(format!("{id}-random-mean"), ratios.sum::<f64>() / RATES.len() as f64);
+        }
+    }
+
+    /// Measures what the text says of both scenarios up to 80 KB, and of the order of delays.
+    fn claim_scenarios_and_delays(&self, section: &mut Section) {
+        let policies_and_sizes = (0..=UNIFORM).flat_map(|p| (0..=LARGE.start).map(move |z| (p, z)));
+        let apart = policies_and_sizes.map(|(p, z)| (self.at(1, p, z).mbps / self.at(0, p, z).mbps - 1.0).abs());
+        section.measured("throughput-scenarios", greatest(apart));
+        let delay = |s: usize, p: usize, z: usize| self.at(s, p, z).delay_ms;
+        let is_out_of_order = |s: usize, z: usize| {
+            let others = || [LRU, UNIFORM].iter();
+            others().any(|p| delay(s, *p, z) <= delay(s, LFU, z))
+                || others().any(|p| delay(s, *p, z) >= delay(s, FIFO, z))
+        };
+        section.measured("delay-order-5", self.exceptions(0..1, is_out_of_order));
+        section.measured("delay-order", self.exceptions(SMALL, is_out_of_order));
+        section.measured("delay-converges", self.spread(LARGE, |run| run.delay_ms));
     }
 }
 
@@ -227,6 +262,7 @@ mod tests {
         let of_size = |size: usize| Outcome {
             hit_ratio: 0.7 - 0.05 * size as f64,
             lifetime: 1.0 + size as f64,
+            lifetime_with_survivors: 2.0 + size as f64,
             mbps: 10.0 + size as f64,
             delay_ms: 50.0 + size as f64,
             delivered: 1.0,

@@ -11,6 +11,7 @@ mod beyond;
 mod dumbbell;
 mod figures;
 mod ndnsim;
+mod skew;
 
 use crate::Paper;
 
@@ -21,6 +22,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("figures", figures::run),
         ("ndnsim", ndnsim::run),
         ("ambiguities", ambiguities::run),
+        ("skew", skew::run),
         ("beyond", beyond::run),
     ],
     testbed: &[],
@@ -40,8 +42,10 @@ mod tests {
         let ndnsim = Experiment::<ndnsim::Sweep>::parse(ndnsim::FILE.0, ndnsim::FILE.1).unwrap();
         let ambiguities = Experiment::<ambiguities::Sweep>::parse(ambiguities::FILE.0, ambiguities::FILE.1).unwrap();
         let beyond = Experiment::<beyond::Sweep>::parse(beyond::FILE.0, beyond::FILE.1).unwrap();
+        let skew = Experiment::<skew::Sweep>::parse(skew::FILE.0, skew::FILE.1).unwrap();
         let claims = [figures.claims.len(), ndnsim.claims.len(), ambiguities.claims.len(), beyond.claims.len()];
-        assert_eq!(claims, [16, 45, 0, 12]);
+        assert_eq!(claims, [24, 45, 0, 12]);
+        assert_eq!(skew.claims.len(), 1);
         assert!(figures.sweep(Scale::Quick).seeds < figures.sweep(Scale::Full).seeds);
     }
 }

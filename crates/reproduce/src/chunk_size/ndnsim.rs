@@ -58,3 +58,31 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.table("LRU", header, rows);
     section.judged()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a claim expects what ndnSIM did not print.
+    #[test]
+    fn a_claim_has_no_origin() {
+        let data: toml::Table = include_str!("../../data/ndnsim-2.8-chunk-size.toml").parse().unwrap();
+        let printed = |parts: &[&str]| {
+            let (figure, kilobytes) = (parts[0], parts[1]);
+            let [queue, backbone] = if figure == "hits" { ["1000", "160"] } else { [parts[2], parts[3]] };
+            let mut rows = data["row"].as_array().unwrap().iter();
+            let is_row = |row: &&toml::Value| {
+                [("packet_kb", kilobytes), ("queue", queue), ("backbone_mbps", backbone)]
+                    .iter()
+                    .all(|(key, value)| row[key].to_string() == *value)
+            };
+            rows.find(is_row).and_then(|row| row[figure].as_float())
+        };
+        let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
+        for claim in &experiment.claims {
+            let parts: Vec<&str> = claim.id.split('-').collect();
+            let expected = printed(&parts).map(crate::Stated::Figure);
+            assert!(expected.is_some() && claim.expected == expected, "{}: {expected:?}", claim.id);
+        }
+    }
+}

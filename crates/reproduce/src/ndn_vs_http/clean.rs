@@ -69,6 +69,12 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let direct = System::Lighttpd { tuned: true };
     let growth = time(direct) / runs(direct, least).median();
     section.measured("direct-linear", growth / (most as f64 / least as f64));
+    // The paper's bend.
+    let bend = sweep.clients.iter().copied().filter(|clients| *clients <= 20).max().unwrap_or_default();
+    section.measured("one-level-flat", runs(LARDER_1, bend).median() / runs(LARDER_1, least).median());
+    section.measured("one-level-squid", time(SQUID_1) / runs(SQUID_1, least).median() / (most as f64 / least as f64));
+    section.measured("two-levels-gain", time(SQUID_1) / time(SQUID));
+    section.measured("two-levels-gain-larder", time(LARDER_1) / time(LARDER));
     section.measured("one-level", time(LARDER_1) / time(SQUID_1));
     section.measured("two-levels", time(LARDER) / time(SQUID));
     section.measured("two-levels-cpu", cpu(&runs(LARDER, most)) / cpu(&runs(SQUID, most)));

@@ -7,6 +7,7 @@ use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs};
 
 use super::series;
 use super::tree::{Network, Shape};
+use crate::statistics::count;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_units::BitRate;
@@ -190,7 +191,43 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     ] {
         section.measured(claim, of(&point, slower).median() / of(&point, faster).median());
     }
+    shapes(&mut section, sweep, &|point, at| of(&point, at).median());
     section.judged()
+}
+
+/// Measures what the text says of the shapes of fig. 5, 6 and 7. `time` is the median of a column's
+/// runs at a point, NaN if there are none.
+fn shapes(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f64) {
+    let greatest = sweep.greatest();
+    let few = sweep.clients.iter().copied().min().unwrap_or_default();
+    let most = sweep.clients.iter().copied().max().unwrap_or_default();
+    let over =
+        |clients, than, at| time(Point { clients, ..greatest }, at) / time(Point { clients: than, ..greatest }, at);
+    section.measured("clients-larder", over(greatest.clients, few, LARDER));
+    section.measured("clients-squid", over(most, few, SQUID_CUBIC));
+    section.measured("clients-larder-flat", over(most, greatest.clients, LARDER));
+    for (claim, delay) in [("delay-50", 50), ("delay-100", 100)] {
+        let point = Point { delay, ..greatest };
+        section.measured(claim, time(point, SQUID_CUBIC) / time(point, LARDER));
+    }
+    let at_5 = Point { loss: 5.0, ..greatest };
+    section.measured("loss-5", time(at_5, SQUID_CUBIC) / time(at_5, LARDER));
+    let falls = |points: &[Point]| {
+        let of_column = |at: usize| {
+            let times: Vec<f64> = points.iter().map(|point| time(*point, at)).collect();
+            times.windows(2).map(|pair| pair[1] <= pair[0]).collect::<Vec<_>>()
+        };
+        count([SQUID_CUBIC, LARDER].into_iter().flat_map(of_column))
+    };
+    let sorted = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let delays = sorted(sweep.delays.iter().map(|delay| *delay as f64).collect());
+    let delays: Vec<Point> = delays.into_iter().map(|delay| Point { delay: delay as u64, ..greatest }).collect();
+    section.measured("delay-rises", falls(&delays));
+    let losses: Vec<Point> = sorted(sweep.losses.clone()).into_iter().map(|loss| Point { loss, ..greatest }).collect();
+    section.measured("loss-rises", falls(&losses));
 }
 
 fn report(section: &mut Section, sweep: &Sweep, measured: &Measured) {

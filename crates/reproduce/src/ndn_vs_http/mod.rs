@@ -34,10 +34,10 @@ pub(crate) const PAPER: Paper = Paper {
     testbed: &[],
     minutes: &[
         ("large", [1, 5]),
-        ("lossy", [3, 12]),
+        ("lossy", [3, 30]),
         ("peak", [1, 3]),
         ("simulated", [1, 8]),
-        ("clean", [1, 9]),
+        ("clean", [1, 24]),
         ("tcp", [1, 5]),
     ],
     builds_networks: true,
@@ -81,6 +81,6 @@ mod tests {
         }
         let claims =
             [clean.claims.len(), large.claims.len(), lossy.claims.len(), peak.claims.len(), simulated.claims.len()];
-        assert_eq!(claims, [4, 4, 11, 4, 7]);
+        assert_eq!(claims, [8, 4, 19, 4, 7]);
     }
 }
