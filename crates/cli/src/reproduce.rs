@@ -71,6 +71,12 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
 
+    /// Shell command of a forwarder to run in place of Larder's node, for ndn-vs-http. It listens on
+    /// TCP and UDP port 6363 and on the Unix socket $FORWARDER_SOCKET, registers prefixes by NFD's
+    /// protocol, and sends everything else to the URI $FORWARDER_UPSTREAM, empty at the server
+    #[arg(long, value_name = "COMMAND")]
+    forwarder: Option<String>,
+
     /// Run only these experiments, as listed below; all if none is named. Their report replaces a
     /// complete one in the same directory
     #[arg(long, value_name = "EXPERIMENT", num_args = 1..)]
@@ -115,6 +121,9 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     if args.coverage {
         return print_coverage(paper);
     }
+    if args.forwarder.is_some() && !paper.takes_forwarder() {
+        return Err(Failure::usage(format!("--forwarder: {} runs no forwarder as a program", paper.name)));
+    }
     let scale = if args.full { Scale::Full } else { Scale::Quick };
     let kind = if args.testbed { "-testbed" } else { "" };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
@@ -122,7 +131,8 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     std::fs::create_dir_all(&out).map_err(|error| Failure { code: 2, ..unwritable(&out, &error) })?;
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
-    let request = Request { paper, scale, seed: args.seed, traces, testbed: args.testbed, only, rows: &rows };
+    let (testbed, forwarder) = (args.testbed, args.forwarder.as_deref());
+    let request = Request { paper, scale, seed: args.seed, traces, testbed, only, forwarder, rows: &rows };
     paper.check_requirements(&request).map_err(|error| Failure::usage(error.to_string()))?;
     let status = Arc::new(RunStatus::of(&request, &out));
     watch_signals(status.clone(), paper.builds_networks())?;

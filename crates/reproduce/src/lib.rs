@@ -80,6 +80,9 @@ pub struct Request<'a> {
     pub testbed: bool,
     /// The names of the experiments to run; empty for all.
     pub only: &'a [String],
+    /// The shell command of a forwarder to run in place of Larder's node, for papers that support
+    /// it ([`Paper::takes_forwarder`]).
+    pub forwarder: Option<&'a str>,
     /// The rows that are finished, and the store for new ones.
     pub rows: &'a Rows,
 }
@@ -97,7 +100,7 @@ impl Request<'_> {
     /// For tests: a paper's experiments at the quick scale.
     #[cfg(test)]
     fn quick<'a>(paper: &'static Paper, rows: &'a Rows) -> Request<'a> {
-        Request { paper, scale: Scale::Quick, seed: 1, traces: None, testbed: false, only: &[], rows }
+        Request { paper, scale: Scale::Quick, seed: 1, traces: None, testbed: false, only: &[], forwarder: None, rows }
     }
 
     fn wants(&self, experiment: &str) -> bool {
@@ -179,6 +182,12 @@ impl Paper {
     /// [`Error`] with the first missing program and its package, or the missing privilege.
     pub fn check_requirements(&self, request: &Request<'_>) -> Result<(), Error> {
         (self.requirements)(request)
+    }
+
+    /// Returns true if it can run another forwarder in place of Larder's node
+    /// ([`Request::forwarder`]). These are the papers whose nodes are real programs.
+    pub fn takes_forwarder(&self) -> bool {
+        self.builds_networks
     }
 
     fn runs(&self, testbed: bool) -> &'static [(&'static str, Run)] {

@@ -25,8 +25,16 @@ fn what_was_found_before_a_failure_is_lost() {
     let only = ["dumbbell".to_owned(), "linear".to_owned()];
     let rows = Rows::default();
     let paper = Paper::named("clock").unwrap();
-    let request =
-        Request { paper, scale: Scale::Quick, seed: 1, testbed: false, traces: None, only: &only, rows: &rows };
+    let request = Request {
+        paper,
+        scale: Scale::Quick,
+        seed: 1,
+        testbed: false,
+        traces: None,
+        only: &only,
+        forwarder: None,
+        rows: &rows,
+    };
     let fails = Fails { after: 1, seen: Mutex::default() };
     assert_eq!(reproduce(&request, &fails).unwrap_err().to_string(), "the disk is full");
     let seen = fails.seen.into_inner().unwrap();

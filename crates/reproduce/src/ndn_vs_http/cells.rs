@@ -237,8 +237,10 @@ impl Runs<'_> {
 }
 
 fn measured(cell: &Cell, number: usize, request: &Request<'_>, watch: &dyn Watch) -> Result<Run, Error> {
-    let key = format!("ndn-vs-http {cell:?}");
-    let run = request.rows.get_or(&key, || programs::download(cell, &testbed(number), watch))?;
+    let forwarder = request.forwarder.map_or_else(String::new, |command| format!(", forwarder {command}"));
+    let key = format!("ndn-vs-http {cell:?}{forwarder}");
+    let download = || programs::download(cell, &testbed(number), request.forwarder, watch);
+    let run = request.rows.get_or(&key, download)?;
     watch.advance(1);
     Ok(run)
 }

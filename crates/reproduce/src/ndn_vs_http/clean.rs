@@ -5,8 +5,8 @@ use super::cell::Cell;
 use super::cell::{Faces, System};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs};
 
-use super::series;
 use super::tree::{Network, Shape};
+use super::{series, state_forwarder};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_units::BitRate;
@@ -60,6 +60,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let sweep = experiment.sweep(request.scale);
     let measured = measured(sweep, &[&THROUGH_ONE, &THROUGH_FIVE], "clean links", request, watch)?;
     let mut section = Section::new(&experiment, request.scale);
+    state_forwarder(&mut section, request);
     report(&mut section, sweep, &[&THROUGH_ONE[..], &THROUGH_FIVE].concat(), &measured);
 
     let least = sweep.clients.iter().copied().min().unwrap_or_default();
@@ -87,6 +88,7 @@ pub(super) fn run_large(request: &Request<'_>, watch: &dyn Watch) -> Result<Sect
     let sweep = experiment.sweep(request.scale);
     let measured = measured(sweep, &[&[], &LARGE_THROUGH_FIVE], "a large file", request, watch)?;
     let mut section = Section::new(&experiment, request.scale);
+    state_forwarder(&mut section, request);
     report(&mut section, sweep, &LARGE_THROUGH_FIVE, &measured);
     let most = sweep.clients.iter().copied().max().unwrap_or_default();
     let [squid, larder, tuned] = LARGE_THROUGH_FIVE.map(|system| of(&measured, system, most));

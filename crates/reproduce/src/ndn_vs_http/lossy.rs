@@ -5,8 +5,8 @@ use super::cell::Cell;
 use super::cell::{Faces, System};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs};
 
-use super::series;
 use super::tree::{Network, Shape};
+use super::{series, state_forwarder};
 use crate::statistics::count;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
@@ -172,6 +172,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     };
 
     let mut section = Section::new(&experiment, request.scale);
+    state_forwarder(&mut section, request);
     report(&mut section, sweep, &measured);
     section.table("Download times", HEADER, rows(&points, &of));
     draw(&mut section, &points, greatest, &of);

@@ -17,7 +17,7 @@ mod tcp;
 mod tree;
 
 use crate::statistics::{self, Confidence, median};
-use crate::{Error, Paper};
+use crate::{Error, Paper, Request, Section};
 use larder_figure::Series;
 
 pub(crate) const PAPER: Paper = Paper {
@@ -47,6 +47,13 @@ pub(crate) const PAPER: Paper = Paper {
 impl From<larder_testbed::Error> for Error {
     fn from(error: larder_testbed::Error) -> Self {
         Error(format!("testbed: {error}"))
+    }
+}
+
+/// States the forwarder that ran in place of Larder's node, if one did.
+fn state_forwarder(section: &mut Section, request: &Request<'_>) {
+    if let Some(command) = request.forwarder {
+        section.condition("nodes that only forward, in place of Larder's", command);
     }
 }
 

@@ -5,6 +5,7 @@ use super::cell::Cell;
 use super::cell::{Faces, System};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured};
 use super::names::{self, Names};
+use super::state_forwarder;
 
 use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -49,6 +50,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let names = names::measure(sweep.segments, sweep.rounds, request.seed, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
+    state_forwarder(&mut section, request);
     section.condition(
         "links",
         format!("{rate}, no delay, no loss; TCP: cubic; {clients} clients under five edges, which only route"),

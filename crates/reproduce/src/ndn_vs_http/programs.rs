@@ -54,7 +54,7 @@ pub(super) fn check_installed() -> Result<(), Error> {
 /// Builds the network as the testbed `name`, starts the programs, lets every client fetch the file
 /// at once, and removes everything. A run with late links measured another network, so it is
 /// repeated. It then runs alone, because concurrent runs may be the reason.
-pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run, Error> {
+pub(super) fn download(cell: &Cell, name: &str, forwarder: Option<&str>, watch: &dyn Watch) -> Result<Run, Error> {
     static BESIDE: RwLock<()> = RwLock::new(());
     for attempt in 0..ATTEMPTS {
         let _beside = (attempt == 0).then(|| BESIDE.read().unwrap_or_else(PoisonError::into_inner));
@@ -63,7 +63,8 @@ pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run
             return Err(Error::interrupted());
         }
         let spec = cell.network.testbed(name, cell.clients, cell.congestion, cell.seed);
-        let (run, lateness) = Deployment::new(spec, cell.bytes)?.download(cell.system, cell.clients, watch)?;
+        let (run, lateness) =
+            Deployment::new(spec, cell.bytes, forwarder)?.download(cell.system, cell.clients, watch)?;
         if lateness.is_sound() {
             run.check(cell.clients).map_err(|fault| Error(format!("{}: {fault}", cell.system.name())))?;
             return Ok(run);
@@ -108,12 +109,16 @@ struct Deployment {
     site: Site,
     /// Host and pid of each program.
     programs: Vec<(String, u32)>,
+    /// The shell command of a forwarder that runs in place of nodes that only forward packets of
+    /// NDN's usual size.
+    forwarder: Option<String>,
 }
 
 impl Deployment {
-    fn new(spec: Spec, bytes: usize) -> Result<Deployment, Error> {
+    fn new(spec: Spec, bytes: usize, forwarder: Option<&str>) -> Result<Deployment, Error> {
         let site = Site::temporary(&prefix(&spec.name))?;
-        let deployment = Deployment { bed: Testbed::up(spec)?, site, programs: Vec::new() };
+        let deployment =
+            Deployment { bed: Testbed::up(spec)?, site, programs: Vec::new(), forwarder: forwarder.map(str::to_owned) };
         // Random bytes, which no compression shortens.
         let mut stream = larder_units::Streams::new(1).stream("file");
         let file: Vec<u8> = std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(bytes).collect();
@@ -302,9 +307,29 @@ impl Deployment {
         http: &str,
         port: u16,
     ) -> Result<(), Error> {
+        if ndn.is_empty()
+            && http == NO_HTTP
+            && let Some(forwarder) = self.forwarder.clone()
+        {
+            return self.start_forwarder(host, &forwarder, up.as_ref());
+        }
         let text = configurations::node(&self.site.path(&format!("{host}.sock")), up.as_ref(), ndn, http);
         let file = self.site.write(&format!("{host}.toml"), text)?;
         self.start(host, &this_binary()?, &["run", &file], port)
+    }
+
+    /// Starts another forwarder in place of a node. `FORWARDER_SOCKET` is the Unix socket for
+    /// applications on its host, and `FORWARDER_UPSTREAM` the URI to which it sends all Interests
+    /// that no application serves; it is empty at the server.
+    fn start_forwarder(&mut self, host: &str, forwarder: &str, up: Option<&Route>) -> Result<(), Error> {
+        let number = self.bed.spec().host(host)?;
+        let mut command = self.bed.command(number, "sh");
+        command.args(["-c", forwarder]);
+        command.env("FORWARDER_SOCKET", self.site.path(&format!("{host}.sock")));
+        command.env("FORWARDER_UPSTREAM", up.map_or("", |route| &route.to));
+        let mut probe = self.bed.command(number, "bash");
+        probe.args(["-c", "exec 3<>/dev/tcp/127.0.0.1/6363"]);
+        self.start_until(command, "--forwarder", host, probe)
     }
 
     fn start_put(&mut self, words: &[&str]) -> Result<(), Error> {

@@ -12,7 +12,7 @@ use super::cells::{MachineLock, Measured, Runs};
 use super::lossy::{self, Point};
 
 use super::tree::{CLUSTERS, edge};
-use super::{mean_and_interval, median, series};
+use super::{mean_and_interval, median, series, state_forwarder};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_netsim::apps::{Fetch, Serve};
@@ -114,6 +114,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let beside = Beside { measured: &measured, simulated: &runs };
 
     let mut section = Section::new(&experiment, request.scale);
+    state_forwarder(&mut section, request);
     section.condition("links and file", "those of the experiment `lossy`");
     section.condition("runs", format!("{seeds} in the simulator; on the testbed as many as `lossy` has"));
     section.condition("latest link", measured.lateness());

@@ -42,8 +42,16 @@ fn reproduced(experiment: &str) -> Report {
     let only = [experiment.to_owned()];
     let rows = Rows::default();
     let paper = Paper::named("clock").expect("a paper");
-    let request =
-        Request { paper, scale: Scale::Quick, seed: 1, traces: None, testbed: false, only: &only, rows: &rows };
+    let request = Request {
+        paper,
+        scale: Scale::Quick,
+        seed: 1,
+        traces: None,
+        testbed: false,
+        only: &only,
+        forwarder: None,
+        rows: &rows,
+    };
     reproduce(&request, &Unwatched).expect("a report")
 }
 
