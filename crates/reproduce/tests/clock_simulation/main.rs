@@ -97,7 +97,6 @@ fn an_expected_value_has_no_origin() {
         let ["many", pairs, depth, tick] = parts[..] else { continue };
         let tick = if tick == "fine" { 0 } else { tick.parse().expect("ms") };
         let alone = dumbbell(pairs.parse().expect("pairs"), depth.parse().expect("a depth"), tick, false);
-        println!("{id}: {:.1} Mb/s, {} Nacks", alone.received, alone.nacks);
         let expected = claim["expected"].as_float().expect("a value");
         assert!((alone.received / expected - 1.0).abs() < 0.15, "{id}: {alone:?}, {expected} expected");
         checked += 1;
