@@ -86,9 +86,9 @@ macro_rules! files {
 const FILES: [Files; 5] = [
     files!("adaptsize": "traces" "locality" "production-local" "production" "research" "sensitivity" "flash-crowd" "flash-chunks" "traffic-mix" "cost"
         "public" "testbed-production" "testbed-throughput" "testbed-change"),
-    files!("chunk-size": "figures" "ndnsim" "ambiguities" "beyond"),
+    files!("chunk-size": "figures" "ndnsim" "ambiguities" "skew" "beyond"),
     files!("clock": "linear" "dumbbell" "methods"),
-    files!("filter": "hit-rates" "sizes" "parameters" "collisions" "cycles"),
+    files!("filter": "hit-rates" "sizes" "readings" "published-cycles" "parameters" "collisions" "cycles"),
     files!("ndn-vs-http": "large" "lossy" "peak" "simulated" "clean" "tcp"),
 ];
 
