@@ -71,9 +71,10 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
 
-    /// Shell command of a forwarder to run in place of Larder's node, for ndn-vs-http. It listens on
-    /// TCP and UDP port 6363 and on the Unix socket $FORWARDER_SOCKET, registers prefixes by NFD's
-    /// protocol, and sends everything else to the URI $FORWARDER_UPSTREAM, empty at the server
+    /// Shell command of a forwarder to run in place of Larder's node, for ndn-vs-http. It listens
+    /// on TCP and UDP port 6363 and on the Unix socket $FORWARDER_SOCKET, registers prefixes by
+    /// NFD's protocol, and sends everything else to the URI $FORWARDER_UPSTREAM, empty at the
+    /// server
     #[arg(long, value_name = "COMMAND")]
     forwarder: Option<String>,
 
