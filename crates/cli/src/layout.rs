@@ -36,6 +36,17 @@ impl Layout {
         trace.map_err(|error| Failure::usage(error.to_string()))
     }
 
+    /// As [`Layout::open`], but a web server's log is read once; see [`Trace::open_once`].
+    ///
+    /// # Errors
+    /// As [`Layout::open`].
+    pub fn open_once(&self, path: &Path) -> Result<Trace, Failure> {
+        match &self.columns {
+            Some(_) => self.open(path),
+            None => Trace::open_once(path, self.format()?).map_err(|error| Failure::usage(error.to_string())),
+        }
+    }
+
     fn format(&self) -> Result<Option<Format>, Failure> {
         self.format
             .as_deref()

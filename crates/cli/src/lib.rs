@@ -14,6 +14,7 @@
 #![deny(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "a command line reports failures")]
 
+mod advise;
 mod allocator;
 mod bench;
 mod connection;
@@ -108,6 +109,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Replay(replay::ReplayArgs),
     Curve(curve::CurveArgs),
+    Advise(advise::AdviseArgs),
     Predict(predict::PredictArgs),
     Load(load::LoadArgs),
     Origin(origin::OriginArgs),
@@ -156,6 +158,7 @@ fn execute(command: Command) -> Result<(), Failure> {
             replay::run(args)
         }
         Command::Curve(args) => curve::run(args),
+        Command::Advise(args) => advise::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Load(args) => load::run(args),
         Command::Origin(args) => origin::run(args),

@@ -35,7 +35,7 @@ mod unit;
 mod zipf;
 
 pub use access::Access;
-pub use curve::{Curve, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated};
+pub use curve::{Curve, KeptSample, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated};
 pub use generate::{
     Cdn, CdnRequests, Class, CrowdShape, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests,
     ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests, gather,

@@ -136,7 +136,7 @@ fn decimal(from: u64) -> String {
     format!("{} {}", from / 1000_u64.pow(thousands as u32), names[thousands])
 }
 
-fn bytes(bytes: f64) -> String {
+pub fn bytes(bytes: f64) -> String {
     if bytes < 1024.0 {
         return format!("{} B", (bytes * 10.0).round() / 10.0);
     }
@@ -145,11 +145,11 @@ fn bytes(bytes: f64) -> String {
     format!("{:.2} {unit}", bytes / 1024_f64.powf(step)).replace(".00", "")
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn span(seconds: f64) -> String {
+pub fn span(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     let parts = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
     let parts = parts.iter().enumerate().filter_map(|(index, (scale, unit))| {

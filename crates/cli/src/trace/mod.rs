@@ -2,7 +2,7 @@
 
 mod convert;
 mod generate;
-mod info;
+pub mod info;
 mod recording;
 
 use crate::failure::Failure;

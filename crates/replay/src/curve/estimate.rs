@@ -143,6 +143,20 @@ impl<S: Simulated> Curve<S> {
     }
 }
 
+/// Returns a total over all objects and its error with 95 % of confidence, from the totals of the
+/// parts of a sample with this rate.
+pub(super) fn total(sets: &[f64], rate: f64) -> (f64, f64) {
+    let sum = sets.iter().sum::<f64>();
+    if rate == 1.0 {
+        return (sum, 0.0);
+    }
+    let count = sets.len() as f64;
+    let squares: f64 = sets.iter().map(|set| (set - sum / count).powi(2)).sum();
+    // The sum has the variance of `count` parts.
+    let chance = STUDENT * (1.0 - rate).sqrt() * (squares * count / (count - 1.0)).sqrt();
+    (sum / rate, chance / rate)
+}
+
 /// The hit ratio of `all`, from the misses of a sample and of its sets, and its error: see the
 /// module's page. The misses are counted as of the first of the rates, and the last is that of the
 /// objects still looked at.

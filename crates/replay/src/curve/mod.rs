@@ -38,12 +38,14 @@
 //! a lower bound ([`Point::error_is_least`]).
 
 mod estimate;
+mod kept;
 mod lru;
 mod miniature;
 mod misses;
 mod sample;
 
 pub use estimate::{Curve, Point};
+pub use kept::KeptSample;
 pub use lru::LruCurve;
 pub use miniature::Miniature;
 pub use misses::{Misses, Simulated};

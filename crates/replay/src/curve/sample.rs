@@ -39,6 +39,16 @@ impl Sample {
         })
     }
 
+    /// All objects.
+    pub(super) fn all(seed: u64) -> Sample {
+        Sample { rate: 1.0, last: u64::MAX, seed: hash(seed), requests: 0, bytes: 0.0, largest: 0 }
+    }
+
+    /// Adds bytes to those of the requests shown.
+    pub(super) fn add_bytes(&mut self, bytes: f64) {
+        self.bytes += bytes;
+    }
+
     /// The request, if its object is in the sample.
     #[inline]
     pub fn take(&mut self, access: &Access) -> Option<Sampled> {

@@ -18,8 +18,8 @@ impl Format {
     /// webcachesim's text, Tencent's block traces. A first line with `#` or with words names the
     /// columns, if they are in another order.
     pub const COLUMNS: Format = Format(&columns::ENTRY);
-    /// A web server's log, common, combined or JSON, or tab-separated with a first line that names
-    /// `url`, `response` and `bytes`. Responses 200 and 304 count.
+    /// A web server's log: common, combined, JSON, Squid's, or tab-separated with a first line that
+    /// names `url`, `response` and `bytes`. Responses 200 and 304 count.
     pub const WEB_LOG: Format = Format(&web_log::ENTRY);
     /// The ARC paper's disk traces: lines of first block, number of blocks, a flag and the
     /// request's number; 512 bytes per block.

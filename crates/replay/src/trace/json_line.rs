@@ -1,6 +1,7 @@
 //! A line of a web server's log that is a JSON object: `format = "json"` of Larder's access log,
 //! and any other with members of these names (nginx's variables): `host`, `request_uri`, `status`,
-//! `body_bytes_sent`, and `time_iso8601` or `msec`.
+//! `body_bytes_sent`, and `time_iso8601` or `msec`. Caddy's lines have `ts`, `request` (with `host`
+//! and `uri`), `status` and `size`.
 
 use super::columns::name_hash;
 use super::error::TraceProblem;
@@ -14,16 +15,27 @@ use std::time::Duration;
 struct Members<'a> {
     #[serde(borrow, default)]
     host: Cow<'a, str>,
-    #[serde(borrow)]
-    request_uri: Cow<'a, str>,
+    #[serde(borrow, default)]
+    request_uri: Option<Cow<'a, str>>,
     #[serde(borrow)]
     status: Number<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "size")]
     body_bytes_sent: Number<'a>,
     #[serde(borrow, default)]
     time_iso8601: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, alias = "ts")]
     msec: Option<Number<'a>>,
+    #[serde(borrow, default)]
+    request: Option<CaddyRequest<'a>>,
+}
+
+/// Caddy's description of a request.
+#[derive(Deserialize)]
+struct CaddyRequest<'a> {
+    #[serde(borrow)]
+    host: Cow<'a, str>,
+    #[serde(borrow)]
+    uri: Cow<'a, str>,
 }
 
 /// A number, which many log formats put in quotes.
@@ -78,7 +90,12 @@ pub(super) fn read(line: &[u8]) -> Result<LogLine, TraceProblem> {
         (None, None) => return Err(expected()),
     };
     let now = time_of(since_1970, line)?;
-    let id = name_hash(&[members.host.as_bytes(), members.request_uri.as_bytes()].concat());
+    let (host, target) = match (&members.request_uri, &members.request) {
+        (Some(target), _) => (&members.host, target),
+        (None, Some(CaddyRequest { host, uri })) => (host, uri),
+        (None, None) => return Err(expected()),
+    };
+    let id = name_hash(&[host.as_bytes(), target.as_bytes()].concat());
     Ok(LogLine { now, id, status, sent })
 }
 
@@ -127,6 +144,19 @@ fn iso_time(text: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_caddy_is_refused_or_read_as_another() {
+        let line = br#"{"level":"info","ts":1646861401.5241,"logger":"http.log.access","msg":"handled request",
+            "request":{"remote_ip":"127.0.0.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b",
+            "headers":{"User-Agent":["curl/7.82.0"]}},"bytes_read":0,"user_id":"","duration":0.0009,"size":10900,
+            "status":200,"resp_headers":{"Server":["Caddy"]}}"#;
+        let read = read(line).unwrap();
+        assert_eq!((read.status, read.sent, read.id), (200, 10_900, name_hash(b"localhost/a?b")));
+        assert_eq!(read.now.nanos() / 1_000_000, 1_646_861_401_524);
+        // Caddy also logs lines that describe no request.
+        assert!(super::read(br#"{"level":"info","ts":1646861401.5,"msg":"serving"}"#).is_err());
+    }
 
     #[test]
     fn a_time_is_another_one() {

@@ -15,6 +15,7 @@ mod log_line;
 mod numbers;
 mod requests;
 mod source;
+mod squid_line;
 mod twitter;
 mod web_log;
 mod write;
@@ -76,25 +77,48 @@ impl Trace {
         Trace::open_as(path, Some(Format::COLUMNS), Some(names))
     }
 
+    /// As [`Trace::open`], but a web log is read once: an object's size is the largest that was
+    /// sent of it until then.
+    ///
+    /// # Errors
+    /// [`TraceError`], as from [`Trace::open`].
+    pub fn open_once(path: &Path, format: Option<Format>) -> Result<Trace, TraceError> {
+        Trace::open_file(path, format, None).map(|(trace, _)| trace)
+    }
+
     fn open_as(path: &Path, format: Option<Format>, names: Option<ColumnNames>) -> Result<Trace, TraceError> {
-        let name = path.to_string_lossy().into_owned();
-        let read = Arc::new(AtomicU64::new(0));
-        let open = || {
-            let file = File::open(path).map_err(|error| TraceError::new(&name, ReadError::new(Place::File, error)))?;
-            Ok(Counted { bytes: file, read: read.clone() })
-        };
-        let mut trace = Trace::read_as(open()?, &name, format, names)?;
-        trace.position = path.metadata().ok().filter(|file| file.is_file()).map(|file| (read.clone(), file.len()));
+        let (trace, read) = Trace::open_file(path, format, names)?;
         // A pipe cannot be read twice.
-        if trace.format != Format::WEB_LOG || !path.metadata().is_ok_and(|file| file.is_file()) {
+        if trace.format != Format::WEB_LOG || trace.position.is_none() {
             return Ok(trace);
         }
-        let failed = |error| TraceError::new(&name, error);
-        let lines =
-            || open().and_then(|file| source::open(file).map(|source| Lines::new(source.bytes)).map_err(failed));
+        let failed = |error| TraceError::new(&trace.name, error);
+        let lines = || {
+            let bytes = Trace::counted(path, &trace.name, &read)?;
+            source::open(bytes).map(|source| Lines::new(source.bytes)).map_err(failed)
+        };
         let sizes = WebLog::new(lines()?, Sizes::default()).sizes();
         read.store(0, Relaxed);
-        Ok(Trace { requests: Box::new(WebLog::new(lines()?, sizes)), ..trace })
+        let requests = Box::new(WebLog::new(lines()?, sizes));
+        Ok(Trace { requests, ..trace })
+    }
+
+    /// Opens the file for one reading. Also returns the counter of the bytes read.
+    fn open_file(
+        path: &Path,
+        format: Option<Format>,
+        names: Option<ColumnNames>,
+    ) -> Result<(Trace, Arc<AtomicU64>), TraceError> {
+        let name = path.to_string_lossy().into_owned();
+        let read = Arc::new(AtomicU64::new(0));
+        let mut trace = Trace::read_as(Trace::counted(path, &name, &read)?, &name, format, names)?;
+        trace.position = path.metadata().ok().filter(|file| file.is_file()).map(|file| (read.clone(), file.len()));
+        Ok((trace, read))
+    }
+
+    fn counted(path: &Path, name: &str, read: &Arc<AtomicU64>) -> Result<Counted<File>, TraceError> {
+        let file = File::open(path).map_err(|error| TraceError::new(name, ReadError::new(Place::File, error)))?;
+        Ok(Counted { bytes: file, read: read.clone() })
     }
 
     /// Reads the trace called `name` from `bytes`; see [`Trace::open`].

@@ -1,6 +1,6 @@
 //! A web server's log: in the Common Log Format or the combined one, as JSON objects
-//! (`json_line.rs`), or with tabs and named columns, such as the Internet Traffic Archive's NASA
-//! day.
+//! (`json_line.rs`), as Squid writes it (`squid_line.rs`), or with tabs and named columns, such as
+//! the Internet Traffic Archive's NASA day.
 //!
 //! Responses 200 and 304 count, whatever the method; others are no objects. The object is the URL;
 //! of a JSON log, host and target. The log states bytes sent, not sizes: none in a 304 and in the
@@ -17,6 +17,7 @@ use super::json_line;
 use super::lines::{Lines, whole, whole_seconds};
 use super::log_line::LogLine;
 use super::requests::Requests;
+use super::squid_line;
 use crate::Access;
 use crate::limits::MAX_REMEMBERED_URLS;
 use foldhash::fast::FixedState;
@@ -25,13 +26,16 @@ use hashbrown::HashMap;
 /// See [`Format::WEB_LOG`](super::Format::WEB_LOG).
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "web-log",
-    summary: "a web server's log: common, combined, JSON, or tab-separated with a header",
+    summary: "a web server's log: common, combined, JSON, Squid's, or tab-separated with a header",
     suffixes: &[],
     detect: |_, start| {
         let line = first_line(start);
         let has_field = |name: &[u8]| fields(line).any(|field| field == name);
         is_text(start)
-            && (has_field(b"url") && has_field(b"response") || LogLine::is_line(line) || json_line::read(line).is_ok())
+            && (has_field(b"url") && has_field(b"response")
+                || LogLine::is_line(line)
+                || json_line::read(line).is_ok()
+                || squid_line::is_line(line))
     },
     open: |bytes| Box::new(WebLog::new(Lines::new(bytes), Sizes::default())),
 };
@@ -50,6 +54,7 @@ pub(super) struct WebLog {
 enum Shape {
     Common,
     Json,
+    Squid,
     Columns(Header),
 }
 
@@ -92,7 +97,8 @@ impl Requests for WebLog {
             let Some(line) = self.lines.next_line()? else { return Ok(None) };
             let shape = self.shape.or_else(|| match line.first() {
                 Some(b'{') => Some(Shape::Json),
-                _ => LogLine::is_line(line).then_some(Shape::Common),
+                _ if LogLine::is_line(line) => Some(Shape::Common),
+                _ => squid_line::is_line(line).then_some(Shape::Squid),
             });
             let parsed = match shape {
                 None => Header::of(line).map(|header| {
@@ -100,9 +106,13 @@ impl Requests for WebLog {
                     None
                 }),
                 Some(Shape::Columns(header)) => header.request(line),
-                Some(read @ (Shape::Common | Shape::Json)) => {
+                Some(read) => {
                     self.shape = shape;
-                    let line = if let Shape::Json = read { json_line::read(line) } else { LogLine::of(line) };
+                    let line = match read {
+                        Shape::Json => json_line::read(line),
+                        Shape::Squid => squid_line::read(line),
+                        _ => LogLine::of(line),
+                    };
                     line.map(|line| {
                         let counts = line.status == 200 || line.status == 304;
                         counts.then_some(Access { id: line.id, size: line.sent, now: line.now })

@@ -1,0 +1,124 @@
+//! Chooses a policy and a size.
+
+use super::candidates::Candidate;
+use super::gather::Traffic;
+use super::prices::Price;
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// Seconds of a month, as clouds bill it: 730 hours.
+const MONTH: f64 = 730.0 * 3600.0;
+
+/// Without prices, the smallest size is chosen from which twice the size saves less than this.
+const KNEE: f64 = 0.01;
+
+/// What a cache should save.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Goal {
+    /// Requests to the origin.
+    Requests,
+    /// Bytes from the origin.
+    Bytes,
+}
+
+impl Goal {
+    /// Returns the hit ratio that this goal counts.
+    pub fn ratio(self, candidate: &Candidate) -> f64 {
+        match self {
+            Goal::Requests => candidate.object_hit_ratio,
+            Goal::Bytes => candidate.byte_hit_ratio,
+        }
+    }
+
+    /// Returns the error of [`Goal::ratio`].
+    pub fn error(self, candidate: &Candidate) -> f64 {
+        match self {
+            Goal::Requests => candidate.object_error,
+            Goal::Bytes => candidate.byte_error,
+        }
+    }
+}
+
+/// The advice.
+#[derive(Clone, Debug, Serialize)]
+pub struct Choice {
+    pub goal: Goal,
+    pub chosen: Candidate,
+    /// LRU at the same size, if it was compared: what most caches run.
+    pub lru: Option<Candidate>,
+    /// Why this size was chosen.
+    pub reason: String,
+    /// The sum of memory and egress for a month, in the currency of the prices.
+    pub cost_per_month: Option<f64>,
+    /// The same without a cache.
+    pub cost_without_cache: Option<f64>,
+}
+
+impl Choice {
+    /// Chooses among `candidates`, of which there is at least one.
+    pub fn new(candidates: &[Candidate], traffic: &Traffic, goal: Goal, prices: Option<(Price, Price)>) -> Choice {
+        let goal = if prices.is_some() { Goal::Bytes } else { goal };
+        let cost = |candidate: &Candidate| {
+            prices.map(|(egress, memory)| {
+                let missed = (1.0 - candidate.byte_hit_ratio) * traffic.requested_bytes;
+                let missed = traffic.in_seconds(missed, MONTH).unwrap_or_default();
+                candidate.capacity as f64 * memory.per_byte + missed * egress.per_byte
+            })
+        };
+        let (chosen, reason) = match prices {
+            Some(_) => {
+                let costs = |candidate: &&Candidate| cost(candidate).unwrap_or_default();
+                let chosen = candidates.iter().min_by(|a, b| costs(a).total_cmp(&costs(b)));
+                (chosen.unwrap_or(&candidates[0]), "memory and egress cost least".to_owned())
+            }
+            None => knee(candidates, goal),
+        };
+        let lru = candidates.iter().find(|other| other.policy == "lru" && other.capacity == chosen.capacity);
+        let without = prices.and_then(|(egress, _)| {
+            traffic.in_seconds(traffic.requested_bytes, MONTH).map(|bytes| bytes * egress.per_byte)
+        });
+        Choice {
+            goal,
+            chosen: chosen.clone(),
+            lru: lru.filter(|_| chosen.policy != "lru").cloned(),
+            reason,
+            cost_per_month: cost(chosen),
+            cost_without_cache: without,
+        }
+    }
+}
+
+/// Returns the best policy at each size, from the smallest to the largest.
+pub fn best_by_size(candidates: &[Candidate], goal: Goal) -> Vec<&Candidate> {
+    let mut sizes: Vec<u64> = candidates.iter().map(|candidate| candidate.capacity).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let best = |size: &u64| {
+        let here = candidates.iter().filter(|candidate| candidate.capacity == *size);
+        // Of equal ones the first, in the order of the arguments.
+        here.reduce(|best, other| if goal.ratio(other) > goal.ratio(best) { other } else { best })
+    };
+    sizes.iter().filter_map(best).collect()
+}
+
+fn knee(candidates: &[Candidate], goal: Goal) -> (&Candidate, String) {
+    let best = best_by_size(candidates, goal);
+    let gain = |pair: &[&Candidate]| {
+        // Sizes may be further apart than a factor of two.
+        let doublings = (pair[1].capacity as f64 / pair[0].capacity as f64).log2().max(f64::MIN_POSITIVE);
+        (goal.ratio(pair[1]) - goal.ratio(pair[0])) / doublings
+    };
+    let what = match goal {
+        Goal::Requests => "requests",
+        Goal::Bytes => "bytes",
+    };
+    // From here on, no doubling is worth it.
+    let last = best.windows(2).rposition(|pair| gain(pair) >= KNEE).map_or(0, |place| place + 1);
+    let chosen = best.get(last).copied().unwrap_or(&candidates[0]);
+    let reason = match last + 1 == best.len() {
+        true => "it is the largest that was compared, and doubling to it saved one point or more".to_owned(),
+        false => format!("twice the size, or more, saves less than one point of the {what}"),
+    };
+    (chosen, reason)
+}

@@ -1,0 +1,120 @@
+//! Reads the logs into a sample in memory, and describes the traffic.
+
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::progress::Bar;
+use crate::replay::progress::Progress;
+use larder_replay::survey::Report;
+use larder_replay::{Format, KeptSample, Unit};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The requests read at a time.
+const CHUNK_REQUESTS: usize = 1 << 16;
+
+/// Bytes that a node needs beside the body of an object in a web server's log: the key and the
+/// header fields of a typical response, and its places in the tables (docs/operation.md).
+const LOG_OVERHEAD: u64 = 512;
+
+/// The traffic of all files.
+#[derive(Serialize)]
+pub struct Traffic {
+    /// The names of the files.
+    pub files: Vec<String>,
+    /// Requests that count.
+    pub requests: u64,
+    /// Bytes of all requests.
+    pub requested_bytes: f64,
+    /// From the first to the last request; 0 in traces without times.
+    pub seconds: f64,
+    /// The share of the objects that was looked at.
+    pub sample: f64,
+    /// The number of all objects, which is an estimate if `sample` is below 1.
+    pub objects: f64,
+    /// Bytes of all objects, with the overhead: the capacity at which a cache never evicts.
+    pub footprint: f64,
+    /// The error of `footprint`, with 95 % of confidence.
+    pub footprint_error: f64,
+    /// Bytes beside the body of each object.
+    pub overhead: u64,
+    /// What capacities count.
+    pub unit: Unit,
+    /// The objects looked at, with the overhead.
+    pub looked_at: Report,
+}
+
+impl Traffic {
+    /// Returns how often an amount of this traffic happens in `seconds`, if it goes on as it was.
+    pub fn in_seconds(&self, amount: f64, seconds: f64) -> Option<f64> {
+        (self.seconds > 0.0).then(|| amount / self.seconds * seconds)
+    }
+}
+
+/// The way in which the files are read.
+pub struct Reading<'a> {
+    pub layout: &'a Layout,
+    /// The most requests to keep in memory.
+    pub keep: u64,
+    pub seed: u64,
+    /// Bytes beside the body of each object, if they are given.
+    pub overhead: Option<u64>,
+}
+
+/// Reads all files.
+///
+/// # Errors
+/// If one cannot be read, or none has a request.
+pub fn gather(files: &[PathBuf], reading: &Reading<'_>, bar: &Arc<Bar>) -> Result<(Traffic, KeptSample), Failure> {
+    let units = |path: &Path| path.metadata().map_or(1, |file| file.len().max(1)) as f64;
+    let progress = Progress::on(bar.clone());
+    progress.add(files.iter().map(|path| units(path)).sum());
+    let mut kept = KeptSample::new(usize::try_from(reading.keep).unwrap_or(usize::MAX), reading.seed);
+    let mut chunk = Vec::new();
+    let (mut names, mut is_log) = (Vec::new(), false);
+    for path in files {
+        let mut trace = reading.layout.open_once(path)?;
+        is_log |= trace.format() == Format::WEB_LOG;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        loop {
+            trace.read_many(&mut chunk, CHUNK_REQUESTS).map_err(|error| Failure::usage(error.to_string()))?;
+            if chunk.is_empty() {
+                break;
+            }
+            kept.requests(chunk.iter().copied());
+            progress.at("reading", &name, kept.sample().requests(), trace.progress(), units(path));
+        }
+        progress.done(units(path));
+        names.push(name);
+    }
+    if kept.sample().requests() == 0 {
+        return Err(Failure::usage(format!("{}: no request was read", names.join(", "))));
+    }
+    if is_log {
+        kept.use_largest_sizes();
+    }
+    let unit = kept.sample().unit();
+    let overhead = reading.overhead.unwrap_or(if is_log && unit == Unit::Bytes { LOG_OVERHEAD } else { 0 });
+    let requested_bytes = kept.sample().bytes();
+    kept.add_overhead(overhead);
+    Ok((describe(names, requested_bytes, overhead, unit, &kept), kept))
+}
+
+fn describe(files: Vec<String>, requested_bytes: f64, overhead: u64, unit: Unit, kept: &KeptSample) -> Traffic {
+    let looked_at = kept.survey().report();
+    let (footprint, footprint_error) = kept.unique_bytes();
+    let sample = kept.sample();
+    Traffic {
+        files,
+        requests: sample.requests(),
+        requested_bytes,
+        seconds: looked_at.seconds,
+        sample: sample.rate(),
+        objects: looked_at.objects as f64 / sample.rate(),
+        footprint,
+        footprint_error,
+        overhead,
+        unit,
+        looked_at,
+    }
+}

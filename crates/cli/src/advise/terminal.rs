@@ -1,0 +1,38 @@
+//! The advice as text for a terminal.
+
+use super::advice::Advice;
+use super::choice::Goal;
+use super::configuration::configuration;
+use super::sentences::{facts, lines_of_choice, ratios, worth};
+use comfy_table::{CellAlignment, Table, presets};
+use larder_replay::Unit;
+
+/// Returns the whole text.
+pub fn text(advice: &Advice) -> String {
+    let mut text = String::new();
+    for (name, fact) in facts(&advice.traffic) {
+        text += &format!("{name:<13}{fact}\n");
+    }
+    let goal = match advice.choice.goal {
+        Goal::Requests => "requests",
+        Goal::Bytes => "bytes",
+    };
+    text += &format!("\nShare of the {goal} that hit, by policy and size:\n\n{}\n", aligned(ratios(advice)));
+    text += &format!("\nThe best policy at each size, and what it saves:\n\n{}\n", aligned(worth(advice)));
+    text += "\nAdvice:\n";
+    lines_of_choice(advice).iter().for_each(|line| text += &format!("  {line}\n"));
+    if advice.traffic.unit == Unit::Bytes {
+        text += &format!("\nConfiguration (--config FILE writes it):\n\n{}", configuration(advice));
+    }
+    text.trim_end().to_owned()
+}
+
+fn aligned(rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let mut rows = rows.into_iter();
+    table.set_header(rows.next().unwrap_or_default());
+    rows.for_each(|row| _ = table.add_row(row));
+    table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table.to_string()
+}

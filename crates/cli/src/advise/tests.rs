@@ -1,0 +1,125 @@
+//! Tests of the command from its arguments to its output.
+
+use super::*;
+use clap::Parser;
+use larder_replay::{Replay, Trace};
+use larder_units::ByteSize;
+use std::fs;
+use std::path::Path;
+
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    args: AdviseArgs,
+}
+
+fn args(arguments: &[&str]) -> AdviseArgs {
+    Cli::parse_from(["larder"].iter().chain(arguments)).args
+}
+
+fn nasa() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../replay/tests/data/nasa_19950801.tsv.zst").to_owned()
+}
+
+#[test]
+fn exact_figures_differ_from_a_replay() {
+    let advice = advise(&args(&[&nasa(), "-p", "lru,s3fifo", "-s", "1MiB,10MiB", "--overhead", "0"])).unwrap();
+    assert_eq!((advice.traffic.sample, advice.traffic.requests), (1.0, 30_393));
+    let trace: Result<Vec<_>, _> = Trace::open(Path::new(&nasa()), None).unwrap().collect();
+    let trace = trace.unwrap();
+    for candidate in &advice.candidates {
+        let spec = candidate.policy.parse().unwrap();
+        let mut replay = Replay::new(&spec, ByteSize::from_bytes(candidate.capacity), 1).unwrap().filling();
+        replay.requests(&trace);
+        let row = replay.row("");
+        assert_eq!((candidate.object_hit_ratio, candidate.object_error), (row.object_hit_ratio, 0.0));
+        assert!((candidate.byte_hit_ratio - row.byte_hit_ratio).abs() < 1e-9, "{candidate:?}");
+    }
+}
+
+#[test]
+fn stated_errors_do_not_cover_the_truth() {
+    let common = [&nasa(), "-p", "lru,agd", "-s", "5%,20%"];
+    let exact = advise(&args(&common)).unwrap();
+    let (mut covered, mut all) = (0, 0);
+    for seed in 1..=8 {
+        let seed = seed.to_string();
+        let sampled = advise(&args(&[&common[..], &["--keep", "12000", "--seed", &seed]].concat())).unwrap();
+        assert!(sampled.traffic.sample < 1.0);
+        for (estimate, truth) in sampled.candidates.iter().zip(&exact.candidates) {
+            all += 1;
+            covered += usize::from((estimate.object_hit_ratio - truth.object_hit_ratio).abs() <= estimate.object_error);
+        }
+    }
+    // 95 % are expected; the sizes are shares of an estimated footprint.
+    assert!(covered * 100 >= all * 80, "{covered} of {all}");
+}
+
+#[test]
+fn a_node_refuses_the_configuration_it_is_advised() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, page) = (folder.path().join("larder.toml"), folder.path().join("advice.html"));
+    let (config, page) = (config.to_str().unwrap(), page.to_str().unwrap());
+    run(args(&[&nasa(), "-s", "1MiB,40MiB", "--config", config, "--html", page])).unwrap();
+    let text = fs::read_to_string(config).unwrap();
+    let parsed = larder_node::Config::parse(&text, "larder.toml").unwrap();
+    assert_eq!(
+        parsed.http.policy.to_string(),
+        advise(&args(&[&nasa(), "-s", "1MiB,40MiB"])).unwrap().choice.chosen.policy
+    );
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("<svg") && page.contains("cache = &quot;") && !page.contains("<script"), "{page}");
+}
+
+#[test]
+fn names_of_files_become_markup() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("<script>alert(1)<!--.csv");
+    fs::write(&log, "# time, object, size\n0,1,10\n1,2,20\n2,1,10\n").unwrap();
+    let advice = advise(&args(&[log.to_str().unwrap()])).unwrap();
+    assert!(page::page(&advice).contains("&lt;script&gt;") && !page::page(&advice).contains("<script"));
+}
+
+#[test]
+fn the_cheapest_size_is_not_chosen() {
+    let chosen = |memory: &str| {
+        let prices = ["--egress", "0.05/GB", "--memory", memory];
+        let advice = advise(&args(&[&[&nasa()[..], "-p", "lru,agd"][..], &prices].concat())).unwrap();
+        (
+            advice.choice.chosen.capacity,
+            advice.choice.cost_per_month.unwrap(),
+            advice.choice.cost_without_cache.unwrap(),
+        )
+    };
+    let (dear, cheap) = (chosen("1000/GiB-month"), chosen("0.01/GiB-month"));
+    assert!(dear.0 < cheap.0 && cheap.1 < cheap.2, "{dear:?} {cheap:?}");
+    // Without prices, the last doubling saves little.
+    let advice = advise(&args(&[&nasa(), "-p", "agd"])).unwrap();
+    let last = advice.candidates.last().unwrap();
+    assert!(advice.choice.chosen.capacity < last.capacity && advice.choice.reason.contains("less than one point"));
+    assert!(last.object_hit_ratio - advice.choice.chosen.object_hit_ratio < 0.05);
+}
+
+#[test]
+fn mistakes_that_are_not_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let timeless = written("t.csv", "# object, size\n1,10\n2,20\n");
+    let empty = written("empty.csv", "# time, object, size\n");
+    for (arguments, words) in [
+        (vec!["/nonexistent/access.log"], "No such file"),
+        (vec![&nasa()[..], "-p", "belady"], "knows the future"),
+        (vec![&nasa(), "-p", "lur"], "did you mean `lru`?"),
+        (vec![&nasa(), "-s", "1.5"], "ambiguous"),
+        (vec![&empty], "no request was read"),
+        (vec![&timeless, "--columns", "id=1,size=2", "--egress", "1/GB", "--memory", "1/GB-month"], "no times"),
+        (vec![&nasa(), "--html", "/nonexistent/x.html"], "cannot write"),
+    ] {
+        let failure = run(args(&arguments)).expect_err("it should fail");
+        assert!(failure.code == 2 && failure.message.contains(words), "{arguments:?}: {}", failure.message);
+    }
+}

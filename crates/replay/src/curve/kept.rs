@@ -1,0 +1,171 @@
+//! A sample in bounded memory, for several passes over a trace that is read once.
+
+use super::sample::{Sample, Sampled};
+use crate::limits::CURVE_SETS;
+use crate::{Access, Survey};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+/// All requests for a share of the objects. The share falls as the trace grows, so that at most a
+/// given number of requests is kept (fixed-size SHARDS, Waldspurger et al., Efficient MRC
+/// construction with SHARDS, FAST 2015, with requests instead of objects).
+///
+/// ```
+/// use larder_replay::{Access, KeptSample};
+/// use larder_units::Time;
+///
+/// let mut kept = KeptSample::new(100, 1);
+/// kept.requests((0..1_000).map(|id| Access { id, size: 1, now: Time::ZERO }));
+/// assert!(kept.requests_kept().len() <= 100 && kept.sample().requests() == 1_000);
+/// ```
+pub struct KeptSample {
+    sample: Sample,
+    kept: Vec<Sampled>,
+    most: usize,
+    /// Bytes that requests of the sample turned out to ask for beyond what they said.
+    more_bytes: f64,
+}
+
+impl KeptSample {
+    /// Returns an empty sample of at most `most` requests, 32 bytes of memory each. Another `seed`
+    /// gives other objects.
+    pub fn new(most: usize, seed: u64) -> KeptSample {
+        KeptSample { sample: Sample::all(seed), kept: Vec::new(), most, more_bytes: 0.0 }
+    }
+
+    /// Shows it requests, in their order.
+    pub fn requests(&mut self, accesses: impl IntoIterator<Item = Access>) {
+        for access in accesses {
+            if let Some(sampled) = self.sample.take(&access) {
+                self.kept.push(sampled);
+            }
+            // An object that is requested more often than all that may be kept leaves at last.
+            while self.kept.len() > self.most && self.sample.halve() {
+                let sample = &self.sample;
+                self.kept.retain(|sampled| sample.has(sampled.access.id));
+            }
+        }
+    }
+
+    /// Gives every request the largest size that the sample has of its object. A log states the
+    /// bytes sent, which are fewer for a response without a body or a lost connection.
+    pub fn use_largest_sizes(&mut self) {
+        let mut largest: HashMap<u64, u64, FixedState> = HashMap::default();
+        for Sampled { access, .. } in &self.kept {
+            let size = largest.entry(access.id).or_default();
+            *size = access.size.max(*size);
+        }
+        for Sampled { access, .. } in &mut self.kept {
+            let size = largest.get(&access.id).copied().unwrap_or_default();
+            self.more_bytes += (size - access.size) as f64;
+            access.size = size;
+        }
+        self.sample.add_bytes(self.more_bytes / self.sample.rate());
+        self.more_bytes = 0.0;
+    }
+
+    /// Adds bytes to the size of every object, which a cache needs beside its body.
+    pub fn add_overhead(&mut self, bytes: u64) {
+        self.kept.iter_mut().for_each(|sampled| sampled.access.size = sampled.access.size.saturating_add(bytes));
+        self.sample.add_bytes(self.sample.requests() as f64 * bytes as f64);
+    }
+
+    /// The sample: its rate, and the totals of all requests shown.
+    pub fn sample(&self) -> &Sample {
+        &self.sample
+    }
+
+    /// The requests kept, in their order.
+    pub fn requests_kept(&self) -> &[Sampled] {
+        &self.kept
+    }
+
+    /// Counts the requests kept. Shares of objects, sizes and popularity are those of all objects,
+    /// but for chance; numbers of objects and bytes are to be divided by the rate.
+    pub fn survey(&self) -> Survey {
+        let mut survey = Survey::default();
+        self.kept.iter().for_each(|sampled| survey.count(&sampled.access));
+        survey
+    }
+
+    /// Estimates the bytes of all objects. Returns the estimate and its error with 95 % of
+    /// confidence, from the parts of the sample; the error is 0 if every object is kept.
+    pub fn unique_bytes(&self) -> (f64, f64) {
+        let mut sets: [Survey; CURVE_SETS] = Default::default();
+        self.kept.iter().for_each(|sampled| sets[usize::from(sampled.set)].count(&sampled.access));
+        super::estimate::total(&sets.map(|set| set.unique_bytes() as f64), self.sample.rate())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Curve, Web};
+    use larder_units::{ByteSize, Streams, Time};
+
+    fn web(requests: usize) -> Vec<Access> {
+        let web = Web { objects: 50_000, exponent: 0.8, ..Web::default() };
+        web.requests(&Streams::new(3)).unwrap().take(requests).collect()
+    }
+
+    #[test]
+    fn a_kept_sample_has_other_requests_than_one_of_its_final_rate() {
+        let accesses = web(200_000);
+        let mut kept = KeptSample::new(30_000, 9);
+        kept.requests(accesses.iter().copied());
+        let mut sample = Sample::of(kept.sample().rate(), 9).unwrap();
+        let direct: Vec<Sampled> = accesses.iter().filter_map(|access| sample.take(access)).collect();
+        assert!(direct.len() > 10_000 && direct == kept.requests_kept(), "{} {}", direct.len(), sample.rate());
+        assert_eq!((sample.requests(), sample.bytes()), (kept.sample().requests(), kept.sample().bytes()));
+    }
+
+    #[test]
+    fn everything_is_kept_while_there_is_room() {
+        let mut kept = KeptSample::new(1_000, 1);
+        kept.requests(web(1_000));
+        assert_eq!((kept.sample().rate(), kept.requests_kept().len()), (1.0, 1_000));
+        assert_eq!(kept.unique_bytes(), (kept.survey().unique_bytes() as f64, 0.0));
+    }
+
+    #[test]
+    fn an_object_with_more_requests_than_fit_grows_without_end() {
+        let mut kept = KeptSample::new(100, 1);
+        kept.requests((0..100_000).map(|_| Access { id: 7, size: 1, now: Time::ZERO }));
+        assert!(kept.requests_kept().len() <= 100);
+    }
+
+    #[test]
+    fn the_footprint_is_beyond_its_error() {
+        let accesses = web(300_000);
+        let mut exact = Survey::default();
+        accesses.iter().for_each(|access| exact.count(access));
+        let mut missed = 0;
+        for seed in 1..=20 {
+            let mut kept = KeptSample::new(40_000, seed);
+            kept.requests(accesses.iter().copied());
+            let (bytes, error) = kept.unique_bytes();
+            missed += u32::from((bytes - exact.unique_bytes() as f64).abs() > error);
+        }
+        // One in twenty may be, by the definition of the confidence.
+        assert!(missed <= 4, "{missed} of 20");
+    }
+
+    #[test]
+    fn sizes_of_a_log_are_those_sent() {
+        let access = |id, size| Access { id, size, now: Time::ZERO };
+        let mut kept = KeptSample::new(10, 1);
+        kept.requests([access(1, 0), access(1, 500), access(2, 7), access(1, 0)]);
+        kept.use_largest_sizes();
+        kept.add_overhead(100);
+        let sizes: Vec<u64> = kept.requests_kept().iter().map(|sampled| sampled.access.size).collect();
+        assert_eq!(sizes, [600, 600, 107, 600]);
+        assert_eq!(kept.sample().bytes(), 1_907.0);
+        let mut curve = Curve::lru(&[10_000], kept.sample());
+        curve.requests(kept.requests_kept());
+        let point = curve.points(kept.sample())[0];
+        assert_eq!((point.object_hit_ratio, point.byte_hit_ratio), (0.5, 1_200.0 / 1_907.0));
+        let mut cache = Curve::miniature(&"lru".parse().unwrap(), ByteSize::from_bytes(600), kept.sample(), 1).unwrap();
+        cache.requests(kept.requests_kept());
+        assert_eq!(cache.points(kept.sample())[0].object_hit_ratio, 0.25);
+    }
+}
