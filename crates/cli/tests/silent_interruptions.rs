@@ -52,7 +52,8 @@ fn a_reproduction_ends_without_a_word() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let (said, code) = interrupted(larder(&["reproduce", "chunk-size", "--quick", "-o", out]), Signal::INT);
-    assert!(said.starts_with("larder: interrupted: 0 of 4 experiments finished, "), "{said}");
+    assert!(said.starts_with("larder: interrupted: 0 of "), "{said}");
+    assert!(said.contains(" experiments finished, "), "{said}");
     assert!(said.ends_with(&format!("; go on with --resume ({out}/rows.jsonl)\n")), "{said}");
     assert_eq!((said.lines().count(), code), (1, Some(130)), "{said}");
 }
