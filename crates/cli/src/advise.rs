@@ -24,8 +24,9 @@ use crate::progress::Bar;
 use advice::Advice;
 pub use args::AdviseArgs;
 use choice::Choice;
-use gather::Reading;
+use gather::{Reading, Traffic};
 use larder_policy::Spec;
+use larder_replay::Unit;
 use std::sync::Arc;
 
 /// Reads the logs, and prints the advice.
@@ -55,15 +56,31 @@ fn advise(args: &AdviseArgs) -> Result<Advice, Failure> {
     let AdviseArgs { layout, keep, seed, overhead, .. } = args;
     let reading = Reading { layout, keep: *keep, seed: *seed, overhead: *overhead };
     let (traffic, kept) = gather::gather(&args.files, &reading, &bar)?;
+    let prices = args.egress.zip(args.memory);
+    check_unit(args, &traffic)?;
     let sizes = candidates::sizes(&parse_all(&args.size)?, &traffic)?;
     let candidates = candidates::run(&specs, &sizes, &kept, &traffic, args.seed, &bar)?;
     bar.clear();
-    let prices = args.egress.zip(args.memory);
-    if prices.is_some() && traffic.seconds == 0.0 {
-        return Err(Failure::usage("the trace has no times, so it has no costs per month; leave out the prices"));
-    }
     let choice = Choice::new(&candidates, &traffic, args.goal, prices);
     Ok(Advice { traffic, candidates, choice })
+}
+
+/// Checks that the traffic has what the arguments need: times and sizes.
+fn check_unit(args: &AdviseArgs, traffic: &Traffic) -> Result<(), Failure> {
+    let needed = match (args.egress.is_some(), args.config.is_some()) {
+        (true, _) => "costs",
+        (_, true) => "configuration in bytes",
+        _ => return Ok(()),
+    };
+    if traffic.unit == Unit::Objects {
+        return Err(Failure::usage(format!(
+            "the objects have no sizes, so there is no {needed}: leave out what asks for it"
+        )));
+    }
+    if args.egress.is_some() && traffic.seconds == 0.0 {
+        return Err(Failure::usage("the trace has no times, so it has no costs per month; leave out the prices"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

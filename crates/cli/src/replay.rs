@@ -50,7 +50,7 @@ const KEPT_AT_ONCE: usize = 8;
 /// Every policy runs at every size with every seed. One reading of each trace serves all rows, and
 /// the rows share the processor's cores.
 #[derive(Args, Debug)]
-#[command(after_help = "Example: larder replay twitter.csv.zst --policy 'lru,filter(theta=2)+fifo' --size 50MiB,10%")]
+#[command(after_help = "Example: larder replay t.csv.zst -p 'lru,filter(theta=2)+fifo' -s 50MiB,10%")]
 pub struct ReplayArgs {
     /// Trace files, plain or compressed with zstd, xz or gzip
     #[arg(required = true)]

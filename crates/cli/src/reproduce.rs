@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 ///
 /// Writes report.html and claims.json into a directory after each experiment, and finished runs
 /// into rows.jsonl. Exits with 0 if all claims hold or fail as listed with a reason, with 1 if
-/// another claim fails or the run fails, and with 2 if a program or a privilege is missing.
+/// another claim fails or the run fails, or with --full a listed claim holds, and with 2 if a
+/// program or a privilege is missing.
 #[derive(Args, Debug)]
 #[command(after_help = papers())]
 pub struct ReproduceArgs {

@@ -544,6 +544,8 @@ fn a_client_whose_output_is_full_polls_instead_of_waiting_or_misses_the_end() {
     client.socket.wait(Some(Duration::from_millis(1))).unwrap();
     assert_eq!(client.socket.spun, 0, "it polls although there is something to read");
     drop((stream, shared));
+    // What the node left in the memory is not lost with it.
+    assert_eq!(receive(&mut client, 1), ["data /unread false 0"]);
     let ended = client.receive(None, |_, _, _| {});
     assert!(matches!(ended, Err(ClientError::Closed(_))), "{ended:?}");
 }

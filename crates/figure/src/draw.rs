@@ -307,7 +307,14 @@ fn draw_bars(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen, (number, of)
 fn draw_references(chart: &mut Chart<'_, '_>, placed: &Placed) -> Drawn {
     let pen = Pen { colour: INK, is_dashed: false };
     draw_whiskers(chart, &placed.intervals, &pen)?;
-    // On paper of their own, because they may lie on a bar.
+    // On paper of their own, because they may lie on a bar. The papers are drawn first, because one
+    // may reach the mark of a neighbour.
+    let paper = |(point, label): (&(f64, f64), &String)| {
+        // A character of this size is at most 6.6 pixels wide.
+        let width = (6.6 * label.chars().count() as f64) as i32;
+        EmptyElement::at(*point) + Rectangle::new([(8, -9), (11 + width, 8)], PAPER.filled())
+    };
+    chart.draw_series(placed.points.iter().zip(&placed.labels).map(paper))?;
     let mark = |point: &(f64, f64)| {
         EmptyElement::at(*point)
             + Polygon::new(DIAMOND.to_vec(), PAPER.filled())
@@ -315,11 +322,7 @@ fn draw_references(chart: &mut Chart<'_, '_>, placed: &Placed) -> Drawn {
     };
     chart.draw_series(placed.points.iter().map(mark))?;
     let label = |(point, label): (&(f64, f64), &String)| {
-        // A character of this size is at most 6.6 pixels wide.
-        let width = (6.6 * label.chars().count() as f64) as i32;
-        EmptyElement::at(*point)
-            + Rectangle::new([(8, -9), (11 + width, 8)], PAPER.filled())
-            + Text::new(label.clone(), (10, -7), text(12))
+        EmptyElement::at(*point) + Text::new(label.clone(), (10, -7), text(12))
     };
     chart.draw_series(placed.points.iter().zip(&placed.labels).map(label))?;
     Ok(())

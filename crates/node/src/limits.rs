@@ -106,12 +106,17 @@ pub const FRAMES_AT_ONCE: usize = 32;
 /// that is further behind.
 pub const SHARD_CHANNEL_BYTES: usize = 4 << 20;
 
-/// Batches of other threads that are processed per turn; then the sockets have their turn. Commands
-/// do not count: in a flood of new peers, a thread that left some for later would fall behind.
+/// Batches of packets of other threads that are processed per turn; then the sockets have their
+/// turn. Other commands do not count: they are few for each packet, and a thread that left them for
+/// later would know less than the thread that sent them.
 pub const BATCHES_PER_TURN: usize = 64;
 
-/// What datagrams that pass to another thread count in [`SHARD_CHANNEL_BYTES`] beside their bytes:
-/// a new face costs as much. So 8,000 strangers may wait at most.
+/// Bytes of datagrams of strangers that wait for a shard's thread. They have a bound of their own,
+/// so a flood of them takes no room of packets between known faces.
+pub const STRANGERS_BYTES: usize = 1 << 20;
+
+/// What a datagram of a stranger counts in [`STRANGERS_BYTES`] beside its bytes: a new face costs
+/// as much. So 2,000 strangers may wait at most.
 pub const STRANGER_BYTES: usize = 512;
 
 /// The largest frame: a packet of 8800 bytes and its NDNLPv2 header.

@@ -17,7 +17,7 @@ impl Report {
 
 /// The crates whose code decides the results of a paper, besides `reproduce` itself.
 const CRATES: [(&str, &[&str]); 5] = [
-    ("adaptsize", &["policy", "replay"]),
+    ("adaptsize", &["policy", "replay", "testbed", "node", "proxy", "http"]),
     ("chunk-size", &["netsim", "forwarder", "packet", "policy"]),
     ("clock", &["netsim", "forwarder", "packet", "transfer"]),
     ("filter", &["policy", "replay", "forwarder", "packet"]),
@@ -40,10 +40,10 @@ const CRATES: [(&str, &[&str]); 5] = [
 ];
 
 /// Returns the directories, relative to the repository, whose code decides the results of a paper:
-/// those of the deployed code, of the experiments, and of the paper's module.
+/// those of the deployed code, of the random streams, of the experiments, and of this crate.
 pub fn sources(paper: &str) -> Vec<String> {
     let crates = CRATES.iter().find(|(name, _)| *name == paper).map_or(&[][..], |(_, crates)| crates);
-    let module = paper.replace('-', "_");
-    let own = [format!("crates/reproduce/src/{module}"), format!("crates/reproduce/experiments/{paper}")];
-    own.into_iter().chain(crates.iter().map(|name| format!("crates/{name}/src"))).collect()
+    let own = ["crates/reproduce/src", "crates/reproduce/data", "crates/units/src"].map(str::to_owned);
+    let experiments = format!("crates/reproduce/experiments/{paper}");
+    own.into_iter().chain([experiments]).chain(crates.iter().map(|name| format!("crates/{name}/src"))).collect()
 }

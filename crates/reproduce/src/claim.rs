@@ -17,7 +17,7 @@ pub struct Claim {
     /// What supports the claim. Reports count each kind separately.
     pub kind: Kind,
     /// The value that the paper prints, or that follows from values that it prints. Without it,
-    /// `expected` must be present.
+    /// `expected` must be present, except for an order that the paper states in words.
     #[serde(default)]
     pub published: Option<Stated>,
     /// A value that the paper does not print, but that follows from theory or from another
@@ -103,6 +103,9 @@ pub enum Kind {
     /// The value follows from an equation, a model, or another program's run. The claim has
     /// `expected` and its source.
     Theory,
+    /// The value follows from numbers that the paper or the claim's file prints, so no measurement
+    /// can change it: it shows whether the paper's numbers fit together.
+    Arithmetic,
     /// The project's own aim, which the paper does not support. The claim has `expected` and its
     /// source.
     Goal,
@@ -110,7 +113,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of reports.
-    pub const ALL: [Kind; 4] = [Kind::Value, Kind::Order, Kind::Theory, Kind::Goal];
+    pub const ALL: [Kind; 5] = [Kind::Value, Kind::Order, Kind::Theory, Kind::Arithmetic, Kind::Goal];
 }
 
 impl fmt::Display for Kind {
@@ -119,6 +122,7 @@ impl fmt::Display for Kind {
             Kind::Value => "value",
             Kind::Order => "order",
             Kind::Theory => "theory",
+            Kind::Arithmetic => "arithmetic",
             Kind::Goal => "goal",
         })
     }
@@ -132,6 +136,17 @@ pub enum Stated {
     Figure(f64),
     /// From the least to the greatest.
     Range([f64; 2]),
+}
+
+impl Stated {
+    /// Returns true if the figure, or a part of the range, lies in the band.
+    fn meets(&self, [low, high]: [f64; 2]) -> bool {
+        let [least, greatest] = match *self {
+            Stated::Figure(figure) => [figure; 2],
+            Stated::Range(range) => range,
+        };
+        least <= high && low <= greatest
+    }
 }
 
 /// The quick scale's form of a claim: the band that follows from its conditions.
@@ -156,7 +171,11 @@ impl Claim {
                 return Some(format!("every value lies in the band [{low}, {high}]"));
             }
         }
+        if let Some(published) = self.published.filter(|published| !published.meets(self.band)) {
+            return Some(format!("no published value, {published:?}, lies in the band {:?}", self.band));
+        }
         match (self.published, self.expected, &self.source) {
+            (None, None, None) if self.kind == Kind::Order => None,
             (None, None, _) => Some("it has neither `published` nor `expected`".to_owned()),
             (_, Some(_), None) => Some("`expected` needs a `source`".to_owned()),
             (_, None, Some(_)) => Some("`source` needs `expected`".to_owned()),

@@ -56,7 +56,9 @@ impl Provenance {
     pub(crate) fn update(&mut self) {
         self.load[1] = load();
         let now = ticks();
-        let [all, stolen] = [now.all - self.ticks.all, now.stolen - self.ticks.stolen];
+        // The kernel's counts may fall, or may be unreadable now.
+        let all = now.all.saturating_sub(self.ticks.all);
+        let stolen = now.stolen.saturating_sub(self.ticks.stolen);
         self.steal_percent = 100.0 * stolen as f64 / all.max(1) as f64;
     }
 }

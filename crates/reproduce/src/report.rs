@@ -69,7 +69,7 @@ impl Report {
     }
 
     /// Returns the number of judged claims of each kind, in the order of [`Kind::ALL`].
-    pub fn counts(&self) -> [Count; 4] {
+    pub fn counts(&self) -> [Count; 5] {
         Kind::ALL.map(|kind| {
             let judged = || self.claims().filter(|claim| claim.kind == kind);
             Count { kind, holding: judged().filter(|claim| claim.holds).count(), judged: judged().count() }

@@ -64,12 +64,12 @@ fn mark(claim: &Claim, place: &DrawnIn, figure: &Figure) -> Option<(f64, [f64; 3
     };
     let shown = if low == high { number(low) } else { format!("{}\u{2013}{}", number(low), number(high)) };
     let (unit, label) = match place.times {
-        None => (1.0, format!("published {shown}")),
+        None => (1.0, shown),
         Some(at) => {
             let named = |series: &&Series| place.series.as_ref().is_none_or(|name| *name == series.name);
             let series = figure.series.iter().find(named)?;
             let (_, unit) = series.points.iter().find(|(x, _)| (x - at).abs() <= 1e-9 * at.abs().max(1.0))?;
-            (*unit, format!("published \u{d7} {shown}"))
+            (*unit, format!("\u{d7}{shown}"))
         }
     };
     Some((x, [low * unit, (low + high) / 2.0 * unit, high * unit], label))

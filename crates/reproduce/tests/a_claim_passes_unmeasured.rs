@@ -129,12 +129,20 @@ fn mistakes_in_a_file_are_not_found() {
         ("kind = \"value\"\npublished = 2\n", "published = 2\n", "missing field `kind`"),
         ("published = 2\n", "expected = 2\nsource = \"x\"\n", "`b`: a value needs `published`"),
         ("kind = \"value\"\npublished = 2\n", "kind = \"goal\"\npublished = 2\n", "`b`: a goal has no `published`"),
+        ("published = 2\n", "published = 3\n", "`b`: no published value"),
         ("id = \"b\"", "id = \"a\"", "the id `a` is used twice"),
         ("reason = \"A count\"\n", "", "missing field `reason`"),
     ] {
         let error = experiment(&FILE.replace(from, to)).unwrap_err();
         assert!(error.contains(words) && error.contains("paper/file.toml") && !error.contains('\n'), "{error}");
     }
+}
+
+#[test]
+fn an_order_in_words_needs_a_number() {
+    let words = FILE.replace("kind = \"value\"\npublished = 2\n", "kind = \"order\"\n");
+    let claims = experiment(&words).unwrap().claims;
+    assert!(claims[1].published.is_none() && claims[1].expected.is_none());
 }
 
 #[test]
@@ -198,7 +206,7 @@ fn a_published_value_is_left_out_of_its_figure() {
     let alone = drawn(&place(", x = 7"));
     let published = alone.figure.series.last().unwrap();
     assert_eq!((&*published.name, &published.points[..]), ("published", &[(7.0, 1.0)][..]));
-    assert_eq!(published.labels, ["published 1"]);
+    assert_eq!(published.labels, ["1"]);
     assert_eq!(alone.captions, ["The first: published 1, measured 1.05; holds."]);
     let ratio = place(", x = 7, times = 5, series = \"FIFO\"").replace("published = 1.0", "published = [0.5, 1.5]");
     let ratio = drawn(&ratio);
@@ -232,10 +240,11 @@ fn readme_counts_other_claims() {
     let files = PAPERS.iter().flat_map(|paper| std::fs::read_dir(root.join("experiments").join(paper.name)).unwrap());
     let texts: Vec<String> = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
     let kinds = [
-        ("value", "published values"),
-        ("order", "published orders"),
-        ("theory", "consequences of theory"),
-        ("goal", "goals of this project"),
+        ("value", "about published values"),
+        ("order", "about published orders"),
+        ("theory", "about consequences of theory"),
+        ("arithmetic", "about arithmetic of the papers"),
+        ("goal", "about goals of this project"),
     ];
     for (kind, words) in kinds {
         let line = format!("kind = \"{kind}\"");

@@ -12,13 +12,15 @@
 //! what its caller asked for, in a few pieces. The end of the other process is not noticed here:
 //! the Unix socket stays open beside the stream, and tells it.
 //!
-//! The memory is allocated when it is created, so no access to it needs a new page, and a system
-//! without memory refuses the stream. One case is left: the other end may punch a hole into the
-//! memory (fallocate(2), FALLOC_FL_PUNCH_HOLE). A hole reads as zeros, and takes a new page. Where
-//! `vm.overcommit_memory` is 2 and all memory is committed, the system has no page and ends this
-//! process by SIGBUS. F_SEAL_WRITE would forbid holes, and writing too. F_SEAL_FUTURE_WRITE forbids
-//! holes and further mappings to write, so it needs a memory for each end, which that end alone
-//! maps to write; this is not built.
+//! The memory is allocated when it is created, so no access to it needs a new page. A system that
+//! promises no more memory than it has (`vm.overcommit_memory` 2) refuses the stream without
+//! memory; others, and a control group at its limit, end a process to make room, as for any
+//! allocation. One case is left: the other end may punch a hole into the memory (fallocate(2),
+//! FALLOC_FL_PUNCH_HOLE). A hole reads as zeros, and takes a new page. Where `vm.overcommit_memory`
+//! is 2 and all memory is committed, the system has no page and ends this process by SIGBUS.
+//! F_SEAL_WRITE would forbid holes, and writing too. F_SEAL_FUTURE_WRITE forbids holes and further
+//! mappings to write, so it needs a memory for each end, which that end alone maps to write; this
+//! is not built.
 //!
 //! How an end waits: `flag.rs`.
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Reads logs of nginx, Apache, Varnish (varnishncsa), Squid, Caddy (JSON) and Larder, or any
 /// trace, once and in bounded memory. Several files follow each other in time.
 #[derive(Args, Debug)]
-#[command(after_help = "Example: larder advise access.log.2.gz access.log.1 --egress 0.05/GB --memory 3/GiB-month")]
+#[command(after_help = "Example: larder advise access.log --egress 0.05/GB --memory 3/GiB-month")]
 pub struct AdviseArgs {
     /// Access logs or traces, plain or compressed with zstd, xz or gzip, the oldest first
     #[arg(required = true)]

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::replay::size::Size;
 use larder_policy::Spec;
-use larder_replay::{Curve, KeptSample, Point};
+use larder_replay::limits::CURVE_MAX_BYTES;
+use larder_replay::{Curve, KeptSample, Point, Unit};
 use larder_units::ByteSize;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -29,18 +30,31 @@ pub struct Candidate {
     /// The share of the bytes that hit, and its error.
     pub byte_hit_ratio: f64,
     pub byte_error: f64,
+    /// True if the policy behaves otherwise in a small cache than in a large one: then the true
+    /// errors are larger than those stated.
+    pub error_is_least: bool,
 }
 
 /// Returns the sizes to compare, in bytes, ascending and distinct.
 ///
 /// # Errors
-/// If a share is less than a byte.
+/// If a share is less than a byte, a size is beyond measure, or a size in bytes has no meaning for
+/// objects without sizes.
 pub fn sizes(typed: &[Size], traffic: &Traffic) -> Result<Vec<u64>, Failure> {
     let all = (traffic.footprint + traffic.footprint_error).ceil() as u64;
     let mut sizes: Vec<u64> = match typed.is_empty() {
         true => (0..SIZES).map(|halvings| (all >> halvings).max(1)).collect(),
         false => typed.iter().map(|size| size.of(all).map(ByteSize::bytes)).collect::<Result<_, _>>()?,
     };
+    let in_bytes = typed.iter().find(|size| matches!(size, Size::Bytes(_)) && traffic.unit == Unit::Objects);
+    if let Some(size) = in_bytes {
+        return Err(Failure::usage(format!(
+            "the objects have no sizes, so a cache of {size} has no meaning; give a number of objects (1000) or a share (10%)"
+        )));
+    }
+    if let Some(size) = sizes.iter().find(|size| **size > CURVE_MAX_BYTES) {
+        return Err(Failure::usage(format!("size {size} is above {CURVE_MAX_BYTES} bytes (8 PiB)")));
+    }
     sizes.sort_unstable();
     sizes.dedup();
     Ok(sizes)
@@ -109,5 +123,6 @@ fn candidate(spec: &Spec, point: Point, traffic: &Traffic) -> Candidate {
         object_error: point.object_error,
         byte_hit_ratio: byte_hit_ratio.clamp(0.0, 1.0),
         byte_error: point.byte_error * scale,
+        error_is_least: point.error_is_least,
     }
 }

@@ -9,7 +9,8 @@ use serde::Serialize;
 /// Seconds of a month, as clouds bill it: 730 hours.
 const MONTH: f64 = 730.0 * 3600.0;
 
-/// Without prices, the smallest size is chosen from which twice the size saves less than this.
+/// Without prices, the smallest size is chosen from which twice the size saves less than this, or
+/// less than the error of the estimate.
 const KNEE: f64 = 0.01;
 
 /// What a cache should save.
@@ -74,10 +75,16 @@ impl Choice {
             }
             None => knee(candidates, goal),
         };
-        let lru = candidates.iter().find(|other| other.policy == "lru" && other.capacity == chosen.capacity);
         let without = prices.and_then(|(egress, _)| {
             traffic.in_seconds(traffic.requested_bytes, MONTH).map(|bytes| bytes * egress.per_byte)
         });
+        let reason = match cost(chosen).zip(without) {
+            Some((cost, without)) if cost >= without => {
+                "at these prices no cache costs less than this one, which costs least of those compared".to_owned()
+            }
+            _ => reason,
+        };
+        let lru = candidates.iter().find(|other| other.policy == "lru" && other.capacity == chosen.capacity);
         Choice {
             goal,
             chosen: chosen.clone(),
@@ -104,17 +111,21 @@ pub fn best_by_size(candidates: &[Candidate], goal: Goal) -> Vec<&Candidate> {
 
 fn knee(candidates: &[Candidate], goal: Goal) -> (&Candidate, String) {
     let best = best_by_size(candidates, goal);
-    let gain = |pair: &[&Candidate]| {
+    if best.len() == 1 {
+        return (best[0], "it is the only size that was compared".to_owned());
+    }
+    let is_worth_it = |pair: &[&Candidate]| {
+        let gain = goal.ratio(pair[1]) - goal.ratio(pair[0]);
         // Sizes may be further apart than a factor of two.
         let doublings = (pair[1].capacity as f64 / pair[0].capacity as f64).log2().max(f64::MIN_POSITIVE);
-        (goal.ratio(pair[1]) - goal.ratio(pair[0])) / doublings
+        gain / doublings >= KNEE && gain > goal.error(pair[0]).max(goal.error(pair[1]))
     };
     let what = match goal {
         Goal::Requests => "requests",
         Goal::Bytes => "bytes",
     };
     // From here on, no doubling is worth it.
-    let last = best.windows(2).rposition(|pair| gain(pair) >= KNEE).map_or(0, |place| place + 1);
+    let last = best.windows(2).rposition(is_worth_it).map_or(0, |place| place + 1);
     let chosen = best.get(last).copied().unwrap_or(&candidates[0]);
     let reason = match last + 1 == best.len() {
         true => "it is the largest that was compared, and doubling to it saved one point or more".to_owned(),

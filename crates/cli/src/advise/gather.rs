@@ -6,12 +6,17 @@ use crate::progress::Bar;
 use crate::replay::progress::Progress;
 use larder_replay::survey::Report;
 use larder_replay::{Format, KeptSample, Unit};
+use larder_units::Time;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The requests read at a time.
 const CHUNK_REQUESTS: usize = 1 << 16;
+
+/// The least number of objects in a sample. Below, the eight parts that tell the error have too few
+/// each.
+const LEAST_OBJECTS: u64 = 200;
 
 /// Bytes that a node needs beside the body of an object in a web server's log: the key and the
 /// header fields of a typical response, and its places in the tables (docs/operation.md).
@@ -64,7 +69,7 @@ pub struct Reading<'a> {
 /// Reads all files.
 ///
 /// # Errors
-/// If one cannot be read, or none has a request.
+/// If one cannot be read, none has a request, or too few objects are left in the sample.
 pub fn gather(files: &[PathBuf], reading: &Reading<'_>, bar: &Arc<Bar>) -> Result<(Traffic, KeptSample), Failure> {
     let units = |path: &Path| path.metadata().map_or(1, |file| file.len().max(1)) as f64;
     let progress = Progress::on(bar.clone());
@@ -72,6 +77,7 @@ pub fn gather(files: &[PathBuf], reading: &Reading<'_>, bar: &Arc<Bar>) -> Resul
     let mut kept = KeptSample::new(usize::try_from(reading.keep).unwrap_or(usize::MAX), reading.seed);
     let mut chunk = Vec::new();
     let (mut names, mut is_log) = (Vec::new(), false);
+    let mut times: Option<(Time, Time)> = None;
     for path in files {
         let mut trace = reading.layout.open_once(path)?;
         is_log |= trace.format() == Format::WEB_LOG;
@@ -82,6 +88,10 @@ pub fn gather(files: &[PathBuf], reading: &Reading<'_>, bar: &Arc<Bar>) -> Resul
                 break;
             }
             kept.requests(chunk.iter().copied());
+            for access in &chunk {
+                let (first, last) = times.unwrap_or((access.now, access.now));
+                times = Some((first.min(access.now), last.max(access.now)));
+            }
             progress.at("reading", &name, kept.sample().requests(), trace.progress(), units(path));
         }
         progress.done(units(path));
@@ -97,7 +107,17 @@ pub fn gather(files: &[PathBuf], reading: &Reading<'_>, bar: &Arc<Bar>) -> Resul
     let overhead = reading.overhead.unwrap_or(if is_log && unit == Unit::Bytes { LOG_OVERHEAD } else { 0 });
     let requested_bytes = kept.sample().bytes();
     kept.add_overhead(overhead);
-    Ok((describe(names, requested_bytes, overhead, unit, &kept), kept))
+    let (first, last) = times.unwrap_or_default();
+    let traffic = describe(names, requested_bytes, overhead, unit, &kept);
+    let traffic = Traffic { seconds: last.since(first).as_secs_f64(), ..traffic };
+    let objects = traffic.looked_at.objects;
+    if traffic.sample < 1.0 && objects < LEAST_OBJECTS {
+        return Err(Failure::usage(format!(
+            "--keep {}: only {objects} objects are left in the sample, too few to judge by; keep more requests",
+            reading.keep
+        )));
+    }
+    Ok((traffic, kept))
 }
 
 fn describe(files: Vec<String>, requested_bytes: f64, overhead: u64, unit: Unit, kept: &KeptSample) -> Traffic {

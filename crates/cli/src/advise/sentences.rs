@@ -124,8 +124,9 @@ pub fn worth(advice: &Advice) -> Vec<Vec<String>> {
 pub fn lines_of_choice(advice: &Advice) -> Vec<String> {
     let choice = &advice.choice;
     let chosen = &choice.chosen;
+    let least = if chosen.error_is_least { "more than " } else { "" };
     let with_error = |ratio: f64, error: f64| match error > 0.0 {
-        true => format!("{} ± {}", percent(ratio), percent(error)),
+        true => format!("{} ± {least}{}", percent(ratio), percent(error)),
         false => percent(ratio),
     };
     let requests = with_error(chosen.object_hit_ratio, chosen.object_error);
@@ -161,6 +162,7 @@ pub fn size(capacity: u64, advice: &Advice) -> String {
 
 fn ratio(goal: Goal, candidate: &Candidate) -> String {
     match goal.error(candidate) > 0.0 {
+        true if candidate.error_is_least => format!("{:.3} ± >{:.3}", goal.ratio(candidate), goal.error(candidate)),
         true => format!("{:.3} ± {:.3}", goal.ratio(candidate), goal.error(candidate)),
         false => format!("{:.3}", goal.ratio(candidate)),
     }

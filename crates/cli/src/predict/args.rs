@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// and the best fixed set) assume independent requests, with the popularity of a Zipf law or of the
 /// trace. With --replay, the hit ratios of the policies themselves are printed beside them.
 #[derive(Args, Debug)]
-#[command(after_help = "Example: larder predict --zipf 0.8 --objects 10000000 --size 100000,1000000 --replay")]
+#[command(after_help = "Example: larder predict --zipf 0.8 --objects 1e7 --size 1e5,1e6 --replay")]
 pub struct PredictArgs {
     /// Trace file, whose popularity and sizes are measured; the alternative is --zipf
     #[arg(required_unless_present = "zipf", conflicts_with = "zipf")]

@@ -38,9 +38,9 @@ impl Bounds {
         }
     }
 
-    /// Returns the most faces with shared memory.
+    /// Returns the most faces with shared memory, on one thread.
     pub(super) fn shared_faces(&self) -> usize {
-        if self.has_shared_memory { SHARED_FACES / self.shards } else { 0 }
+        if self.has_shared_memory { (SHARED_FACES / self.shards).max(1) } else { 0 }
     }
 
     /// Returns the bounds of another configuration. Buffers keep the size that they have, and the

@@ -14,7 +14,7 @@ use super::command::Command;
 use super::partial_input::{Budget, PartialInput};
 use super::spare_buffers::SpareBuffers;
 use super::tokens::WAKER;
-use crate::limits::SHARD_CHANNEL_BYTES;
+use crate::limits::{SHARD_CHANNEL_BYTES, STRANGERS_BYTES};
 use larder_forwarder::{Dispatch, DropReason, FaceId, Shard};
 use larder_packet::LpHeader;
 use std::io;
@@ -31,6 +31,8 @@ pub(super) struct Port {
     woken: AtomicBool,
     /// Bytes of packets that wait for the thread.
     waiting: AtomicUsize,
+    /// Bytes of datagrams of strangers that wait for the thread.
+    strangers: AtomicUsize,
     /// The `pending_prefixes` of its forwarder.
     pending: AtomicU64,
 }
@@ -39,8 +41,9 @@ impl Port {
     /// Creates a queue to the thread that `waker` wakes; returns both ends.
     pub(super) fn new(waker: mio::Waker) -> (Port, Receiver<Command>) {
         let (commands, receiver) = mpsc::channel();
-        let (woken, waiting, pending) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicU64::new(0));
-        (Port { commands, waker, woken, waiting, pending }, receiver)
+        let (woken, pending) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (waiting, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        (Port { commands, waker, woken, waiting, strangers, pending }, receiver)
     }
 
     pub(super) fn send(&self, command: Command) {
@@ -76,14 +79,28 @@ impl Port {
     }
 
     /// Reserves room for another batch. Returns false if there is none.
-    pub(super) fn reserve(&self, weight: usize) -> bool {
-        let before = self.waiting.fetch_add(weight, Ordering::Relaxed);
-        let fits = before + weight <= SHARD_CHANNEL_BYTES;
-        if !fits {
-            self.taken(weight);
-        }
-        fits
+    fn reserve(&self, weight: usize) -> bool {
+        reserve(&self.waiting, weight, SHARD_CHANNEL_BYTES)
     }
+
+    /// Reserves room for datagrams of a stranger. Returns false if there is none.
+    pub(super) fn reserve_stranger(&self, weight: usize) -> bool {
+        reserve(&self.strangers, weight, STRANGERS_BYTES)
+    }
+
+    /// Records that the thread has taken datagrams of a stranger out.
+    pub(super) fn stranger_taken(&self, weight: usize) {
+        self.strangers.fetch_sub(weight, Ordering::Relaxed);
+    }
+}
+
+/// Adds `weight` to a counter of at most `most`. Returns false if it does not fit.
+fn reserve(counter: &AtomicUsize, weight: usize, most: usize) -> bool {
+    let fits = counter.fetch_add(weight, Ordering::Relaxed) + weight <= most;
+    if !fits {
+        counter.fetch_sub(weight, Ordering::Relaxed);
+    }
+    fits
 }
 
 /// The resources of a shard's thread: its poll, its queue, and the queues to all threads.
@@ -230,6 +247,21 @@ impl ShardChannel {
 mod tests {
     use super::*;
     use larder_packet::{InterestBuilder, Name};
+
+    /// Failure: a flood of strangers takes the room of packets between known faces, or has no
+    /// bound.
+    #[test]
+    fn strangers_take_the_room_of_known_faces() {
+        let (ports, _contexts) = shard_contexts(2, 0).unwrap();
+        let port = &ports[1];
+        let weight = 8_000 + crate::limits::STRANGER_BYTES;
+        let strangers = (0..).take_while(|_| port.reserve_stranger(weight)).count();
+        assert_eq!(strangers, STRANGERS_BYTES / weight);
+        assert!(port.reserve(SHARD_CHANNEL_BYTES), "packets have their own room");
+        assert!(!port.reserve(1));
+        (0..strangers).for_each(|_| port.stranger_taken(weight));
+        assert!(port.reserve_stranger(STRANGERS_BYTES) && !port.reserve_stranger(1));
+    }
 
     /// Failure: a slow thread takes unbounded memory, or blocks the threads that send to it.
     #[test]

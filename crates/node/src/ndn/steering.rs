@@ -108,8 +108,9 @@ impl Steering {
         program.extend([
             load(BPF_B, 6),
             sock_filter { code: (BPF_JMP | BPF_JEQ | BPF_K) as u16, jt: 1, jf: 0, k: libc::IPPROTO_UDP as u32 },
-            // No socket has this number: the kernel chooses by its own hash.
-            step(BPF_RET | BPF_K, u32::MAX),
+            // Behind extension headers, the port is not looked for: the first thread passes these
+            // datagrams on.
+            step(BPF_RET | BPF_K, 0),
         ]);
         program.extend(v6);
         program

@@ -73,7 +73,7 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// The part of [`crate::limits::SHARD_CHANNEL_BYTES`] that they take.
+    /// The part of [`crate::limits::STRANGERS_BYTES`] that they take.
     pub(super) fn weight(&self) -> usize {
         self.bytes.len() + crate::limits::STRANGER_BYTES
     }
@@ -84,7 +84,7 @@ pub(super) struct NewPeer {
     pub(super) face: FaceId,
     pub(super) peer: Peer,
     pub(super) standing: Standing,
-    /// The datagrams with which it began.
+    /// The datagrams with which it began. They have a part of the room of the other thread.
     pub(super) first: Option<Datagrams>,
 }
 

@@ -2,12 +2,15 @@
 //!
 //! The first socket is bound without the option, so an occupied port is an error, as it is with one
 //! thread. Then it gets the option, and the others are bound with it. The option stays: the kernel
-//! looks at it for each datagram. Another process of the same user that binds the port with this
-//! option gets no datagrams, because the program of [`super::steering`] never chooses its socket.
+//! looks at it for each datagram. Another process of the same user may join the group, but the
+//! program of [`super::steering`] never chooses its socket. It may also bind a more specific
+//! address with this option, and then gets that address's datagrams; with one thread, that is
+//! refused.
 //!
 //! An upgrade passes all sockets, in order. The new process binds more, or closes some, if it has
 //! another number of threads. If the kernel refuses more, for example because the socket is
-//! systemd's and belongs to another user, the node serves those that it has.
+//! systemd's and belongs to another user, or root has bound it before `[process] user`, the node
+//! serves those that it has.
 
 use super::address::with_ipv4_fallback;
 use super::datagram::{UdpListener, bind_udp};

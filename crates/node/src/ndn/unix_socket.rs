@@ -19,7 +19,10 @@ use std::sync::Arc;
 pub(super) struct UnixSocket {
     pub(super) socket: UnixStream,
     shared: Option<Box<Shared>>,
-    /// True if the application has gone: the rest is read to its end, and nothing is written.
+    /// True after the system refused to offer shared memory. It is not tried again: each try costs
+    /// a memory.
+    is_refused: bool,
+    /// True if the application has gone: the rest is read to its end, and writes are discarded.
     has_hung_up: bool,
 }
 
@@ -58,7 +61,7 @@ impl SharedPlaces {
 
 impl UnixSocket {
     pub(super) fn new(socket: UnixStream) -> UnixSocket {
-        UnixSocket { socket, shared: None, has_hung_up: false }
+        UnixSocket { socket, shared: None, is_refused: false, has_hung_up: false }
     }
 
     /// Offers shared memory to an application that asks for it and has none yet, if fewer than
@@ -73,10 +76,11 @@ impl UnixSocket {
         registry: &Registry,
         bell: Token,
     ) -> io::Result<()> {
-        if self.shared.is_some() {
+        if self.shared.is_some() || self.is_refused {
             return Ok(());
         }
         let Some(place) = places.take(most) else { return Ok(()) };
+        self.is_refused = true;
         let (stream, descriptors) = SharedStream::create()?;
         registry.register(&mut SourceFd(&stream.as_raw_fd()), bell, Interest::READABLE)?;
         self.shared = Some(Box::new(Shared {
@@ -87,6 +91,7 @@ impl UnixSocket {
             ending: false,
             _place: place,
         }));
+        self.is_refused = false;
         Ok(())
     }
 
@@ -132,11 +137,12 @@ impl UnixSocket {
         self.shared.as_ref().is_some_and(|shared| shared.is_read && shared.stream.may_have_more())
     }
 
-    /// Writes. The end of the application is `BrokenPipe`.
+    /// Writes. Bytes for an application that has gone are discarded, so that what it left in the
+    /// memory is read to its end; that read ends the face.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.shared {
             Some(shared) if shared.is_written => match self.has_hung_up {
-                true => Err(io::ErrorKind::BrokenPipe.into()),
+                true => Ok(bytes.len()),
                 false => shared.stream.write(bytes),
             },
             _ => self.socket.write(bytes),
@@ -155,6 +161,7 @@ impl UnixSocket {
                 Err(error) => {
                     tracing::debug!(%error, "cannot offer shared memory to an application; it uses its socket");
                     self.shared = None;
+                    self.is_refused = true;
                 }
             }
         } else if shared.is_read && !shared.is_written {
@@ -231,10 +238,12 @@ mod tests {
 
     #[test]
     fn an_offer_that_the_system_refuses_ends_the_face() {
-        let (mut socket, peer, _poll) = offering();
+        let (mut socket, peer, poll) = offering();
         peer.shutdown(std::net::Shutdown::Read).unwrap();
         socket.between_packets().unwrap();
         assert!(socket.shared.is_none(), "it was sent");
+        socket.offer_shared_memory(&SharedPlaces::default(), 1, poll.registry(), Token(1)).unwrap();
+        assert!(socket.shared.is_none(), "it is tried again");
         let mut peer = peer;
         peer.write_all(b"by the socket").unwrap();
         assert_eq!(socket.read(&mut [0; 100]).unwrap(), 13);
@@ -251,7 +260,10 @@ mod tests {
         socket.set_ending(false);
         assert_eq!(socket.write(b"more").unwrap(), 4);
         socket.set_ending(true);
-        assert_eq!(socket.write(b"more").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        // More than the memory has room for, which nobody reads.
+        for _ in 0..1_000 {
+            assert_eq!(socket.write(&[7; 8_000]).unwrap(), 8_000);
+        }
         assert_eq!(socket.read(&mut [0; 100]).unwrap(), 0);
     }
 }

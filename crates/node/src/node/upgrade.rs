@@ -7,7 +7,8 @@
 //!   origin for what it misses from then on. A later invalidation in the old process does not reach
 //!   the new one's tier or memory; purges are refused until the new one takes them.
 //! - **NDN**: the old process pauses its listeners, so that each connection and each datagram
-//!   belongs to the new one. Its faces end with it, and applications connect again.
+//!   belongs to the new one, except datagrams that wait in UDP sockets for which a smaller number
+//!   of threads has no reader. Its faces end with it, and applications connect again.
 
 use super::{Event, Node, Part};
 use crate::error::NodeError;

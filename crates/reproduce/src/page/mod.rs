@@ -51,7 +51,7 @@ pub(crate) fn page(report: &Report, detail: Detail) -> String {
 
 /// Writes the summary, one line for each question.
 fn write_summary(page: &mut String, report: &Report) {
-    let [value, order, theory, goal] = report.counts().map(|count| match count.judged {
+    let [value, order, theory, arithmetic, goal] = report.counts().map(|count| match count.judged {
         0 => "none judged".to_owned(),
         judged => format!("{} of {judged}", count.holding),
     });
@@ -75,7 +75,8 @@ fn write_summary(page: &mut String, report: &Report) {
     let _ = writeln!(
         page,
         "<ol class=\"summary\">\n<li>{}\n<li>Published values that hold: {value}.\n<li>Published orders and shapes that \
-         hold: {order}.\n<li>Consequences of theory that hold: {theory}; goals of this project: {goal}.\n\
+         hold: {order}.\n<li>Consequences of theory that hold: {theory}; arithmetic of the paper: {arithmetic}; goals of this project: \
+         {goal}.\n\
          <li>Claims that fail as listed, with reasons: {}. Without a listed reason: <span class=\"{}\">{}</span>.\n</ol>",
         escaped(&ran),
         or_none(&listed),
@@ -183,6 +184,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Value => "published value",
         Kind::Order => "published order",
         Kind::Theory => "theory",
+        Kind::Arithmetic => "arithmetic of the paper",
         Kind::Goal => "goal of this project",
     }
 }

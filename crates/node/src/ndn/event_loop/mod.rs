@@ -394,7 +394,7 @@ impl EventLoop {
         let mut batches = 0;
         while batches < limits::BATCHES_PER_TURN {
             let Ok(command) = self.commands.try_recv() else { return };
-            batches += usize::from(matches!(command, Command::Frames(_) | Command::Sends(_)));
+            batches += usize::from(matches!(command, Command::Frames(_) | Command::Sends(_) | Command::Datagrams(_)));
             self.carry_out(now, command);
         }
         self.pending.ready.push(WAKER);

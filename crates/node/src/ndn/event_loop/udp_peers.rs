@@ -35,7 +35,7 @@ impl EventLoop {
 
     /// Takes datagrams that another thread has received.
     pub(super) fn take_passed(&mut self, now: Time, mut datagrams: Datagrams) {
-        self.shard_channel.own().taken(datagrams.weight());
+        self.shard_channel.own().stranger_taken(datagrams.weight());
         // After a reload, datagrams of the socket before may still be on their way.
         if self.listeners.udp.is_some() {
             self.take_datagrams(now, Via::Listening, &datagrams.origin, &mut datagrams.bytes);
@@ -83,7 +83,7 @@ impl EventLoop {
         }
         let local = SocketAddr::new(to.unwrap_or(self.listeners.udp_address.ip()), self.listeners.udp_address.port());
         let (face, peer) = self.new_peer(now, from, local, |config| config.with_persistency(Persistency::OnDemand))?;
-        let first = (home != 0).then(|| Datagrams { origin: *origin, bytes: datagrams.to_vec() });
+        let first = (home != 0).then(|| self.datagrams_for(home, origin, datagrams)).flatten();
         self.place_peer(now, NewPeer { face, peer, standing: Standing::New, first });
         (home == 0).then_some(face)
     }
@@ -95,11 +95,19 @@ impl EventLoop {
 
     /// Passes datagrams to another thread. They are dropped if it is too slow.
     fn pass_datagrams(&mut self, shard: usize, origin: &Origin, datagrams: &[u8]) {
-        let datagrams = Datagrams { origin: *origin, bytes: datagrams.to_vec() };
-        match self.shard_channel.port(shard).reserve(datagrams.weight()) {
-            true => self.shard_channel.port(shard).send(Command::Datagrams(datagrams)),
-            false => self.forwarder.count_drop(NOBODY, DropReason::ShardFull),
+        if let Some(datagrams) = self.datagrams_for(shard, origin, datagrams) {
+            self.shard_channel.port(shard).send(Command::Datagrams(datagrams));
         }
+    }
+
+    /// Copies datagrams for another thread, if that one has room. Otherwise they are dropped.
+    fn datagrams_for(&mut self, shard: usize, origin: &Origin, datagrams: &[u8]) -> Option<Datagrams> {
+        let datagrams = Datagrams { origin: *origin, bytes: datagrams.to_vec() };
+        let fits = self.shard_channel.port(shard).reserve_stranger(datagrams.weight());
+        if !fits {
+            self.forwarder.count_drop(NOBODY, DropReason::ShardFull);
+        }
+        fits.then_some(datagrams)
     }
 
     /// Gives a new face to the thread that receives from its peer.
@@ -125,8 +133,11 @@ impl EventLoop {
         if standing == Standing::New {
             self.probe(now, face, address);
         }
-        if let Some(Datagrams { origin, mut bytes }) = first {
-            self.take_datagrams(now, Via::Listening, &origin, &mut bytes);
+        let Some(mut first) = first else { return };
+        self.shard_channel.own().stranger_taken(first.weight());
+        // In a flood, the face may have lost its place at once. Its datagrams would make another.
+        if self.links.contains_key(&face) {
+            self.take_datagrams(now, Via::Listening, &first.origin, &mut first.bytes);
         }
     }
 
