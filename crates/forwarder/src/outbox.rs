@@ -151,6 +151,13 @@ impl Outbox {
         self.inputs.push(input);
     }
 
+    /// Records where the packets of the next frames are.
+    #[inline]
+    pub(crate) fn inputs_are<'a>(&mut self, inputs: impl Iterator<Item = &'a Range<usize>>) {
+        self.inputs.resize(self.frames, 0..0);
+        self.inputs.extend(inputs.cloned());
+    }
+
     /// Adds a packet, and returns it so that the caller can set its header in place. The header is
     /// large, and usually remains empty.
     #[inline]

@@ -28,7 +28,7 @@
 //!
 //! [`PitQuota`]: crate::tables::pit_quota::PitQuota
 
-use super::link_service::{Frame, Packet};
+use super::link_service::{Arrivals, Frame, Packet};
 use super::outgoing_interest::{Asked, Routes};
 use super::stages::{Meter, Stage, StageProfile};
 use crate::drop_reason::Dropped;
@@ -246,13 +246,17 @@ impl Forwarder {
     ) {
         meter.start();
         let all = run.len();
+        let mut arrivals = Arrivals::new(now);
+        out.inputs_are(run.iter().map(|ahead| &ahead.frame.range));
         for (interest, hash, frame, _, state) in interests(run) {
-            let pending = self.arrive(now, frame, out).and_then(|arrival| {
-                self.check(&arrival, interest)?;
-                self.pending(&arrival, interest, hash)
+            let arrival = arrivals.count(&mut self.faces, frame);
+            let pending = arrival.and_then(|arrival| {
+                self.check(arrival, interest)?;
+                self.pending(arrival, interest, hash)
             });
             *state = pending.map_or_else(State::Refused, |pending| State::Passed { pending });
         }
+        arrivals.add_counts(&mut self.faces);
         meter.end(Stage::PitLookup, all);
         for (interest, hash, _, _, state) in interests(run) {
             if let State::Passed { pending } = *state
@@ -280,14 +284,14 @@ impl Forwarder {
         meter.end(Stage::FibLookup, missed);
         for (interest, _, frame, places, state) in interests(run) {
             let first = out.sends.len();
-            let result = self.arrival(now, frame).and_then(|arrival| {
+            let result = arrivals.of(&mut self.faces, frame.face).and_then(|arrival| {
                 match *state {
-                    State::Refused(dropped) => return self.refused(&arrival, interest, dropped, out),
-                    State::Stored(stored) => self.send_stored(&arrival, stored, out),
+                    State::Refused(dropped) => return self.refused(arrival, interest, dropped, out),
+                    State::Stored(stored) => self.send_stored(arrival, stored, out),
                     State::Pending { slot, lifetime, routes } => {
                         let nonce = interest.nonce.unwrap_or_default();
                         let hashed = hashed.at(places);
-                        self.forward(&arrival, &Asked { slot, interest, hashed, routes, nonce, lifetime }, out);
+                        self.forward(arrival, &Asked { slot, interest, hashed, routes, nonce, lifetime }, out);
                     }
                     State::Arrived | State::Passed { .. } => {}
                 }
@@ -305,23 +309,26 @@ impl Forwarder {
         let all = run.len();
         let mut found = std::mem::take(&mut self.scratch.found);
         found.clear();
+        let mut arrivals = Arrivals::new(now);
+        out.inputs_are(run.iter().map(|ahead| &ahead.frame.range));
         for (data, hash, frame, places, state) in all_data(run) {
             let from = found.len();
-            let waiting = self.arrive(now, frame, out);
-            let waiting = waiting.and_then(|arrival| self.waiting_for(&arrival, data, hash, &mut found));
+            let arrival = arrivals.count(&mut self.faces, frame);
+            let waiting = arrival.and_then(|arrival| self.waiting_for(arrival, data, hash, &mut found));
             if let Err(dropped) = waiting {
                 found.truncate(from);
                 *state = State::Refused(dropped);
             }
             *places = from..found.len();
         }
+        arrivals.add_counts(&mut self.faces);
         meter.end(Stage::PitMatch, all);
         let mut matched = 0;
         for (data, hash, frame, places, _) in all_data(run) {
             let slots = &found[places.clone()];
-            if let (false, Ok(arrival)) = (slots.is_empty(), self.arrival(now, frame)) {
+            if let (false, Ok(arrival)) = (slots.is_empty(), arrivals.of(&mut self.faces, frame.face)) {
                 matched += 1;
-                self.keep(&arrival, data, hash, slots, None);
+                self.keep(arrival, data, hash, slots, None);
             }
         }
         meter.end(Stage::StoreInsert, matched);
@@ -329,9 +336,9 @@ impl Forwarder {
             let first = out.sends.len();
             let result = match *state {
                 State::Refused(dropped) => Err(dropped),
-                _ => self.arrival(now, frame).map(|arrival| {
+                _ => arrivals.of(&mut self.faces, frame.face).map(|arrival| {
                     let slots = &found[places.clone()];
-                    slots.iter().for_each(|slot| self.outgoing_data(&arrival, *slot, None, first, out));
+                    slots.iter().for_each(|slot| self.outgoing_data(arrival, *slot, None, first, out));
                 }),
             };
             self.end_of_frame(first, frame, &result, out);

@@ -2,7 +2,7 @@
 //! fragments, and passes the packet to the pipeline of its kind.
 
 use crate::drop_reason::{Detail, DropReason, Dropped};
-use crate::face::{Face, FaceCounters, FaceId};
+use crate::face::{Face, FaceCounters, FaceId, Faces};
 use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
 use crate::tables::name_hash::{Hashed, NameHasher};
@@ -18,7 +18,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) face: FaceId,
     bytes: &'a [u8],
     /// The range of the packet, or of a fragment, in the frame.
-    range: Range<usize>,
+    pub(crate) range: Range<usize>,
     /// True without a link header.
     pub(crate) is_bare: bool,
     pub(crate) packet: Packet<'a>,
@@ -258,6 +258,54 @@ impl<'a> Arrival<'a> {
     }
 }
 
+/// The arrivals of packets without a link header. Packets that follow each other are mostly of one
+/// face, so the face is found and counted once for all of them.
+pub(crate) struct Arrivals {
+    now: Time,
+    latest: Option<Arrival<'static>>,
+    /// What came from the latest face and is not in its counters yet.
+    counted: FaceCounters,
+}
+
+impl Arrivals {
+    pub(crate) fn new(now: Time) -> Arrivals {
+        Arrivals { now, latest: None, counted: FaceCounters::default() }
+    }
+
+    /// Returns the arrival of a packet of this face.
+    #[inline]
+    pub(crate) fn of(&mut self, faces: &mut Faces, id: FaceId) -> Result<&Arrival<'static>, Dropped> {
+        if self.latest.as_ref().is_none_or(|latest| latest.face != id) {
+            self.change_face(faces, id);
+        }
+        self.latest.as_ref().ok_or(Dropped::new(DropReason::NoFace))
+    }
+
+    #[inline(never)]
+    fn change_face(&mut self, faces: &mut Faces, id: FaceId) {
+        self.add_counts(faces);
+        let face = faces.get(id);
+        self.latest = face.map(|face| Arrival::new(self.now, id, face, &LpHeader::EMPTY, Source::Input));
+    }
+
+    /// Counts a packet, and returns its arrival.
+    #[inline]
+    pub(crate) fn count(&mut self, faces: &mut Faces, frame: &Frame<'_>) -> Result<&Arrival<'static>, Dropped> {
+        self.of(faces, frame.face)?;
+        self.counted.in_bytes += frame.bytes.len() as u64;
+        self.counted.count_arrival(&frame.packet, None);
+        self.of(faces, frame.face)
+    }
+
+    /// Adds what was counted to the counters of the latest face.
+    pub(crate) fn add_counts(&mut self, faces: &mut Faces) {
+        let counted = std::mem::take(&mut self.counted);
+        if let Some(face) = self.latest.as_ref().and_then(|latest| faces.get_mut(latest.face)) {
+            face.counters.add(&counted);
+        }
+    }
+}
+
 impl Forwarder {
     /// Handles one frame from a face: an NDNLPv2 packet, or a bare Interest or Data. May change its
     /// bytes in place (HopLimit).
@@ -318,28 +366,6 @@ impl Forwarder {
             self.count_drop(frame.face, dropped.reason);
         }
         self.count_sends(first, frame.range.len(), matches!(frame.packet, Packet::Interest(..)), out);
-    }
-
-    /// Counts a packet without a link header, which has come.
-    #[inline]
-    pub(crate) fn arrive(
-        &mut self,
-        now: Time,
-        frame: &Frame<'_>,
-        out: &mut Outbox,
-    ) -> Result<Arrival<'static>, Dropped> {
-        out.next(frame.range.clone());
-        let face = self.faces.get_mut(frame.face).ok_or(Dropped::new(DropReason::NoFace))?;
-        face.counters.in_bytes += frame.bytes.len() as u64;
-        face.counters.count_arrival(&frame.packet, None);
-        Ok(Arrival::new(now, frame.face, face, &LpHeader::EMPTY, Source::Input))
-    }
-
-    /// Returns the arrival of a packet without a link header.
-    #[inline]
-    pub(crate) fn arrival(&self, now: Time, frame: &Frame<'_>) -> Result<Arrival<'static>, Dropped> {
-        let face = self.faces.get(frame.face).ok_or(Dropped::new(DropReason::NoFace))?;
-        Ok(Arrival::new(now, frame.face, face, &LpHeader::EMPTY, Source::Input))
     }
 
     #[inline]
