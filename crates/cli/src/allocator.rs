@@ -89,6 +89,7 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let align = layout.align();
+        forget_advice(block, layout.size());
         // SAFETY: the caller promises that the block is one of mimalloc's and has this layout.
         match (unsafe { has_own_page(block, layout) }, gets_own_page(size, align)) {
             (false, false) => {}
@@ -110,7 +111,8 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     #[inline]
-    unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        forget_advice(block, layout.size());
         // SAFETY: the caller promises that the block is one of mimalloc's.
         unsafe { mi_free(block.cast()) }
     }
@@ -124,8 +126,7 @@ fn with_own_page(size: usize) -> *mut u8 {
     let block: *mut u8 = unsafe { mi_malloc(OWN_PAGE) }.cast();
     #[cfg(target_os = "linux")]
     if !block.is_null() {
-        // SAFETY: the call reads a constant of the process.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1).cast_unsigned() as usize;
+        let page = page_bytes();
         let unused = (block.addr() + size).next_multiple_of(page);
         let length = (block.addr() + OWN_PAGE).saturating_sub(unused) / page * page;
         // SAFETY: the range lies within the block, whose new owner has no more than `size` bytes of
@@ -162,10 +163,10 @@ const PURGE_DELAY: c_int = 15;
 ///
 /// Bodies of [`IN_SHARED_PAGES`] get pages of their own, if the unwritten rest of a page costs
 /// nothing: the kernel has to count the memory that is written, not the address space, and must not
-/// put a huge page (2 MiB) behind the first byte.
+/// put a huge page (2 MiB) behind the first byte. Large tables still get them.
 pub fn prepare_node() {
     give_back_after(NODE_DELAY_MS);
-    OWN_PAGES.store(address_space_is_free() && forbid_huge_pages(), Ordering::Relaxed);
+    OWN_PAGES.store(address_space_is_free() && only_advised_huge_pages(), Ordering::Relaxed);
 }
 
 /// Returns true if neither strict overcommit nor a limit counts the address space of the process.
@@ -175,16 +176,66 @@ fn address_space_is_free() -> bool {
     is_unlimited(Resource::As) && is_unlimited(Resource::Data) && overcommit.is_ok_and(|mode| mode.trim() != "2")
 }
 
-/// Forbids huge pages for this process. Returns true if it gets none.
-fn forbid_huge_pages() -> bool {
+/// Sees to it that no memory of this process gets huge pages without having asked for them: bodies
+/// do not, and large tables do (`larder_policy::grow`). Returns true if that is so.
+///
+/// Linux has the exception for memory that asks since 6.18. An older one lets only such memory have
+/// huge pages if the system is set so (`madvise`); otherwise all are forbidden, those of the tables
+/// too.
+fn only_advised_huge_pages() -> bool {
     #[cfg(target_os = "linux")]
-    // SAFETY: the call changes and reads a setting of the process.
+    // SAFETY: the calls change and read a setting of the process.
     unsafe {
+        if libc::prctl(libc::PR_SET_THP_DISABLE, 1, THP_DISABLE_EXCEPT_ADVISED, 0, 0) == 0 || system_wants_advice() {
+            return true;
+        }
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
         libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1
     }
     #[cfg(not(target_os = "linux"))]
     false
+}
+
+/// `PR_THP_DISABLE_EXCEPT_ADVISED` of linux/prctl.h, which libc does not have yet.
+#[cfg(target_os = "linux")]
+const THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
+
+/// Returns true if the system gives huge pages only to memory that asks for them, or to none.
+#[cfg(target_os = "linux")]
+fn system_wants_advice() -> bool {
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    setting.is_ok_and(|setting| setting.contains("[madvise]") || setting.contains("[never]"))
+}
+
+/// The smallest block that a table may have asked to be on huge pages.
+const MAY_BE_ADVISED: usize = 2 << 20;
+
+/// Takes the request for huge pages back, before a large block is freed: what comes to this place
+/// next may be bodies.
+#[inline]
+fn forget_advice(block: *mut u8, size: usize) {
+    if size >= MAY_BE_ADVISED && OWN_PAGES.load(Ordering::Relaxed) {
+        forbid_huge_pages_at(block, size);
+    }
+}
+
+#[cold]
+fn forbid_huge_pages_at(block: *mut u8, size: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        let page = page_bytes();
+        let first = block.addr().next_multiple_of(page);
+        let length = (block.addr() + size).saturating_sub(first) / page * page;
+        // SAFETY: the range lies within the block, and what is in it stays. A failure changes
+        // nothing.
+        unsafe { libc::madvise(block.with_addr(first).cast(), length, libc::MADV_NOHUGEPAGE) };
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn page_bytes() -> usize {
+    // SAFETY: the call reads a constant of the process.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1).cast_unsigned() as usize
 }
 
 /// The delay of a node. Within it, a miss takes the memory of an evicted body: without delay, a
@@ -288,7 +339,7 @@ mod tests {
             prepare_node();
         });
         assert_eq!(delay(), NODE_DELAY_MS);
-        assert!(!cfg!(target_os = "linux") || forbid_huge_pages());
+        assert!(!cfg!(target_os = "linux") || only_advised_huge_pages());
     }
 
     #[test]
@@ -332,6 +383,47 @@ mod tests {
         });
         let kept: Vec<Vec<u8>> = kept.collect();
         assert_grown_by(before, &kept);
+    }
+
+    /// Failure: tables have no huge pages because bodies must have none; or bodies get them where a
+    /// freed table was.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn tables_lack_huge_pages_or_bodies_get_them() {
+        if !is_alone_with_own_pages("tables_lack_huge_pages_or_bodies_get_them") {
+            return;
+        }
+        let mut table = Vec::new();
+        larder_policy::grow(&mut table, 32 << 20);
+        table.resize(32 << 20, 1_u8);
+        let range = table.as_ptr_range();
+        let middle = |bytes: &[u8]| bytes[bytes.len() / 2..].as_ptr().addr();
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap();
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or(0));
+        let has_exception = (numbers.next(), numbers.next()) >= (Some(6), Some(18));
+        let can_have_them = setting.contains("[madvise]") || (has_exception && !setting.contains("[never]"));
+        assert!(!can_have_them || may_have_huge_pages(middle(&table)), "a table");
+        drop(table);
+        let bodies: Vec<Vec<u8>> = (0..200).map(|_| vec![1; 300_000]).collect();
+        let where_it_was = bodies.iter().filter(|body| range.contains(&body.as_ptr()));
+        assert!(where_it_was.count() > 0, "no body came where the table was");
+        assert!(bodies.iter().all(|body| !may_have_huge_pages(middle(body))), "a body");
+    }
+
+    /// Returns true if the kernel may put a huge page behind this address.
+    #[cfg(target_os = "linux")]
+    fn may_have_huge_pages(address: usize) -> bool {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = smaps.lines();
+        let is_here = |line: &str| {
+            let range = line.split(' ').next()?.split_once('-')?;
+            let [from, to] = [range.0, range.1].map(|end| usize::from_str_radix(end, 16));
+            Some((from.ok()?..to.ok()?).contains(&address))
+        };
+        assert!(lines.any(|line| is_here(line) == Some(true)), "{address:x} is in no mapping");
+        let eligible = lines.find_map(|line| line.strip_prefix("THPeligible:")).unwrap();
+        eligible.trim() != "0"
     }
 
     /// Returns true in a process that runs only this test, if address space costs nothing there;
