@@ -4,7 +4,7 @@
 use super::replays::{Catalogue, ReplayResult, Run, Traffic, weight};
 use crate::cell::measure;
 use crate::section::numbered;
-use crate::statistics::percentile;
+use crate::statistics::{least, median, percentile};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_replay::{Access, CrowdShape};
@@ -30,6 +30,15 @@ struct Sweep<Change> {
     seeds: u64,
     lookahead_interval: u64,
     lookahead_window: u64,
+    /// AdaptSize(Chance) as it was published and deployed by its authors.
+    published: String,
+    /// HillClimb, with the step interval that was declared before the run.
+    hillclimb: String,
+    /// The number of parts of the timelines.
+    parts: usize,
+    /// Other settings of HillClimb and Static, for the first `swept_seeds` repetitions.
+    swept: Vec<String>,
+    swept_seeds: usize,
 }
 
 /// A flash crowd starts.
@@ -48,7 +57,9 @@ struct FlashChange {
 struct KindChange {}
 
 /// The tuners, in the order of the runs of one seed.
-const TUNERS: [&str; 4] = ["LookAhead", "AdaptSize", "HillClimb", "Static"];
+const TUNERS: [&str; 5] = ["LookAhead", "AdaptSize", "AS(published)", "HillClimb", "Static"];
+/// The percentiles at which the paper compares the tuners: the worst 5 % and 25 %, and the median.
+const PERCENTILES: [usize; 3] = [5, 25, 50];
 
 pub(super) fn flash_crowd(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     crowd(FLASH, request, watch)
@@ -93,49 +104,110 @@ fn tuners<Change: DeserializeOwned + Sync>(
     let specs = [
         format!("lookahead(chance,interval={interval},window={window})+lru"),
         "adaptsize(chance)+lru".to_owned(),
-        "hillclimb+lru".to_owned(),
+        sweep.published.clone(),
+        sweep.hillclimb.clone(),
         format!("static(threshold,window={})+lru", sweep.calm),
     ];
     let (capacity, warm_up) = (sweep.capacity, sweep.calm as usize);
     let seeds: Vec<u64> = (request.seed..request.seed + sweep.seeds).collect();
     let requests = sweep.seeds * sweep.catalogue.requests as u64;
-    watch.begin(&experiment.title, requests * specs.iter().map(|spec| weight(spec)).sum::<u64>());
+    let swept = sweep.swept.len() as u64 * sweep.swept_seeds.min(seeds.len()) as u64 * sweep.catalogue.requests as u64;
+    watch.begin(&experiment.title, requests * specs.iter().map(|spec| weight(spec)).sum::<u64>() + swept);
     // One scenario occupies up to 3 GB, with the future requests for LookAhead. There is one
     // scenario in memory per core.
     let found = on_all_cores(seeds.clone(), |seed| {
-        let traffic = &Traffic::new("changing", generate(sweep, seed)?);
-        let found =
-            specs.iter().map(|spec| measure(&Run { traffic, spec: spec.clone(), capacity, warm_up }, request, watch));
+        let traffic = &Traffic::new("changing", generate(sweep, seed)?).in_parts(sweep.parts);
+        let is_swept = seed < request.seed + sweep.swept_seeds as u64;
+        let swept = sweep.swept.iter().filter(|_| is_swept);
+        let found = specs.iter().chain(swept);
+        let found = found.map(|spec| measure(&Run { traffic, spec: spec.clone(), capacity, warm_up }, request, watch));
         found.collect::<Result<Vec<ReplayResult>, Error>>()
     });
     let found = found.into_iter().collect::<Result<Vec<_>, Error>>()?;
 
-    let [mut shares, mut ratios]: [[Vec<f64>; 4]; 2] = Default::default();
-    for of_seed in &found {
-        for (tuner, found) in of_seed.iter().enumerate() {
-            shares[tuner].push(found.hit_ratio / of_seed[0].hit_ratio);
-            ratios[tuner].push(found.hit_ratio);
-        }
-    }
-    for (id, shares) in ["adaptsize", "hillclimb", "static"].into_iter().zip(&shares[1..]) {
-        section.measured(id_of(experiment, id), percentile(shares, 5));
-    }
+    let ratios = measured(experiment, &mut section, sweep.calm, &found);
     if let Some(first) = found.first() {
         let timeline = |found: &ReplayResult| found.timeline.iter().map(|(at, ratio, _)| (*at, *ratio)).collect();
         let series = TUNERS.iter().zip(first).map(|(name, found)| Series::line(*name, timeline(found)));
         section.figure("course", series.collect());
     }
     boxes(&mut section, &ratios);
-    let ratios =
-        |found: &Vec<ReplayResult>| found.iter().map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>();
+    swept_settings(&mut section, sweep.swept.len(), &found);
+    let ratios = |found: &Vec<ReplayResult>| {
+        found.iter().take(TUNERS.len()).map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>()
+    };
     let rows = seeds.iter().zip(&found).map(|(seed, found)| [vec![seed.to_string()], ratios(found)].concat());
     section.table("Object hit ratio after the change", ["seed"].into_iter().chain(TUNERS), rows.collect());
     section.judged()
 }
 
+/// Records the values of the claims. `found` has the results of each repetition. Returns the hit
+/// ratios of each tuner.
+fn measured<Change>(
+    experiment: &Experiment<Sweep<Change>>,
+    section: &mut Section,
+    calm: u64,
+    found: &[Vec<ReplayResult>],
+) -> [Vec<f64>; TUNERS.len()] {
+    let [mut shares, mut ratios]: [[Vec<f64>; TUNERS.len()]; 2] = Default::default();
+    for of_seed in found {
+        for (tuner, found) in of_seed.iter().take(TUNERS.len()).enumerate() {
+            shares[tuner].push(found.hit_ratio / of_seed[0].hit_ratio);
+            ratios[tuner].push(found.hit_ratio);
+        }
+    }
+    for (id, shares) in ["adaptsize", "published", "hillclimb", "static"].into_iter().zip(&shares[1..]) {
+        section.measured(id_of(experiment, id), percentile(shares, 5));
+    }
+    // The least lead over the percentiles.
+    let lead = |form: usize, other: usize| {
+        least(PERCENTILES.map(|percent| percentile(&ratios[form], percent) / percentile(&ratios[other], percent)))
+    };
+    for (id, [form, other]) in [
+        ("adaptsize-over-hillclimb", [1, 3]),
+        ("adaptsize-over-static", [1, 4]),
+        ("published-over-hillclimb", [2, 3]),
+        ("published-over-static", [2, 4]),
+    ] {
+        section.measured(id_of(experiment, id), lead(form, other));
+    }
+    for (id, form) in [("adaptsize-reaction", 1), ("published-reaction", 2)] {
+        let reactions = found.iter().flat_map(|of_seed| reactions(&of_seed[form], &of_seed[0], calm));
+        section.measured_if_claimed(id_of(experiment, id), median(reactions.collect()) / 1e3);
+    }
+    ratios
+}
+
+/// Returns the requests from each change, which comes after every `calm` requests, to the end of
+/// the first part in which the tuner has nine tenths of LookAhead's hits; at most those to the next
+/// change, if it never has.
+fn reactions(tuner: &ReplayResult, ahead: &ReplayResult, calm: u64) -> Vec<f64> {
+    let ends: Vec<f64> = ahead.timeline.iter().map(|(end, ..)| (end * 1e6).round()).collect();
+    let changes = (1..).map(|change| (change * calm) as f64).take_while(|at| ends.last().is_some_and(|end| at < end));
+    let reaction = |at: f64| {
+        let parts = ends.iter().zip(tuner.timeline.iter().zip(&ahead.timeline));
+        let mut after = parts.filter(|(end, _)| **end > at && **end <= at + calm as f64);
+        let caught_up = after.find(|(_, ((_, own, _), (_, ahead, _)))| *own >= 0.9 * ahead);
+        caught_up.map_or(calm as f64, |(end, _)| end - at)
+    };
+    changes.map(reaction).collect()
+}
+
+/// Adds the table of the other settings of HillClimb and Static.
+fn swept_settings(section: &mut Section, settings: usize, found: &[Vec<ReplayResult>]) {
+    let with_sweep: Vec<&Vec<ReplayResult>> = found.iter().filter(|found| found.len() > TUNERS.len()).collect();
+    let rows = (TUNERS.len()..TUNERS.len() + settings).filter_map(|at| {
+        let shares: Vec<f64> = with_sweep.iter().map(|found| found[at].hit_ratio / found[0].hit_ratio).collect();
+        let spec = with_sweep.first()?[at].spec.clone();
+        Some(vec![spec, format!("{:.3}", percentile(&shares, 5)), format!("{:.3}", median(shares))])
+    });
+    let title = format!("Other settings, shares of LookAhead in {} repetitions", with_sweep.len());
+    section.table(&title, ["policy", "the least 5 %", "median"], rows.collect());
+}
+
 /// Adds figures 15b and 16b: the 25th and 75th percentile of the repetitions, and whiskers from the
 /// 5th to the 95th.
-fn boxes(section: &mut Section, ratios: &[Vec<f64>; 4]) {
+fn boxes(section: &mut Section, ratios: &[Vec<f64>; TUNERS.len()]) {
     let of = |percent| ratios.iter().map(|ratios| percentile(ratios, percent)).collect::<Vec<f64>>();
     let points = |percent| numbered(of(percent));
     let median = Series::points("median, and 5 to 95 % of the repetitions", points(50));
@@ -152,9 +224,26 @@ fn boxes(section: &mut Section, ratios: &[Vec<f64>; 4]) {
     section.table("The same, percentiles of the repetitions", ["percentile"].into_iter().chain(TUNERS), rows.into());
 }
 
-/// Returns the id of the claim about this tuner. Ids are unique within the paper, so the two
-/// experiments use different prefixes.
-fn id_of<Change>(experiment: &Experiment<Sweep<Change>>, tuner: &str) -> String {
-    let claim = experiment.claims.iter().find(|claim| claim.id.ends_with(tuner));
-    claim.map_or_else(|| tuner.to_owned(), |claim| claim.id.clone())
+/// Returns the id of this claim. Ids are unique within the paper, so the experiments use different
+/// prefixes: that of the file's first claim.
+fn id_of<Change>(experiment: &Experiment<Sweep<Change>>, claim: &str) -> String {
+    let first = experiment.claims.first().and_then(|claim| claim.id.split_once('-'));
+    first.map_or_else(|| claim.to_owned(), |(prefix, _)| format!("{prefix}-{claim}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reaction_begins_at_another_change_or_never_ends() {
+        let of = |ratios: &[f64]| ReplayResult {
+            timeline: (1..).zip(ratios).map(|(part, ratio)| (f64::from(part) * 10e-6, *ratio, None)).collect(),
+            ..ReplayResult::default()
+        };
+        let ahead = of(&[0.5; 6]);
+        // Changes after 20 and after 40 requests, parts of 10.
+        assert_eq!(reactions(&of(&[0.5, 0.5, 0.1, 0.46, 0.5, 0.1]), &ahead, 20), [20.0, 10.0]);
+        assert_eq!(reactions(&of(&[0.5, 0.5, 0.1, 0.1, 0.1, 0.1]), &ahead, 20), [20.0, 20.0]);
+    }
 }

@@ -13,15 +13,19 @@
 
 mod change;
 mod cost;
+mod intervals;
 mod locality;
 mod nginx;
 mod production;
 mod public;
 mod replays;
 mod research;
+mod second_level;
 mod sensitivity;
+mod systems;
 mod testbed;
 mod traces;
+mod windows;
 
 use crate::Paper;
 
@@ -33,8 +37,13 @@ pub(crate) const PAPER: Paper = Paper {
         ("locality", locality::run),
         ("production-local", production::run_local),
         ("production", production::run),
+        ("research-local", research::run_local),
         ("research", research::run),
+        ("systems", systems::run),
+        ("windows", windows::run),
+        ("second-level", second_level::run),
         ("sensitivity", sensitivity::run),
+        ("intervals", intervals::run),
         ("flash-crowd", change::flash_crowd),
         ("flash-chunks", change::flash_chunks),
         ("traffic-mix", change::traffic_mix),

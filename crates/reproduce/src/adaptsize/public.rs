@@ -26,6 +26,8 @@ struct Sweep {
     /// core reads it.
     requests: usize,
     specs: Vec<String>,
+    /// The one of them that is AdaptSize as it was published and deployed by its authors.
+    published: String,
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -59,6 +61,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         if rows.is_empty() {
             section.measured("nasa-lru", found[0].hit_ratio);
             section.measured("nasa-adaptsize", found[1].hit_ratio);
+            let published = found.iter().find(|found| found.spec == sweep.published);
+            section.measured("nasa-published", published.map_or(f64::NAN, |found| found.hit_ratio));
         }
         let ratios = found.iter().map(|found| format!("{:.4}", found.hit_ratio));
         rows.push([traffic.name.clone()].into_iter().chain(ratios).collect());
@@ -101,7 +105,7 @@ pub(super) fn embedded() -> Result<Vec<Traffic>, Error> {
 /// Reads NASA's day. A log does not contain the size of a response that was not modified (304). The
 /// largest size that the log has for the object replaces it. The trace reader does so by reading
 /// ahead in a file, but it cannot do so here, because it reads these bytes only once.
-fn nasa() -> Result<Traffic, Error> {
+pub(super) fn nasa() -> Result<Traffic, Error> {
     let trace = Trace::read(NASA, "nasa_19950801.tsv.zst", None).map_err(Error::from_cause)?;
     let mut traffic = load("NASA, a day", trace, usize::MAX)?;
     let mut sizes: HashMap<u64, u64> = HashMap::new();

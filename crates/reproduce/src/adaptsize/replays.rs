@@ -16,6 +16,8 @@ pub(super) struct Traffic {
     /// Whether free room is filled without asking the policy, as the node's caches do. The paper
     /// asks the policy for every object.
     fills: bool,
+    /// The number of parts of a timeline.
+    parts: usize,
     /// A hash of all requests, which identifies this traffic.
     digest: u64,
     future: OnceLock<Arc<Future>>,
@@ -79,7 +81,7 @@ impl Traffic {
             let mixed = (digest.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             mixed ^ (mixed >> 32)
         });
-        Traffic { name: name.into(), accesses, fills: false, digest, future: OnceLock::new() }
+        Traffic { name: name.into(), accesses, fills: false, parts: PARTS, digest, future: OnceLock::new() }
     }
 
     /// Returns this traffic as a node's cache sees it: each object has `overhead` more bytes, and
@@ -87,6 +89,11 @@ impl Traffic {
     pub fn stored(&self, overhead: u64) -> Traffic {
         let accesses = self.accesses.iter().map(|access| Access { size: access.size + overhead, ..*access });
         Traffic { fills: true, ..Traffic::new(format!("{}, as stored", self.name), accesses.collect()) }
+    }
+
+    /// Returns this traffic with timelines of another number of parts.
+    pub fn in_parts(self, parts: usize) -> Traffic {
+        Traffic { parts, ..self }
     }
 
     fn future(&self) -> Result<&Arc<Future>, Error> {
@@ -124,8 +131,8 @@ pub(super) struct ReplayResult {
     pub spec: String,
     /// The object hit ratio of the requests after the warm-up.
     pub hit_ratio: f64,
-    /// One entry per fortieth of the traffic: requests until its end in millions, its hit ratio,
-    /// and c in bytes if the policy has one.
+    /// One entry per part of the traffic, mostly a fortieth: requests until its end in millions,
+    /// its hit ratio, and c in bytes if the policy has one.
     pub timeline: Vec<(f64, f64, Option<f64>)>,
     /// The requests that missed after the warm-up, and their bytes.
     pub missed: (u64, u64),
@@ -178,7 +185,8 @@ impl Cell for Run<'_> {
 
     fn key(&self, seed: u64) -> String {
         let Run { traffic, spec, capacity, warm_up } = self;
-        format!("adaptsize: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, seed {seed}")
+        let parts = traffic.parts;
+        format!("adaptsize: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, {parts} parts, seed {seed}")
     }
 
     fn units(&self) -> u64 {
@@ -195,7 +203,7 @@ impl Cell for Run<'_> {
         };
         let replay = replay.map_err(Error::from_cause)?;
         let mut replay = if traffic.fills { replay.filling() } else { replay };
-        let part = part_length(traffic.accesses.len());
+        let part = traffic.accesses.len().div_ceil(traffic.parts).max(1);
         let (mut timeline, mut done, mut busy) = (Vec::new(), 0, 0.0);
         for accesses in traffic.accesses.chunks(part) {
             let begun = thread_time();
