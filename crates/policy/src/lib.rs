@@ -55,6 +55,7 @@ mod index;
 mod job;
 pub mod limits;
 mod list;
+pub mod observe;
 mod parameters;
 mod path;
 mod prefetch;

@@ -32,6 +32,7 @@ mod row;
 pub mod survey;
 mod trace;
 mod unit;
+mod what_if;
 mod zipf;
 
 pub use access::Access;
@@ -49,4 +50,5 @@ pub use trace::{
     link_next_accesses,
 };
 pub use unit::Unit;
+pub use what_if::{Measured, WHAT_IF_POLICIES, WHAT_IF_SIZES, WhatIf, WhatIfCell, WhatIfReport};
 pub use zipf::Zipf;

@@ -1,5 +1,7 @@
 //! Every limit of this crate, each with its reason.
 
+use std::time::Duration;
+
 /// Bytes of one line of a text trace. The longest URL that servers take is 8 KiB, some logs hold a
 /// few fields of that.
 pub const MAX_LINE_BYTES: usize = 64 << 10;
@@ -76,3 +78,21 @@ pub const CURVE_MIN_SLOTS: usize = 1 << 12;
 /// Slots an object when the order is built anew: it lasts for twice as many requests as there are
 /// objects, so that building costs a part of a request.
 pub const CURVE_SLOTS_AN_OBJECT: usize = 3;
+
+/// Objects of a miniature cache of a running node. With 1,024 the mean error on Twitter's trace is
+/// 0.56 points, with 2,048 0.33. With seven policies, eight sizes, and as many objects again in the
+/// parts that tell the error, all take less than 32 MiB.
+pub const WHAT_IF_OBJECTS: usize = 1_920;
+
+/// Requests of the sample between two looks at the number of objects.
+pub const WHAT_IF_CHECK_REQUESTS: u64 = 256;
+
+/// Keys of the sample whose names are known, for purges by prefix and tag: twice as many at most.
+/// With names of 100 bytes they take 6 MB.
+pub const WHAT_IF_KEYS: usize = 1 << 14;
+
+/// The time between two marks, to which the figures of a running node go back.
+pub const WHAT_IF_MARK: Duration = Duration::from_secs(300);
+
+/// Marks: an hour.
+pub const WHAT_IF_MARKS: usize = 12;

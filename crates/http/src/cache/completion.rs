@@ -8,6 +8,7 @@ use crate::cache::fill::Fill;
 use crate::collapse::in_flight::Outcome;
 use crate::now::Now;
 use crate::outbox::Outbox;
+use crate::rfc::cache_status::ForwardReason;
 use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::framing::content_length;
 use crate::rfc::freshness::Freshness;
@@ -151,6 +152,10 @@ impl Cache {
         let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
         let size = declared.map(|length| self.store.size_of(&stored, length));
         let admitted = self.store.miss_and_admit(hash, size, now.time);
+        if let Some(sizes) = size.zip(declared) {
+            let insists = exchange.insists || exchange.reason == ForwardReason::Request;
+            self.store.observe_fetched(&stored, sizes, insists, now.time);
+        }
         // What the policy does not want is collected where others wait for it: better than a
         // request of each of them. And of what came whole for a slice, the client's part is to be
         // cut out.
@@ -244,6 +249,9 @@ impl Cache {
         }
         // Of what had no length, the policy is asked now.
         let size = self.store.size_of(&fill.stored, fill.len());
+        if fill.declared.is_none() {
+            self.store.observe_fetched(&fill.stored, (size, fill.len()), false, now.time);
+        }
         let is_admitted = !unwanted && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
         let is_storable = fill.is_storable;
         let (mut stored, body, end) = fill.into_stored(collected);

@@ -70,6 +70,9 @@ impl Cache {
             Scope::Tag(tag) => Test::Tag(tag.as_bytes().into()),
             Scope::Everything => Test::Any,
         };
+        if from == 0 {
+            self.store.observer.removed_all(test.scope(), purge.soft, now.time);
+        }
         let purged = self.store.purge(from, purge.soft, now.time, |stored| test.takes(stored));
         if purged.next.is_none() {
             self.store.end_walk(now.time);

@@ -31,6 +31,7 @@ use crate::store::index::Store;
 use crate::store::policy_engine::{EngineAccess, EngineFigures, EngineHandle, Eviction, PolicyEngine};
 use crate::store::second_tier::SecondTier;
 use http::HeaderName;
+use larder_policy::observe::{Observation, Observer, Totals};
 use larder_policy::{Engine, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::cell::RefCell;
@@ -148,11 +149,12 @@ impl Cache {
         (shard, shards): (u16, u16),
     ) -> Cache {
         let (max_object, slice_bytes) = sizes(config, budget);
+        let observer = Observer::new(streams.stream("observer").bits());
         let part = |all: usize| (all / usize::from(shards)).max(limits::SHARD_PLACES_LEAST);
         Cache {
             shard,
             router: Router::new(config.hash_key, shards),
-            store: Store::new(engine, budget.clone(), &config.hash_key, (shard, shards)),
+            store: Store::new(engine, observer, budget.clone(), &config.hash_key, (shard, shards)),
             in_flight_table: InFlightTable::new(part(limits::ALONE_PLACES)),
             hash_key: config.hash_key,
             cdn_loop: CdnLoop::of(&config.hash_key),
@@ -254,6 +256,12 @@ impl Cache {
     pub(crate) fn next_body(&mut self) -> BodyId {
         self.bodies += 1;
         BodyId { shard: self.shard, number: self.bodies }
+    }
+
+    /// Appends the sampled requests of this shard since the last call, and returns the counts of
+    /// all: see [`Observer::take`].
+    pub fn take_observations(&mut self, last: Option<u64>, taken: &mut Vec<Observation>) -> Totals {
+        self.store.observer.take(last, taken)
     }
 
     /// Returns the counters of this shard.

@@ -12,7 +12,7 @@ use crate::collapse::in_flight::Outcome;
 use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::cache_status::CacheStatus;
-use crate::rfc::framing::is_framed;
+use crate::rfc::framing::{content_length, is_framed};
 use crate::rfc::selection::Ready;
 use crate::rfc::storability::Refusal;
 use crate::rfc::{conditional, fields};
@@ -72,6 +72,10 @@ impl Cache {
         if was_part && fill.is_none() {
             // It may not be kept, so the client's part cannot be cut out of it.
             return self.ask_as_client(exchange, now, outbox);
+        }
+        let is_observed = fill.is_some() || matches!(refusal, Some(Refusal::NotAdmitted | Refusal::Busy));
+        if !is_observed && !exchange.in_background {
+            self.store.observer.unstorable(content_length(&headers));
         }
         if let Some(refusal) = refusal {
             self.counters.refuse(refusal);

@@ -213,6 +213,9 @@ impl Cache {
         let stored = Stored::new(key.to_bytes(), hash, Selector::default(), status, &HeaderMap::new(), freshness);
         let size = self.store.size_of(&stored, length);
         let admitted = stores && self.store.miss_and_admit(hash, Some(size), now.time);
+        if stores {
+            self.store.observe_fetched(&stored, (size, length), false, now.time);
+        }
         let body = self.next_body();
         let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, body, &self.budget) {
             Ok(fill) => fill,

@@ -187,6 +187,7 @@ impl Cache {
         if stored.in_tier().is_some() {
             return;
         }
+        self.store.observe_fetched(&stored, (size, stored.body.len() as u64), false, now.time);
         let is_wanted = self.store.position(&stored).is_none() && self.store.admit_or_fill(hash, size, now.time);
         if is_wanted {
             self.store.put(&stored, now.time);

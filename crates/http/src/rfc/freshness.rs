@@ -93,6 +93,15 @@ impl Freshness {
         }
     }
 
+    /// Returns how long after its receipt it answers requests without having been validated.
+    pub(crate) fn usable(&self) -> Duration {
+        if self.always_validate {
+            return Duration::ZERO;
+        }
+        let stale = if self.never_stale { 0 } else { u64::from(self.while_revalidating_seconds) };
+        self.lifetime.get().saturating_sub(self.initial_age.get()).saturating_add(Duration::from_secs(stale))
+    }
+
     /// Returns true if the response was requested before `time`.
     pub(crate) fn is_requested_before(&self, time: Time) -> bool {
         self.requested < time

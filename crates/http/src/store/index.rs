@@ -7,18 +7,22 @@ use crate::rfc::key::Key;
 use crate::rfc::vary;
 use crate::store::entry::{Entry, View};
 use crate::store::line_table::LineTable;
+use crate::store::observed;
 use crate::store::policy_engine::{EngineHandle, EngineSlot, EntryId, Eviction, Owner};
 use crate::store::purge::Purged;
 use crate::store::stored::Stored;
 use hashbrown::{HashMap, HashTable};
 use http::HeaderMap;
 use larder_policy::Slot;
+use larder_policy::observe::Observer;
 use larder_units::Time;
 use std::collections::VecDeque;
 
 /// The stored responses of one shard.
 pub(crate) struct Store {
     pub engine: EngineHandle,
+    /// Reports a sample of the requests.
+    pub observer: Observer,
     shard: u16,
     /// The memory of a stored response beside its entry.
     overhead: u64,
@@ -76,7 +80,13 @@ pub(crate) enum Found {
 impl Store {
     /// Returns the empty store of a shard: its number, and the number of all. `secret` is the
     /// secret of the keys' hash.
-    pub(crate) fn new(engine: EngineHandle, budget: Budget, secret: &[u8; 16], (shard, shards): (u16, u16)) -> Store {
+    pub(crate) fn new(
+        engine: EngineHandle,
+        observer: Observer,
+        budget: Budget,
+        secret: &[u8; 16],
+        (shard, shards): (u16, u16),
+    ) -> Store {
         let (capacity, policy) = engine.read(|engine| {
             let figures = engine.figures();
             (figures.capacity().bytes(), figures.spec().bytes_an_object())
@@ -84,6 +94,7 @@ impl Store {
         Store {
             lines: LineTable::new(limits::shared_lines(capacity, shards), secret),
             engine,
+            observer,
             shard,
             overhead: STRUCTURES + policy,
             budget,
@@ -104,6 +115,11 @@ impl Store {
     pub(crate) fn hit(&mut self, id: EntryId, now: Time) {
         let Indexed { hash, slot, .. } = *self.indexed(id);
         self.engine.hit(EngineSlot { slot, owner: Owner::of_stored(self.shard, id) }, hash, now);
+        let Store { observer, entries, lines, overhead, .. } = self;
+        if let Some(Indexed { entry, .. }) = &entries[id.index()] {
+            let observed = |place| observed::hit(entry, lines, *overhead, place, now);
+            observer.hit(hash, observed::own_bytes(entry), observed);
+        }
     }
 
     /// Reports a request for a response that is not stored.
@@ -280,6 +296,7 @@ impl Store {
     /// before `now`. Returns the number of removed variants.
     pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.invalidations.note(hash, now);
+        self.observer.removed(hash, false, now);
         let mut removed = 0;
         while let Some(id) = self.newest_variant(key, hash) {
             self.remove(id);
@@ -291,6 +308,7 @@ impl Store {
     /// Does the same as [`Store::invalidate`], but all variants stay, stale.
     pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.invalidations.note(hash, now);
+        self.observer.removed(hash, true, now);
         let mut expired = 0;
         let mut next = self.newest_variant(key, hash);
         while let Some(id) = next {
@@ -322,6 +340,7 @@ impl Store {
         };
         let taken: Vec<EntryId> = ids.filter(is_taken).collect();
         for id in &taken {
+            self.observer.removed(self.indexed(*id).hash, soft, now);
             if soft {
                 self.expire_slot(*id, now);
             } else {

@@ -7,6 +7,7 @@ pub(crate) mod bans;
 pub(crate) mod entry;
 pub(crate) mod index;
 pub(crate) mod line_table;
+pub(crate) mod observed;
 pub(crate) mod policy_engine;
 pub(crate) mod purge;
 pub(crate) mod record;

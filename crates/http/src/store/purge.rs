@@ -10,12 +10,13 @@ use crate::rfc::key::Key;
 use crate::rfc::route::Router;
 use crate::store::entry::View;
 use http::HeaderName;
+use larder_policy::observe;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
-const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
+pub(crate) const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
+pub(crate) const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
 
 /// The responses to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +119,15 @@ pub(crate) enum Test {
 }
 
 impl Test {
+    /// Returns what it takes, for observers.
+    pub(crate) fn scope(&self) -> observe::Scope {
+        match self {
+            Test::Prefix(prefix) => observe::Scope::Prefix(prefix.clone()),
+            Test::Tag(tag) => observe::Scope::Tag(tag.clone()),
+            Test::Any => observe::Scope::Everything,
+        }
+    }
+
     pub(crate) fn takes(&self, stored: View<'_>) -> bool {
         match self {
             Test::Prefix(prefix) => stored.key().starts_with(prefix),

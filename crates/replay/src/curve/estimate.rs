@@ -160,7 +160,7 @@ pub(super) fn total(sets: &[f64], rate: f64) -> (f64, f64) {
 /// The hit ratio of `all`, from the misses of a sample and of its sets, and its error: see the
 /// module's page. The misses are counted as of the first of the rates, and the last is that of the
 /// objects still looked at.
-fn ratio(whole: f64, sets: &[f64], all: f64, [rate, last]: [f64; 2]) -> (f64, f64) {
+pub(crate) fn ratio(whole: f64, sets: &[f64], all: f64, [rate, last]: [f64; 2]) -> (f64, f64) {
     if all == 0.0 {
         return (0.0, 0.0);
     }

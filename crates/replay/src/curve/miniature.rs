@@ -15,6 +15,12 @@ use larder_units::ByteSize;
 /// held in one sample of ten.
 const UNSCALED: [&str; 1] = ["lhd"];
 
+/// Returns true if a miniature behaves otherwise than the cache, beyond what the errors tell.
+pub(crate) fn error_is_least(spec: &Spec) -> bool {
+    let spec = spec.to_string();
+    spec.rsplit('+').next().is_some_and(|eviction| UNSCALED.contains(&eviction))
+}
+
 /// One cache with any policy.
 pub struct Miniature {
     replay: Replay,
@@ -57,8 +63,7 @@ impl Simulated for Miniature {
     }
 
     fn error_is_least(&self) -> bool {
-        let spec = self.replay.engine().spec().to_string();
-        spec.rsplit('+').next().is_some_and(|eviction| UNSCALED.contains(&eviction))
+        error_is_least(self.replay.engine().spec())
     }
 
     fn size_changes(&self) -> u64 {

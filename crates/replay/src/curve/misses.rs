@@ -29,3 +29,10 @@ pub struct Misses {
     /// Their bytes.
     pub bytes: f64,
 }
+
+impl Misses {
+    /// Returns those since an earlier count.
+    pub(crate) fn since(self, earlier: Misses) -> Misses {
+        Misses { requests: self.requests - earlier.requests, bytes: self.bytes - earlier.bytes }
+    }
+}

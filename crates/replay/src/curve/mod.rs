@@ -44,9 +44,11 @@ mod miniature;
 mod misses;
 mod sample;
 
+pub(crate) use estimate::ratio;
 pub use estimate::{Curve, Point};
 pub use kept::KeptSample;
 pub use lru::LruCurve;
 pub use miniature::Miniature;
+pub(crate) use miniature::error_is_least;
 pub use misses::{Misses, Simulated};
 pub use sample::{Sample, Sampled};

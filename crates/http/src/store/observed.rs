@@ -1,0 +1,66 @@
+//! What the store reports to another thread, which runs other policies and sizes on a sample of the
+//! requests: see [`larder_policy::observe`].
+
+use crate::rfc::fields;
+use crate::store::entry::{Entry, View};
+use crate::store::index::Store;
+use crate::store::line_table::LineTable;
+use crate::store::purge::{CACHE_TAG, SURROGATE_KEY};
+use crate::store::stored::Stored;
+use http::HeaderMap;
+use http::header::{ETAG, LAST_MODIFIED};
+use larder_policy::observe::{Label, Observed, Outcome};
+use larder_units::Time;
+
+/// Returns the observation of a hit.
+pub(crate) fn hit(entry: &Entry, lines: &LineTable, overhead: u64, place: u64, now: Time) -> Observed {
+    let view = View::new(entry, lines);
+    Observed {
+        now,
+        place,
+        variant: variant(entry.selector()),
+        size: overhead + entry.size(),
+        bytes: own_bytes(entry),
+        outcome: Outcome::Hit,
+        lifetime: entry.freshness.usable(),
+        validates: [ETAG, LAST_MODIFIED].iter().any(|name| view.values(name).next().is_some()),
+        label: None,
+    }
+}
+
+/// Returns the bytes of an entry's own body: slices are entries of their own.
+pub(crate) fn own_bytes(entry: &Entry) -> u64 {
+    if entry.sliced().is_some() { 0 } else { entry.length() }
+}
+
+impl Store {
+    /// Reports a response from the origin, or from the second tier, that may be stored: it takes
+    /// `size` bytes, and has a body of `bytes`. `insists` is true if the client did not want a
+    /// stored one.
+    pub(crate) fn observe_fetched(&mut self, stored: &Stored, (size, bytes): (u64, u64), insists: bool, now: Time) {
+        self.observer.fetched(stored.hash, bytes, |place| Observed {
+            now,
+            place,
+            variant: variant(stored.selector.as_bytes()),
+            size,
+            bytes,
+            outcome: if insists { Outcome::Reloaded } else { Outcome::Fetched },
+            lifetime: stored.freshness.usable(),
+            validates: stored.has_validator(),
+            label: Some(Box::new(Label { key: stored.key.clone(), tags: tags(stored.fields()) })),
+        });
+    }
+}
+
+/// Numbers the variants of a key: 0 is that of a response without `Vary`.
+fn variant(selector: &[u8]) -> u32 {
+    // FNV-1a. A collision makes two variants one object of the sample.
+    let hash = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    if selector.is_empty() { 0 } else { selector.iter().fold(0x811c_9dc5, hash) }
+}
+
+fn tags(headers: &HeaderMap) -> Box<[Box<[u8]>]> {
+    let words = headers.get_all(SURROGATE_KEY).iter().flat_map(|line| line.as_bytes().split(u8::is_ascii_whitespace));
+    let members = headers.get_all(CACHE_TAG).iter().flat_map(|line| fields::members(line.as_bytes()));
+    words.chain(members).filter(|tag| !tag.is_empty()).map(Into::into).collect()
+}

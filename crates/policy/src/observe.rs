@@ -1,0 +1,283 @@
+//! What a running cache reports of its requests, so that another thread can run other policies and
+//! sizes on a sample of them.
+//!
+//! A cache has an [`Observer`], or one for each of its shards. It counts every request and keeps an
+//! [`Observation`] of those whose key is in the sample, until the host takes them with
+//! [`Observer::take`]. The sample is one by key: either all requests for a key are in it, or none
+//! (SHARDS, Waldspurger et al., FAST 2015).
+
+use crate::limits;
+use larder_units::Time;
+use std::time::Duration;
+
+/// A request for something that may be stored, or the end of stored responses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Observation {
+    /// A request.
+    Request(Observed),
+    /// An operator, or an unsafe request, has removed this.
+    Removed(Removal),
+}
+
+/// A request for something that may be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// When.
+    pub now: Time,
+    /// Which key: see [`Observer::place`].
+    pub place: u64,
+    /// Which variant of the key: 0 if it has only one.
+    pub variant: u32,
+    /// Bytes that it takes in the cache.
+    pub size: u64,
+    /// Bytes of its body.
+    pub bytes: u64,
+    /// What the cache did.
+    pub outcome: Outcome,
+    /// How long after its arrival the object answers requests without being validated.
+    pub lifetime: Duration,
+    /// True if a stale copy of it can be validated.
+    pub validates: bool,
+    /// Its name, if it was fetched.
+    pub label: Option<Box<Label>>,
+}
+
+/// What the cache did with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was stored, and answered the request, perhaps after it was validated.
+    Hit,
+    /// It came from the origin.
+    Fetched,
+    /// It came from the origin because the client insisted: a stored copy would not have answered.
+    Reloaded,
+}
+
+/// The names by which an object may be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its key.
+    pub key: Box<[u8]>,
+    /// Its tags.
+    pub tags: Box<[Box<[u8]>]>,
+}
+
+/// What was removed, or became stale.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// When.
+    pub now: Time,
+    /// Which objects.
+    pub scope: Scope,
+    /// True if they became stale, and may be validated.
+    pub soft: bool,
+}
+
+/// Which objects are removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All variants of a key.
+    Place(u64),
+    /// All whose key begins so.
+    Prefix(Box<[u8]>),
+    /// All with this tag.
+    Tag(Box<[u8]>),
+    /// All.
+    Everything,
+}
+
+/// Counts of all requests, in the sample or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Requests for what may be stored.
+    pub requests: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+    /// Those that a stored response answered, perhaps after it was validated.
+    pub hits: u64,
+    /// Bytes of their bodies.
+    pub hit_bytes: u64,
+    /// Requests whose response may not be stored: they miss in every cache.
+    pub unstorable: u64,
+    /// Bytes of their bodies, as far as their length was declared.
+    pub unstorable_bytes: u64,
+    /// Observations that were dropped, because nobody took the earlier ones.
+    pub lost: u64,
+}
+
+impl Totals {
+    /// Adds the counts of another observer.
+    pub fn add(&mut self, other: &Totals) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.hits += other.hits;
+        self.hit_bytes += other.hit_bytes;
+        self.unstorable += other.unstorable;
+        self.unstorable_bytes += other.unstorable_bytes;
+        self.lost += other.lost;
+    }
+
+    /// Returns the counts since earlier ones.
+    pub fn since(&self, earlier: &Totals) -> Totals {
+        Totals {
+            requests: self.requests - earlier.requests,
+            bytes: self.bytes - earlier.bytes,
+            hits: self.hits - earlier.hits,
+            hit_bytes: self.hit_bytes - earlier.hit_bytes,
+            unstorable: self.unstorable - earlier.unstorable,
+            unstorable_bytes: self.unstorable_bytes - earlier.unstorable_bytes,
+            lost: self.lost - earlier.lost,
+        }
+    }
+}
+
+/// Counts the requests of a cache, or of a shard of one, and keeps a sample of them.
+#[derive(Debug)]
+pub struct Observer {
+    seed: u64,
+    /// Places up to this are in the sample.
+    last: Option<u64>,
+    totals: Totals,
+    kept: Vec<Observation>,
+}
+
+impl Observer {
+    /// Returns an observer that keeps nothing, until [`Observer::take`] gives it a sample. Observers
+    /// of the same cache have the same `seed`.
+    pub fn new(seed: u64) -> Observer {
+        Observer { seed, last: None, totals: Totals::default(), kept: Vec::new() }
+    }
+
+    /// Returns the place of a key in the order by which samples are drawn. Different keys have
+    /// different places, which are spread evenly.
+    #[inline]
+    pub fn place(&self, key: u64) -> u64 {
+        spread(key ^ self.seed)
+    }
+
+    /// Counts a request that a stored response of so many bytes answered.
+    #[inline]
+    pub fn hit(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
+        self.totals.hits += 1;
+        self.totals.hit_bytes += bytes;
+        self.request(key, bytes, observed);
+    }
+
+    /// Counts a request of which a response of so many bytes came that may be stored.
+    #[inline]
+    pub fn fetched(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
+        self.request(key, bytes, observed);
+    }
+
+    #[inline]
+    fn request(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
+        self.totals.requests += 1;
+        self.totals.bytes += bytes;
+        let place = self.place(key);
+        if self.has(place) {
+            self.keep(Observation::Request(observed(place)));
+        }
+    }
+
+    /// Counts a request whose response may not be stored.
+    pub fn unstorable(&mut self, bytes: Option<u64>) {
+        self.totals.unstorable += 1;
+        self.totals.unstorable_bytes += bytes.unwrap_or(0);
+    }
+
+    /// Notes that all variants of a key are removed, or stale.
+    pub fn removed(&mut self, key: u64, soft: bool, now: Time) {
+        let place = self.place(key);
+        if self.has(place) {
+            self.keep(Observation::Removed(Removal { now, scope: Scope::Place(place), soft }));
+        }
+    }
+
+    /// Notes that several keys are removed, or stale.
+    pub fn removed_all(&mut self, scope: Scope, soft: bool, now: Time) {
+        if self.last.is_some() {
+            self.keep(Observation::Removed(Removal { now, scope, soft }));
+        }
+    }
+
+    #[inline]
+    fn has(&self, place: u64) -> bool {
+        self.last.is_some_and(|last| place <= last)
+    }
+
+    #[cold]
+    fn keep(&mut self, observation: Observation) {
+        if self.kept.len() < limits::OBSERVATIONS {
+            self.kept.push(observation);
+        } else {
+            self.totals.lost += 1;
+        }
+    }
+
+    /// Appends the observations since the last call to `taken`, and returns the counts since the
+    /// start. From now on, places up to `last` are in the sample; `None`: none.
+    pub fn take(&mut self, last: Option<u64>, taken: &mut Vec<Observation>) -> Totals {
+        self.last = last;
+        taken.append(&mut self.kept);
+        self.totals
+    }
+}
+
+/// SplitMix64's finalizer (Steele, Lea and Flood, OOPSLA 2014), a bijection. It is not the hash of
+/// the policies, because a sample by their own hash would fill their tables unevenly.
+fn spread(word: u64) -> u64 {
+    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(place: u64) -> Observed {
+        Observed {
+            now: Time::ZERO,
+            place,
+            variant: 0,
+            size: 100,
+            bytes: 50,
+            outcome: Outcome::Hit,
+            lifetime: Duration::from_secs(60),
+            validates: true,
+            label: None,
+        }
+    }
+
+    fn requests(observer: &mut Observer, last: Option<u64>) -> usize {
+        let mut taken = Vec::new();
+        observer.take(last, &mut taken);
+        taken.clear();
+        (0..10_000).for_each(|key| observer.hit(key, 50, observed));
+        observer.take(last, &mut taken);
+        taken.len()
+    }
+
+    #[test]
+    fn an_observer_without_a_sample_keeps_requests() {
+        let mut observer = Observer::new(1);
+        assert_eq!(requests(&mut observer, None), 0);
+        let totals = observer.take(None, &mut Vec::new());
+        assert_eq!((totals.requests, totals.hits, totals.bytes, totals.lost), (10_000, 10_000, 500_000, 0));
+    }
+
+    #[test]
+    fn the_sample_is_not_its_share_of_the_keys() {
+        let kept = requests(&mut Observer::new(1), Some(u64::MAX / 16));
+        assert!((525..725).contains(&kept), "{kept} of 10,000 at a sixteenth");
+    }
+
+    #[test]
+    fn observations_that_nobody_takes_grow_without_end() {
+        let mut observer = Observer::new(1);
+        assert_eq!(requests(&mut observer, Some(u64::MAX)), limits::OBSERVATIONS);
+        let totals = observer.take(None, &mut Vec::new());
+        assert_eq!(totals.lost, 10_000 - limits::OBSERVATIONS as u64);
+    }
+}

@@ -1,0 +1,255 @@
+//! What-if analysis of a running cache: the hit ratios that other policies and sizes would have for
+//! its traffic, from a sample of it.
+//!
+//! ```text
+//!   cache ──► Observer (a sample of the keys) ──► WhatIf: Row (a size, and its own rate of the sample)
+//!                                                          └─► Cell (a policy) ─► 1 + 8 MiniCaches ─► WhatIfCell
+//! ```
+//!
+//! The miniature caches see what the cache sees: responses that may not be stored are misses in
+//! every cache, objects become stale after their lifetime, variants are objects of their own, and
+//! purges remove. Each size has a sample of its own rate, so that its caches hold about as many
+//! objects as those of another size: at most [`WHAT_IF_OBJECTS`](crate::limits::WHAT_IF_OBJECTS). The rate falls
+//! when they hold more.
+//!
+//! The estimate and its error are those of a sampled [`Curve`](crate::Curve): the misses of a
+//! sample, divided by its rate and by all requests; and the spread of eight parts of the sample.
+//! When the rate falls on the way, each miss counts with the rate of its time.
+//!
+//! It begins with empty caches, as the cache does at its start. So a size that has not been filled
+//! yet hits less than it will.
+
+mod cell;
+mod keys;
+mod mini_cache;
+mod window;
+
+use crate::limits::{WHAT_IF_CHECK_REQUESTS, WHAT_IF_OBJECTS};
+use cell::Cell;
+use keys::Keys;
+use larder_policy::observe::{Observation, Observed, Removal, Scope, Totals};
+use larder_policy::{Spec, SpecError};
+use larder_units::{ByteSize, Time};
+use serde::Serialize;
+use window::Window;
+
+/// The policies that are compared, beside the present one.
+pub const WHAT_IF_POLICIES: [&str; 6] = ["agd", "s3fifo", "w-tinylfu", "gdsf", "sieve", "lru"];
+
+/// The sizes that are compared, as multiples of the present one.
+pub const WHAT_IF_SIZES: [f64; 8] = [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 16.0];
+
+/// Miniature caches of every policy at every size, over the traffic of one cache.
+///
+/// ```
+/// use larder_policy::observe::{Observation, Observed, Observer, Outcome};
+/// use larder_replay::WhatIf;
+/// use larder_units::{ByteSize, Time};
+/// use std::time::Duration;
+///
+/// let policies = ["lru".parse().unwrap()];
+/// let mut what_if = WhatIf::new(&policies, ByteSize::from_bytes(1_000), 1).unwrap();
+/// let (mut observer, mut taken) = (Observer::new(1), Vec::new());
+/// let totals = observer.take(what_if.sample(), &mut taken);
+/// what_if.observe(&mut taken, totals, Time::ZERO);
+/// for key in [7, 8, 7] {
+///     let observed = |place| Observed {
+///         now: Time::ZERO, place, variant: 0, size: 300, bytes: 200, outcome: Outcome::Fetched,
+///         lifetime: Duration::from_secs(60), validates: true, label: None,
+///     };
+///     observer.fetched(key, 200, observed);
+/// }
+/// let totals = observer.take(what_if.sample(), &mut taken);
+/// what_if.observe(&mut taken, totals, Time::ZERO);
+/// // Caches of 600 bytes and more hold both.
+/// let cell = what_if.report().cells.last().unwrap().clone();
+/// assert_eq!((cell.capacity, (cell.object_hit_ratio * 3.0).round(), cell.object_error), (16_000, 1.0, 0.0));
+/// ```
+pub struct WhatIf {
+    rows: Vec<Row>,
+    keys: Keys,
+    window: Window,
+    since_check: u64,
+}
+
+/// All policies at one size.
+struct Row {
+    capacity: ByteSize,
+    /// The rate of its sample is a half, so many times.
+    halvings: u32,
+    cells: Vec<Cell>,
+}
+
+impl Row {
+    /// Returns the last place of its sample.
+    fn last(&self) -> u64 {
+        u64::MAX >> self.halvings
+    }
+
+    fn rate(&self) -> f64 {
+        0.5_f64.powi(self.halvings as i32)
+    }
+
+    fn halve(&mut self) {
+        self.halvings += 1;
+        let (last, rate) = (self.last(), self.rate());
+        self.cells.iter_mut().for_each(|cell| cell.shrink(last, rate));
+    }
+}
+
+/// The estimate for a policy at a size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WhatIfCell {
+    /// The policy.
+    pub policy: String,
+    /// Bytes.
+    pub capacity: u64,
+    /// Hits ÷ requests.
+    pub object_hit_ratio: f64,
+    /// The true ratio is this close with 95 % of confidence.
+    pub object_error: f64,
+    /// Bytes of the requests that hit ÷ bytes of all requests.
+    pub byte_hit_ratio: f64,
+    /// As `object_error`, of `byte_hit_ratio`.
+    pub byte_error: f64,
+    /// True if the errors are lower bounds: see [`Point::error_is_least`](crate::Point::error_is_least). Also if
+    /// observations were lost.
+    pub error_is_least: bool,
+    /// The share of the keys in the sample.
+    pub rate: f64,
+}
+
+/// What [`WhatIf`] knows of the last hour.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WhatIfReport {
+    /// Seconds that the figures cover.
+    pub seconds: f64,
+    /// Requests of these, in the sample or not.
+    pub requests: u64,
+    /// What the cache itself did.
+    pub measured: Measured,
+    /// Each policy at each size, from the smallest to the largest.
+    pub cells: Vec<WhatIfCell>,
+}
+
+/// The hit ratios of the cache itself, by the same count as those of the cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Measured {
+    /// Hits ÷ requests.
+    pub object_hit_ratio: f64,
+    /// Bytes of the requests that hit ÷ bytes of all requests.
+    pub byte_hit_ratio: f64,
+}
+
+impl WhatIf {
+    /// Returns empty caches with these policies, for a cache of `capacity`.
+    ///
+    /// # Errors
+    /// [`SpecError`] if arguments of a policy contradict each other.
+    pub fn new(policies: &[Spec], capacity: ByteSize, seed: u64) -> Result<WhatIf, SpecError> {
+        let row = |multiple: f64| {
+            let capacity = ByteSize::from_bytes((capacity.bytes() as f64 * multiple) as u64);
+            let cells = policies.iter().map(|policy| Cell::new(policy, capacity, seed));
+            Ok(Row { capacity, halvings: 0, cells: cells.collect::<Result<_, _>>()? })
+        };
+        let rows = WHAT_IF_SIZES.into_iter().map(row).collect::<Result<_, _>>()?;
+        Ok(WhatIf { rows, keys: Keys::default(), window: Window::default(), since_check: 0 })
+    }
+
+    /// Returns the sample that the observers have to keep: [`Observer::take`] takes it.
+    ///
+    /// [`Observer::take`]: larder_policy::observe::Observer::take
+    pub fn sample(&self) -> Option<u64> {
+        self.rows.iter().map(Row::last).max()
+    }
+
+    /// Takes the observations of all shards since the last call, which it sorts by time, and the
+    /// counts of all requests since the start of the cache. The first call only notes the counts:
+    /// the sample begins with it.
+    pub fn observe(&mut self, taken: &mut Vec<Observation>, totals: Totals, now: Time) {
+        if self.window.is_new() {
+            taken.clear();
+        }
+        taken.sort_by_key(|observation| match observation {
+            Observation::Request(observed) => observed.now,
+            Observation::Removed(removal) => removal.now,
+        });
+        for observation in taken.drain(..) {
+            match observation {
+                Observation::Request(observed) => self.request(observed),
+                Observation::Removed(removal) => self.remove(&removal),
+            }
+        }
+        let lost = self.window.lost();
+        self.window.count(totals);
+        if self.window.lost() > lost {
+            // Nobody has time for so many.
+            self.rows.iter_mut().for_each(Row::halve);
+        }
+        if self.window.is_due(now) {
+            let misses = self.rows.iter().flat_map(|row| &row.cells).flat_map(Cell::misses).collect();
+            self.window.mark(now, misses);
+        }
+    }
+
+    fn request(&mut self, mut observed: Observed) {
+        let label = observed.label.take();
+        let id = self.keys.id(&observed, label);
+        for row in self.rows.iter_mut().filter(|row| observed.place <= row.last()) {
+            let weight = 1.0 / row.rate();
+            row.cells.iter_mut().for_each(|cell| cell.request(&observed, id, weight));
+        }
+        self.since_check += 1;
+        if self.since_check >= WHAT_IF_CHECK_REQUESTS {
+            self.since_check = 0;
+            let is_large = |row: &&mut Row| row.cells.iter().any(|cell| cell.objects() > WHAT_IF_OBJECTS);
+            self.rows.iter_mut().filter(is_large).for_each(Row::halve);
+        }
+    }
+
+    fn remove(&mut self, removal: &Removal) {
+        let ids = match &removal.scope {
+            Scope::Everything => None,
+            Scope::Place(place) => Some(self.keys.ids_at(*place)),
+            Scope::Prefix(prefix) => Some(self.keys.ids_of(|label| label.key.starts_with(prefix))),
+            Scope::Tag(tag) => Some(self.keys.ids_of(|label| label.tags.contains(tag))),
+        };
+        let cells = self.rows.iter_mut().flat_map(|row| &mut row.cells);
+        match ids {
+            None => cells.for_each(|cell| cell.remove_all(removal.soft, removal.now)),
+            Some(ids) => cells.for_each(|cell| ids.iter().for_each(|id| cell.remove(*id, removal.soft, removal.now))),
+        }
+    }
+
+    /// Returns the estimates.
+    pub fn report(&self) -> WhatIfReport {
+        let since = self.window.since();
+        let totals = since.totals;
+        let mut earlier = since.misses.iter();
+        let mut cells = Vec::new();
+        for row in &self.rows {
+            for cell in &row.cells {
+                let misses = cell.misses().map(|misses| misses.since(earlier.next().copied().unwrap_or_default()));
+                cells.push(cell.estimate(row.capacity, &misses.collect::<Vec<_>>(), &totals, row.rate()));
+            }
+        }
+        let policies = self.rows.first().map_or(0, |row| row.cells.len());
+        // By policy.
+        let order = (0..policies).flat_map(|policy| (policy..cells.len()).step_by(policies));
+        let cells = order.map(|place| cells[place].clone()).collect();
+        let (requests, bytes) = (totals.requests + totals.unstorable, totals.bytes + totals.unstorable_bytes);
+        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let measured =
+            Measured { object_hit_ratio: share(totals.hits, requests), byte_hit_ratio: share(totals.hit_bytes, bytes) };
+        WhatIfReport { seconds: since.seconds, requests, measured, cells }
+    }
+
+    /// Returns the bytes of heap of all caches.
+    pub fn state_bytes(&self) -> usize {
+        let cells: usize = self.rows.iter().flat_map(|row| &row.cells).map(Cell::state_bytes).sum();
+        cells + self.keys.state_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! The last hour of the figures.
+
+use crate::curve::Misses;
+use crate::limits::{WHAT_IF_MARK, WHAT_IF_MARKS};
+use larder_policy::observe::Totals;
+use larder_units::Time;
+use std::collections::VecDeque;
+
+/// The counts now, and at some times of the last hour.
+#[derive(Default)]
+pub(super) struct Window {
+    now: Time,
+    totals: Totals,
+    marks: VecDeque<Mark>,
+}
+
+struct Mark {
+    at: Time,
+    totals: Totals,
+    /// Of each miniature cache.
+    misses: Vec<Misses>,
+}
+
+/// The counts since the oldest mark.
+pub(super) struct Since<'a> {
+    pub seconds: f64,
+    pub totals: Totals,
+    /// The misses at the mark.
+    pub misses: &'a [Misses],
+}
+
+impl Window {
+    /// Returns true before the first mark.
+    pub(super) fn is_new(&self) -> bool {
+        self.marks.is_empty()
+    }
+
+    /// Notes the counts since the start of the cache.
+    pub(super) fn count(&mut self, totals: Totals) {
+        self.totals = totals;
+    }
+
+    /// Returns the observations lost since the start of the cache.
+    pub(super) fn lost(&self) -> u64 {
+        self.totals.lost
+    }
+
+    /// Returns true if a mark is due.
+    pub(super) fn is_due(&mut self, now: Time) -> bool {
+        self.now = now;
+        self.marks.back().is_none_or(|mark| now.since(mark.at) >= WHAT_IF_MARK)
+    }
+
+    /// Notes the misses of all caches.
+    pub(super) fn mark(&mut self, at: Time, misses: Vec<Misses>) {
+        if self.marks.len() == WHAT_IF_MARKS {
+            self.marks.pop_front();
+        }
+        self.marks.push_back(Mark { at, totals: self.totals, misses });
+    }
+
+    pub(super) fn since(&self) -> Since<'_> {
+        match self.marks.front() {
+            None => Since { seconds: 0.0, totals: Totals::default(), misses: &[] },
+            Some(mark) => Since {
+                seconds: self.now.since(mark.at).as_secs_f64(),
+                totals: self.totals.since(&mark.totals),
+                misses: &mark.misses,
+            },
+        }
+    }
+}
