@@ -89,14 +89,14 @@ pub enum Scope {
 /// Counts of all requests, in the sample or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests for what may be stored.
-    pub requests: u64,
-    /// Bytes of their bodies.
-    pub bytes: u64,
-    /// Those that a stored response answered, perhaps after it was validated.
+    /// Requests that a stored response answered, perhaps after it was validated.
     pub hits: u64,
     /// Bytes of their bodies.
     pub hit_bytes: u64,
+    /// Requests whose response came from the origin, and may be stored.
+    pub fetched: u64,
+    /// Bytes of their bodies.
+    pub fetched_bytes: u64,
     /// Requests whose response may not be stored: they miss in every cache.
     pub unstorable: u64,
     /// Bytes of their bodies, as far as their length was declared.
@@ -106,12 +106,22 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Returns the requests for what may be stored.
+    pub fn storable(&self) -> u64 {
+        self.hits + self.fetched
+    }
+
+    /// Returns the bytes of these.
+    pub fn storable_bytes(&self) -> u64 {
+        self.hit_bytes + self.fetched_bytes
+    }
+
     /// Adds the counts of another observer.
     pub fn add(&mut self, other: &Totals) {
-        self.requests += other.requests;
-        self.bytes += other.bytes;
         self.hits += other.hits;
         self.hit_bytes += other.hit_bytes;
+        self.fetched += other.fetched;
+        self.fetched_bytes += other.fetched_bytes;
         self.unstorable += other.unstorable;
         self.unstorable_bytes += other.unstorable_bytes;
         self.lost += other.lost;
@@ -120,10 +130,10 @@ impl Totals {
     /// Returns the counts since earlier ones.
     pub fn since(&self, earlier: &Totals) -> Totals {
         Totals {
-            requests: self.requests - earlier.requests,
-            bytes: self.bytes - earlier.bytes,
             hits: self.hits - earlier.hits,
             hit_bytes: self.hit_bytes - earlier.hit_bytes,
+            fetched: self.fetched - earlier.fetched,
+            fetched_bytes: self.fetched_bytes - earlier.fetched_bytes,
             unstorable: self.unstorable - earlier.unstorable,
             unstorable_bytes: self.unstorable_bytes - earlier.unstorable_bytes,
             lost: self.lost - earlier.lost,
@@ -142,8 +152,8 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Returns an observer that keeps nothing, until [`Observer::take`] gives it a sample. Observers
-    /// of the same cache have the same `seed`.
+    /// Returns an observer that keeps nothing, until [`Observer::take`] gives it a sample.
+    /// Observers of the same cache have the same `seed`.
     pub fn new(seed: u64) -> Observer {
         Observer { seed, last: None, totals: Totals::default(), kept: Vec::new() }
     }
@@ -160,19 +170,19 @@ impl Observer {
     pub fn hit(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
         self.totals.hits += 1;
         self.totals.hit_bytes += bytes;
-        self.request(key, bytes, observed);
+        self.request(key, observed);
     }
 
     /// Counts a request of which a response of so many bytes came that may be stored.
     #[inline]
     pub fn fetched(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
-        self.request(key, bytes, observed);
+        self.totals.fetched += 1;
+        self.totals.fetched_bytes += bytes;
+        self.request(key, observed);
     }
 
     #[inline]
-    fn request(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
-        self.totals.requests += 1;
-        self.totals.bytes += bytes;
+    fn request(&mut self, key: u64, observed: impl FnOnce(u64) -> Observed) {
         let place = self.place(key);
         if self.has(place) {
             self.keep(Observation::Request(observed(place)));
@@ -264,7 +274,10 @@ mod tests {
         let mut observer = Observer::new(1);
         assert_eq!(requests(&mut observer, None), 0);
         let totals = observer.take(None, &mut Vec::new());
-        assert_eq!((totals.requests, totals.hits, totals.bytes, totals.lost), (10_000, 10_000, 500_000, 0));
+        assert_eq!(
+            (totals.storable(), totals.hits, totals.storable_bytes(), totals.lost),
+            (10_000, 10_000, 500_000, 0)
+        );
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct HttpConfig {
     pub capacity: ByteSize,
     /// Its policies.
     pub policy: Spec,
+    /// Whether other policies and sizes are tried on a sample of the requests.
+    pub what_if: bool,
     /// The largest body that is stored.
     pub max_object: ByteSize,
     /// The size of slices: bodies that are requested in ranges are fetched and stored in such

@@ -121,6 +121,7 @@ mod upload;
 mod upstream;
 mod upstream_request;
 mod websocket_stream;
+mod what_if;
 
 pub use access_log::AccessLogConfig;
 pub use admin::{Admin, Metrics, StatusSource};
@@ -172,6 +173,7 @@ pub struct Http {
     threads: RequestThreads,
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
+    what_if: Arc<what_if::LiveWhatIf>,
     /// The identity of listeners for TLS, once there is one.
     tls_identity: Arc<OnceLock<Arc<Identity>>>,
 }
@@ -312,12 +314,15 @@ impl Http {
         }
         let bounds = listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
         let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
-        let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters()));
+        let what_if = what_if::LiveWhatIf::start(proxy.shards(), config.what_if).map_err(Error::Thread)?;
+        let what_if = Arc::new(what_if);
+        let source = status::CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters(), &what_if);
+        let source = Arc::new(source);
         let threads = RequestThreads::new(&proxy, bounds, &tls_identity, on_end);
         let group = threads.group(request_threads::count(config.threads))?;
         listeners.apply(listeners.plan_bound(bound, config, (&observer, &group))?);
         threads.serve(group);
-        Ok(Http { listeners, threads, source, proxy, tls_identity })
+        Ok(Http { listeners, threads, source, proxy, what_if, tls_identity })
     }
 
     /// Returns the actual addresses of the listeners, each with true for TLS.
@@ -430,6 +435,7 @@ impl Http {
         warn_of_few_descriptors(config.limits.connections);
         self.proxy.limits().set(config.timeouts, config.limits);
         self.proxy.set_codings(config.accept_encoding);
+        self.what_if.enable(config.what_if);
         self.proxy.set_subject_field(config.subject_field().cloned());
         if let Some((config, identity)) = reload.identity {
             match self.tls_identity.get() {
@@ -465,6 +471,7 @@ impl Http {
         // Otherwise connections would wait in the kernel's queue for the end, and be reset.
         self.listeners.close();
         self.threads.join();
+        self.what_if.stop();
         self.proxy.observers().stop();
         if let Some(disk) = self.proxy.disk() {
             disk.stop();

@@ -368,6 +368,16 @@ pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
 /// The pause after an error of accept (usually: out of descriptors).
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// The time between two looks of the what-if analysis at the observations of the shards: with
+/// [`larder_policy::limits::OBSERVATIONS`] it bounds the requests in the sample per second.
+pub const WHAT_IF_TURN: Duration = Duration::from_millis(100);
+
+/// The same while there are none.
+pub const WHAT_IF_IDLE_TURN: Duration = Duration::from_secs(1);
+
+/// The time between two results of the what-if analysis.
+pub const WHAT_IF_REPORT: Duration = Duration::from_secs(1);
+
 /// Requests between two checks whether the policy has long work to do.
 pub const REQUESTS_PER_JOB_CHECK: u32 = 1024;
 

@@ -39,6 +39,21 @@ impl Metrics<'_, '_> {
         self.family(name, help, label, values.map(|(value, number)| (value, ConstGauge::new(number))));
     }
 
+    /// Writes a level for each set of labels.
+    pub(super) fn table<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: impl Iterator<Item = ([(&'static str, String); N], f64)>,
+    ) {
+        let encoder = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge);
+        let written = encoder.and_then(|mut encoder| {
+            let mut rows = rows;
+            rows.try_for_each(|(labels, value)| ConstGauge::new(value).encode(encoder.encode_family(&labels)?))
+        });
+        self.written = self.written.and(written);
+    }
+
     /// Writes histograms of times in seconds, one for each set of labels.
     pub(super) fn histograms<const N: usize>(&mut self, name: &str, help: &str, rows: &[([(&str, &str); N], Times)]) {
         if rows.is_empty() {

@@ -10,6 +10,7 @@ use super::servers::{Figures, Known, NameFigures, Snapshot};
 use super::shards::CacheFigures;
 use super::tunnel::TunnelFigures;
 use super::upstream::{Origins, PoolStatus};
+use super::what_if::LiveWhatIf;
 use crate::disk;
 use larder_http::{ForwardReason, Refusal};
 use larder_units::Ratio;
@@ -22,6 +23,7 @@ pub(super) struct CacheSource {
     proxy: Arc<Proxy>,
     listeners: Arc<ServedListeners>,
     clients: Arc<ClientCounters>,
+    what_if: Arc<LiveWhatIf>,
 }
 
 impl CacheSource {
@@ -29,8 +31,10 @@ impl CacheSource {
         proxy: Arc<Proxy>,
         listeners: &Arc<ServedListeners>,
         clients: &Arc<ClientCounters>,
+        what_if: &Arc<LiveWhatIf>,
     ) -> CacheSource {
-        CacheSource { proxy, listeners: Arc::clone(listeners), clients: Arc::clone(clients) }
+        let (listeners, clients, what_if) = (Arc::clone(listeners), Arc::clone(clients), Arc::clone(what_if));
+        CacheSource { proxy, listeners, clients, what_if }
     }
 }
 
@@ -136,10 +140,12 @@ impl StatusSource for CacheSource {
             "no_proxy_header": self.clients.no_proxy_header.load(Ordering::Relaxed),
             "no_tls": self.clients.no_tls.load(Ordering::Relaxed),
             "disk": disk,
+            "what_if": self.what_if.status(),
         })
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        self.what_if.metrics(metrics);
         let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();
         metrics.counter("larder_http_requests", "Requests of clients", counters.requests);
         metrics.counter("larder_http_hits", "Requests answered from the store", counters.hits);

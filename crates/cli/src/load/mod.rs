@@ -114,6 +114,7 @@ mod tests {
             slice: ByteSize::from_bytes(0),
             share_cookies: false,
             accept_encoding: Default::default(),
+            what_if: false,
             client_no_cache: ClientNoCache::Obey,
             targets: Vec::new(),
             disk: None,

@@ -194,6 +194,15 @@ impl Entry {
         }
     }
 
+    /// Returns the bytes of the body that is stored with it: none if its slices are stored apart.
+    pub(crate) fn own_length(&self) -> u64 {
+        match self.rest.as_deref() {
+            Some(Rest::Body(body)) => body.len() as u64,
+            Some(Rest::Slices(_)) => 0,
+            None => (self.bytes.len() - self.earlier_end()) as u64,
+        }
+    }
+
     fn own_start(&self) -> usize {
         self.selector_end() + 2 * usize::from(self.shared)
     }

@@ -113,13 +113,17 @@ impl Store {
 
     /// Reports a request for a stored response.
     pub(crate) fn hit(&mut self, id: EntryId, now: Time) {
-        let Indexed { hash, slot, .. } = *self.indexed(id);
-        self.engine.hit(EngineSlot { slot, owner: Owner::of_stored(self.shard, id) }, hash, now);
-        let Store { observer, entries, lines, overhead, .. } = self;
-        if let Some(Indexed { entry, .. }) = &entries[id.index()] {
-            let observed = |place| observed::hit(entry, lines, *overhead, place, now);
-            observer.hit(hash, observed::own_bytes(entry), observed);
-        }
+        let Store { engine, observer, shard, entries, lines, overhead, .. } = self;
+        let Some(Indexed { entry, hash, slot, .. }) = &entries[id.index()] else { return };
+        engine.hit(EngineSlot { slot: *slot, owner: Owner::of_stored(*shard, id) }, *hash, now);
+        let observed = |place| observed::hit(entry, lines, *overhead, place, now);
+        observer.hit(*hash, entry.own_length(), observed);
+    }
+
+    /// Reports to the observer what came: see [`observed::fetched`].
+    pub(crate) fn observe_fetched(&mut self, stored: &Stored, (size, bytes): (u64, u64), insists: bool, now: Time) {
+        let observed = |place| observed::fetched(stored, (size, bytes), insists, place, now);
+        self.observer.fetched(stored.hash, bytes, observed);
     }
 
     /// Reports a request for a response that is not stored.

@@ -3,7 +3,6 @@
 
 use crate::rfc::fields;
 use crate::store::entry::{Entry, View};
-use crate::store::index::Store;
 use crate::store::line_table::LineTable;
 use crate::store::purge::{CACHE_TAG, SURROGATE_KEY};
 use crate::store::stored::Stored;
@@ -20,7 +19,7 @@ pub(crate) fn hit(entry: &Entry, lines: &LineTable, overhead: u64, place: u64, n
         place,
         variant: variant(entry.selector()),
         size: overhead + entry.size(),
-        bytes: own_bytes(entry),
+        bytes: entry.own_length(),
         outcome: Outcome::Hit,
         lifetime: entry.freshness.usable(),
         validates: [ETAG, LAST_MODIFIED].iter().any(|name| view.values(name).next().is_some()),
@@ -28,27 +27,20 @@ pub(crate) fn hit(entry: &Entry, lines: &LineTable, overhead: u64, place: u64, n
     }
 }
 
-/// Returns the bytes of an entry's own body: slices are entries of their own.
-pub(crate) fn own_bytes(entry: &Entry) -> u64 {
-    if entry.sliced().is_some() { 0 } else { entry.length() }
-}
-
-impl Store {
-    /// Reports a response from the origin, or from the second tier, that may be stored: it takes
-    /// `size` bytes, and has a body of `bytes`. `insists` is true if the client did not want a
-    /// stored one.
-    pub(crate) fn observe_fetched(&mut self, stored: &Stored, (size, bytes): (u64, u64), insists: bool, now: Time) {
-        self.observer.fetched(stored.hash, bytes, |place| Observed {
-            now,
-            place,
-            variant: variant(stored.selector.as_bytes()),
-            size,
-            bytes,
-            outcome: if insists { Outcome::Reloaded } else { Outcome::Fetched },
-            lifetime: stored.freshness.usable(),
-            validates: stored.has_validator(),
-            label: Some(Box::new(Label { key: stored.key.clone(), tags: tags(stored.fields()) })),
-        });
+/// Returns the observation of a response from the origin, or from the second tier, that may be
+/// stored. It takes `size` bytes, and has a body of `bytes`. `insists` is true if the client did
+/// not want a stored one.
+pub(crate) fn fetched(stored: &Stored, (size, bytes): (u64, u64), insists: bool, place: u64, now: Time) -> Observed {
+    Observed {
+        now,
+        place,
+        variant: variant(stored.selector.as_bytes()),
+        size,
+        bytes,
+        outcome: if insists { Outcome::Reloaded } else { Outcome::Fetched },
+        lifetime: stored.freshness.usable(),
+        validates: stored.has_validator(),
+        label: Some(Box::new(Label { key: stored.key.clone(), tags: tags(stored.fields()) })),
     }
 }
 

@@ -73,6 +73,8 @@ pub struct HttpTable {
     /// Policy of the cache.
     #[serde(deserialize_with = "parsed")]
     pub policy: Spec,
+    /// Try other policies and sizes on a sample of the requests.
+    pub what_if: bool,
     /// The largest object that is stored in one piece.
     #[serde(deserialize_with = "parsed")]
     pub max_object: ByteSize,
@@ -328,6 +330,7 @@ impl Default for HttpTable {
             max_object: ByteSize::from_mib(64),
             slice: ByteSize::from_mib(1),
             share_cookies: false,
+            what_if: true,
             client_no_cache: ClientNoCache::Obey,
             accept_encoding: Codings::OF_BROWSERS,
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],

@@ -277,6 +277,7 @@ mod tests {
         assert_eq!(file.ndn.udp_multicast_groups, code.ndn.udp_multicast_groups);
         assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
+        assert_eq!(file.http.what_if, code.http.what_if);
         assert_eq!(file.http.client_no_cache, code.http.client_no_cache);
         assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
         assert_eq!(file.http.targets, code.http.targets);

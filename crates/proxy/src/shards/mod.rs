@@ -22,6 +22,7 @@ use larder_http::{
     PlainRequest, PolicyEngine, Purge, Reply, RequestHead, ResponseHead, Router, SecondTier, SliceFollower, SliceJoin,
     Step, TierHit, TierSlice, TierStep, UpstreamFailure,
 };
+use larder_policy::observe::{Observation, Totals};
 use larder_policy::{JobDone, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -256,6 +257,19 @@ impl Shards {
         let state = self.shards[0].lock();
         let (engine, filling) = (state.cache.engine(), state.cache.filling());
         CacheFigures { counters, engine, filling, shared_lines: ByteSize::from_bytes(shared_lines) }
+    }
+
+    /// Returns the figures of the policy engine.
+    pub fn engine(&self) -> EngineFigures {
+        self.shards[0].lock().cache.engine()
+    }
+
+    /// Appends the sampled requests of all shards since the last call, and returns the counts of
+    /// all requests: see [`Cache::take_observations`].
+    pub fn take_observations(&self, last: Option<u64>, taken: &mut Vec<Observation>) -> Totals {
+        let mut totals = Totals::default();
+        self.shards.iter().for_each(|shard| totals.add(&shard.lock().cache.take_observations(last, taken)));
+        totals
     }
 
     /// Checks the invariants of all shards: see [`Cache::check_invariants`]. No other thread uses

@@ -1,8 +1,8 @@
 //! A policy at a size: the miniature cache of the whole sample, and those of its parts, which tell
 //! the error.
 
-use super::WhatIfCell;
 use super::mini_cache::MiniCache;
+use super::report::WhatIfCell;
 use crate::curve::{Misses, error_is_least, ratio};
 use crate::limits::CURVE_SETS;
 use larder_policy::observe::{Observed, Totals};
@@ -71,8 +71,9 @@ impl Cell {
             let share = if storable == 0 { 0.0 } else { storable as f64 / (storable + unstorable) as f64 };
             (hit_ratio * share, error * share)
         };
-        let (object_hit_ratio, object_error) = estimate(totals.requests, totals.unstorable, |misses| misses.requests);
-        let (byte_hit_ratio, byte_error) = estimate(totals.bytes, totals.unstorable_bytes, |misses| misses.bytes);
+        let (object_hit_ratio, object_error) = estimate(totals.storable(), totals.unstorable, |misses| misses.requests);
+        let (byte_hit_ratio, byte_error) =
+            estimate(totals.storable_bytes(), totals.unstorable_bytes, |misses| misses.bytes);
         WhatIfCell {
             policy: self.spec.to_string(),
             capacity: capacity.bytes(),

@@ -22,6 +22,7 @@
 mod cell;
 mod keys;
 mod mini_cache;
+mod report;
 mod window;
 
 use crate::limits::{WHAT_IF_CHECK_REQUESTS, WHAT_IF_OBJECTS};
@@ -30,7 +31,7 @@ use keys::Keys;
 use larder_policy::observe::{Observation, Observed, Removal, Scope, Totals};
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Time};
-use serde::Serialize;
+pub use report::{Measured, WhatIfCell, WhatIfReport};
 use window::Window;
 
 /// The policies that are compared, beside the present one.
@@ -95,50 +96,6 @@ impl Row {
         let (last, rate) = (self.last(), self.rate());
         self.cells.iter_mut().for_each(|cell| cell.shrink(last, rate));
     }
-}
-
-/// The estimate for a policy at a size.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WhatIfCell {
-    /// The policy.
-    pub policy: String,
-    /// Bytes.
-    pub capacity: u64,
-    /// Hits ÷ requests.
-    pub object_hit_ratio: f64,
-    /// The true ratio is this close with 95 % of confidence.
-    pub object_error: f64,
-    /// Bytes of the requests that hit ÷ bytes of all requests.
-    pub byte_hit_ratio: f64,
-    /// As `object_error`, of `byte_hit_ratio`.
-    pub byte_error: f64,
-    /// True if the errors are lower bounds: see [`Point::error_is_least`](crate::Point::error_is_least). Also if
-    /// observations were lost.
-    pub error_is_least: bool,
-    /// The share of the keys in the sample.
-    pub rate: f64,
-}
-
-/// What [`WhatIf`] knows of the last hour.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WhatIfReport {
-    /// Seconds that the figures cover.
-    pub seconds: f64,
-    /// Requests of these, in the sample or not.
-    pub requests: u64,
-    /// What the cache itself did.
-    pub measured: Measured,
-    /// Each policy at each size, from the smallest to the largest.
-    pub cells: Vec<WhatIfCell>,
-}
-
-/// The hit ratios of the cache itself, by the same count as those of the cells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Measured {
-    /// Hits ÷ requests.
-    pub object_hit_ratio: f64,
-    /// Bytes of the requests that hit ÷ bytes of all requests.
-    pub byte_hit_ratio: f64,
 }
 
 impl WhatIf {
@@ -237,7 +194,8 @@ impl WhatIf {
         // By policy.
         let order = (0..policies).flat_map(|policy| (policy..cells.len()).step_by(policies));
         let cells = order.map(|place| cells[place].clone()).collect();
-        let (requests, bytes) = (totals.requests + totals.unstorable, totals.bytes + totals.unstorable_bytes);
+        let (requests, bytes) =
+            (totals.storable() + totals.unstorable, totals.storable_bytes() + totals.unstorable_bytes);
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         let measured =
             Measured { object_hit_ratio: share(totals.hits, requests), byte_hit_ratio: share(totals.hit_bytes, bytes) };

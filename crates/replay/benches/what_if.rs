@@ -1,7 +1,9 @@
 //! How far what-if analysis is off: the estimates of its miniature caches next to a replay of all
 //! requests, for each policy and size.
 //!
-//! cargo run --release -p larder-replay --example what_if_accuracy -- TRACE SIZE [REQUESTS]
+//!     cargo bench -p larder-replay --bench what_if -- TRACE SIZE [REQUESTS]
+#![allow(clippy::print_stdout, reason = "it prints what it measures")]
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads arguments and the clock")]
 
 use larder_policy::Spec;
 use larder_policy::observe::{Observed, Observer, Outcome};
@@ -24,8 +26,11 @@ fn observed(access: &Access, place: u64) -> Observed {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [path, size, rest @ ..] = &arguments[..] else { return Err("usage: TRACE SIZE [REQUESTS]".into()) };
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    // Without arguments, as `cargo bench` of the whole crate calls it, the day of NASA.
+    let default = [concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nasa_19950801.tsv.zst"), "8MiB"].map(str::to_owned);
+    let arguments = if arguments.is_empty() { &default[..] } else { &arguments };
+    let [path, size, rest @ ..] = arguments else { return Err("usage: TRACE SIZE [REQUESTS]".into()) };
     let most = rest.first().map_or(Ok(1_000_000), |most| most.parse())?;
     let capacity: ByteSize = size.parse()?;
     let trace = Trace::open(std::path::Path::new(path), None)?;

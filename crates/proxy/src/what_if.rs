@@ -1,0 +1,200 @@
+//! The live what-if analysis of the HTTP cache: a thread takes a sample of the requests from the
+//! shards, and runs other policies and sizes on it ([`larder_replay::WhatIf`]).
+
+use super::limits;
+use super::metrics::Metrics;
+use super::shards::Shards;
+use larder_policy::Spec;
+use larder_policy::observe::Observation;
+use larder_replay::{WHAT_IF_POLICIES, WhatIf, WhatIfReport};
+use larder_units::{ByteSize, Time};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// The analysis, and the thread that does it.
+pub(super) struct LiveWhatIf {
+    shared: Arc<SharedState>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct SharedState {
+    is_enabled: AtomicBool,
+    is_stopping: AtomicBool,
+    latest: Mutex<Option<Latest>>,
+}
+
+/// The latest result, for a cache with this configuration.
+struct Latest {
+    policy: Spec,
+    capacity: ByteSize,
+    average_object_bytes: u64,
+    state_bytes: usize,
+    report: WhatIfReport,
+}
+
+impl LiveWhatIf {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system's, if it starts no thread.
+    pub(super) fn start(shards: &Arc<Shards>, is_enabled: bool) -> std::io::Result<LiveWhatIf> {
+        let shared = Arc::new(SharedState { is_enabled: is_enabled.into(), ..SharedState::default() });
+        let mut analysis = Analysis { shards: Arc::clone(shards), shared: Arc::clone(&shared), running: None };
+        let thread = std::thread::Builder::new().name("what-if".to_owned()).spawn(move || {
+            while !analysis.shared.is_stopping.load(Ordering::Relaxed) {
+                let is_busy = analysis.step();
+                std::thread::park_timeout(if is_busy { limits::WHAT_IF_TURN } else { limits::WHAT_IF_IDLE_TURN });
+            }
+        })?;
+        Ok(LiveWhatIf { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Begins or ends the analysis.
+    pub(super) fn enable(&self, is_enabled: bool) {
+        self.shared.is_enabled.store(is_enabled, Ordering::Relaxed);
+    }
+
+    /// Ends the thread.
+    pub(super) fn stop(&self) {
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            // Fails only if the thread has panicked, which is logged.
+            let _ = thread.join();
+        }
+    }
+
+    /// Returns the latest result for the status page; `None` before the first.
+    pub(super) fn status(&self) -> Option<Value> {
+        self.shared.with(|latest| {
+            let WhatIfReport { seconds, requests, measured, cells } = &latest.report;
+            json!({
+                "seconds": seconds,
+                "requests": requests,
+                "capacity": latest.capacity.bytes(),
+                "policy": latest.policy.to_string(),
+                "average_object_bytes": latest.average_object_bytes,
+                "state_bytes": latest.state_bytes,
+                "measured": measured,
+                "cells": cells,
+            })
+        })
+    }
+
+    pub(super) fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        self.shared.with(|latest| {
+            let rows = |value: fn(&larder_replay::WhatIfCell) -> f64| {
+                let cells = latest.report.cells.iter();
+                cells.map(move |cell| {
+                    ([("policy", cell.policy.clone()), ("capacity", cell.capacity.to_string())], value(cell))
+                })
+            };
+            let objects = "Share of the requests that would hit with this policy and capacity, by calculation";
+            metrics.table("larder_whatif_hit_ratio", objects, rows(|cell| cell.object_hit_ratio));
+            let error = "Its error, with 95 % of confidence";
+            metrics.table("larder_whatif_hit_ratio_error", error, rows(|cell| cell.object_error));
+            let bytes = "Share of the bytes that would hit with this policy and capacity, by calculation";
+            metrics.table("larder_whatif_byte_hit_ratio", bytes, rows(|cell| cell.byte_hit_ratio));
+            metrics.table("larder_whatif_byte_hit_ratio_error", error, rows(|cell| cell.byte_error));
+            let measured = "Share of the requests that hit, by the same count: compare it with that of the present \
+                            policy and capacity";
+            metrics.gauge("larder_whatif_measured_hit_ratio", measured, latest.report.measured.object_hit_ratio);
+            metrics.gauge("larder_whatif_state_bytes", "Memory of the analysis", latest.state_bytes as f64);
+        });
+    }
+}
+
+impl SharedState {
+    fn with<T>(&self, read: impl FnOnce(&Latest) -> T) -> Option<T> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(read)
+    }
+
+    fn set(&self, latest: Option<Latest>) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest;
+    }
+}
+
+/// The work of the thread.
+struct Analysis {
+    shards: Arc<Shards>,
+    shared: Arc<SharedState>,
+    running: Option<Running>,
+}
+
+struct Running {
+    policy: Spec,
+    capacity: ByteSize,
+    what_if: WhatIf,
+    taken: Vec<Observation>,
+    reported: Option<Time>,
+}
+
+impl Analysis {
+    /// Takes the observations since the last step. Returns true if there were some.
+    fn step(&mut self) -> bool {
+        if !self.shared.is_enabled.load(Ordering::Relaxed) {
+            if self.running.take().is_some() {
+                self.shards.take_observations(None, &mut Vec::new());
+                self.shared.set(None);
+            }
+            return false;
+        }
+        let now = self.shards.now().time;
+        let is_due = self.running.as_ref().is_none_or(|running| {
+            running.reported.is_none_or(|reported| now.since(reported) >= limits::WHAT_IF_REPORT)
+        });
+        let engine = is_due.then(|| self.shards.engine());
+        if let Some(engine) = &engine
+            && self
+                .running
+                .as_ref()
+                .is_none_or(|running| running.policy != *engine.spec() || running.capacity != engine.capacity())
+        {
+            // Another cache than before: what its caches hold says nothing of this one.
+            self.shared.set(None);
+            self.running = Running::new(engine.spec(), engine.capacity());
+        }
+        let Some(running) = &mut self.running else { return false };
+        let totals = self.shards.take_observations(running.what_if.sample(), &mut running.taken);
+        let is_busy = !running.taken.is_empty();
+        running.what_if.observe(&mut running.taken, totals, now);
+        if let Some(engine) = engine {
+            running.reported = Some(now);
+            let report = running.what_if.report();
+            let average_object_bytes = engine.used().bytes().checked_div(engine.len() as u64).unwrap_or(0);
+            let (policy, capacity) = (running.policy.clone(), running.capacity);
+            let state_bytes = running.what_if.state_bytes();
+            let latest = Latest { policy, capacity, average_object_bytes, state_bytes, report };
+            self.shared.set((latest.report.requests > 0).then_some(latest));
+        }
+        is_busy
+    }
+}
+
+impl Running {
+    /// Returns empty caches for one with this configuration; `None` if a policy refuses one of the
+    /// sizes.
+    fn new(policy: &Spec, capacity: ByteSize) -> Option<Running> {
+        let parsed = WHAT_IF_POLICIES.iter().filter_map(|policy| policy.parse::<Spec>().ok());
+        let others = parsed.filter(|other| other != policy);
+        let policies: Vec<Spec> = std::iter::once(policy.clone()).chain(others).collect();
+        let [seed] = crate::entropy::words();
+        match WhatIf::new(&policies, capacity, seed) {
+            Ok(what_if) => {
+                let (policy, taken) = (policy.clone(), Vec::new());
+                Some(Running { policy, capacity, what_if, taken, reported: None })
+            }
+            Err(error) => {
+                tracing::warn!(%policy, %error, "[http] what_if: no analysis, because a policy cannot be run at another size");
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

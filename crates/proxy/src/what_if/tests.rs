@@ -1,0 +1,254 @@
+//! The analysis over the node's own path: shards, freshness, variants, purges.
+
+use super::*;
+use crate::shards::{Next, Response};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use larder_http::{Config, Purge, RequestHead, ResponseHead, Scope};
+use larder_replay::{Access, Replay, Trace, WHAT_IF_SIZES, WhatIfCell};
+use larder_units::Streams;
+use std::collections::HashMap;
+use std::path::Path;
+
+struct Host {
+    shards: Arc<Shards>,
+    analysis: Analysis,
+    requests: u32,
+}
+
+impl Host {
+    fn new(capacity: u64, policy: &str) -> Host {
+        let config = Config {
+            capacity: ByteSize::from_bytes(capacity),
+            policy: policy.parse().unwrap(),
+            max_object: ByteSize::from_bytes(capacity),
+            slice: ByteSize::from_bytes(0),
+            share_cookies: false,
+            ignore_reloads: false,
+            collapse: true,
+            targets: Vec::new(),
+            hash_key: [1; 16],
+        };
+        let shards = Shards::with(&config, &Streams::new(1), 4, None).unwrap();
+        let shared = Arc::new(SharedState { is_enabled: true.into(), ..SharedState::default() });
+        let mut analysis = Analysis { shards: Arc::clone(&shards), shared, running: None };
+        analysis.step();
+        Host { shards, analysis, requests: 0 }
+    }
+
+    /// One request; the origin answers with these fields. Returns true for a hit.
+    fn ask(&mut self, target: &str, request: &[(HeaderName, &str)], bytes: usize, fields: &[(&str, &str)]) -> bool {
+        self.requests += 1;
+        if self.requests.is_multiple_of(256) {
+            self.analysis.step();
+        }
+        let map = |fields: &[(HeaderName, &str)]| -> HeaderMap {
+            fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
+        };
+        let headers = map(request);
+        let next = self.shards.step(&RequestHead {
+            method: &Method::GET,
+            scheme: "http",
+            authority: "example.com",
+            target,
+            version: Version::HTTP_11,
+            headers: &headers,
+            has_body: false,
+        });
+        let mut exchange = match next {
+            Next::Answer(_) => return true,
+            Next::Forward(exchange) => exchange,
+            _ => return false,
+        };
+        exchange.take_headers(headers);
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (name.parse().unwrap(), *value)).collect();
+        let mut headers = map(&fields);
+        headers.insert("content-length", bytes.into());
+        let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers };
+        if let (Response::Relay(_, _, Some(mut fill)), _) = self.shards.on_response(exchange, head) {
+            fill.push(&vec![7; bytes]);
+            fill.complete();
+        }
+        false
+    }
+
+    /// Returns the cells of this policy, from the smallest to the largest, and the cache's own hit
+    /// ratio.
+    fn cells(&mut self, policy: &str) -> (Vec<WhatIfCell>, f64) {
+        let running = self.analysis.running.as_mut().unwrap();
+        let totals = self.shards.take_observations(running.what_if.sample(), &mut running.taken);
+        running.what_if.observe(&mut running.taken, totals, self.shards.now().time);
+        let report = running.what_if.report();
+        let cells = report.cells.into_iter().filter(|cell| cell.policy == policy).collect();
+        (cells, report.measured.object_hit_ratio)
+    }
+}
+
+/// The number of the cell for the present size.
+const PRESENT: usize = 4;
+
+#[test]
+fn the_present_size_is_no_cell() {
+    assert_eq!(WHAT_IF_SIZES[PRESENT], 1.0);
+}
+
+fn trace(name: &str) -> Vec<Access> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/tests/data").join(name);
+    Trace::open(&path, None).unwrap().map(Result::unwrap).collect()
+}
+
+const DAY: (&str, &str) = ("cache-control", "max-age=86400");
+
+/// Returns the bytes that each object of the trace takes in the node.
+fn sizes(accesses: &[Access]) -> HashMap<u64, u64> {
+    let mut host = Host::new(1 << 30, "lru");
+    let mut sizes = HashMap::new();
+    for access in accesses {
+        let before = host.shards.engine().used().bytes();
+        if !host.ask(&format!("/{:08}", access.id), &[], access.size as usize, &[DAY]) {
+            sizes.insert(access.id, host.shards.engine().used().bytes() - before);
+        }
+    }
+    sizes
+}
+
+/// Failure: the estimates are those of another cache than the node's. Each policy at each size is
+/// compared with a replay of the same requests with the sizes that the node gives its objects.
+#[test]
+fn estimates_are_off_the_replay_of_the_same_requests() {
+    for (name, capacity) in [("nasa_19950801.tsv.zst", 8 << 20), ("web07.trace.xz", 2 << 20)] {
+        let accesses = trace(name);
+        let sizes = sizes(&accesses);
+        let mut host = Host::new(capacity, "lru");
+        let mut hits = 0;
+        for access in &accesses {
+            hits += u32::from(host.ask(&format!("/{:08}", access.id), &[], access.size as usize, &[DAY]));
+        }
+        let measured = f64::from(hits) / accesses.len() as f64;
+        for policy in WHAT_IF_POLICIES {
+            let (cells, own) = host.cells(policy);
+            assert_eq!(own, measured, "{name}: the analysis counts as the clients do");
+            for cell in cells {
+                let mut replay =
+                    Replay::new(&policy.parse().unwrap(), ByteSize::from_bytes(cell.capacity), 1).unwrap().filling();
+                for access in &accesses {
+                    replay.request(&Access { size: sizes[&access.id], ..*access });
+                }
+                let exact = replay.row("").object_hit_ratio;
+                let off = (cell.object_hit_ratio - exact).abs();
+                assert!(off <= 0.01_f64.max(cell.object_error), "{name} {cell:?}: exact {exact}");
+            }
+        }
+        let (cells, own) = host.cells("lru");
+        let off = (cells[PRESENT].object_hit_ratio - own).abs();
+        assert!(off <= 0.005_f64.max(cells[PRESENT].object_error), "{name} {:?}: measured {own}", cells[PRESENT]);
+    }
+}
+
+/// Failure: responses that the node may not store count as hits of a larger cache.
+#[test]
+fn what_may_not_be_stored_hits() {
+    let mut host = Host::new(1 << 20, "lru");
+    for _ in 0..50 {
+        host.ask("/stored", &[], 100, &[DAY]);
+        host.ask("/private", &[], 100, &[("cache-control", "private")]);
+    }
+    let (cells, own) = host.cells("lru");
+    assert!(own == 0.49 && cells.iter().all(|cell| (cell.object_hit_ratio - 0.49).abs() < 1e-9), "{own} {cells:?}");
+}
+
+/// Failure: variants of a URL are one object.
+#[test]
+fn variants_share_an_object() {
+    let mut host = Host::new(1 << 20, "lru");
+    let accept: HeaderName = "accept-language".parse().unwrap();
+    for number in 0..100 {
+        let language = format!("l{}", number % 10);
+        host.ask("/page", &[(accept.clone(), &language)], 1_000, &[DAY, ("vary", "accept-language")]);
+    }
+    let (cells, own) = host.cells("lru");
+    assert!(own == 0.9 && (cells[PRESENT].object_hit_ratio - 0.9).abs() < 1e-9, "{own} {:?}", cells[PRESENT]);
+}
+
+/// Failure: stale objects hit. Half of the objects live a second, and have no validator.
+#[test]
+fn short_lifetimes_last() {
+    let mut host = Host::new(1 << 20, "lru");
+    for _round in 0..3 {
+        for object in 0..50 {
+            host.ask(&format!("/short/{object}"), &[], 100, &[("cache-control", "max-age=1")]);
+            host.ask(&format!("/long/{object}"), &[], 100, &[DAY]);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1_100));
+    }
+    let (cells, own) = host.cells("lru");
+    // Two of three rounds of one half.
+    assert!((own - 1.0 / 3.0).abs() < 1e-9, "{own}");
+    assert!(cells.iter().all(|cell| (cell.object_hit_ratio - own).abs() < 1e-9), "{own} {cells:?}");
+}
+
+/// Failure: a purge leaves objects in the miniature caches, also such as the node has no more.
+#[test]
+fn purged_objects_hit() {
+    // 40 objects of 1 KiB, and room for 16: the node forgets most of them.
+    let mut host = Host::new(32 << 10, "lru");
+    let url = |text: &str| text.parse().unwrap();
+    let scopes = [Scope::Everything, Scope::Tag("all".to_owned()), Scope::Prefix(url("http://example.com/a/"))];
+    let mut requests = 0;
+    for scope in std::iter::once(None).chain(scopes.map(Some)) {
+        if let Some(scope) = scope {
+            host.shards.purge(&Purge { scope, soft: false });
+        }
+        for object in 0..40 {
+            host.ask(&format!("/a/{object}"), &[], 1_000, &[DAY, ("surrogate-key", "one all")]);
+            requests += 1;
+        }
+        let (cells, _) = host.cells("lru");
+        let largest = cells.last().unwrap();
+        assert_eq!((largest.object_hit_ratio * f64::from(requests)).round(), 0.0, "{largest:?}");
+    }
+    // Without a purge in between, a larger cache hits them all.
+    for object in 0..40 {
+        host.ask(&format!("/a/{object}"), &[], 1_000, &[DAY]);
+    }
+    let (cells, own) = host.cells("lru");
+    assert_eq!((cells.last().unwrap().object_hit_ratio * 200.0).round(), 40.0, "{own} {cells:?}");
+}
+
+/// Failure: after another policy or capacity the estimates are still those of the former cache.
+#[test]
+fn another_capacity_keeps_the_estimates() {
+    let mut host = Host::new(1 << 20, "lru");
+    host.ask("/a", &[], 100, &[DAY]);
+    let config = Config {
+        capacity: ByteSize::from_mib(2),
+        policy: "gdsf".parse().unwrap(),
+        max_object: ByteSize::from_mib(1),
+        slice: ByteSize::from_bytes(0),
+        share_cookies: false,
+        ignore_reloads: false,
+        collapse: true,
+        targets: Vec::new(),
+        hash_key: [1; 16],
+    };
+    host.shards.reconfigure(&config, &Streams::new(1)).unwrap();
+    std::thread::sleep(limits::WHAT_IF_REPORT);
+    host.analysis.step();
+    let running = host.analysis.running.as_ref().unwrap();
+    assert_eq!((running.policy.to_string().as_str(), running.capacity), ("gdsf", ByteSize::from_mib(2)));
+    let (cells, _) = host.cells("gdsf");
+    assert!(cells[PRESENT].capacity == 2 << 20 && cells.iter().all(|cell| cell.object_hit_ratio == 0.0), "{cells:?}");
+}
+
+/// Failure: the node goes on to collect after the analysis was switched off.
+#[test]
+fn switched_off_it_collects() {
+    let mut host = Host::new(1 << 20, "lru");
+    host.ask("/a", &[], 100, &[DAY]);
+    host.analysis.shared.is_enabled.store(false, Ordering::Relaxed);
+    host.analysis.step();
+    assert!(host.analysis.running.is_none() && host.analysis.shared.with(|_| ()).is_none());
+    host.ask("/b", &[], 100, &[DAY]);
+    let mut taken = Vec::new();
+    host.shards.take_observations(None, &mut taken);
+    assert!(taken.is_empty());
+}

@@ -1,0 +1,47 @@
+//! The result of the analysis.
+
+use serde::Serialize;
+
+/// The estimate for a policy at a size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WhatIfCell {
+    /// The policy.
+    pub policy: String,
+    /// Bytes.
+    pub capacity: u64,
+    /// Hits ÷ requests.
+    pub object_hit_ratio: f64,
+    /// The true ratio is this close with 95 % of confidence.
+    pub object_error: f64,
+    /// Bytes of the requests that hit ÷ bytes of all requests.
+    pub byte_hit_ratio: f64,
+    /// As `object_error`, of `byte_hit_ratio`.
+    pub byte_error: f64,
+    /// True if the errors are lower bounds: see
+    /// [`Point::error_is_least`](crate::Point::error_is_least). Also if observations were lost.
+    pub error_is_least: bool,
+    /// The share of the keys in the sample.
+    pub rate: f64,
+}
+
+/// What [`WhatIf`](super::WhatIf) knows of the last hour.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WhatIfReport {
+    /// Seconds that the figures cover.
+    pub seconds: f64,
+    /// Requests of these, in the sample or not.
+    pub requests: u64,
+    /// What the cache itself did.
+    pub measured: Measured,
+    /// Each policy at each size, from the smallest to the largest.
+    pub cells: Vec<WhatIfCell>,
+}
+
+/// The hit ratios of the cache itself, by the same count as those of the cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Measured {
+    /// Hits ÷ requests.
+    pub object_hit_ratio: f64,
+    /// Bytes of the requests that hit ÷ bytes of all requests.
+    pub byte_hit_ratio: f64,
+}
