@@ -375,6 +375,13 @@ pub const WHAT_IF_TURN: Duration = Duration::from_millis(100);
 /// The same while there are none.
 pub const WHAT_IF_IDLE_TURN: Duration = Duration::from_secs(1);
 
+/// The what-if analysis uses less processor time than one part in this many of the time that
+/// passes: with more, its sample becomes smaller.
+pub const WHAT_IF_SHARE: u32 = 33;
+
+/// The time over which this share is measured.
+pub const WHAT_IF_SHARE_TIME: Duration = Duration::from_secs(5);
+
 /// The time between two results of the what-if analysis.
 pub const WHAT_IF_REPORT: Duration = Duration::from_secs(1);
 

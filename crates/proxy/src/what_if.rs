@@ -8,10 +8,12 @@ use larder_policy::Spec;
 use larder_policy::observe::Observation;
 use larder_replay::{WHAT_IF_POLICIES, WhatIf, WhatIfReport};
 use larder_units::{ByteSize, Time};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// The analysis, and the thread that does it.
 pub(super) struct LiveWhatIf {
@@ -131,6 +133,8 @@ struct Running {
     what_if: WhatIf,
     taken: Vec<Observation>,
     reported: Option<Time>,
+    /// The time, and the processor time of the thread, when its share was measured last.
+    measured: (Time, Duration),
 }
 
 impl Analysis {
@@ -156,12 +160,13 @@ impl Analysis {
         {
             // Another cache than before: what its caches hold says nothing of this one.
             self.shared.set(None);
-            self.running = Running::new(engine.spec(), engine.capacity());
+            self.running = Running::new(engine.spec(), engine.capacity(), now);
         }
         let Some(running) = &mut self.running else { return false };
         let totals = self.shards.take_observations(running.what_if.sample(), &mut running.taken);
         let is_busy = !running.taken.is_empty();
         running.what_if.observe(&mut running.taken, totals, now);
+        running.keep_to_share(now, processor_time());
         if let Some(engine) = engine {
             running.reported = Some(now);
             let report = running.what_if.report();
@@ -178,15 +183,15 @@ impl Analysis {
 impl Running {
     /// Returns empty caches for one with this configuration; `None` if a policy refuses one of the
     /// sizes.
-    fn new(policy: &Spec, capacity: ByteSize) -> Option<Running> {
+    fn new(policy: &Spec, capacity: ByteSize, now: Time) -> Option<Running> {
         let parsed = WHAT_IF_POLICIES.iter().filter_map(|policy| policy.parse::<Spec>().ok());
         let others = parsed.filter(|other| other != policy);
         let policies: Vec<Spec> = std::iter::once(policy.clone()).chain(others).collect();
         let [seed] = crate::entropy::words();
         match WhatIf::new(&policies, capacity, seed) {
             Ok(what_if) => {
-                let (policy, taken) = (policy.clone(), Vec::new());
-                Some(Running { policy, capacity, what_if, taken, reported: None })
+                let (policy, taken, measured) = (policy.clone(), Vec::new(), (now, processor_time()));
+                Some(Running { policy, capacity, what_if, taken, reported: None, measured })
             }
             Err(error) => {
                 tracing::warn!(%policy, %error, "[http] what_if: no analysis, because a policy cannot be run at another size");
@@ -194,6 +199,25 @@ impl Running {
             }
         }
     }
+
+    /// Makes the sample smaller if the thread used too large a share of the time.
+    fn keep_to_share(&mut self, now: Time, processor_time: Duration) {
+        let (since, used_before) = self.measured;
+        let passed = now.since(since);
+        if passed < limits::WHAT_IF_SHARE_TIME {
+            return;
+        }
+        if processor_time.saturating_sub(used_before) > passed / limits::WHAT_IF_SHARE {
+            self.what_if.thin_out();
+        }
+        self.measured = (now, processor_time);
+    }
+}
+
+/// Returns the processor time of this thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]

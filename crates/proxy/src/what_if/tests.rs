@@ -239,6 +239,26 @@ fn another_capacity_keeps_the_estimates() {
     assert!(cells[PRESENT].capacity == 2 << 20 && cells.iter().all(|cell| cell.object_hit_ratio == 0.0), "{cells:?}");
 }
 
+/// Failure: the analysis takes the processor from requests.
+#[test]
+fn a_busy_analysis_keeps_its_sample() {
+    let mut host = Host::new(1 << 20, "lru");
+    let running = host.analysis.running.as_mut().unwrap();
+    let whole = running.what_if.sample();
+    let later = |seconds| running_time(host.shards.now().time, seconds);
+    // A hundredth, then a tenth of the time.
+    let (since, used) = running.measured;
+    running.keep_to_share(later(10), used + Duration::from_millis(100));
+    assert_eq!(running.what_if.sample(), whole);
+    running.keep_to_share(later(20), used + Duration::from_millis(1_100));
+    assert_eq!(running.what_if.sample(), whole.map(|last| last / 2));
+    assert!(running.measured.0 > since);
+}
+
+fn running_time(now: Time, seconds: u64) -> Time {
+    Time::from_nanos(now.nanos() + seconds * 1_000_000_000)
+}
+
 /// Failure: the node goes on to collect after the analysis was switched off.
 #[test]
 fn switched_off_it_collects() {

@@ -140,13 +140,18 @@ impl WhatIf {
         let lost = self.window.lost();
         self.window.count(totals);
         if self.window.lost() > lost {
-            // Nobody has time for so many.
-            self.rows.iter_mut().for_each(Row::halve);
+            self.thin_out();
         }
         if self.window.is_due(now) {
             let misses = self.rows.iter().flat_map(|row| &row.cells).flat_map(Cell::misses).collect();
             self.window.mark(now, misses);
         }
+    }
+
+    /// Halves the largest samples, because there is no time for so many requests.
+    pub fn thin_out(&mut self) {
+        let largest = self.sample();
+        self.rows.iter_mut().filter(|row| Some(row.last()) == largest).for_each(Row::halve);
     }
 
     fn request(&mut self, mut observed: Observed) {
