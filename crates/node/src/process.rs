@@ -26,7 +26,15 @@ impl StatusSource for Process {
     }
 
     fn status(&self) -> Value {
-        json!({ "pid": std::process::id(), "configuration": self.configuration })
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        json!({
+            "pid": std::process::id(),
+            "configuration": self.configuration,
+            "resident_bytes": figure(&status, "VmRSS:").map(|kib| kib * 1024.0),
+            "cpu_seconds": cpu_seconds(),
+            "open_files": open_files(),
+            "open_files_most": getrlimit(Resource::Nofile).current,
+        })
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
@@ -41,12 +49,8 @@ impl StatusSource for Process {
                 metrics.gauge(name, help, value * unit);
             }
         }
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        let cpu = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
-        metrics.seconds("process_cpu_seconds", "Processor time of all threads, user and system", cpu);
-        if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
-            // The directory that is being read is one of them.
-            let open = open.count().saturating_sub(1);
+        metrics.seconds("process_cpu_seconds", "Processor time of all threads, user and system", cpu_seconds());
+        if let Some(open) = open_files() {
             metrics.gauge("process_open_fds", "Open file descriptors", open as f64);
         }
         if let Some(most) = getrlimit(Resource::Nofile).current {
@@ -55,6 +59,16 @@ impl StatusSource for Process {
         let started = self.started.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         metrics.gauge("process_start_time_seconds", "The start of the process, since 1970", started);
     }
+}
+
+fn cpu_seconds() -> f64 {
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9
+}
+
+fn open_files() -> Option<usize> {
+    // The directory that is being read is one of them.
+    std::fs::read_dir("/proc/self/fd").ok().map(|open| open.count().saturating_sub(1))
 }
 
 /// Returns the number behind a field of `/proc/self/status`.

@@ -1,12 +1,16 @@
 //! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/healthz`
-//! and `/readyz` for a supervisor, and `/` with links. These pages only read, and need no
-//! authorization. `POST /purge` (`purge.rs`) needs a token, and is disabled without one. The server
+//! and `/readyz` for a supervisor, and `/` with links: for a browser, the console (`console/`).
+//! These pages only read, and need no authorization, except the figures of the console. `POST
+//! /purge` (`purge.rs`) needs a token, and is disabled without one. The server
 //! listens on loopback by default.
 //!
 //! It is the first part of a node that starts and the last that stops. Until the others run,
 //! `/readyz` and the pages with figures answer 503.
 
+use super::admin_reply::{JSON, TEXT, not_allowed, page, unauthorized, unready};
+use super::console::{Console, is_of_own_page};
 use super::http_limits::HttpLimits;
+use super::listen_address::Peer;
 use super::live_limits::LiveLimits;
 pub use super::metrics::Metrics;
 use super::outgoing::Outgoing;
@@ -15,9 +19,8 @@ use super::purge::{PurgeError, Purging};
 use super::timeouts::Timeouts;
 use super::{limits, listen, sockets};
 use crate::error::{Error, Problem};
-use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use ::http::{HeaderValue, Method, Request, Response, StatusCode};
-use bytes::Bytes;
+use ::http::header::ACCEPT;
+use ::http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use prometheus_client::collector::Collector;
@@ -30,7 +33,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tokio::time::MissedTickBehavior;
 
 /// A part of the node that reports figures. It is called on the admin thread at each request, and
 /// may take locks briefly.
@@ -39,6 +43,11 @@ pub trait StatusSource: Send + Sync {
     fn name(&self) -> &'static str;
     /// Returns its state.
     fn status(&self) -> Value;
+    /// Returns more for the console, whose clients are authorized: URLs of clients, and the
+    /// configuration.
+    fn console(&self) -> Value {
+        Value::Null
+    }
     /// Writes its metrics. Their names start with `larder_`.
     fn metrics(&self, metrics: &mut Metrics<'_, '_>);
 }
@@ -73,6 +82,13 @@ impl Sources {
         page.extend(self.0.iter().map(|source| (source.name().to_owned(), source.status())));
         Value::Object(page)
     }
+
+    /// Returns the status page, and under `console` what only the clients of the console may read.
+    fn console(&self) -> Value {
+        let mut page = self.status();
+        page["console"] = self.0.iter().map(|source| (source.name().to_owned(), source.console())).collect();
+        page
+    }
 }
 
 /// The running admin server.
@@ -85,9 +101,9 @@ pub struct Admin {
     thread: JoinHandle<()>,
 }
 
-/// The state of the node, as `/readyz` tells it.
-#[derive(Default)]
+/// The state of the node, as `/readyz` tells it, and its pages.
 struct Serving {
+    console: Arc<Console>,
     /// The pages; none while the node starts.
     pages: RwLock<Option<Arc<Pages>>>,
     /// True when the node takes no new requests.
@@ -111,16 +127,18 @@ impl Admin {
         sockets::bind("[admin] listen", listen, Some(&self.listener))
     }
 
-    /// Starts a thread that tells on this socket that the node is alive and not ready.
+    /// Starts a thread that tells on this socket that the node is alive and not ready. It serves
+    /// the console, and takes its readings.
     ///
     /// # Errors
     /// As [`Admin::bind`].
-    pub fn open(listener: TcpListener) -> Result<Admin, Error> {
+    pub fn open(listener: TcpListener, console: &Arc<Console>) -> Result<Admin, Error> {
         let of_listener = |error| Error::setting("[admin] listen", Problem::Listener(error));
         let local = listener.local_addr().map_err(of_listener)?;
         LazyLock::force(&STARTED);
-        let serving = Arc::new(Serving::default());
-        let pages = Arc::clone(&serving);
+        let console = Arc::clone(console);
+        let serving = Arc::new(Serving { console, pages: RwLock::default(), is_stopping: AtomicBool::new(false) });
+        let (pages, readings) = (Arc::clone(&serving), Arc::clone(&serving));
         let ((phase, watch), (control, commands)) = (PhaseSwitch::new(), listen::Control::new());
         control.listen(listen::Listener::simple(listener.try_clone().map_err(of_listener)?, watch));
         let timeouts = Timeouts {
@@ -133,11 +151,11 @@ impl Admin {
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                listen::serve(commands, bounds, std::future::ready(()), move |_client| {
-                    let pages = Arc::clone(&pages);
+                listen::serve(commands, bounds, readings.take_readings(), move |client| {
+                    let (pages, peer) = (Arc::clone(&pages), client.peer);
                     service_fn(move |request| {
                         let pages = Arc::clone(&pages);
-                        Box::pin(async move { Ok::<_, Infallible>(pages.respond(request).await) })
+                        Box::pin(async move { Ok::<_, Infallible>(pages.respond(request, peer).await) })
                     })
                 });
             })
@@ -155,7 +173,7 @@ impl Admin {
         *self.serving.pages.write().unwrap_or_else(PoisonError::into_inner) = pages;
     }
 
-    /// Opens the server for a node that is ready.
+    /// Opens the server for a node that is ready, with a console for this machine.
     ///
     /// # Errors
     /// As [`Admin::bind`].
@@ -164,7 +182,7 @@ impl Admin {
         sources: Vec<Arc<dyn StatusSource>>,
         purging: Option<Arc<Purging>>,
     ) -> Result<Admin, Error> {
-        let admin = Admin::open(Admin::bind(listen)?)?;
+        let admin = Admin::open(Admin::bind(listen)?, &Arc::default())?;
         admin.serve(sources, purging);
         Ok(admin)
     }
@@ -185,6 +203,7 @@ impl Admin {
     /// Leaves the listener to another process: open connections end with their next answer.
     pub fn drain(&self) {
         self.phase.begin(Phase::Draining);
+        self.serving.console.end_streams();
     }
 
     /// Returns the address that it listens on.
@@ -195,6 +214,7 @@ impl Admin {
     /// Stops the thread and waits for its end.
     pub fn stop(self) {
         self.phase.begin(Phase::Closing);
+        self.serving.console.end_streams();
         self.control.stop(limits::ADMIN_STOP_GRACE);
         // Fails only if the thread has panicked, which is logged.
         let _ = self.thread.join();
@@ -202,13 +222,36 @@ impl Admin {
 }
 
 impl Serving {
-    async fn respond(&self, request: Request<Incoming>) -> Response<Outgoing> {
-        let pages = self.pages.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_purge = request.uri().path() == "/purge";
-        if !is_purge && request.method() != Method::GET && request.method() != Method::HEAD {
+    fn pages(&self) -> Option<Arc<Pages>> {
+        self.pages.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes readings for the console, until the thread ends.
+    async fn take_readings(self: Arc<Self>) {
+        let mut seconds = tokio::time::interval(Duration::from_secs(1));
+        seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            seconds.tick().await;
+            if let Some(pages) = self.pages() {
+                self.console.tick(|| pages.sources.console());
+            }
+        }
+    }
+
+    async fn respond(&self, request: Request<Incoming>, peer: Peer) -> Response<Outgoing> {
+        let (pages, path) = (self.pages(), request.uri().path());
+        let is_purge = path == "/purge";
+        let is_reading = request.method() == Method::GET || request.method() == Method::HEAD;
+        if !is_purge && !is_reading {
             return not_allowed("GET, HEAD", "larder: GET and HEAD only\n");
         }
-        match (request.uri().path(), pages) {
+        if !is_reading && !is_of_own_page(request.headers()) {
+            return page(StatusCode::FORBIDDEN, TEXT, "larder: a page of another site has sent this\n".to_owned());
+        }
+        if let Some(file) = Console::file(path).filter(|_| path != "/" || Console::is_for_page(request.headers())) {
+            return file;
+        }
+        match (path, pages) {
             ("/healthz", _) => page(StatusCode::OK, TEXT, "alive\n".to_owned()),
             ("/readyz", Some(_)) if !self.is_stopping.load(Ordering::Relaxed) => {
                 page(StatusCode::OK, TEXT, "ready\n".to_owned())
@@ -216,7 +259,19 @@ impl Serving {
             ("/readyz", Some(_)) => unready("larder: the node stops\n"),
             (_, None) => unready("larder: the node starts\n"),
             (_, Some(pages)) if is_purge => pages.purge(request).await,
+            (_, Some(pages)) if path.starts_with("/console/") => self.show_console(&request, peer, &pages),
             (_, Some(pages)) => pages.show(&request),
+        }
+    }
+
+    /// Answers a request of the console's page.
+    fn show_console(&self, request: &Request<Incoming>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
+        if let Some(refusal) = self.console.refusal(request.headers(), peer) {
+            return refusal;
+        }
+        match request.uri().path() {
+            "/console/events" if request.method() == Method::GET => self.console.stream(|| pages.sources.console()),
+            path => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no {path:?} here; try /\n")),
         }
     }
 }
@@ -228,16 +283,14 @@ struct Pages {
     purging: Option<Arc<Purging>>,
 }
 
-const TEXT: &str = "text/plain; charset=utf-8";
-
 impl Pages {
     fn show(&self, request: &Request<Incoming>) -> Response<Outgoing> {
-        const INDEX: &str = "larder: admin\n\n/metrics  counters and levels for Prometheus\n/status   the same and more, as JSON\n\
+        const INDEX: &str = "larder: admin (a browser gets the console here)\n\n/metrics  counters and levels for Prometheus\n/status   the same and more, as JSON\n\
             /healthz  200: the process is alive\n/readyz   200: the node takes requests; 503: it starts or stops\n\
             /purge    takes responses out of the HTTP cache: POST {\"url\": \"http://host/path\"}, or prefix, tag, everything; with soft\n";
         match request.uri().path() {
             "/" => page(StatusCode::OK, TEXT, INDEX.to_owned()),
-            "/status" => page(StatusCode::OK, "application/json", format!("{:#}\n", self.sources.status())),
+            "/status" => page(StatusCode::OK, JSON, format!("{:#}\n", self.sources.status())),
             "/metrics" => {
                 let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
                 let open = accept.contains("application/openmetrics-text");
@@ -266,28 +319,16 @@ impl Pages {
         };
         let (parts, body) = request.into_parts();
         match purging.respond(&parts.headers, body).await {
-            Ok(objects) => page(StatusCode::OK, "application/json", format!("{}\n", json!({ "purged": objects }))),
+            Ok(objects) => page(StatusCode::OK, JSON, format!("{}\n", json!({ "purged": objects }))),
             Err(error) => {
-                let mut response = page(error.status(), TEXT, format!("larder: {error}\n"));
-                if let PurgeError::Unauthorized = error {
-                    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                let line = format!("larder: {error}\n");
+                match error {
+                    PurgeError::Unauthorized => unauthorized(&line),
+                    _ => page(error.status(), TEXT, line),
                 }
-                response
             }
         }
     }
-}
-
-fn unready(line: &str) -> Response<Outgoing> {
-    let mut response = page(StatusCode::SERVICE_UNAVAILABLE, TEXT, line.to_owned());
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    response
-}
-
-fn not_allowed(methods: &'static str, line: &str) -> Response<Outgoing> {
-    let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, line.to_owned());
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
-    response
 }
 
 /// Converts OpenMetrics to Prometheus' older text format 0.0.4. There, HELP and TYPE of a counter
@@ -308,11 +349,4 @@ fn plain(open_metrics: &str) -> String {
         text.push('\n');
     }
     text
-}
-
-fn page(status: StatusCode, kind: &'static str, text: String) -> Response<Outgoing> {
-    let mut response = Response::new(Outgoing::whole(Bytes::from(text)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
 }

@@ -8,6 +8,7 @@ use super::access_log::{CacheResult, Outcome, Protocol};
 use super::histogram::{Histogram, Times, add};
 use super::metrics::Metrics;
 use super::{limits, threads};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -151,6 +152,31 @@ impl ExchangeFigures {
         let _ = self.hosts.get(*count)?.set(keyed.into());
         *count += 1;
         Some(*count)
+    }
+
+    /// Adds the figures to the status page of the cache. Hits are answers without the origin; times
+    /// are counted by the bounds of the histograms of `/metrics`.
+    pub(super) fn status(&self, page: &mut Map<String, Value>) {
+        let sum = |figure: &dyn Fn(&ThreadFigures) -> &AtomicU64| {
+            self.threads().map(|thread| figure(thread).load(Ordering::Relaxed)).sum::<u64>()
+        };
+        let classes = CLASSES.iter().enumerate();
+        let classes: Map<String, Value> =
+            classes.map(|(at, class)| ((*class).to_owned(), json!(sum(&move |thread| &thread.classes[at])))).collect();
+        let times = |of: &[CacheResult]| {
+            let mut times = Times::default();
+            for histogram in self.threads().flat_map(|thread| of.iter().flat_map(|of| &thread.first_byte[*of as usize]))
+            {
+                histogram.sum(&mut times);
+            }
+            times.counts().to_vec()
+        };
+        let hits = times(&[CacheResult::Hit, CacheResult::Stale]);
+        let misses = times(&[CacheResult::Miss, CacheResult::Expired, CacheResult::Revalidated, CacheResult::Bypass]);
+        page.insert("responses".to_owned(), Value::Object(classes));
+        page.insert("sent_bytes".to_owned(), json!(sum(&|thread| &thread.sent_bytes)));
+        page.insert("broken_exchanges".to_owned(), json!(sum(&|thread| &thread.broken)));
+        page.insert("first_byte_seconds".to_owned(), json!({ "hits": hits, "misses": misses }));
     }
 
     /// Writes the figures.

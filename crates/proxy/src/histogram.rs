@@ -47,6 +47,11 @@ impl Histogram {
 }
 
 impl Times {
+    /// Returns the counts between the bounds, the last above all of them.
+    pub(super) fn counts(&self) -> &[u64] {
+        &self.buckets
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -60,6 +65,23 @@ impl Times {
         let bounds = BOUNDS.iter().map(|micros| *micros as f64 / 1e6).chain([f64::INFINITY]);
         bounds.zip(self.buckets).collect()
     }
+}
+
+/// Returns a quantile in seconds of the counts between the bounds, as Prometheus'
+/// `histogram_quantile` does: by interpolation within its bucket, and the last bound for longer
+/// times. `None` without a count.
+pub(super) fn quantile(counts: &[u64], of: f64) -> Option<f64> {
+    let total: u64 = counts.iter().sum();
+    let mut left = of * total as f64;
+    let mut from = 0.0;
+    for (count, micros) in counts.iter().zip(BOUNDS).filter(|_| total > 0) {
+        let (count, to) = (*count as f64, micros as f64 / 1e6);
+        if count >= left && count > 0.0 {
+            return Some(from + (to - from) * left / count);
+        }
+        (left, from) = (left - count, to);
+    }
+    (total > 0).then_some(from)
 }
 
 /// Adds to a counter that only this thread changes.
@@ -86,5 +108,17 @@ mod tests {
         let counted: Vec<(f64, u64)> = times.buckets().into_iter().filter(|(_, count)| *count > 0).collect();
         assert_eq!(counted, [(0.0001, 2), (0.00025, 1), (1.0, 1), (f64::INFINITY, 2)]);
         assert_eq!(times.count(), 6);
+    }
+
+    /// Failure: a quantile is that of another bucket, or a number where nothing was counted.
+    #[test]
+    fn a_quantile_is_in_another_bucket() {
+        assert_eq!(quantile(&[0; 16], 0.5), None);
+        assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!(quantile(&[10, 0, 0], 0.5), Some(50e-6));
+        assert_eq!(quantile(&[98, 0, 2], 0.99), Some(375e-6));
+        let mut last = [0; 16];
+        last[15] = 1;
+        assert_eq!(quantile(&last, 0.5), Some(30.0));
     }
 }

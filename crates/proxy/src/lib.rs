@@ -41,6 +41,7 @@
 
 pub mod access_log;
 pub mod admin;
+mod admin_reply;
 mod assemble;
 mod body;
 mod certificate_watch;
@@ -49,6 +50,7 @@ mod client_stream;
 mod collecting;
 mod config;
 mod connections;
+mod console;
 mod dial;
 pub mod disk;
 mod disk_tier;
@@ -113,6 +115,7 @@ mod threads;
 mod timeouts;
 mod tls;
 mod tls_config;
+mod token;
 mod trust;
 mod trusted_proxies;
 mod tunnel;
@@ -125,6 +128,7 @@ mod what_if;
 
 pub use access_log::AccessLogConfig;
 pub use admin::{Admin, Metrics, StatusSource};
+pub use console::Console;
 pub use header_limits::HeaderLimits;
 pub use http_limits::HttpLimits;
 pub use listen_address::{ListenAddress, ListenConfig, Peer, SOCKET_MODE};

@@ -491,3 +491,24 @@ pub const REQUEST_ID_BYTES: usize = 128;
 /// The longest host whose rules a connection keeps for its next request: the longest name with a
 /// dot at its end (RFC 1035 §2.3.4), a colon and a port.
 pub const KNOWN_HOST_BYTES: usize = 260;
+
+/// Pages that show the console at once. Each holds one of [`ADMIN_CONNECTIONS`], of which scrapers
+/// and health checks keep half.
+pub const CONSOLE_STREAMS: usize = 16;
+
+/// The seconds between two points of the console's last hour, and their number.
+pub const HISTORY_HOUR: (u64, usize) = (10, 360);
+
+/// The seconds between two points of the console's last day, and their number. Both rings have 650
+/// points of some 0.6 KiB.
+pub const HISTORY_DAY: (u64, usize) = (300, 288);
+
+/// The seconds between two writes of the file of the history: what a crash loses.
+pub const HISTORY_SAVE_SECONDS: u64 = 60;
+
+/// The largest file of a history that is read: a full one has less than half of it.
+pub const HISTORY_FILE_BYTES: u64 = 1 << 20;
+
+/// The seconds between two status pages in a stream of the console. A node with thousands of faces
+/// has a page of megabytes.
+pub const CONSOLE_STATUS_SECONDS: u64 = 5;

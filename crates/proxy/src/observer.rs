@@ -12,6 +12,7 @@ use crate::error::Error;
 use ::http::header::HOST;
 use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
+use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -90,6 +91,11 @@ impl Observer {
     /// Returns the end of the writer of its log.
     pub(super) fn log_end(&self) -> Option<WriterEnd> {
         self.log.as_ref().map(|log| log.end())
+    }
+
+    /// Adds the figures to the status page.
+    pub(super) fn status(&self, page: &mut Map<String, Value>) {
+        self.figures.status(page);
     }
 
     pub(super) fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

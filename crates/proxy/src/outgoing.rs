@@ -10,6 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use tokio::sync::mpsc;
 
 /// The body of a response to a client.
 pub(super) enum Outgoing {
@@ -23,6 +24,8 @@ pub(super) enum Outgoing {
     Shared(SharedReader),
     /// From the origin as it arrives. Nothing is read ahead of the client.
     Relay(Box<Timed<OriginBody>>),
+    /// Made piece by piece, until the sender is dropped.
+    Stream(mpsc::Receiver<Bytes>),
 }
 
 impl Outgoing {
@@ -52,6 +55,7 @@ impl Body for Outgoing {
                 })
             }),
             Outgoing::Relay(body) => Pin::new(&mut **body).poll_frame(cx),
+            Outgoing::Stream(pieces) => pieces.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
         }
     }
 
@@ -62,6 +66,7 @@ impl Body for Outgoing {
             Outgoing::Assembled(pieces) => pieces.left == 0,
             Outgoing::Shared(reader) => reader.left() == Some(0),
             Outgoing::Relay(body) => body.is_end_stream(),
+            Outgoing::Stream(_) => false,
         }
     }
 
@@ -72,6 +77,7 @@ impl Body for Outgoing {
             Outgoing::Assembled(pieces) => SizeHint::with_exact(pieces.left),
             Outgoing::Shared(reader) => reader.left().map_or_else(SizeHint::default, SizeHint::with_exact),
             Outgoing::Relay(body) => body.size_hint(),
+            Outgoing::Stream(_) => SizeHint::default(),
         }
     }
 }

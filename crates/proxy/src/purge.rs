@@ -16,24 +16,23 @@
 use super::error::Error;
 use super::limits;
 use super::proxy::Proxy;
-use ::http::header::AUTHORIZATION;
+use super::token::AdminToken;
 use ::http::{HeaderMap, StatusCode};
 use hyper::body::{Body, Incoming};
 use larder_http::{Purge, Scope, Url, UrlError};
-use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The purge interface of the cache, for clients with the token.
 pub struct Purging {
     proxy: Arc<Proxy>,
-    /// The token in `Authorization: Bearer TOKEN`. Without a token, purging is disabled.
-    token: Mutex<Option<String>>,
+    /// Without a token, purging is disabled.
+    token: AdminToken,
     /// True from the time when another process takes over, whose caches a purge would not reach.
     is_handed_over: AtomicBool,
 }
@@ -109,7 +108,7 @@ struct PurgeRequest {
 
 impl Purging {
     pub(super) fn new(proxy: Arc<Proxy>, token: Option<&str>) -> Purging {
-        Purging { proxy, token: Mutex::new(token.map(str::to_owned)), is_handed_over: AtomicBool::new(false) }
+        Purging { proxy, token: AdminToken::new(token), is_handed_over: AtomicBool::new(false) }
     }
 
     /// Refuses purges while another process takes over, or takes them again: a purge would not
@@ -120,11 +119,7 @@ impl Purging {
 
     /// Sets another token, or none.
     pub fn set_token(&self, token: Option<&str>) {
-        *self.token() = token.map(str::to_owned);
-    }
-
-    fn token(&self) -> MutexGuard<'_, Option<String>> {
-        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+        self.token.set(token);
     }
 
     /// Executes a purge request. Returns the number of purged responses.
@@ -132,10 +127,10 @@ impl Purging {
     /// # Errors
     /// The reason of the refusal.
     pub(super) async fn respond(&self, headers: &HeaderMap, body: Incoming) -> Result<u64, PurgeError> {
-        if self.token().is_none() {
+        if !self.token.is_set() {
             return Err(PurgeError::Disabled);
         }
-        if !self.is_authorized(headers) {
+        if !self.token.is_in(headers) {
             return Err(PurgeError::Unauthorized);
         }
         if self.is_handed_over.load(Ordering::Relaxed) {
@@ -152,16 +147,6 @@ impl Purging {
         }
         tracing::info!(?purge, objects, "purged");
         Ok(objects)
-    }
-
-    /// Compares digests, so that the time reveals nothing about the token.
-    fn is_authorized(&self, headers: &HeaderMap) -> bool {
-        // The name of the scheme is case-insensitive (RFC 9110 §11.1).
-        let sent = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().split_at_checked(b"Bearer ".len()));
-        let sent = sent.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer ")).map(|(_, token)| token);
-        let token = self.token();
-        let both = sent.zip(token.as_ref());
-        both.is_some_and(|(sent, token)| digest(&SHA256, sent).as_ref() == digest(&SHA256, token.as_bytes()).as_ref())
     }
 }
 

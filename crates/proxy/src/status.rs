@@ -63,21 +63,8 @@ impl CacheSource {
         self.proxy.limits().connections.taken()
     }
 
-    fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {
-        let times = self.proxy.origins().times();
-        let times = times.iter().filter(|(_, times)| times.count() > 0);
-        let rows: Vec<_> = times.map(|(server, times)| ([("server", server.as_str())], times.clone())).collect();
-        let help = "Time from a request to a server to the head of its response";
-        metrics.histograms("larder_http_origin_seconds", help, &rows);
-    }
-}
-
-impl StatusSource for CacheSource {
-    fn name(&self) -> &'static str {
-        "http"
-    }
-
-    fn status(&self) -> Value {
+    /// Returns the figures of the cache, without those of exchanges.
+    fn cache(&self) -> Value {
         let forwarded =
             |counts: [u64; ForwardReason::ALL.len()]| table(ForwardReason::ALL.map(ForwardReason::name), counts);
         let servers: Map<String, Value> =
@@ -142,6 +129,28 @@ impl StatusSource for CacheSource {
             "disk": disk,
             "what_if": self.what_if.status(),
         })
+    }
+
+    fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {
+        let times = self.proxy.origins().times();
+        let times = times.iter().filter(|(_, times)| times.count() > 0);
+        let rows: Vec<_> = times.map(|(server, times)| ([("server", server.as_str())], times.clone())).collect();
+        let help = "Time from a request to a server to the head of its response";
+        metrics.histograms("larder_http_origin_seconds", help, &rows);
+    }
+}
+
+impl StatusSource for CacheSource {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    fn status(&self) -> Value {
+        let mut page = self.cache();
+        if let Value::Object(page) = &mut page {
+            self.proxy.observers().current().status(page);
+        }
+        page
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

@@ -16,7 +16,7 @@ use crate::reload::Running;
 use crate::supervisor;
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
-use larder_proxy::{Admin, Http, ListenConfig, Listeners, Purging, StatusSource};
+use larder_proxy::{Admin, Console, Http, ListenConfig, Listeners, Purging, StatusSource};
 use part::Part;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::collections::BTreeSet;
@@ -33,6 +33,7 @@ pub struct Node {
     ingress: Option<Part<Ingress>>,
     http: Option<Part<Http>>,
     admin: Option<Admin>,
+    console: Arc<Console>,
     /// The figures of the process.
     process: Arc<Process>,
     purging: Option<Arc<Purging>>,
@@ -85,12 +86,14 @@ impl Node {
         // The admin server starts first: it tells that the node is alive while it starts. In an
         // upgrade, the process before tells that it is ready until this one is.
         let (admin_early, admin_late) = if handover.is_upgrade() { (None, admin) } else { (admin, None) };
+        let console = Arc::new(Console::new(config.admin.token.as_deref()));
         let mut node = Node {
             ndn: None,
             egress: None,
             ingress: None,
             http: None,
-            admin: admin_early.map(Admin::open).transpose()?,
+            admin: admin_early.map(|listener| Admin::open(listener, &console)).transpose()?,
+            console,
             process: Arc::new(Process::new(config.source.clone())),
             purging: None,
             origin: config.http.origin.clone(),
@@ -169,8 +172,11 @@ impl Node {
             self.http = Some(Part::start(self.end_of("http"), start)?);
             self.purging = self.http.as_ref().map(|http| http.purging(config.admin.token.as_deref()));
         }
+        if let Some(file) = history_file(config) {
+            self.console.keep_history(file);
+        }
         if let Some(listener) = admin {
-            self.admin = Some(Admin::open(listener)?);
+            self.admin = Some(Admin::open(listener, &self.console)?);
         }
         self.show();
         Ok(())
@@ -338,6 +344,7 @@ impl Node {
         // The admin server stops last: it shows how the others end.
         self.successor.iter().for_each(Successor::stop);
         self.admin.iter().for_each(Admin::set_stopping);
+        self.console.leave_history();
         if let Some(http) = self.http {
             http.into_stopping().stop();
         }
@@ -362,6 +369,15 @@ fn admin_listener(address: SocketAddr, handover: &mut Handover) -> Result<TcpLis
         Some(listener) => Ok(listener),
         None => Ok(Admin::bind(address)?),
     }
+}
+
+/// Returns the file of the console's history: beside that of a disk tier, if there is one.
+fn history_file(config: &Config) -> Option<PathBuf> {
+    let http = config.http.disk.as_ref().map(|disk| &disk.path);
+    let tier = http.or(config.ndn.disk.as_ref().map(|disk| &disk.path))?;
+    let mut file = tier.clone().into_os_string();
+    file.push(".history");
+    Some(file.into())
 }
 
 /// Returns the listeners of the HTTP side: inherited ones, or ones that are bound.

@@ -63,7 +63,7 @@ impl Node {
                 Some(running) => running.bind_beside(address),
                 None => Admin::bind(address),
             };
-            let open = |address| Admin::open(bind(address)?);
+            let open = |address| Admin::open(bind(address)?, &self.console);
             next.admin = Some(config.admin.listen.map(open).transpose()?);
         }
         if config.ndn.enabled != self.ndn.is_some() {
@@ -134,6 +134,7 @@ impl Node {
         if let Some(purging) = &self.purging {
             purging.set_token(config.admin.token.as_deref());
         }
+        self.console.set_token(config.admin.token.as_deref());
         self.origin = config.http.origin.clone();
         let before = next.admin.and_then(|admin| std::mem::replace(&mut self.admin, admin));
         self.show();

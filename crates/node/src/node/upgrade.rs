@@ -93,6 +93,7 @@ impl Node {
         let Some(successor) = &self.successor else { return };
         self.is_released = true;
         self.set_handed_over(true);
+        self.console.leave_history();
         if let Some(http) = &self.http {
             http.release_disk();
         }
@@ -116,6 +117,7 @@ impl Node {
         if !std::mem::take(&mut self.is_released) {
             return;
         }
+        self.console.take_back_history();
         if let Some(http) = &self.http {
             http.take_back_disk();
         }

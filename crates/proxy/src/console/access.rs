@@ -1,0 +1,142 @@
+//! The clients that the console serves: those of this machine, and those with the token.
+//!
+//! A browser on this machine also runs pages of others. So a request has to come from the console's
+//! own page (`Origin` of RFC 6454, `Sec-Fetch-Site` of W3C's Fetch Metadata), and to name the node
+//! by an address or `localhost`, which no name in the DNS of others can stand for (DNS rebinding).
+
+use crate::listen_address::Peer;
+use crate::token::AdminToken;
+use ::http::header::{FORWARDED, HOST, ORIGIN, VIA};
+use ::http::uri::Authority;
+use ::http::{HeaderMap, HeaderName};
+use std::net::IpAddr;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The reason why the console does not serve a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::console) enum Refused {
+    /// A page of another site has sent it: 403.
+    OtherSite,
+    /// The client is on another machine, or behind a proxy, and has no token: 401.
+    NoToken,
+    /// `Host` is a name that somebody else may own: 421.
+    HostName,
+}
+
+/// Returns true if the console's own page, or no page, has sent this request.
+pub(crate) fn is_of_own_page(headers: &HeaderMap) -> bool {
+    let site = headers.get(SEC_FETCH_SITE).map(|site| site.as_bytes());
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    let is_own = |origin: &str| {
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        !host.is_empty() && authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+    };
+    site.is_none_or(|site| site == b"same-origin" || site == b"none") && origin.is_none_or(is_own)
+}
+
+/// Decides about a request that reads.
+///
+/// # Errors
+/// The reason of the refusal.
+pub(in crate::console) fn check(headers: &HeaderMap, peer: Peer, token: &AdminToken) -> Result<(), Refused> {
+    if !is_of_own_page(headers) {
+        return Err(Refused::OtherSite);
+    }
+    if token.is_in(headers) {
+        return Ok(());
+    }
+    // A proxy on this machine passes on requests of others.
+    let is_passed_on = [FORWARDED, VIA, X_FORWARDED_FOR].iter().any(|name| headers.contains_key(name));
+    if is_passed_on || !is_of_this_machine(peer) {
+        return Err(Refused::NoToken);
+    }
+    if has_safe_host(headers) { Ok(()) } else { Err(Refused::HostName) }
+}
+
+fn is_of_this_machine(peer: Peer) -> bool {
+    match peer {
+        Peer::Unix => true,
+        Peer::Tcp(address) => address.ip().to_canonical().is_loopback(),
+    }
+}
+
+/// Returns true if `Host` is an address, or `localhost` or a name below it (RFC 6761 §6.3).
+fn has_safe_host(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let Ok(authority) = Authority::try_from(host.as_bytes()) else { return false };
+    let name = authority.host();
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let name = name.to_ascii_lowercase();
+    address.parse::<IpAddr>().is_ok() || name == "localhost" || name.ends_with(".localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::http::HeaderValue;
+
+    const TOKEN: &str = "0123456789abcdef";
+
+    fn decide(peer: &str, fields: &[(&str, &str)]) -> Result<(), Refused> {
+        let headers: HeaderMap = fields
+            .iter()
+            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap()))
+            .collect();
+        check(&headers, Peer::Tcp(format!("{peer}:1").parse().unwrap()), &AdminToken::new(Some(TOKEN)))
+    }
+
+    /// Failure: a page of another site, another machine, or a name that leads here shows the
+    /// console.
+    #[test]
+    fn a_stranger_sees_the_console() {
+        let bearer = format!("Bearer {TOKEN}");
+        let local = [
+            ("127.0.0.1:8081", true),
+            ("localhost:8081", true),
+            ("LOCALHOST", true),
+            ("console.localhost", true),
+            ("[::1]:8081", true),
+            ("192.0.2.7", true),
+            ("evil.example:8081", false),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.nip.example", false),
+            ("user@127.0.0.1", true),
+            ("", false),
+        ];
+        for (host, is_served) in local {
+            let decided = decide("127.0.0.1", &[("host", host)]);
+            assert_eq!(decided.is_ok(), is_served, "{host}: {decided:?}");
+        }
+        let host = ("host", "127.0.0.1:8081");
+        assert_eq!(decide("127.0.0.1", &[]), Err(Refused::HostName));
+        assert_eq!(decide("127.0.0.1", &[host, ("host", "127.0.0.1")]), Err(Refused::HostName));
+        assert_eq!(decide("[::ffff:127.0.0.1]", &[host]), Ok(()));
+        assert_eq!(decide("192.0.2.1", &[host]), Err(Refused::NoToken));
+        assert_eq!(decide("192.0.2.1", &[host, ("authorization", "Bearer 0123456789abcdee")]), Err(Refused::NoToken));
+        assert_eq!(decide("192.0.2.1", &[("host", "node.example"), ("authorization", &bearer)]), Ok(()));
+        assert_eq!(decide("192.0.2.1", &[host, ("cookie", &bearer)]), Err(Refused::NoToken));
+        assert_eq!(decide("127.0.0.1", &[host, ("x-forwarded-for", "192.0.2.1")]), Err(Refused::NoToken));
+        assert_eq!(decide("127.0.0.1", &[host, ("via", "1.1 proxy")]), Err(Refused::NoToken));
+        for (name, value, is_served) in [
+            ("origin", "http://127.0.0.1:8081", true),
+            ("origin", "https://127.0.0.1:8081", true),
+            ("origin", "http://127.0.0.1:8080", false),
+            ("origin", "http://evil.example", false),
+            ("origin", "null", false),
+            ("sec-fetch-site", "same-origin", true),
+            ("sec-fetch-site", "none", true),
+            ("sec-fetch-site", "same-site", false),
+            ("sec-fetch-site", "cross-site", false),
+        ] {
+            let decided = decide("127.0.0.1", &[host, (name, value)]);
+            assert_eq!(decided, if is_served { Ok(()) } else { Err(Refused::OtherSite) }, "{name}: {value}");
+            // The token does not make up for it.
+            let decided = decide("192.0.2.1", &[host, (name, value), ("authorization", &bearer)]);
+            assert_eq!(decided.is_ok(), is_served, "{name}: {value}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The last hour and the last day, in two rings, and in a small file beside a disk tier.
+
+use super::reading::{Point, Reading, names};
+use crate::limits;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The points of one resolution.
+#[derive(Debug)]
+struct Ring {
+    points: VecDeque<Point>,
+    /// The seconds between two points.
+    step: u64,
+    most: usize,
+    last: Option<(u64, Reading)>,
+}
+
+impl Ring {
+    fn new(step: u64, most: usize) -> Ring {
+        Ring { points: VecDeque::new(), step, most, last: None }
+    }
+
+    /// Adds a point, if one is due, and returns it.
+    fn add(&mut self, reading: &Reading, unix_seconds: u64) -> Option<Point> {
+        let point = match &self.last {
+            // A clock that was set back starts anew.
+            Some((at, _)) if (*at..at + self.step).contains(&unix_seconds) => return None,
+            Some((_, before)) => Some(reading.since(before, unix_seconds)),
+            None => None,
+        };
+        self.last = Some((unix_seconds, reading.clone()));
+        point.iter().cloned().for_each(|point| self.push(point));
+        point
+    }
+
+    fn push(&mut self, point: Point) {
+        // The times of a ring grow, whatever the clock does.
+        while self.points.back().is_some_and(|last| last.unix_seconds >= point.unix_seconds) {
+            self.points.pop_back();
+        }
+        if self.points.len() == self.most {
+            self.points.pop_front();
+        }
+        self.points.push_back(point);
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "step": self.step, "points": self.points.iter().map(Point::to_json).collect::<Vec<_>>() })
+    }
+
+    /// Puts points of an earlier process in front, which are not older than the ring is long.
+    fn restore(&mut self, ring: &Value, known: &[String], now: u64) {
+        let length = self.step * self.most as u64;
+        let before = self.points.front().map_or(now + 1, |first| first.unix_seconds);
+        let points = ring.get("points").and_then(Value::as_array).into_iter().flatten();
+        let points = points.filter_map(|point| Point::of_json(point, known));
+        let points = points.filter(|point| point.unix_seconds < before && point.unix_seconds + length > now);
+        let own = std::mem::take(&mut self.points);
+        points.chain(own).for_each(|point| self.push(point));
+    }
+}
+
+/// The rings.
+#[derive(Debug)]
+pub(super) struct History {
+    hour: Ring,
+    day: Ring,
+}
+
+impl Default for History {
+    fn default() -> History {
+        let (hour, day) = (limits::HISTORY_HOUR, limits::HISTORY_DAY);
+        History { hour: Ring::new(hour.0, hour.1), day: Ring::new(day.0, day.1) }
+    }
+}
+
+impl History {
+    /// Adds a reading, taken at this time since 1970. Returns the points that this makes, with the
+    /// names of their rings.
+    pub(super) fn add(&mut self, reading: &Reading, unix_seconds: u64) -> Vec<(&'static str, Point)> {
+        let hour = self.hour.add(reading, unix_seconds).map(|point| ("hour", point));
+        let day = self.day.add(reading, unix_seconds).map(|point| ("day", point));
+        hour.into_iter().chain(day).collect()
+    }
+
+    /// Returns both rings, and the names of the figures of each point.
+    pub(super) fn to_json(&self) -> Value {
+        json!({ "figures": names().collect::<Vec<_>>(), "hour": self.hour.to_json(), "day": self.day.to_json() })
+    }
+
+    /// Reads the file of an earlier process.
+    ///
+    /// # Errors
+    /// The system's; a file that does not exist is none.
+    pub(super) fn restore(&mut self, path: &Path, now: u64) -> io::Result<()> {
+        let file = match fs::File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file?,
+        };
+        let mut text = Vec::new();
+        file.take(limits::HISTORY_FILE_BYTES).read_to_end(&mut text)?;
+        let page: Value = serde_json::from_slice(&text)?;
+        let known = page.get("figures").and_then(Value::as_array).into_iter().flatten();
+        let known: Vec<String> = known.filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        self.hour.restore(&page["hour"], &known, now);
+        self.day.restore(&page["day"], &known, now);
+        Ok(())
+    }
+
+    /// Replaces the file. A reader finds the former or the new one, whole.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn save(&self, path: &Path) -> io::Result<()> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        fs::write(&beside, self.to_json().to_string())?;
+        fs::rename(&beside, path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(requests: u64, seconds: u64) -> Reading {
+        Reading::new(&json!({ "http": { "requests": requests } }), seconds as f64)
+    }
+
+    fn times(history: &Value, ring: &str) -> Vec<u64> {
+        history[ring]["points"].as_array().unwrap().iter().map(|point| point[0].as_u64().unwrap()).collect()
+    }
+
+    /// Failure: the history grows for as long as the node runs, or has gaps at the end of the hour.
+    #[test]
+    fn a_ring_grows_without_end() {
+        let mut history = History::default();
+        let (start, length) = (1_800_000_000, 25 * 3600);
+        (0..=length).step_by(10).for_each(|second| drop(history.add(&reading(5 * second, second), start + second)));
+        let page = history.to_json();
+        let (hour, day) = (times(&page, "hour"), times(&page, "day"));
+        assert_eq!((hour.len(), day.len()), (limits::HISTORY_HOUR.1, limits::HISTORY_DAY.1));
+        assert_eq!((hour[0], day[0]), (start + length - 3600 + 10, start + length - 24 * 3600 + 300));
+        assert_eq!((hour.last(), day.last()), (Some(&(start + length)), Some(&(start + length))));
+        assert!(page["day"]["points"].as_array().unwrap().iter().all(|point| point[1] == 5.0), "{page}");
+        assert!(page.to_string().len() < limits::HISTORY_FILE_BYTES as usize / 2);
+    }
+
+    /// Failure: a restart loses the last day, or shows points of last week, or of a file that is no
+    /// history.
+    #[test]
+    fn a_restart_loses_the_last_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history");
+        let mut first = History::default();
+        let start = 1_800_000_000;
+        (0..=600).for_each(|second| drop(first.add(&reading(second, second), start + second)));
+        first.save(&path).unwrap();
+        let mut second = History::default();
+        (610..=640).for_each(|now| drop(second.add(&reading(now, now), start + now)));
+        second.restore(&path, start + 640).unwrap();
+        let page = second.to_json();
+        assert_eq!(times(&page, "hour").len(), 60 + 3);
+        assert_eq!(times(&page, "day"), [start + 300, start + 600]);
+        let mut late = History::default();
+        late.restore(&path, start + 7 * 24 * 3600).unwrap();
+        assert_eq!(times(&late.to_json(), "day"), [0; 0]);
+        for text in ["", "[]", "{\"hour\": 3, \"day\": {\"points\": [[], 1, [1, 2, 3]]}, \"figures\": [1]}"] {
+            fs::write(&path, text).unwrap();
+            let mut third = History::default();
+            let _ = third.restore(&path, start);
+            assert_eq!(times(&third.to_json(), "hour"), [0; 0], "{text}");
+        }
+        late.restore(&folder.path().join("none"), start).unwrap();
+    }
+
+    /// Failure: a clock that is set back stops the history, or makes its times go back.
+    #[test]
+    fn a_clock_set_back_stops_the_history() {
+        let mut history = History::default();
+        let start = 1_800_000_000;
+        (0..100).for_each(|second| drop(history.add(&reading(second, second), start + second)));
+        (100..200).for_each(|second| drop(history.add(&reading(second, second), start + second - 50)));
+        let hour = times(&history.to_json(), "hour");
+        assert!(hour.is_sorted() && hour.last().unwrap() > &(start + 130), "{hour:?}");
+    }
+}

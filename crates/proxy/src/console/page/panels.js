@@ -1,0 +1,98 @@
+// The panels that show the status page as tables.
+
+import { el, format, show, table } from "./elements.js";
+
+const count = (value) => format.exact(value);
+const pairs = (caption, object) => table(caption, [["", ([name]) => name], ["", ([, value]) => (typeof value === "number" ? count(value) : String(value)), "number"]], Object.entries(object ?? {}).filter(([, value]) => value !== 0 && value !== null));
+
+export function showContent(element, { http, console: more }) {
+    const content = more?.http?.content;
+    if (!http) return;
+    const parts = [];
+    if (content) {
+        const url = ["URL", (row) => row.url, "long"];
+        parts.push(
+            el("p", { class: "soft" }, `Requests by URL come from each ${count(content.sample)}th exchange, so the numbers are estimates; refused responses from each.`),
+            table("Most requested", [url, ["requests", (row) => format.count(row.count), "number"], ["hits", (row) => format.ratio(row.hits / row.count), "number"], ["bytes", (row) => format.bytes(row.bytes), "number"]], content.requested),
+            table("Most missed", [url, ["misses", (row) => format.count(row.count), "number"], ["why", (row) => row.reason]], content.missed),
+            table("Not stored", [url, ["responses", (row) => format.count(row.count), "number"], ["why", (row) => row.reason], ["meaning", (row) => row.meaning]], content.refused),
+            table("Largest", [url, ["body", (row) => format.bytes(row.bytes), "number"]], content.largest),
+            table("Most purged", [["what", (row) => row.url, "long"], ["purges", (row) => count(row.count), "number"], ["responses", (row) => count(row.bytes), "number"]], content.purged),
+        );
+    }
+    parts.push(pairs("Requests to the origin, by reason (RFC 9211)", http.forwarded), pairs("Responses not stored, by reason", http.not_stored));
+    show(element, parts);
+}
+
+export function showOrigins(element, { http }) {
+    if (!http) return;
+    const member = (pool) => pool.servers.map((server) => ({ origin: pool.origin, ...server }));
+    const columns = [
+        ["origin", (row) => row.origin, "long"],
+        ["server", (row) => row.server],
+        ["state", (row) => el("span", { class: row.state === "up" ? null : "failed" }, String(row.state))],
+        ["in progress", (row) => count(row.outstanding), "number"],
+        ["requests", (row) => count(row.requests), "number"],
+        ["failures", (row) => count(row.failures), "number"],
+        ["left out", (row) => count(row.ejections), "number"],
+        ["mean time", (row) => (row.requests > 0 ? format.seconds(row.mean_response_seconds) : "–"), "number"],
+    ];
+    const names = (http.pools ?? []).flatMap((pool) => pool.names ?? []);
+    show(element, [
+        table("Servers", columns, (http.pools ?? []).flatMap(member), `no server: ${http.origin}`),
+        names.length > 0 && table("Names", [["name", (row) => row.name], ["addresses", (row) => count(row.addresses), "number"], ["resolutions", (row) => count(row.resolutions), "number"], ["failures", (row) => count(row.failures), "number"], ["last failure", (row) => row.failure ?? "–", "long"]], names),
+        pairs("Refused", { "retries beyond retry_budget": http.retries_refused, "requests without a server": http.no_server, "heads too large": http.origin_heads_too_large, "requests that the origin did not answer": http.origin_failures }),
+    ]);
+}
+
+export function showNdn(element, { ndn, console: more }) {
+    if (!ndn) return;
+    const packets = (name) => (row) => count(row.packets[name]);
+    const faces = [
+        ["face", (row) => row.id, "number"],
+        ["URI", (row) => row.uri, "long"],
+        ["scope", (row) => row.scope],
+        ...["in_interests", "in_data", "in_nacks", "out_interests", "out_data", "out_nacks", "dropped"].map((name) => [name.replace("_", " "), packets(name), "number"]),
+    ];
+    const store = ndn.content_store;
+    const extra = more?.ndn ?? {};
+    show(element, [
+        pairs("Tables", { "PIT entries": ndn.pit_entries, "FIB entries": ndn.fib_entries, "routes": ndn.rib_routes, "satisfied Interests": ndn.satisfied_interests, "unsatisfied Interests": ndn.unsatisfied_interests }),
+        pairs("Content Store", { "Data": store.entries, "used": format.bytes(store.used_bytes), "capacity": format.bytes(store.capacity_bytes), "hits": store.hits, "misses": store.misses, "evictions": store.evictions, "not admitted": store.rejections }),
+        table("Content Store by prefix", [["prefix", (row) => row.prefix, "long"], ["hits", (row) => count(row.hits), "number"], ["misses", (row) => count(row.misses), "number"]], store.by_prefix, "not counted: set [ndn] count_by"),
+        table("Faces", faces, ndn.faces.slice(0, 100)),
+        ndn.faces.length > 100 && el("p", { class: "soft" }, `and ${count(ndn.faces.length - 100)} more: larder ctl face`),
+        extra.routes && table("Routes", [["prefix", (row) => row.prefix, "long"], ["face", (row) => row.face, "number"], ["cost", (row) => count(row.cost), "number"]], extra.routes),
+        extra.strategies && table("Strategies", [["prefix", (row) => row.prefix, "long"], ["strategy", (row) => row.strategy, "long"]], extra.strategies),
+        pairs("Drops, by reason", ndn.drops),
+    ]);
+}
+
+export function showPolicy(element, { http, ndn }) {
+    const caches = [
+        ["HTTP cache", http && { ...http, spec: http.policy.spec }],
+        ["Content Store", ndn && { ...ndn.content_store, spec: ndn.content_store.policy.spec }],
+    ].filter(([, cache]) => cache);
+    const columns = [
+        ["cache", ([name]) => name],
+        ["policy", ([, cache]) => cache.spec, "long"],
+        ["used", ([, cache]) => format.bytes(cache.used_bytes), "number"],
+        ["capacity", ([, cache]) => format.bytes(cache.capacity_bytes), "number"],
+        ["objects", ([, cache]) => count(cache.objects ?? cache.entries), "number"],
+        ["hit ratio since the start", ([, cache]) => format.ratio(cache.hit_ratio), "number"],
+        ["evicted", ([, cache]) => count(cache.evicted ?? cache.evictions), "number"],
+    ];
+    show(element, [table("Caches and their policies", columns, caches)]);
+}
+
+export function showNode(element, page) {
+    const node = page.console?.node ?? {};
+    const warnings = page.console?.warnings ?? [];
+    const settings = node.settings ?? [];
+    show(element, [
+        pairs("Process", { version: page.larder, uptime: format.seconds(page.uptime_seconds), process: String(page.node?.pid), configuration: page.node?.configuration ?? "embedded", memory: format.bytes(page.node?.resident_bytes), "open files": `${count(page.node?.open_files)} of ${count(page.node?.open_files_most)}` }),
+        el("h3", null, "Warnings"),
+        warnings.length > 0 ? el("ul", { class: "warnings" }, warnings.map((warning) => el("li", null, el("strong", null, warning.what), ` ${warning.remedy}`))) : el("p", { class: "soft" }, "none"),
+        table("Settings that differ from the defaults", [["key", (row) => row.key], ["value", (row) => row.value, "long"], ["default", (row) => row.default ?? "–", "long"], ["from", (row) => row.place, "long"]], settings),
+    ]);
+}

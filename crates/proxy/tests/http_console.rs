@@ -1,0 +1,165 @@
+//! Failure: the console shows nothing, shows it to others, or runs what others have written.
+
+mod wire;
+
+use larder_proxy::{Admin, Console, Purging};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::{Client, Node, Seen};
+
+const TOKEN: &str = "0123456789abcdef";
+
+fn start(node: &Node, purging: Option<Arc<Purging>>) -> Admin {
+    let console = Arc::new(Console::new(Some(TOKEN)));
+    let admin = Admin::open(Admin::bind(([127, 0, 0, 1], 0).into()).unwrap(), &console).unwrap();
+    admin.serve(vec![node.http.as_ref().unwrap().source()], purging);
+    admin
+}
+
+fn get(admin: &Admin, target: &str, fields: &[(&str, &str)]) -> Seen {
+    let mut client = Client::to(admin.local_addr());
+    client.host = admin.local_addr().to_string();
+    client.send("GET", target, fields, b"")
+}
+
+/// A stream of events.
+struct Events(BufReader<TcpStream>);
+
+impl Events {
+    fn open(admin: SocketAddr) -> Events {
+        let mut stream = TcpStream::connect(admin).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let request = format!("GET /console/events HTTP/1.1\r\nhost: {admin}\r\norigin: http://{admin}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut events = Events(BufReader::new(stream));
+        assert_eq!(events.line().as_deref(), Some("HTTP/1.1 200 OK"));
+        events
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        (self.0.read_line(&mut line).ok()? > 0).then(|| line.trim_end().to_owned())
+    }
+
+    /// Reads to the next event with this name.
+    fn next(&mut self, name: &str) -> Value {
+        let wanted = format!("event: {name}");
+        while self.line().expect("another event") != wanted {}
+        serde_json::from_str(self.line().unwrap().strip_prefix("data: ").unwrap()).unwrap()
+    }
+}
+
+/// Failure: a browser gets the text for curl, or curl the page.
+#[test]
+fn a_browser_gets_text() {
+    let node = Node::generated();
+    let admin = start(&node, None);
+    assert!(get(&admin, "/", &[("accept", "*/*")]).text().starts_with("larder: admin"));
+    let page = get(&admin, "/", &[("accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")]);
+    assert!(page.text().starts_with("<!doctype html>"));
+    let text = page.text();
+    let files = text.split(['"']).filter(|word| word.starts_with("/console/")).chain(["/console/elements.js"]);
+    for file in files.collect::<Vec<_>>() {
+        // Everybody may have them: they hold no figures.
+        let seen = get(&admin, file, &[("x-forwarded-for", "192.0.2.1")]);
+        assert_eq!((seen.status, seen.header("x-content-type-options")), (200, "nosniff"), "{file}");
+    }
+    admin.stop();
+}
+
+/// Failure: text of clients runs as a script, or a page of others shows the console in a frame.
+#[test]
+fn the_page_runs_more_than_its_own_files() {
+    let node = Node::generated();
+    let admin = start(&node, None);
+    let page = get(&admin, "/", &[("accept", "text/html")]);
+    let policy = page.header("content-security-policy");
+    for directive in ["default-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"] {
+        assert!(policy.split("; ").any(|one| one == directive), "{policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    assert_eq!((page.header("referrer-policy"), page.header("x-frame-options")), ("no-referrer", "DENY"));
+    let text = page.text();
+    assert!(!text.contains("style=") && !text.contains("<style") && !text.contains(" on"), "{text}");
+    assert!(text.split("<script").skip(1).all(|script| script.contains(" src=\"/")), "{text}");
+    for file in ["console", "charts", "elements", "panels", "what_if"] {
+        let script = get(&admin, &format!("/console/{file}.js"), &[]).text();
+        for parser in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
+            assert!(!script.contains(parser), "{file}.js has {parser}");
+        }
+    }
+    admin.stop();
+}
+
+/// Failure: an open page stands still, or shows other figures than those of the node.
+#[test]
+fn an_open_page_stands_still() {
+    let node = Node::generated();
+    let admin = start(&node, None);
+    let mut events = Events::open(admin.local_addr());
+    let history = events.next("history");
+    let place = |name: &str| history["figures"].as_array().unwrap().iter().position(|known| known == name).unwrap() + 1;
+    assert_eq!(events.next("status")["http"]["requests"], 0);
+    let mut client = Client::new(&node);
+    (0..20).for_each(|_| drop(client.get("/100/a")));
+    let requests = std::iter::from_fn(|| Some(events.next("point"))).find(|point| point[place("requests")] != 0.0);
+    let point = requests.unwrap();
+    assert!(point[place("hits")].as_f64() > Some(0.0) && point[place("hit_p50")].as_f64() > Some(0.0), "{point}");
+    let served = std::iter::from_fn(|| Some(events.next("status"))).find(|page| page["http"]["requests"] == 20);
+    assert_eq!(served.unwrap()["http"]["sent_bytes"], 2000);
+    // The stream ends with the server.
+    admin.stop();
+    while events.line().is_some() {}
+}
+
+/// Failure: pages that are never closed take all connections of scrapers.
+#[test]
+fn open_pages_take_every_connection() {
+    let node = Node::generated();
+    let admin = start(&node, None);
+    let mut open: Vec<Events> = (0..16).map(|_| Events::open(admin.local_addr())).collect();
+    assert_eq!(get(&admin, "/console/events", &[]).status, 503);
+    assert_eq!(get(&admin, "/healthz", &[]).status, 200);
+    open.pop();
+    let is_served = || {
+        let text = format!("GET /console/events HTTP/1.1\r\nhost: {}\r\n\r\n", admin.local_addr());
+        wire::raw_bytes(admin.local_addr(), text.as_bytes(), 15) == b"HTTP/1.1 200 OK"
+    };
+    while !is_served() {
+        std::thread::yield_now();
+    }
+    admin.stop();
+}
+
+/// Failure: a page of another site, another name for this machine, or a client behind a proxy gets
+/// the figures, or changes something.
+#[test]
+fn another_site_reads_the_console() {
+    let node = Node::generated();
+    let admin = start(&node, Some(node.http.as_ref().unwrap().purging(Some(TOKEN))));
+    let bearer = format!("Bearer {TOKEN}");
+    for (field, value, status) in [
+        ("origin", "http://evil.example", 403),
+        ("sec-fetch-site", "cross-site", 403),
+        ("x-forwarded-for", "192.0.2.1", 401),
+    ] {
+        assert_eq!(get(&admin, "/console/events", &[(field, value)]).status, status, "{field}: {value}");
+    }
+    let mut client = Client::to(admin.local_addr());
+    client.host = "rebound.example".to_owned();
+    assert_eq!(client.get("/console/events").status, 421);
+    client.host = admin.local_addr().to_string();
+    let order = |client: &mut Client, fields: &[(&str, &str)]| {
+        client.send("POST", "/purge", fields, b"{\"everything\": true}").status
+    };
+    assert_eq!(order(&mut client, &[("authorization", &bearer), ("origin", "http://evil.example")]), 403);
+    let own = format!("http://{}", admin.local_addr());
+    assert_eq!(order(&mut client, &[("authorization", &bearer), ("origin", &own)]), 200);
+    assert_eq!(order(&mut client, &[("authorization", &bearer)]), 200);
+    // Pages for programs stay as they are.
+    assert_eq!(get(&admin, "/metrics", &[("x-forwarded-for", "192.0.2.1")]).status, 200);
+    admin.stop();
+}
