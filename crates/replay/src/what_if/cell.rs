@@ -81,7 +81,7 @@ impl Cell {
             object_error,
             byte_hit_ratio,
             byte_error,
-            error_is_least: totals.lost > 0 || (rate < 1.0 && (error_is_least(&self.spec) || tunes_rarely(&self.spec))),
+            error_is_least: rate < 1.0 && (error_is_least(&self.spec) || tunes_rarely(&self.spec)),
             rate,
         }
     }

@@ -140,7 +140,9 @@ impl WhatIf {
         let lost = self.window.lost();
         self.window.count(totals);
         if self.window.lost() > lost {
+            // The misses among them are not counted, so the figures begin again.
             self.thin_out();
+            self.window.restart();
         }
         if self.window.is_due(now) {
             let misses = self.rows.iter().flat_map(|row| &row.cells).flat_map(Cell::misses).collect();

@@ -18,7 +18,7 @@ pub struct WhatIfCell {
     /// As `object_error`, of `byte_hit_ratio`.
     pub byte_error: f64,
     /// True if the errors are lower bounds: see
-    /// [`Point::error_is_least`](crate::Point::error_is_least). Also if observations were lost.
+    /// [`Point::error_is_least`](crate::Point::error_is_least).
     pub error_is_least: bool,
     /// The share of the keys in the sample.
     pub rate: f64,

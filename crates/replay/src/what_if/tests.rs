@@ -212,9 +212,16 @@ fn the_figures_go_back_more_than_an_hour() {
 }
 
 #[test]
-fn lost_observations_are_not_told() {
+fn the_figures_include_lost_observations() {
     let mut host = Host::new(&["lru".parse().unwrap()], 1_000_000);
     (0..5_000).for_each(|key| host.fetched(key, request(0)));
     host.pass(Time::from_secs(1));
-    assert!(host.what_if.report().cells.iter().all(|cell| cell.error_is_least && cell.rate == 0.5));
+    let report = host.what_if.report();
+    assert!(report.requests == 0 && report.cells.iter().all(|cell| cell.rate == 0.5), "{report:?}");
+    // Those from then on are counted, with the objects that the caches have.
+    (0..100).for_each(|key| host.fetched(key, request(1)));
+    host.pass(Time::from_secs(2));
+    let report = host.what_if.report();
+    let largest = report.cells.last().unwrap();
+    assert!(report.requests == 100 && largest.object_hit_ratio > 0.9 && !largest.error_is_least, "{largest:?}");
 }

@@ -30,6 +30,11 @@ pub(super) struct Since<'a> {
 }
 
 impl Window {
+    /// Forgets all marks: the next one is due.
+    pub(super) fn restart(&mut self) {
+        self.marks.clear();
+    }
+
     /// Returns true before the first mark.
     pub(super) fn is_new(&self) -> bool {
         self.marks.is_empty()
