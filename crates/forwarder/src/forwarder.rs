@@ -32,6 +32,7 @@ use crate::tier::Tier;
 use crate::verification::{Verification, VerifyRule};
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::{Name, NameRef};
+use larder_policy::observe::{Observation, Totals};
 use larder_policy::{Engine, Gauge, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Stream, Streams, Time};
 use std::time::Duration;
@@ -551,6 +552,17 @@ impl Forwarder {
             satisfied: self.satisfied,
             unsatisfied: self.unsatisfied,
         }
+    }
+
+    /// Appends the sampled requests to the Content Store since the last call, and returns the
+    /// counts of all: see [`Observer::take`](larder_policy::observe::Observer::take).
+    pub fn take_observations(&mut self, last: Option<u64>, taken: &mut Vec<Observation>) -> Totals {
+        self.content_store.observer.take(last, taken)
+    }
+
+    /// Returns the policy engine of the Content Store.
+    pub fn engine(&self) -> &Engine {
+        self.content_store.engine()
     }
 
     /// Returns the numbers of components of pending Interests with CanBePrefix: bit n - 1 for n of

@@ -227,3 +227,7 @@ pub const ERASE_MARKS: usize = 1 << 10;
 /// Management commands and datasets that wait at once for what the other shards say, or for the
 /// second tier.
 pub const SHARD_QUERIES: usize = 64;
+
+/// Observations that a Content Store keeps until its host takes them: those of a tenth of a second
+/// at 160,000 requests in the sample per second. With 100 bytes each they take 1.6 MB.
+pub const OBSERVATIONS: usize = 1 << 14;

@@ -181,3 +181,7 @@ pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);
 /// circle, also where nothing says that it was this very cache. A chain of so many caches is not
 /// built; each round costs a connection on both sides.
 pub const OWN_VIA: usize = 8;
+
+/// Observations that a shard keeps until its host takes them: those of a tenth of a second at ten
+/// thousand requests in the sample per second. With 64 shards and 100 bytes each they take 6 MB.
+pub const OBSERVATIONS: usize = 1 << 10;

@@ -204,8 +204,3 @@ pub const AGD_SHADOW_OBJECTS: usize = 2048;
 /// power keeps few large objects has shadows whose powers keep many small ones in the same room;
 /// with fewer of the large ones in the sample, these are judged by chance.
 pub const AGD_SHADOWED_OBJECTS: usize = 1 << 18;
-
-/// Observations that a shard of a cache keeps until its host takes them: those of a tenth of a
-/// second at ten thousand requests in the sample per second. With 64 shards and 100 bytes each they
-/// take 6 MB at most.
-pub const OBSERVATIONS: usize = 1 << 10;

@@ -6,7 +6,6 @@
 //! [`Observer::take`]. The sample is one by key: either all requests for a key are in it, or none
 //! (SHARDS, Waldspurger et al., FAST 2015).
 
-use crate::limits;
 use larder_units::Time;
 use std::time::Duration;
 
@@ -149,13 +148,16 @@ pub struct Observer {
     last: Option<u64>,
     totals: Totals,
     kept: Vec<Observation>,
+    /// Observations that are kept at most.
+    most: usize,
 }
 
 impl Observer {
     /// Returns an observer that keeps nothing, until [`Observer::take`] gives it a sample.
-    /// Observers of the same cache have the same `seed`.
-    pub fn new(seed: u64) -> Observer {
-        Observer { seed, last: None, totals: Totals::default(), kept: Vec::new() }
+    /// Until then it counts nothing either. Observers of the same cache have the same `seed`.
+    /// `most` observations are kept at most.
+    pub fn new(seed: u64, most: usize) -> Observer {
+        Observer { seed, last: None, totals: Totals::default(), kept: Vec::new(), most }
     }
 
     /// Returns the place of a key in the order by which samples are drawn. Different keys have
@@ -168,37 +170,43 @@ impl Observer {
     /// Counts a request that a stored response of so many bytes answered.
     #[inline]
     pub fn hit(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
-        self.totals.hits += 1;
-        self.totals.hit_bytes += bytes;
-        self.request(key, observed);
+        if let Some(last) = self.last {
+            self.totals.hits += 1;
+            self.totals.hit_bytes += bytes;
+            self.request(key, last, observed);
+        }
     }
 
     /// Counts a request of which a response of so many bytes came that may be stored.
     #[inline]
     pub fn fetched(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
-        self.totals.fetched += 1;
-        self.totals.fetched_bytes += bytes;
-        self.request(key, observed);
+        if let Some(last) = self.last {
+            self.totals.fetched += 1;
+            self.totals.fetched_bytes += bytes;
+            self.request(key, last, observed);
+        }
     }
 
     #[inline]
-    fn request(&mut self, key: u64, observed: impl FnOnce(u64) -> Observed) {
+    fn request(&mut self, key: u64, last: u64, observed: impl FnOnce(u64) -> Observed) {
         let place = self.place(key);
-        if self.has(place) {
+        if place <= last {
             self.keep(Observation::Request(observed(place)));
         }
     }
 
     /// Counts a request whose response may not be stored.
     pub fn unstorable(&mut self, bytes: Option<u64>) {
-        self.totals.unstorable += 1;
-        self.totals.unstorable_bytes += bytes.unwrap_or(0);
+        if self.last.is_some() {
+            self.totals.unstorable += 1;
+            self.totals.unstorable_bytes += bytes.unwrap_or(0);
+        }
     }
 
     /// Notes that all variants of a key are removed, or stale.
     pub fn removed(&mut self, key: u64, soft: bool, now: Time) {
         let place = self.place(key);
-        if self.has(place) {
+        if self.last.is_some_and(|last| place <= last) {
             self.keep(Observation::Removed(Removal { now, scope: Scope::Place(place), soft }));
         }
     }
@@ -210,14 +218,9 @@ impl Observer {
         }
     }
 
-    #[inline]
-    fn has(&self, place: u64) -> bool {
-        self.last.is_some_and(|last| place <= last)
-    }
-
     #[cold]
     fn keep(&mut self, observation: Observation) {
-        if self.kept.len() < limits::OBSERVATIONS {
+        if self.kept.len() < self.most {
             self.kept.push(observation);
         } else {
             self.totals.lost += 1;
@@ -246,6 +249,8 @@ fn spread(word: u64) -> u64 {
 mod tests {
     use super::*;
 
+    const MOST: usize = 1_000;
+
     fn observed(place: u64) -> Observed {
         Observed {
             now: Time::ZERO,
@@ -271,8 +276,10 @@ mod tests {
 
     #[test]
     fn an_observer_without_a_sample_keeps_requests() {
-        let mut observer = Observer::new(1);
+        let mut observer = Observer::new(1, MOST);
         assert_eq!(requests(&mut observer, None), 0);
+        assert_eq!(observer.take(None, &mut Vec::new()), Totals::default());
+        assert_eq!(requests(&mut observer, Some(0)), 0);
         let totals = observer.take(None, &mut Vec::new());
         assert_eq!(
             (totals.storable(), totals.hits, totals.storable_bytes(), totals.lost),
@@ -282,15 +289,15 @@ mod tests {
 
     #[test]
     fn the_sample_is_not_its_share_of_the_keys() {
-        let kept = requests(&mut Observer::new(1), Some(u64::MAX / 16));
+        let kept = requests(&mut Observer::new(1, MOST), Some(u64::MAX / 16));
         assert!((525..725).contains(&kept), "{kept} of 10,000 at a sixteenth");
     }
 
     #[test]
     fn observations_that_nobody_takes_grow_without_end() {
-        let mut observer = Observer::new(1);
-        assert_eq!(requests(&mut observer, Some(u64::MAX)), limits::OBSERVATIONS);
+        let mut observer = Observer::new(1, MOST);
+        assert_eq!(requests(&mut observer, Some(u64::MAX)), MOST);
         let totals = observer.take(None, &mut Vec::new());
-        assert_eq!(totals.lost, 10_000 - limits::OBSERVATIONS as u64);
+        assert_eq!(totals.lost, 10_000 - MOST as u64);
     }
 }

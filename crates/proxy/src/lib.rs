@@ -124,7 +124,7 @@ mod upload;
 mod upstream;
 mod upstream_request;
 mod websocket_stream;
-mod what_if;
+pub mod what_if;
 
 pub use access_log::AccessLogConfig;
 pub use admin::{Admin, Metrics, StatusSource};
@@ -318,7 +318,8 @@ impl Http {
         }
         let bounds = listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
         let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
-        let what_if = what_if::LiveWhatIf::start(proxy.shards(), config.what_if).map_err(Error::Thread)?;
+        let what_if = what_if::LiveWhatIf::start(what_if::HttpCache(Arc::clone(proxy.shards())), config.what_if)
+            .map_err(Error::Thread)?;
         let what_if = Arc::new(what_if);
         let source = status::CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters(), &what_if);
         let source = Arc::new(source);

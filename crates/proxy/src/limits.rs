@@ -369,7 +369,7 @@ pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The time between two looks of the what-if analysis at the observations of the shards: with
-/// [`larder_policy::limits::OBSERVATIONS`] it bounds the requests in the sample per second.
+/// [`larder_http::limits::OBSERVATIONS`] it bounds the requests in the sample per second.
 pub const WHAT_IF_TURN: Duration = Duration::from_millis(100);
 
 /// The same while there are none.

@@ -154,7 +154,7 @@ impl StatusSource for CacheSource {
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        self.what_if.metrics(metrics);
+        self.what_if.metrics("larder_whatif", metrics);
         let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();
         metrics.counter("larder_http_requests", "Requests of clients", counters.requests);
         metrics.counter("larder_http_hits", "Requests answered from the store", counters.hits);

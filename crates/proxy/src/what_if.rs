@@ -1,11 +1,11 @@
-//! The live what-if analysis of the HTTP cache: a thread takes a sample of the requests from the
-//! shards, and runs other policies and sizes on it ([`larder_replay::WhatIf`]).
+//! The live what-if analysis of a cache: a thread takes a sample of its requests, and runs other
+//! policies and sizes on it ([`larder_replay::WhatIf`]).
 
 use super::limits;
 use super::metrics::Metrics;
 use super::shards::Shards;
 use larder_policy::Spec;
-use larder_policy::observe::Observation;
+use larder_policy::observe::{Observation, Totals};
 use larder_replay::{WHAT_IF_POLICIES, WhatIf, WhatIfReport};
 use larder_units::{ByteSize, Time};
 use rustix::time::{ClockId, clock_gettime};
@@ -15,8 +15,53 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// A cache whose requests are observed.
+pub trait ObservedCache: Send + 'static {
+    /// Returns the time of the cache's observations.
+    fn now(&self) -> Time;
+
+    /// Appends the observations since the last call, and returns the counts of all requests; `None`
+    /// if the cache does not answer. From then on, its sample has the places up to `last`: see
+    /// [`Observer::take`](larder_policy::observe::Observer::take).
+    fn take(&self, last: Option<u64>, taken: &mut Vec<Observation>) -> Option<Totals>;
+
+    /// Returns its policy and size; `None` if it does not answer.
+    fn state(&self) -> Option<CacheState>;
+}
+
+/// The policy and the size of a cache.
+pub struct CacheState {
+    /// The policy.
+    pub policy: Spec,
+    /// The bytes that can be stored.
+    pub capacity: ByteSize,
+    /// The bytes stored.
+    pub used: ByteSize,
+    /// The number of objects.
+    pub objects: usize,
+}
+
+/// The HTTP cache.
+pub(super) struct HttpCache(pub(super) Arc<Shards>);
+
+impl ObservedCache for HttpCache {
+    fn now(&self) -> Time {
+        self.0.now().time
+    }
+
+    fn take(&self, last: Option<u64>, taken: &mut Vec<Observation>) -> Option<Totals> {
+        Some(self.0.take_observations(last, taken))
+    }
+
+    fn state(&self) -> Option<CacheState> {
+        let engine = self.0.engine();
+        let (policy, capacity) = (engine.spec().clone(), engine.capacity());
+        Some(CacheState { policy, capacity, used: engine.used(), objects: engine.len() })
+    }
+}
+
 /// The analysis, and the thread that does it.
-pub(super) struct LiveWhatIf {
+pub struct LiveWhatIf {
     shared: Arc<SharedState>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -42,9 +87,9 @@ impl LiveWhatIf {
     ///
     /// # Errors
     /// The system's, if it starts no thread.
-    pub(super) fn start(shards: &Arc<Shards>, is_enabled: bool) -> std::io::Result<LiveWhatIf> {
+    pub fn start(cache: impl ObservedCache, is_enabled: bool) -> std::io::Result<LiveWhatIf> {
         let shared = Arc::new(SharedState { is_enabled: is_enabled.into(), ..SharedState::default() });
-        let mut analysis = Analysis { shards: Arc::clone(shards), shared: Arc::clone(&shared), running: None };
+        let mut analysis = Analysis { cache, shared: Arc::clone(&shared), running: None };
         let thread = std::thread::Builder::new().name("what-if".to_owned()).spawn(move || {
             while !analysis.shared.is_stopping.load(Ordering::Relaxed) {
                 let is_busy = analysis.step();
@@ -55,12 +100,12 @@ impl LiveWhatIf {
     }
 
     /// Begins or ends the analysis.
-    pub(super) fn enable(&self, is_enabled: bool) {
+    pub fn enable(&self, is_enabled: bool) {
         self.shared.is_enabled.store(is_enabled, Ordering::Relaxed);
     }
 
     /// Ends the thread.
-    pub(super) fn stop(&self) {
+    pub fn stop(&self) {
         self.shared.is_stopping.store(true, Ordering::Relaxed);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -71,7 +116,7 @@ impl LiveWhatIf {
     }
 
     /// Returns the latest result for the status page; `None` before the first.
-    pub(super) fn status(&self) -> Option<Value> {
+    pub fn status(&self) -> Option<Value> {
         self.shared.with(|latest| {
             let WhatIfReport { seconds, requests, measured, cells } = &latest.report;
             json!({
@@ -87,8 +132,10 @@ impl LiveWhatIf {
         })
     }
 
-    pub(super) fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
+    /// Writes the latest result. `prefix` begins the names of its metrics: `larder_whatif`.
+    pub fn metrics(&self, prefix: &str, metrics: &mut Metrics<'_, '_>) {
         self.shared.with(|latest| {
+            let name = |figure: &str| format!("{prefix}_{figure}");
             let rows = |value: fn(&larder_replay::WhatIfCell) -> f64| {
                 let cells = latest.report.cells.iter();
                 cells.map(move |cell| {
@@ -96,16 +143,16 @@ impl LiveWhatIf {
                 })
             };
             let objects = "Share of the requests that would hit with this policy and capacity, by calculation";
-            metrics.table("larder_whatif_hit_ratio", objects, rows(|cell| cell.object_hit_ratio));
+            metrics.table(&name("hit_ratio"), objects, rows(|cell| cell.object_hit_ratio));
             let error = "Its error, with 95 % of confidence";
-            metrics.table("larder_whatif_hit_ratio_error", error, rows(|cell| cell.object_error));
+            metrics.table(&name("hit_ratio_error"), error, rows(|cell| cell.object_error));
             let bytes = "Share of the bytes that would hit with this policy and capacity, by calculation";
-            metrics.table("larder_whatif_byte_hit_ratio", bytes, rows(|cell| cell.byte_hit_ratio));
-            metrics.table("larder_whatif_byte_hit_ratio_error", error, rows(|cell| cell.byte_error));
+            metrics.table(&name("byte_hit_ratio"), bytes, rows(|cell| cell.byte_hit_ratio));
+            metrics.table(&name("byte_hit_ratio_error"), error, rows(|cell| cell.byte_error));
             let measured = "Share of the requests that hit, by the same count: compare it with that of the present \
                             policy and capacity";
-            metrics.gauge("larder_whatif_measured_hit_ratio", measured, latest.report.measured.object_hit_ratio);
-            metrics.gauge("larder_whatif_state_bytes", "Memory of the analysis", latest.state_bytes as f64);
+            metrics.gauge(&name("measured_hit_ratio"), measured, latest.report.measured.object_hit_ratio);
+            metrics.gauge(&name("state_bytes"), "Memory of the analysis", latest.state_bytes as f64);
         });
     }
 }
@@ -121,8 +168,8 @@ impl SharedState {
 }
 
 /// The work of the thread.
-struct Analysis {
-    shards: Arc<Shards>,
+struct Analysis<C> {
+    cache: C,
     shared: Arc<SharedState>,
     running: Option<Running>,
 }
@@ -137,40 +184,37 @@ struct Running {
     measured: (Time, Duration),
 }
 
-impl Analysis {
+impl<C: ObservedCache> Analysis<C> {
     /// Takes the observations since the last step. Returns true if there were some.
     fn step(&mut self) -> bool {
         if !self.shared.is_enabled.load(Ordering::Relaxed) {
             if self.running.take().is_some() {
-                self.shards.take_observations(None, &mut Vec::new());
+                self.cache.take(None, &mut Vec::new());
                 self.shared.set(None);
             }
             return false;
         }
-        let now = self.shards.now().time;
+        let now = self.cache.now();
         let is_due = self.running.as_ref().is_none_or(|running| {
             running.reported.is_none_or(|reported| now.since(reported) >= limits::WHAT_IF_REPORT)
         });
-        let engine = is_due.then(|| self.shards.engine());
-        if let Some(engine) = &engine
-            && self
-                .running
-                .as_ref()
-                .is_none_or(|running| running.policy != *engine.spec() || running.capacity != engine.capacity())
+        let state = is_due.then(|| self.cache.state()).flatten();
+        if let Some(state) = &state
+            && self.running.as_ref().is_none_or(|running| !running.is_of(state))
         {
             // Another cache than before: what its caches hold says nothing of this one.
             self.shared.set(None);
-            self.running = Running::new(engine.spec(), engine.capacity(), now);
+            self.running = Running::new(&state.policy, state.capacity, now);
         }
         let Some(running) = &mut self.running else { return false };
-        let totals = self.shards.take_observations(running.what_if.sample(), &mut running.taken);
+        let Some(totals) = self.cache.take(running.what_if.sample(), &mut running.taken) else { return false };
         let is_busy = !running.taken.is_empty();
         running.what_if.observe(&mut running.taken, totals, now);
         running.keep_to_share(now, processor_time());
-        if let Some(engine) = engine {
+        if let Some(state) = state {
             running.reported = Some(now);
             let report = running.what_if.report();
-            let average_object_bytes = engine.used().bytes().checked_div(engine.len() as u64).unwrap_or(0);
+            let average_object_bytes = state.used.bytes().checked_div(state.objects as u64).unwrap_or(0);
             let (policy, capacity) = (running.policy.clone(), running.capacity);
             let state_bytes = running.what_if.state_bytes();
             let latest = Latest { policy, capacity, average_object_bytes, state_bytes, report };
@@ -194,10 +238,14 @@ impl Running {
                 Some(Running { policy, capacity, what_if, taken, reported: None, measured })
             }
             Err(error) => {
-                tracing::warn!(%policy, %error, "[http] what_if: no analysis, because a policy cannot be run at another size");
+                tracing::warn!(%policy, %error, "what_if: no analysis, because a policy cannot be run at another size");
                 None
             }
         }
+    }
+
+    fn is_of(&self, state: &CacheState) -> bool {
+        self.policy == state.policy && self.capacity == state.capacity
     }
 
     /// Makes the sample smaller if the thread used too large a share of the time.

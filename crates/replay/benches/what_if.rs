@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut covered, mut cells, mut worst, mut sum) = (0, 0, 0.0_f64, 0.0);
     for seed in 1..=5 {
         let mut what_if = WhatIf::new(&specs, capacity, seed)?;
-        let (mut observer, mut taken) = (Observer::new(seed), Vec::new());
+        let (mut observer, mut taken) = (Observer::new(seed, 1_024), Vec::new());
         let started = Instant::now();
         for accesses in std::iter::once(&accesses[..0]).chain(accesses.chunks(512)) {
             accesses

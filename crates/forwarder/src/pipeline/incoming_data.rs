@@ -109,6 +109,8 @@ impl Forwarder {
         };
         let judge = || verdict.unwrap_or_else(judge);
         let pit = &self.pit;
+        let must_be_fresh = found.iter().all(|slot| pit.entry(*slot).must_be_fresh());
+        self.content_store.observe_fetched(now, hash, data, must_be_fresh);
         let asked = found.iter().map(|slot| pit.entry(*slot).name_hash());
         self.content_store.insert(now, hash, data, asked, path, judge);
     }

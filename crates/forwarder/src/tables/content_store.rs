@@ -13,13 +13,14 @@
 use crate::face::FaceId;
 use crate::limits::{
     CONTENT_STORE_ENTRY_BYTES, ERASURE_GOES_ON, ERASURES_GOING_ON, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP,
-    NAMES_ENTERED_AT_ONCE, NAMES_ENTERED_TO_ERASE, NAMES_PASSED_TO_ERASE,
+    NAMES_ENTERED_AT_ONCE, NAMES_ENTERED_TO_ERASE, NAMES_PASSED_TO_ERASE, OBSERVATIONS,
 };
 use crate::tables::name_hash::NameHasher;
 use crate::tables::name_tree::{Key, NameTree};
 use crate::tables::stored_packet::{Spare, StoredPacket};
 use crate::verification::Verdict;
 use larder_packet::{Data, Interest, NameRef};
+use larder_policy::observe::{Label, Observed, Observer, Outcome, Scope};
 use larder_policy::{Engine, KeyedHashes, Path, Slot, SlotIndex, grow, prefetch};
 use larder_units::{ByteSize, Time};
 use std::ops::Range;
@@ -118,6 +119,8 @@ struct Erasing {
 pub(crate) struct ContentStore {
     hasher: NameHasher,
     engine: Engine,
+    /// Reports a sample of the requests.
+    pub(crate) observer: Observer,
     /// True if each packet takes 1 of the capacity, and not its bytes.
     counts_packets: bool,
     /// By the engine's slot.
@@ -148,6 +151,8 @@ impl ContentStore {
         ContentStore {
             hasher,
             engine,
+            // The hashes of names have a secret.
+            observer: Observer::new(0, OBSERVATIONS),
             counts_packets,
             entries: Vec::new(),
             index: SlotIndex::default(),
@@ -200,6 +205,19 @@ impl ContentStore {
                 let entry = self.entries[slot.index()].as_mut()?;
                 entry.hits = entry.hits.saturating_add(1);
                 self.engine.hit(slot, entry.hash, now);
+                let (bytes, lifetime) = (entry.wire.len() as u64, entry.fresh_until.since(entry.stored));
+                let size = weight(self.counts_packets, &entry.wire);
+                self.observer.hit(entry.hash, bytes, |place| Observed {
+                    now,
+                    place,
+                    variant: 0,
+                    size,
+                    bytes,
+                    outcome: Outcome::Hit,
+                    lifetime: if interest.must_be_fresh { lifetime } else { Duration::MAX },
+                    validates: false,
+                    label: None,
+                });
                 Some(slot)
             }
             None => {
@@ -324,6 +342,22 @@ impl ContentStore {
             return self.is_wanted(now, data, asked, path) && self.store(now, hash, data);
         }
         self.is_wanted(now, data, asked, path) && self.trusts(judge()) && self.store(now, hash, data)
+    }
+
+    /// Reports Data that came for an Interest, before it is inserted. `must_be_fresh` is that of
+    /// the Interest.
+    pub(crate) fn observe_fetched(&mut self, now: Time, hash: u64, data: &Data<'_>, must_be_fresh: bool) {
+        let (bytes, size) = (data.wire.len() as u64, self.weight(data.wire));
+        let ContentStore { observer, index, entries, .. } = self;
+        observer.fetched(hash, bytes, |place| {
+            // It did not answer the Interest, though it is stored: another one would not, either.
+            let is_name =
+                |slot: Slot| entries.get(slot.index()).and_then(Option::as_ref).is_some_and(|entry| entry.hash == hash);
+            let outcome = if index.find(hash, is_name).is_some() { Outcome::Reloaded } else { Outcome::Fetched };
+            let lifetime = if must_be_fresh { data.freshness.unwrap_or_default() } else { Duration::MAX };
+            let label = Some(Box::new(Label { key: data.name.as_bytes().into(), tags: [].into() }));
+            Observed { now, place, variant: 0, size, bytes, outcome, lifetime, validates: false, label }
+        });
     }
 
     fn trusts(&mut self, verdict: Verdict) -> bool {
@@ -456,6 +490,7 @@ impl ContentStore {
     /// prefix's siblings beyond [`NAMES_PASSED_TO_ERASE`], where the client's next erasure of this
     /// prefix goes on.
     pub(crate) fn erase(&mut self, now: Time, client: FaceId, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
+        self.observer.removed_all(Scope::Prefix(prefix.as_bytes().into()), false, now);
         self.enter_names(NAMES_ENTERED_TO_ERASE);
         self.look_ups_that_enter = LOOK_UPS_THAT_ENTER;
         self.erasing.retain(|erasing| now < erasing.until);
@@ -522,7 +557,7 @@ impl ContentStore {
 
     /// Returns the part of the capacity that a packet takes.
     fn weight(&self, packet: &[u8]) -> u64 {
-        if self.counts_packets { 1 } else { packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES }
+        weight(self.counts_packets, packet)
     }
 
     /// Returns the age of each entry.
@@ -543,6 +578,11 @@ impl ContentStore {
 /// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh
 /// one cost no more than this.
 const MOST_UNDER_PREFIX: usize = 256;
+
+/// Returns what a packet takes of the capacity.
+fn weight(counts_packets: bool, packet: &[u8]) -> u64 {
+    if counts_packets { 1 } else { packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES }
+}
 
 #[cfg(test)]
 mod tests;

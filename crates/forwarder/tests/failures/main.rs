@@ -25,5 +25,6 @@ mod shards_disagree;
 mod silent_refusal;
 mod simulated_hour;
 mod slow_path_kept;
+mod what_if;
 mod world;
 mod wrong_data_served;

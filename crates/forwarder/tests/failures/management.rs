@@ -98,7 +98,7 @@ fn faces_are_listed_and_found() {
     let filter = FaceQueryFilter { scope: Some(1), ..FaceQueryFilter::default() };
     assert_eq!(query(&mut world, filter), [application.0]);
     let filter = FaceQueryFilter { persistency: Some(1), face_id: Some(application.0), ..FaceQueryFilter::default() };
-    assert_eq!(query(&mut world, filter), []);
+    assert!(query(&mut world, filter).is_empty());
     let (content, _) = world.dataset(application, &name("/localhost/nfd/faces/list"));
     let faces = FaceStatus::decode_all(&content).unwrap();
     let found = faces.iter().find(|face| face.face_id == udp.0).unwrap();

@@ -149,7 +149,7 @@ impl Cache {
         (shard, shards): (u16, u16),
     ) -> Cache {
         let (max_object, slice_bytes) = sizes(config, budget);
-        let observer = Observer::new(streams.stream("observer").bits());
+        let observer = Observer::new(streams.stream("observer").bits(), limits::OBSERVATIONS);
         let part = |all: usize| (all / usize::from(shards)).max(limits::SHARD_PLACES_LEAST);
         Cache {
             shard,

@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(file.ndn.shared_memory, code.ndn.shared_memory);
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
         assert_eq!((file.ndn.largest_packet, file.ndn.count_by), (code.ndn.largest_packet, code.ndn.count_by));
-        assert_eq!(file.ndn.shards(), code.ndn.shards());
+        assert_eq!((file.ndn.shards(), file.ndn.what_if), (code.ndn.shards(), code.ndn.what_if));
         assert_eq!(file.ndn.udp_multicast_groups, code.ndn.udp_multicast_groups);
         assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));

@@ -79,6 +79,8 @@ pub struct NdnConfig {
     /// Bytes of the largest packet.
     #[serde(deserialize_with = "largest_packet")]
     pub largest_packet: usize,
+    /// Try other policies and sizes on a sample of the Interests.
+    pub what_if: bool,
     /// Hits and misses are counted by so many components of the names; 0 for not at all.
     pub count_by: usize,
     /// Whether remote applications may register prefixes under `/localhop/nfd`.
@@ -353,6 +355,7 @@ impl Default for NdnConfig {
             disk: None,
             shards: 1,
             largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
+            what_if: true,
             count_by: 0,
             localhop_registration: false,
             authorize: Vec::new(),

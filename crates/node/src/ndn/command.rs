@@ -11,7 +11,9 @@ use super::udp_faces::{Datagrams, NewPeer, PeerSetting};
 use larder_forwarder::{
     Change, FaceId, FaceStats, PrefixFigures, Report, ShardQuery, Stats, TierRecord, add_face_counters,
 };
+use larder_policy::observe::{Observation, Totals};
 use larder_policy::{Gauge, JobDone};
+use larder_proxy::what_if::CacheState;
 use std::sync::mpsc;
 
 /// The state of the NDN side.
@@ -48,9 +50,18 @@ impl Snapshot {
     }
 }
 
+/// The requests to the Content Store of a thread, for the what-if analysis.
+pub(super) struct Observations {
+    pub totals: Totals,
+    pub taken: Vec<Observation>,
+    pub state: CacheState,
+}
+
 /// A message to a thread.
 pub(super) enum Command {
     Snapshot(mpsc::Sender<Snapshot>),
+    /// Takes the observations of the Content Store, of which the sample is up to this from now on.
+    Observations(Option<u64>, mpsc::Sender<Observations>),
     JobDone(JobDone),
     /// Applies new settings, and answers with the addresses of the listeners.
     Reload(Box<Reload>, mpsc::Sender<Result<Vec<String>, NdnError>>),

@@ -56,6 +56,7 @@ mod udp_places;
 mod unix_socket;
 mod upstream;
 pub(crate) mod websocket;
+mod what_if;
 
 use crate::config::NdnConfig;
 use crate::handover::HandedSocket;
@@ -64,6 +65,7 @@ use crate::supervisor;
 use event_loop::EventLoop;
 use larder_forwarder::PrefixFigures;
 use larder_proxy::disk::Disk;
+use larder_proxy::what_if::LiveWhatIf;
 use larder_units::Time;
 use shard_channel::{Port, ShardContext};
 use std::os::fd::OwnedFd;
@@ -81,12 +83,14 @@ pub use error::{NdnError, SocketError};
 use command::Command;
 use new_listeners::{Bound, ListenKeys, RunningListeners, UnixFile};
 use reload::Reload;
+use what_if::ObservedContentStore;
 
 /// A handle on the event loops for other threads.
 #[derive(Clone)]
 pub struct Handle {
     ports: Arc<[Port]>,
     disk: Option<Disk<disk::TierBans>>,
+    what_if: Arc<LiveWhatIf>,
 }
 
 impl Handle {
@@ -214,9 +218,14 @@ impl Ndn {
             shard_channel::shard_contexts(config.shards(), config.partial_input.bytes() as usize)
                 .map_err(NdnError::Events)?;
         let disk = config.disk.as_ref().map(|table| disk::start(&table.behind(config.content_store))).transpose()?;
-        let handle = Handle { ports, disk };
+        let what_if = LiveWhatIf::start(ObservedContentStore::new(&ports), config.what_if);
+        let what_if = Arc::new(what_if.map_err(NdnError::Thread)?);
+        let handle = Handle { ports, disk, what_if };
         let origin = (source, inherited);
-        Ndn::start_loops(config, origin, handle.clone(), shard_contexts, ended).inspect_err(|_| handle.stop_disk())
+        Ndn::start_loops(config, origin, handle.clone(), shard_contexts, ended).inspect_err(|_| {
+            handle.what_if.stop();
+            handle.stop_disk();
+        })
     }
 
     fn start_loops(
@@ -276,6 +285,7 @@ impl Ndn {
         if let Some(unix) = unix {
             (self.unix, self.unix_file) = (unix, unix_file);
         }
+        self.handle.what_if.enable(config.what_if);
         self.keys = ListenKeys::of(config);
         self.is_open = self.keys.are_open();
         self.sockets.retain(|(role, _)| !sockets.iter().any(|(changed, _)| changed == role));
@@ -306,6 +316,8 @@ impl Ndn {
 
     /// Stops the threads and removes the socket file.
     pub fn stop(self) {
+        // Its thread asks the others.
+        self.handle.what_if.stop();
         self.handle.stop();
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
         self.handle.stop_disk();

@@ -39,6 +39,7 @@ impl StatusSource for Handle {
                 "by_prefix": by_prefix.iter().map(prefix).collect::<Vec<_>>(),
                 "disk": self.disk.as_ref().map(|disk| disk_status(&stats.tier, disk::status(&disk.figures()))),
             },
+            "what_if": self.what_if.status(),
             "partial_input_bytes": partial_bytes,
             "udp_peers": UDP_STANDINGS.iter().zip(udp_peers).map(|(name, count)| (*name, *count)).collect::<BTreeMap<_, _>>(),
             "pit_entries": stats.pit_entries,
@@ -53,6 +54,7 @@ impl StatusSource for Handle {
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        self.what_if.metrics("larder_ndn_whatif", metrics);
         let Some(snapshot) = self.snapshot() else { return };
         let Snapshot { stats, gauges, by_prefix, partial_bytes, udp_peers, shared_faces, .. } = snapshot;
         let store = &stats.content_store;

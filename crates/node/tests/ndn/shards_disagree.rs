@@ -5,6 +5,7 @@ use super::{App, Stage, data, interest, is_refusal};
 use larder_packet::mgmt::{CsInfo, CsObject, Element, FaceStatus};
 use larder_packet::tlv::TlvReader;
 use larder_packet::{ControlParameters, Data, Interest, InterestBuilder, LpPacket, Name};
+use serde_json::Value;
 use std::io::{Read, Write};
 
 const NAMES: u32 = 40;
@@ -136,6 +137,34 @@ fn a_face_that_is_gone_is_asked_still() {
             consumer.send(&interest(&prefix(number), round * 100 + number));
             assert!(is_refusal(&consumer.receive().unwrap()), "{number}");
         }
+    }
+}
+
+/// The what-if analysis takes all threads for one cache.
+#[test]
+fn the_analysis_is_of_one_thread_only() {
+    let stage = Stage::with("content_store = \"1MiB\"");
+    let (mut consumer, mut producer) = (stage.unix(), stage.unix());
+    producer.register("/a");
+    fetch_all(&mut consumer, &mut producer, 1);
+    let deadline = std::time::Instant::now() + super::PATIENCE;
+    let mut nonce = 1_000;
+    // It sees the requests from its first look on.
+    while stage.status().pointer("/ndn/what_if/requests").and_then(Value::as_u64).unwrap_or(0) < 1_000 {
+        assert!(std::time::Instant::now() < deadline, "{}", stage.status());
+        for number in 0..NAMES {
+            nonce += 1;
+            consumer.send(&interest(&format!("{}/x", prefix(number)), nonce));
+            assert!(consumer.receive().is_some_and(|frame| frame[0] == 6), "{number}");
+        }
+    }
+    assert_eq!(stage.figure("/ndn/what_if/capacity"), 1 << 20);
+    let what_if = stage.status()["ndn"]["what_if"].take();
+    // A first request for each name misses, in the store or in the miniature caches.
+    assert!(what_if["measured"]["object_hit_ratio"].as_f64().unwrap() > 0.95, "{what_if}");
+    for cell in what_if["cells"].as_array().unwrap() {
+        let is_large = cell["capacity"].as_u64().unwrap() >= 1 << 20;
+        assert!(!is_large || cell["object_hit_ratio"].as_f64().unwrap() > 0.95, "{cell}");
     }
 }
 

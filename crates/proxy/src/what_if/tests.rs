@@ -11,7 +11,7 @@ use std::path::Path;
 
 struct Host {
     shards: Arc<Shards>,
-    analysis: Analysis,
+    analysis: Analysis<HttpCache>,
     requests: u32,
 }
 
@@ -30,7 +30,7 @@ impl Host {
         };
         let shards = Shards::with(&config, &Streams::new(1), 4, None).unwrap();
         let shared = Arc::new(SharedState { is_enabled: true.into(), ..SharedState::default() });
-        let mut analysis = Analysis { shards: Arc::clone(&shards), shared, running: None };
+        let mut analysis = Analysis { cache: HttpCache(Arc::clone(&shards)), shared, running: None };
         analysis.step();
         Host { shards, analysis, requests: 0 }
     }

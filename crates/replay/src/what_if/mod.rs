@@ -50,7 +50,7 @@ pub const WHAT_IF_SIZES: [f64; 8] = [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 16
 ///
 /// let policies = ["lru".parse().unwrap()];
 /// let mut what_if = WhatIf::new(&policies, ByteSize::from_bytes(1_000), 1).unwrap();
-/// let (mut observer, mut taken) = (Observer::new(1), Vec::new());
+/// let (mut observer, mut taken) = (Observer::new(1, 1_024), Vec::new());
 /// let totals = observer.take(what_if.sample(), &mut taken);
 /// what_if.observe(&mut taken, totals, Time::ZERO);
 /// for key in [7, 8, 7] {

@@ -23,7 +23,7 @@ struct Host {
 impl Host {
     fn new(policies: &[Spec], capacity: u64) -> Host {
         let what_if = WhatIf::new(policies, ByteSize::from_bytes(capacity), 1).unwrap();
-        let mut host = Host { observer: Observer::new(7), what_if, taken: Vec::new() };
+        let mut host = Host { observer: Observer::new(7, 1_024), what_if, taken: Vec::new() };
         host.pass(Time::ZERO);
         host
     }
@@ -66,7 +66,7 @@ fn of_access(access: &Access) -> Observed {
 /// Replays requests whose ids are those of the miniature caches.
 fn replayed(accesses: &[Access], spec: &Spec, capacity: u64) -> (f64, f64) {
     let mut replay = Replay::new(spec, ByteSize::from_bytes(capacity), 1).unwrap().filling();
-    let observer = Observer::new(7);
+    let observer = Observer::new(7, 1_024);
     for access in accesses {
         replay.request(&Access { id: observer.place(access.id), ..*access });
     }

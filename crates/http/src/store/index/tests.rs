@@ -20,7 +20,7 @@ const SECRET: [u8; 16] = [3; 16];
 fn store(capacity: u64, policy: &str) -> Store {
     let engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap();
     let engine = EngineHandle::new(Box::new(RefCell::new(PolicyEngine::new(engine))));
-    Store::new(engine, larder_policy::observe::Observer::new(0), Budget::new(u64::MAX), &SECRET, (0, 1))
+    Store::new(engine, larder_policy::observe::Observer::new(0, 0), Budget::new(u64::MAX), &SECRET, (0, 1))
 }
 
 /// As a fill leaves it.

@@ -7,6 +7,7 @@ mod face_requests;
 mod faces;
 mod listen;
 mod multicast;
+mod observations;
 mod packets;
 mod partial_input;
 mod path_mtu;
@@ -441,6 +442,7 @@ impl EventLoop {
                 let _ = reply.send(result.map(|()| self.listening()));
             }
             Command::Bounds(bounds) => self.set_bounds(bounds),
+            Command::Observations(last, reply) => drop(reply.send(self.observations(last))),
             Command::Snapshot(reply) => {
                 let snapshot = Snapshot {
                     stats: self.forwarder.stats(),

@@ -1,0 +1,71 @@
+//! The Content Store of all shards, as the what-if analysis sees it.
+
+use super::command::{Command, Observations};
+use super::shard_channel::Port;
+use larder_policy::observe::{Observation, Totals};
+use larder_proxy::what_if::{CacheState, ObservedCache};
+use larder_units::{ByteSize, Time};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+/// The time in which an event loop has to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub(super) struct ObservedContentStore {
+    ports: Arc<[Port]>,
+    started: Instant,
+    /// The sample, and what was taken with the last state.
+    pending: Mutex<(Option<u64>, Vec<Observation>)>,
+}
+
+impl ObservedContentStore {
+    pub(super) fn new(ports: &Arc<[Port]>) -> ObservedContentStore {
+        ObservedContentStore { ports: Arc::clone(ports), started: Instant::now(), pending: Mutex::default() }
+    }
+
+    fn ask(&self, last: Option<u64>) -> Option<Vec<Observations>> {
+        let ask = |port: &Port| {
+            let (sender, receiver) = mpsc::channel();
+            port.send(Command::Observations(last, sender));
+            receiver
+        };
+        let answers: Vec<_> = self.ports.iter().map(ask).collect();
+        let until = Instant::now() + PATIENCE;
+        answers
+            .into_iter()
+            .map(|answer| answer.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
+            .collect()
+    }
+}
+
+impl ObservedCache for ObservedContentStore {
+    fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn take(&self, last: Option<u64>, taken: &mut Vec<Observation>) -> Option<Totals> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.0 = last;
+        taken.append(&mut pending.1);
+        let mut totals = Totals::default();
+        for mut shard in self.ask(last)? {
+            totals.add(&shard.totals);
+            taken.append(&mut shard.taken);
+        }
+        Some(totals)
+    }
+
+    /// The shards have equal parts of the capacity, and together they are one cache.
+    fn state(&self) -> Option<CacheState> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shards = self.ask(pending.0)?;
+        shards.iter_mut().for_each(|shard| pending.1.append(&mut shard.taken));
+        let states = shards.into_iter().map(|shard| shard.state);
+        states.reduce(|all, one| CacheState {
+            policy: all.policy,
+            capacity: ByteSize::from_bytes(all.capacity.bytes() + one.capacity.bytes()),
+            used: ByteSize::from_bytes(all.used.bytes() + one.used.bytes()),
+            objects: all.objects + one.objects,
+        })
+    }
+}
