@@ -1,6 +1,7 @@
 //! The effect of each property of the network that the paper leaves open.
 
 use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, Reading, run_all};
+use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_netsim::Depth;
 use larder_netsim::apps::Randomize;
@@ -76,6 +77,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let runs = run_all(&cells, seeds, "readings", request, watch)?;
     let mut section = Section::new(&experiment, request.scale);
     section.condition("runs", format!("{seeds} seeds of {seconds} s"));
+    let volumes = RATES.map(|(kilobytes, rate)| kilobytes as f64 * rate / 1e3);
+    section.measured("volume-one-second", volumes[0]);
+    section.measured("volume-section-iv", volumes[0] * seconds as f64);
+    section.measured("volume-all-sizes", greatest(volumes) / least(volumes));
     let header = || ["backbone, Mbps", "policy", "packet, KB"].into_iter().chain(Outcome::COLUMNS);
     let a_reading = cells.len() / READINGS.len();
     for ((label, _), found) in READINGS.into_iter().zip(cells.iter().zip(&runs).collect::<Vec<_>>().chunks(a_reading)) {

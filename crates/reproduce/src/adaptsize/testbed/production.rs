@@ -22,8 +22,8 @@ pub(super) struct Sweep {
     us: Catalogue,
     /// The small, the typical and the large capacity, bytes.
     pub(super) capacities: [u64; 3],
-    /// The largest object, bytes. Larger ones are cut to this size.
-    pub(super) largest: u64,
+    /// Objects are cut at this part of the cache that they are requested from.
+    pub(super) largest: f64,
     /// The request numbers at which nginx may admit an object. A model finds the best one.
     nginx: Uses,
     connections: usize,
@@ -45,13 +45,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         "client",
         format!("{} connections, closed loop; a quarter of the requests to warm up", sweep.connections),
     );
-    section.condition("largest object", format!("{} bytes", sweep.largest));
+    section.condition("largest object", format!("{} of the cache", sweep.largest));
     for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
         let Catalogue { objects, requests, exponent, .. } = catalogue;
         section.condition(name, format!("{requests} requests, {objects} objects, Zipf {exponent}"));
-        let cut = |access: Access| Access { size: access.size.min(sweep.largest), ..access };
-        let accesses: Vec<Access> = catalogue.traffic(name, seed)?.accesses.into_iter().map(cut).collect();
-        let bench = Bench::new(name, Traffic::new(format!("{name}, cut"), accesses), sweep, request, watch)?;
+        let bench = Bench::new(name, catalogue.traffic(name, seed)?, sweep, request, watch)?;
         section.condition(&format!("{name}: bytes an object beside its body, in Larder"), bench.overhead);
         bench.typical(&mut section)?;
         bench.over_size(&mut section)?;
@@ -62,9 +60,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 /// One of the two traces, with everything that its measurements need.
 struct Bench<'a> {
     name: &'static str,
+    /// The traffic before its objects are cut.
     traffic: Traffic,
-    /// The traffic with the bytes that Larder counts.
-    stored: Traffic,
+    /// The bytes that Larder counts for an object in addition to its body.
     overhead: u64,
     sweep: &'a Sweep,
     request: &'a Request<'a>,
@@ -79,8 +77,16 @@ impl<'a> Bench<'a> {
         request: &'a Request<'a>,
         watch: &'a dyn Watch,
     ) -> Result<Bench<'a>, Error> {
-        let overhead = overhead(&traffic)?;
-        Ok(Bench { name, stored: traffic.stored(overhead), traffic, overhead, sweep, request, watch })
+        let bench = Bench { name, traffic, overhead: 0, sweep, request, watch };
+        let overhead = overhead(&bench.cut(sweep.capacities[1]))?;
+        Ok(Bench { overhead, ..bench })
+    }
+
+    /// Returns the traffic of a cache of this capacity.
+    fn cut(&self, capacity: u64) -> Traffic {
+        let largest = (capacity as f64 * self.sweep.largest) as u64;
+        let cut = |access: &Access| Access { size: access.size.min(largest), ..*access };
+        Traffic::new(format!("{}, cut at {largest}", self.name), self.traffic.accesses.iter().map(cut).collect())
     }
 
     /// Adds figures 1 and 10.
@@ -91,11 +97,12 @@ impl<'a> Bench<'a> {
         let (interval, window) = (self.sweep.lookahead_interval, self.sweep.lookahead_window);
         let lookahead =
             ["threshold", "chance"].map(|shape| format!("lookahead({shape},interval={interval},window={window})+lru"));
-        let replayed = self.replayed(policies.iter().chain(&lookahead).cloned().collect(), capacity)?;
-        let (uses, nginx_model) = self.tuned_nginx(capacity)?;
+        let traffic = self.cut(capacity);
+        let replayed = self.replayed(&traffic, policies.iter().chain(&lookahead).cloned().collect(), capacity)?;
+        let (uses, nginx_model) = self.tuned_nginx(&traffic, capacity)?;
         let mut systems = vec![System::Varnish, System::Nginx(uses)];
         systems.extend(policies.iter().cloned().map(System::Larder));
-        let served = self.served(&systems, capacity)?;
+        let served = self.served(&traffic, &systems, capacity)?;
 
         let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(1)).collect();
         let [varnish, nginx, lru, _, _, threshold, chance] = ratios[..] else {
@@ -179,9 +186,11 @@ impl<'a> Bench<'a> {
         let mut series = names.map(|name| Series::line(name, Vec::new())).to_vec();
         let mut rows = Vec::new();
         for (at, capacity) in self.sweep.capacities.into_iter().enumerate() {
-            let mut systems = vec![System::Varnish, System::Nginx(self.tuned_nginx(capacity)?.0)];
+            let traffic = self.cut(capacity);
+            let mut systems = vec![System::Varnish, System::Nginx(self.tuned_nginx(&traffic, capacity)?.0)];
             systems.extend(self.adaptsize().map(System::Larder));
-            let ratios: Vec<f64> = self.served(&systems, capacity)?.iter().map(|served| served.hit_ratio(1)).collect();
+            let ratios: Vec<f64> =
+                self.served(&traffic, &systems, capacity)?.iter().map(|served| served.hit_ratio(1)).collect();
             for (series, ratio) in series.iter_mut().zip(&ratios) {
                 series.points.push((capacity as f64, *ratio));
             }
@@ -189,15 +198,27 @@ impl<'a> Bench<'a> {
                 section.measured(format!("bed-{}-{size}-nginx", self.name), ratios[3] / ratios[1]);
                 section.measured(format!("bed-{}-{size}-varnish", self.name), ratios[3] / ratios[0]);
             }
-            let shown = ratios.iter().map(|ratio| format!("{ratio:.4}"));
+            let gains = [self.replayed_gain(&traffic, capacity)?, self.replayed_gain(&self.traffic, capacity)?];
+            let gains = [ratios[3] / ratios[1]].into_iter().chain(gains).map(|gain| format!("{gain:.3}"));
+            let shown = ratios.iter().map(|ratio| format!("{ratio:.4}")).chain(gains);
             rows.push(
                 [ByteSize::from_bytes(capacity).to_string(), systems[1].name()].into_iter().chain(shown).collect(),
             );
         }
         section.figure(&format!("bed-{}-sizes", self.name), series);
-        let header = ["cache", "nginx'", "Varnish", "nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"];
+        let systems = ["cache", "nginx'", "Varnish", "nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"];
+        let header = systems.into_iter().chain(["Chance over nginx", "replayed", "replayed, objects not cut"]);
         section.table(&format!("{}: object hit ratio over the cache's size", self.name), header, rows);
         Ok(())
+    }
+
+    /// Returns the gain of AdaptSize(Chance) over nginx by replays. With `traffic` before and after
+    /// the cut, it shows what the cut takes.
+    fn replayed_gain(&self, traffic: &Traffic, capacity: u64) -> Result<f64, Error> {
+        let [_, chance] = self.adaptsize();
+        let (_, nginx) = self.tuned_nginx(traffic, capacity)?;
+        let found = self.replayed(traffic, vec![chance], capacity)?;
+        Ok(found.first().map_or(f64::NAN, |found| found.hit_ratio / nginx))
     }
 
     fn adaptsize(&self) -> [String; 2] {
@@ -207,9 +228,9 @@ impl<'a> Bench<'a> {
 
     /// Returns the request number at which nginx admits best, and the hit ratio with it, by the
     /// model of nginx. The paper also tunes nginx offline.
-    fn tuned_nginx(&self, capacity: u64) -> Result<(u64, f64), Error> {
+    fn tuned_nginx(&self, traffic: &Traffic, capacity: u64) -> Result<(u64, f64), Error> {
         let limits = [capacity, self.warm_up() as u64];
-        let (uses, found) = self.sweep.nginx.tuned(&self.traffic, limits, Occupied::File, self.request, self.watch)?;
+        let (uses, found) = self.sweep.nginx.tuned(traffic, limits, Occupied::File, self.request, self.watch)?;
         Ok((uses, found.hit_ratio))
     }
 
@@ -218,21 +239,22 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the results of replays of these policies, with the bytes that Larder counts.
-    fn replayed(&self, specs: Vec<String>, capacity: u64) -> Result<Vec<ReplayResult>, Error> {
-        let run = |spec| replays::Run { traffic: &self.stored, spec, capacity, warm_up: self.warm_up() };
+    fn replayed(&self, traffic: &Traffic, specs: Vec<String>, capacity: u64) -> Result<Vec<ReplayResult>, Error> {
+        let stored = traffic.stored(self.overhead);
+        let run = |spec| replays::Run { traffic: &stored, spec, capacity, warm_up: self.warm_up() };
         let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
         self.watch.begin(&format!("{}: replays", self.name), units(&runs));
         measure_all(runs, self.request, self.watch)
     }
 
     /// Returns the results of the real servers, one after another.
-    fn served(&self, systems: &[System], capacity: u64) -> Result<Vec<Served>, Error> {
+    fn served(&self, traffic: &Traffic, systems: &[System], capacity: u64) -> Result<Vec<Served>, Error> {
         let what = format!("{}, {}", self.name, ByteSize::from_bytes(capacity));
         self.watch.begin(&what, (systems.len() * self.traffic.accesses.len()) as u64);
         let serve_one = |system: &System| {
             self.watch.now(&format!("{what}: {}", system.name()));
             let connections = self.sweep.connections;
-            let run = Run { system: system.clone(), traffic: &self.traffic, capacity, connections, parts: PARTS };
+            let run = Run { system: system.clone(), traffic, capacity, connections, parts: PARTS };
             measure(&run, self.request, self.watch)
         };
         systems.iter().map(serve_one).collect()

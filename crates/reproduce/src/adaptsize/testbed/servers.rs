@@ -33,6 +33,8 @@ pub(super) const REQUESTS: &str = "requests.csv";
 pub(super) enum System {
     /// Larder's node with this policy.
     Larder(String),
+    /// The same, with this number of request threads.
+    LarderThreads(String, usize),
     /// Varnish, with LRU.
     Varnish,
     /// nginx, with LRU. It admits an object at the request with this number.
@@ -43,6 +45,7 @@ impl System {
     pub(super) fn name(&self) -> String {
         match self {
             System::Larder(policy) => format!("Larder, {policy}"),
+            System::LarderThreads(policy, threads) => format!("Larder, {policy}, {threads} threads"),
             System::Varnish => "Varnish".to_owned(),
             System::Nginx(uses) => format!("nginx, min_uses {uses}"),
         }
@@ -88,14 +91,10 @@ impl Server {
 
     /// Starts a cache of `capacity` bytes in front of the origin at this port.
     pub(super) fn start(site: &mut Site, system: &System, capacity: u64, origin: u16) -> Result<Server, Error> {
-        let [port, admin] = free_ports()?;
+        let [port] = free_ports()?;
         match system {
-            System::Larder(policy) => {
-                let text = larder(policy, capacity, origin, port, admin);
-                let file = site.write(&format!("larder-{port}.toml"), &text)?;
-                let pid = site.start(&this_binary()?, &["run", &file], port)?;
-                Ok(Server { port, pid, admin: Some(admin), trimmer: None })
-            }
+            System::Larder(policy) => start_larder(site, policy, 1, capacity, origin),
+            System::LarderThreads(policy, threads) => start_larder(site, policy, *threads, capacity, origin),
             System::Varnish => {
                 let file = site.write(&format!("varnish-{port}.vcl"), varnish(origin))?;
                 let directory = site.path(&format!("varnish-{port}"));
@@ -128,10 +127,18 @@ impl Server {
     }
 }
 
-fn larder(policy: &str, capacity: u64, origin: u16, port: u16, admin: u16) -> String {
+/// Starts a node with this number of request threads.
+fn start_larder(site: &mut Site, policy: &str, threads: usize, capacity: u64, origin: u16) -> Result<Server, Error> {
+    let [port, admin] = free_ports()?;
+    let file = site.write(&format!("larder-{port}.toml"), larder(policy, threads, capacity, origin, [port, admin]))?;
+    let pid = site.start(&this_binary()?, &["run", &file], port)?;
+    Ok(Server { port, pid, admin: Some(admin), trimmer: None })
+}
+
+fn larder(policy: &str, threads: usize, capacity: u64, origin: u16, [port, admin]: [u16; 2]) -> String {
     format!(
         "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n\
-         [http]\nlisten = \"127.0.0.1:{port}\"\norigin = \"http://127.0.0.1:{origin}\"\nthreads = 1\ncache = \"{capacity}B\"\npolicy = \"{policy}\"\n\
+         [http]\nlisten = \"127.0.0.1:{port}\"\norigin = \"http://127.0.0.1:{origin}\"\nthreads = {threads}\ncache = \"{capacity}B\"\npolicy = \"{policy}\"\n\
          [admin]\nlisten = \"127.0.0.1:{admin}\"\n[log]\nlevel = \"warn\"\n"
     )
 }
@@ -228,7 +235,7 @@ mod tests {
     #[test]
     fn a_cache_has_other_bytes_than_the_others() {
         let texts = [
-            larder("lru", 12_000_000, 18_000, 18_001, 18_002),
+            larder("lru", 1, 12_000_000, 18_000, [18_001, 18_002]),
             nginx(Path::new("/dev/shm/x"), 3, 12_000_000, 18_000, 18_001),
             varnish(18_000),
         ];
