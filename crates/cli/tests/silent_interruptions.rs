@@ -1,10 +1,16 @@
 //! Failure: a signal ends hours of work without a message about the progress and the way to
 //! continue. Uses the real program.
 
+use larder_node::{Config, Node};
+use larder_replay::{Access, Trace};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::HashSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn larder(arguments: &[&str]) -> Child {
@@ -69,4 +75,49 @@ fn a_trace_that_is_given_up_leaves_a_file() {
         assert_eq!((said, code), (format!("larder: interrupted: {path} is not written\n"), Some(130)));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
     }
+}
+
+/// Returns the address of the HTTP cache, from the status page.
+fn http_address(admin: &str) -> String {
+    let mut stream = TcpStream::connect(admin).unwrap();
+    stream.write_all(b"GET /status HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let status: serde_json::Value = serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap();
+    status["http"]["listen"][0].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned()
+}
+
+/// Failure: a capture of the traffic that is ended by hand is lost, or has other requests.
+#[test]
+fn a_capture_that_is_ended_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[ndn]\nenabled = false\n[http]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n";
+    let node = Node::start(&Config::parse(text, "test").unwrap()).unwrap();
+    let admin = node.admin_address().unwrap().to_string();
+    let path = folder.path().join("day.oracleGeneral.zst");
+    let child = larder(&["ctl", "capture", "--admin", &admin, "-o", path.to_str().unwrap()]);
+    // The node takes the requests that come after it has begun, so they come until it is ended.
+    let (address, ended) = (http_address(&admin), AtomicBool::new(false));
+    let (said, code) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            for number in (0..).take_while(|_| !ended.load(Ordering::Relaxed)) {
+                write!(stream, "GET /1000/{} HTTP/1.1\r\nhost: a\r\n\r\n", number % 7).unwrap();
+                let mut answer = [0; 4096];
+                assert!(stream.read(&mut answer).unwrap() > 0);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        std::thread::sleep(Duration::from_secs(4));
+        let result = interrupted(child, Signal::INT);
+        ended.store(true, Ordering::Relaxed);
+        result
+    });
+    assert_eq!((said.as_str(), code), ("", Some(0)));
+    let accesses: Vec<Access> = Trace::open(&path, None).unwrap().map(Result::unwrap).collect();
+    let objects: HashSet<u64> = accesses.iter().map(|access| access.id).collect();
+    assert!(accesses.len() > 50 && objects.len() == 7, "{} {objects:?}", accesses.len());
+    assert!(accesses.iter().all(|access| (1_000..2_000).contains(&access.size)), "{accesses:?}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
+    node.stop();
 }

@@ -18,6 +18,16 @@ pub enum Observation {
     Removed(Removal),
 }
 
+impl Observation {
+    /// Returns its time.
+    pub fn now(&self) -> Time {
+        match self {
+            Observation::Request(observed) => observed.now,
+            Observation::Removed(removal) => removal.now,
+        }
+    }
+}
+
 /// A request for something that may be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {

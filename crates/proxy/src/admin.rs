@@ -1,13 +1,13 @@
 //! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/healthz`
 //! and `/readyz` for a supervisor, and `/` with links: for a browser, the console (`console/`).
-//! These pages only read, and need no authorization, except the figures of the console. `POST
-//! /purge` (`purge.rs`) needs a token, and is disabled without one. The server
-//! listens on loopback by default.
+//! These pages only read, and need no authorization, except the figures of the console, and
+//! `/capture`, the traffic as a trace. `POST /purge` (`purge.rs`) needs a token, and is disabled
+//! without one. The server listens on loopback by default.
 //!
 //! It is the first part of a node that starts and the last that stops. Until the others run,
 //! `/readyz` and the pages with figures answer 503.
 
-use super::admin_reply::{JSON, TEXT, not_allowed, page, unauthorized, unready};
+use super::admin_reply::{JSON, TEXT, not_allowed, of_body, page, unauthorized, unready};
 use super::console::{Console, is_of_own_page};
 use super::http_limits::HttpLimits;
 use super::listen_address::Peer;
@@ -17,6 +17,7 @@ use super::outgoing::Outgoing;
 use super::phase::{Phase, PhaseSwitch};
 use super::purge::{PurgeError, Purging};
 use super::timeouts::Timeouts;
+use super::what_if::CaptureLines;
 use super::{limits, listen, sockets};
 use crate::error::{Error, Problem};
 use ::http::header::ACCEPT;
@@ -47,6 +48,11 @@ pub trait StatusSource: Send + Sync {
     /// configuration.
     fn console(&self) -> Value {
         Value::Null
+    }
+    /// Begins a capture of the requests to its cache, for a share of the keys, as lines of a trace;
+    /// `None` if it has no cache, or as many captures as it may have.
+    fn capture(&self, _share: f64) -> Option<CaptureLines> {
+        None
     }
     /// Writes its metrics. Their names start with `larder_`.
     fn metrics(&self, metrics: &mut Metrics<'_, '_>);
@@ -259,8 +265,30 @@ impl Serving {
             ("/readyz", Some(_)) => unready("larder: the node stops\n"),
             (_, None) => unready("larder: the node starts\n"),
             (_, Some(pages)) if is_purge => pages.purge(request).await,
+            ("/capture", Some(pages)) => self.capture(&request, peer, &pages),
             (_, Some(pages)) if path.starts_with("/console/") => self.show_console(&request, peer, &pages),
             (_, Some(pages)) => pages.show(&request),
+        }
+    }
+
+    /// Answers `GET /capture?cache=http&share=0.01` with the lines of a trace, until the client
+    /// leaves.
+    fn capture(&self, request: &Request<Incoming>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
+        if let Some(refusal) = self.console.refusal(request.headers(), peer) {
+            return refusal;
+        }
+        let query = request.uri().query().unwrap_or_default();
+        let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        let share = value("share").unwrap_or("1").parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+        let cache = value("cache").unwrap_or("http");
+        let source = pages.sources.0.iter().find(|source| source.name() == cache);
+        match (share, source) {
+            (None, _) => page(StatusCode::BAD_REQUEST, TEXT, "larder: share is above 0 and at most 1\n".to_owned()),
+            (_, None) => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no cache {cache:?}; http or ndn\n")),
+            (Some(share), Some(source)) => match source.capture(share) {
+                Some(lines) => of_body(StatusCode::OK, "text/csv", Outgoing::Stream(lines.0)),
+                None => unready("larder: as many captures run as this node allows; end one\n"),
+            },
         }
     }
 
@@ -287,6 +315,7 @@ impl Pages {
     fn show(&self, request: &Request<Incoming>) -> Response<Outgoing> {
         const INDEX: &str = "larder: admin (a browser gets the console here)\n\n/metrics  counters and levels for Prometheus\n/status   the same and more, as JSON\n\
             /healthz  200: the process is alive\n/readyz   200: the node takes requests; 503: it starts or stops\n\
+            /capture  the requests as lines of a trace, without names: ?cache=http or ndn, &share=0.01 of the keys\n\
             /purge    takes responses out of the HTTP cache: POST {\"url\": \"http://host/path\"}, or prefix, tag, everything; with soft\n";
         match request.uri().path() {
             "/" => page(StatusCode::OK, TEXT, INDEX.to_owned()),

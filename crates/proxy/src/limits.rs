@@ -382,6 +382,14 @@ pub const WHAT_IF_SHARE: u32 = 33;
 /// The time over which this share is measured.
 pub const WHAT_IF_SHARE_TIME: Duration = Duration::from_secs(5);
 
+/// Captures of the traffic of a cache at a time.
+pub const CAPTURES: usize = 4;
+
+/// Pieces of a capture that may wait for its client, one for each [`WHAT_IF_TURN`]: six seconds. A
+/// piece has the requests of a turn, so at most 6 MB are waiting, and 100 kB at ten thousand
+/// requests in the sample per second.
+pub const CAPTURE_CHUNKS: usize = 64;
+
 /// The time between two results of the what-if analysis.
 pub const WHAT_IF_REPORT: Duration = Duration::from_secs(1);
 

@@ -10,7 +10,7 @@ use super::servers::{Figures, Known, NameFigures, Snapshot};
 use super::shards::CacheFigures;
 use super::tunnel::TunnelFigures;
 use super::upstream::{Origins, PoolStatus};
-use super::what_if::LiveWhatIf;
+use super::what_if::{CaptureLines, LiveWhatIf};
 use crate::disk;
 use larder_http::{ForwardReason, Refusal};
 use larder_units::Ratio;
@@ -151,6 +151,10 @@ impl StatusSource for CacheSource {
             self.proxy.observers().current().status(page);
         }
         page
+    }
+
+    fn capture(&self, share: f64) -> Option<CaptureLines> {
+        self.what_if.capture(share)
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

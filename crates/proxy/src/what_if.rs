@@ -1,9 +1,13 @@
 //! The live what-if analysis of a cache: a thread takes a sample of its requests, and runs other
 //! policies and sizes on it ([`larder_replay::WhatIf`]).
 
+mod capture;
+
 use super::limits;
 use super::metrics::Metrics;
 use super::shards::Shards;
+use bytes::Bytes;
+use capture::Captures;
 use larder_policy::Spec;
 use larder_policy::observe::{Observation, Totals};
 use larder_replay::{WHAT_IF_POLICIES, WhatIf, WhatIfReport};
@@ -14,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// A cache whose requests are observed.
 pub trait ObservedCache: Send + 'static {
@@ -60,6 +65,9 @@ impl ObservedCache for HttpCache {
     }
 }
 
+/// The lines of a capture, as they come.
+pub struct CaptureLines(pub(super) mpsc::Receiver<Bytes>);
+
 /// The analysis, and the thread that does it.
 pub struct LiveWhatIf {
     shared: Arc<SharedState>,
@@ -71,6 +79,7 @@ struct SharedState {
     is_enabled: AtomicBool,
     is_stopping: AtomicBool,
     latest: Mutex<Option<Latest>>,
+    captures: Captures,
 }
 
 /// The latest result, for a cache with this configuration.
@@ -89,12 +98,13 @@ impl LiveWhatIf {
     /// The system's, if it starts no thread.
     pub fn start(cache: impl ObservedCache, is_enabled: bool) -> std::io::Result<LiveWhatIf> {
         let shared = Arc::new(SharedState { is_enabled: is_enabled.into(), ..SharedState::default() });
-        let mut analysis = Analysis { cache, shared: Arc::clone(&shared), running: None };
+        let mut analysis = Analysis::new(cache, &shared);
         let thread = std::thread::Builder::new().name("what-if".to_owned()).spawn(move || {
             while !analysis.shared.is_stopping.load(Ordering::Relaxed) {
                 let is_busy = analysis.step();
                 std::thread::park_timeout(if is_busy { limits::WHAT_IF_TURN } else { limits::WHAT_IF_IDLE_TURN });
             }
+            analysis.shared.captures.end();
         })?;
         Ok(LiveWhatIf { shared, thread: Mutex::new(Some(thread)) })
     }
@@ -102,6 +112,12 @@ impl LiveWhatIf {
     /// Begins or ends the analysis.
     pub fn enable(&self, is_enabled: bool) {
         self.shared.is_enabled.store(is_enabled, Ordering::Relaxed);
+    }
+
+    /// Begins a capture of the requests for a share of the keys, above 0 and up to 1. `None` if
+    /// there are [`limits::CAPTURES`] already.
+    pub fn capture(&self, share: f64) -> Option<CaptureLines> {
+        self.shared.captures.begin(share).map(CaptureLines)
     }
 
     /// Ends the thread.
@@ -172,55 +188,83 @@ struct Analysis<C> {
     cache: C,
     shared: Arc<SharedState>,
     running: Option<Running>,
+    /// True if the cache keeps a sample.
+    is_sampling: bool,
+    taken: Vec<Observation>,
 }
 
 struct Running {
     policy: Spec,
     capacity: ByteSize,
     what_if: WhatIf,
-    taken: Vec<Observation>,
     reported: Option<Time>,
     /// The time, and the processor time of the thread, when its share was measured last.
     measured: (Time, Duration),
 }
 
 impl<C: ObservedCache> Analysis<C> {
+    fn new(cache: C, shared: &Arc<SharedState>) -> Analysis<C> {
+        Analysis { cache, shared: Arc::clone(shared), running: None, is_sampling: false, taken: Vec::new() }
+    }
+
     /// Takes the observations since the last step. Returns true if there were some.
     fn step(&mut self) -> bool {
-        if !self.shared.is_enabled.load(Ordering::Relaxed) {
-            if self.running.take().is_some() {
-                self.cache.take(None, &mut Vec::new());
-                self.shared.set(None);
-            }
+        let now = self.cache.now();
+        let state = self.renew(now);
+        let own = self.running.as_ref().and_then(|running| running.what_if.sample());
+        let captured = self.shared.captures.last();
+        let sample = own.max(captured);
+        if sample.is_none() && !self.is_sampling {
             return false;
         }
-        let now = self.cache.now();
-        let is_due = self.running.as_ref().is_none_or(|running| {
-            running.reported.is_none_or(|reported| now.since(reported) >= limits::WHAT_IF_REPORT)
-        });
-        let state = is_due.then(|| self.cache.state()).flatten();
-        if let Some(state) = &state
-            && self.running.as_ref().is_none_or(|running| !running.is_of(state))
-        {
+        let Some(totals) = self.cache.take(sample, &mut self.taken) else { return false };
+        self.is_sampling = sample.is_some();
+        let is_busy = !self.taken.is_empty();
+        self.taken.sort_by_key(Observation::now);
+        self.shared.captures.add(self.taken.iter().filter_map(|observation| match observation {
+            Observation::Request(observed) => Some(observed),
+            Observation::Removed(_) => None,
+        }));
+        if captured > own {
+            self.taken.retain(|observation| match observation {
+                Observation::Request(observed) => Some(observed.place) <= own,
+                Observation::Removed(_) => true,
+            });
+        }
+        if let Some(running) = &mut self.running {
+            // Without a capture, there are too many for the thread.
+            if running.what_if.observe(&mut self.taken, totals, now) && captured.is_none() {
+                running.what_if.thin_out();
+            }
+            running.keep_to_share(now, processor_time());
+            if let Some(state) = state {
+                self.shared.set(running.latest(&state, now));
+            }
+        }
+        self.taken.clear();
+        is_busy
+    }
+
+    /// Begins or ends the analysis, if the configuration or the cache has changed. Returns the
+    /// cache's state if a result is due.
+    fn renew(&mut self, now: Time) -> Option<CacheState> {
+        if !self.shared.is_enabled.load(Ordering::Relaxed) {
+            if self.running.take().is_some() {
+                self.shared.set(None);
+            }
+            return None;
+        }
+        let reported = self.running.as_ref().and_then(|running| running.reported);
+        if reported.is_some_and(|reported| now.since(reported) < limits::WHAT_IF_REPORT) {
+            return None;
+        }
+        let state = self.cache.state()?;
+        if self.running.as_ref().is_none_or(|running| !running.is_of(&state)) {
             // Another cache than before: what its caches hold says nothing of this one.
             self.shared.set(None);
             self.running = Running::new(&state.policy, state.capacity, now);
         }
-        let Some(running) = &mut self.running else { return false };
-        let Some(totals) = self.cache.take(running.what_if.sample(), &mut running.taken) else { return false };
-        let is_busy = !running.taken.is_empty();
-        running.what_if.observe(&mut running.taken, totals, now);
-        running.keep_to_share(now, processor_time());
-        if let Some(state) = state {
-            running.reported = Some(now);
-            let report = running.what_if.report();
-            let average_object_bytes = state.used.bytes().checked_div(state.objects as u64).unwrap_or(0);
-            let (policy, capacity) = (running.policy.clone(), running.capacity);
-            let state_bytes = running.what_if.state_bytes();
-            let latest = Latest { policy, capacity, average_object_bytes, state_bytes, report };
-            self.shared.set((latest.report.requests > 0).then_some(latest));
-        }
-        is_busy
+        Some(state)
     }
 }
 
@@ -234,14 +278,24 @@ impl Running {
         let [seed] = crate::entropy::words();
         match WhatIf::new(&policies, capacity, seed) {
             Ok(what_if) => {
-                let (policy, taken, measured) = (policy.clone(), Vec::new(), (now, processor_time()));
-                Some(Running { policy, capacity, what_if, taken, reported: None, measured })
+                let (policy, measured) = (policy.clone(), (now, processor_time()));
+                Some(Running { policy, capacity, what_if, reported: None, measured })
             }
             Err(error) => {
                 tracing::warn!(%policy, %error, "what_if: no analysis, because a policy cannot be run at another size");
                 None
             }
         }
+    }
+
+    /// Returns the result for the status page; `None` without requests.
+    fn latest(&mut self, state: &CacheState, now: Time) -> Option<Latest> {
+        self.reported = Some(now);
+        let report = self.what_if.report();
+        let average_object_bytes = state.used.bytes().checked_div(state.objects as u64).unwrap_or(0);
+        let (policy, capacity, state_bytes) = (self.policy.clone(), self.capacity, self.what_if.state_bytes());
+        let latest = Latest { policy, capacity, average_object_bytes, state_bytes, report };
+        (latest.report.requests > 0).then_some(latest)
     }
 
     fn is_of(&self, state: &CacheState) -> bool {

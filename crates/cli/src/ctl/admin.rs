@@ -4,8 +4,9 @@ use super::Configured;
 use crate::failure::Failure;
 use bytes::Bytes;
 use http::header::HOST;
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use larder_node::ConfigSources;
 use serde_json::Value;
@@ -56,6 +57,16 @@ impl AdminServer {
         }
     }
 
+    /// Sends a request whose response does not end by itself.
+    pub(super) fn stream(&self, request: Request<Full<Bytes>>) -> Result<TextStream<'_>, Failure> {
+        let address = self.address;
+        let response = self
+            .runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, begin(address, request)).await })
+            .map_err(|_| Failure::runtime(format!("{address}: no answer within {PATIENCE:?}")))??;
+        Ok(TextStream { server: self, status: response.status(), body: response.into_body(), rest: Vec::new() })
+    }
+
     /// Sends a request. Returns the status and the body of the response.
     pub(super) fn exchange(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
         let address = self.address;
@@ -65,7 +76,49 @@ impl AdminServer {
     }
 }
 
+/// The text of a response, as it comes.
+pub(super) struct TextStream<'a> {
+    server: &'a AdminServer,
+    status: StatusCode,
+    body: Incoming,
+    /// The start of a line whose end has not come yet.
+    rest: Vec<u8>,
+}
+
+impl TextStream<'_> {
+    /// Returns the status.
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Waits for whole lines until then. Returns what has come, perhaps nothing; `None` at the end.
+    ///
+    /// # Errors
+    /// If the connection has broken.
+    pub(super) fn lines(&mut self, within: Duration) -> Result<Option<String>, Failure> {
+        let body = &mut self.body;
+        let frame = self.server.runtime.block_on(async { tokio::time::timeout(within, body.frame()).await });
+        let address = self.server.address;
+        match frame {
+            Err(_) => return Ok(Some(String::new())),
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(error))) => return Err(Failure::runtime(format!("{address}: {error}"))),
+            Ok(Some(Ok(frame))) => self.rest.extend(frame.into_data().unwrap_or_default()),
+        }
+        let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines: Vec<u8> = self.rest.drain(..end).collect();
+        Ok(Some(String::from_utf8_lossy(&lines).into_owned()))
+    }
+}
+
 async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
+    let response = begin(address, request).await?;
+    let status = response.status();
+    let body = response.into_body().collect().await.map_err(|error| Failure::runtime(format!("{address}: {error}")))?;
+    Ok((status, body.to_bytes()))
+}
+
+async fn begin(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure> {
     let broken = |error: &dyn std::fmt::Display| Failure::runtime(format!("{address}: {error}"));
     let stream = TcpStream::connect(address).await.map_err(|error| {
         let error = larder_units::system_message(&error);
@@ -77,8 +130,5 @@ async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<(Sta
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
     // `send_request` returns its errors.
     tokio::spawn(async move { drop(connection.await) });
-    let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
-    let status = response.status();
-    let body = response.into_body().collect().await.map_err(|error| broken(&error))?;
-    Ok((status, body.to_bytes()))
+    sender.send_request(request).await.map_err(|error| broken(&error))
 }

@@ -1,10 +1,11 @@
 //! `larder ctl`: inspects and changes a running forwarder over NFD's management protocol, so it
-//! works with NFD too. For the HTTP cache, `purge` and `status` ask the admin server.
+//! works with NFD too. `purge`, `status` and `capture` ask the admin server.
 //!
 //! The subcommands are those of NFD's `nfdc`: `face list`, `route add`, `cs erase`. Without a verb,
 //! `list` or `info` is meant.
 
 mod admin;
+mod capture;
 mod cs;
 mod face;
 mod listing;
@@ -86,6 +87,8 @@ enum Thing {
     /// The Content Store
     #[command(visible_alias = "content-store")]
     Cs(cs::CsArgs),
+    /// Record the traffic of a running cache as a trace
+    Capture(capture::CaptureArgs),
     /// Remove responses from the HTTP cache
     Purge(purge::PurgeArgs),
     /// Strategies: the forwarding of Interests under a prefix
@@ -104,6 +107,7 @@ pub fn run(args: CtlArgs) -> Result<(), Failure> {
         Thing::Route(args) => route::run(&mut node()?, args, json),
         Thing::Fib => fib(&mut node()?, json),
         Thing::Cs(args) => cs::run(&mut node()?, args, json),
+        Thing::Capture(args) => capture::run(&args, configured.as_ref(), json),
         Thing::Purge(args) => purge::run(args, configured.as_ref(), json),
         Thing::Strategy(args) => strategy::run(&mut node()?, args, json),
     }

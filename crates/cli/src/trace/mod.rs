@@ -3,7 +3,7 @@
 mod convert;
 mod generate;
 pub mod info;
-mod recording;
+pub mod recording;
 
 use crate::failure::Failure;
 use crate::layout::Layout;

@@ -56,14 +56,23 @@ enum Writer {
 }
 
 impl Recording {
-    /// Opens the file. Nothing is written if this fails.
+    /// Opens the file. Nothing is written if this fails. At a signal, the program ends without the
+    /// file.
     pub fn open(path: &Path, format: &OutputFormat) -> Result<Recording, Failure> {
+        let (recording, part) = Recording::open_unwatched(path, format)?;
+        if let Some(part) = part {
+            interruption::give_up(part, recording.name.clone())?;
+        }
+        Ok(recording)
+    }
+
+    /// Opens the file. Nothing is written if this fails. Also returns the temporary file that has
+    /// to be removed if the recording is given up.
+    pub fn open_unwatched(path: &Path, format: &OutputFormat) -> Result<(Recording, Option<PathBuf>), Failure> {
         let format = format.of(&path.display().to_string())?;
         let name = if path == Path::new("-") { "standard output".to_owned() } else { path.display().to_string() };
         let out = Stream::open(path)?;
-        if let Some(part) = out.part() {
-            interruption::give_up(part, name.clone())?;
-        }
+        let part = out.part();
         let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
         let writer = match format {
             WriteFormat::OracleGeneral => {
@@ -76,7 +85,7 @@ impl Recording {
                 Writer::Direct(TraceWriter::new(out, format).map_err(failed)?)
             }
         };
-        Ok(Recording { name, writer })
+        Ok((Recording { name, writer }, part))
     }
 
     /// Writes the next request.

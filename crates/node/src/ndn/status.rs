@@ -3,6 +3,7 @@
 use super::{Handle, Snapshot};
 use larder_forwarder::{FaceCounters, FaceId, FaceStats, PrefixFigures, Scope, TierCounters};
 use larder_proxy::disk;
+use larder_proxy::what_if::CaptureLines;
 use larder_proxy::{Metrics, StatusSource};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
@@ -51,6 +52,10 @@ impl StatusSource for Handle {
             "drops": stats.drops.iter().map(|(reason, count)| (reason.label().to_owned(), json!(count))).collect::<Map<_, _>>(),
             "faces": faces.iter().map(|of| face(of, shared_faces)).collect::<Vec<_>>(),
         })
+    }
+
+    fn capture(&self, share: f64) -> Option<CaptureLines> {
+        self.what_if.capture(share)
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

@@ -30,7 +30,7 @@ impl Host {
         };
         let shards = Shards::with(&config, &Streams::new(1), 4, None).unwrap();
         let shared = Arc::new(SharedState { is_enabled: true.into(), ..SharedState::default() });
-        let mut analysis = Analysis { cache: HttpCache(Arc::clone(&shards)), shared, running: None };
+        let mut analysis = Analysis::new(HttpCache(Arc::clone(&shards)), &shared);
         analysis.step();
         Host { shards, analysis, requests: 0 }
     }
@@ -75,8 +75,8 @@ impl Host {
     /// ratio.
     fn cells(&mut self, policy: &str) -> (Vec<WhatIfCell>, f64) {
         let running = self.analysis.running.as_mut().unwrap();
-        let totals = self.shards.take_observations(running.what_if.sample(), &mut running.taken);
-        running.what_if.observe(&mut running.taken, totals, self.shards.now().time);
+        let totals = self.shards.take_observations(running.what_if.sample(), &mut self.analysis.taken);
+        running.what_if.observe(&mut self.analysis.taken, totals, self.shards.now().time);
         let report = running.what_if.report();
         let cells = report.cells.into_iter().filter(|cell| cell.policy == policy).collect();
         (cells, report.measured.object_hit_ratio)
@@ -271,4 +271,44 @@ fn switched_off_it_collects() {
     let mut taken = Vec::new();
     host.shards.take_observations(None, &mut taken);
     assert!(taken.is_empty());
+}
+
+/// Failure: a capture lacks requests of its keys, has others, or thins the analysis out; or it goes
+/// on when its client has left.
+#[test]
+fn a_capture_has_other_requests_than_came() {
+    let mut host = Host::new(1 << 20, "lru");
+    let lines = host.analysis.shared.captures.begin(1.0).unwrap();
+    let mut lines = Some(lines);
+    // It begins with the next step.
+    host.analysis.step();
+    for round in 0..3 {
+        for object in 0..100 {
+            host.ask(&format!("/{object}"), &[], 100, &[DAY]);
+        }
+        host.ask(&format!("/private/{round}"), &[], 100, &[("cache-control", "private")]);
+    }
+    host.analysis.step();
+    let mut text = Vec::new();
+    while let Ok(piece) = lines.as_mut().unwrap().try_recv() {
+        text.extend_from_slice(&piece);
+    }
+    let trace = Trace::read(std::io::Cursor::new(text), "capture.csv", None).unwrap();
+    let accesses: Vec<Access> = trace.map(Result::unwrap).collect();
+    let objects: std::collections::HashSet<u64> = accesses.iter().map(|access| access.id).collect();
+    assert_eq!((accesses.len(), objects.len()), (300, 100));
+    // What comes is counted with header lines that stored responses share.
+    let stored = host.shards.engine().used().bytes() as f64;
+    let captured = accesses.iter().map(|access| access.size).sum::<u64>() as f64 / 3.0;
+    assert!((captured / stored - 1.0).abs() < 0.05, "{captured} {stored}");
+    lines = None;
+    assert!(lines.is_none() && host.analysis.shared.captures.last().is_none());
+    // Without the analysis, a capture is the only reader.
+    host.analysis.shared.is_enabled.store(false, Ordering::Relaxed);
+    let mut lines = host.analysis.shared.captures.begin(1.0).unwrap();
+    host.analysis.step();
+    host.ask("/0", &[], 100, &[DAY]);
+    host.analysis.step();
+    let text = String::from_utf8(lines.try_recv().unwrap().to_vec()).unwrap();
+    assert_eq!(text.lines().count(), 2, "{text}");
 }

@@ -122,15 +122,13 @@ impl WhatIf {
 
     /// Takes the observations of all shards since the last call, which it sorts by time, and the
     /// counts of all requests since the start of the cache. The first call only notes the counts:
-    /// the sample begins with it.
-    pub fn observe(&mut self, taken: &mut Vec<Observation>, totals: Totals, now: Time) {
+    /// the sample begins with it. Returns true if observations were lost: then the figures begin
+    /// again.
+    pub fn observe(&mut self, taken: &mut Vec<Observation>, totals: Totals, now: Time) -> bool {
         if self.window.is_new() {
             taken.clear();
         }
-        taken.sort_by_key(|observation| match observation {
-            Observation::Request(observed) => observed.now,
-            Observation::Removed(removal) => removal.now,
-        });
+        taken.sort_by_key(Observation::now);
         for observation in taken.drain(..) {
             match observation {
                 Observation::Request(observed) => self.request(observed),
@@ -139,15 +137,16 @@ impl WhatIf {
         }
         let lost = self.window.lost();
         self.window.count(totals);
-        if self.window.lost() > lost {
-            // The misses among them are not counted, so the figures begin again.
-            self.thin_out();
+        let has_lost = self.window.lost() > lost;
+        if has_lost {
+            // The misses among them are not counted.
             self.window.restart();
         }
         if self.window.is_due(now) {
             let misses = self.rows.iter().flat_map(|row| &row.cells).flat_map(Cell::misses).collect();
             self.window.mark(now, misses);
         }
+        has_lost
     }
 
     /// Halves the largest samples, because there is no time for so many requests.

@@ -30,7 +30,9 @@ impl Host {
 
     fn pass(&mut self, now: Time) {
         let totals = self.observer.take(self.what_if.sample(), &mut self.taken);
-        self.what_if.observe(&mut self.taken, totals, now);
+        if self.what_if.observe(&mut self.taken, totals, now) {
+            self.what_if.thin_out();
+        }
     }
 
     fn fetched(&mut self, key: u64, request: Observed) {
