@@ -289,10 +289,7 @@ fn a_capture_has_other_requests_than_came() {
         host.ask(&format!("/private/{round}"), &[], 100, &[("cache-control", "private")]);
     }
     host.analysis.step();
-    let mut text = Vec::new();
-    while let Ok(piece) = lines.as_mut().unwrap().try_recv() {
-        text.extend_from_slice(&piece);
-    }
+    let text = received(lines.as_mut().unwrap());
     let trace = Trace::read(std::io::Cursor::new(text), "capture.csv", None).unwrap();
     let accesses: Vec<Access> = trace.map(Result::unwrap).collect();
     let objects: std::collections::HashSet<u64> = accesses.iter().map(|access| access.id).collect();
@@ -309,6 +306,10 @@ fn a_capture_has_other_requests_than_came() {
     host.analysis.step();
     host.ask("/0", &[], 100, &[DAY]);
     host.analysis.step();
-    let text = String::from_utf8(lines.try_recv().unwrap().to_vec()).unwrap();
+    let text = String::from_utf8(received(&mut lines)).unwrap();
     assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+fn received(lines: &mut mpsc::Receiver<Bytes>) -> Vec<u8> {
+    std::iter::from_fn(|| lines.try_recv().ok()).flatten().collect()
 }
