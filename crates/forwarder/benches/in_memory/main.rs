@@ -5,7 +5,8 @@
 //! `cargo bench -p larder-forwarder -- --quick` with tables a hundredth as large, and with a
 //! policy's name that policy alone. With `--floor` it also measures what the cache lines of an
 //! exchange take alone, with `--stages` what each stage of a batch takes. Times are processor time
-//! of one thread. A packet is an Interest or a Data that was sent, as in the paper.
+//! of one thread. A packet is an Interest or a Data that was sent, as in the paper. The allocator is
+//! that of the binary `larder`.
 #![allow(clippy::print_stdout, reason = "it prints tables")]
 #![allow(clippy::disallowed_methods, reason = "a program with arguments and threads")]
 
@@ -16,6 +17,9 @@ use floor::Floor;
 use larder_forwarder::stages::STAGES;
 use std::sync::Barrier;
 use world::{INSERTIONS, Speed, World};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Table sizes, and how long is measured.
 struct Scale {
@@ -63,29 +67,34 @@ fn main() {
         );
     }
     let scale = if is_given("--quick") { QUICK } else { WHOLE };
+    let wanted: Vec<_> = POLICIES.into_iter().filter(|(policy, _)| is_given(policy)).collect();
+    match wanted.is_empty() {
+        true => everything(&scale, is_given("--stages")),
+        false => policies(&scale, &wanted, is_given("--stages")),
+    }
     if is_given("--floor") {
         floor(&scale);
     }
-    let wanted: Vec<_> = POLICIES.into_iter().filter(|(policy, _)| is_given(policy)).collect();
-    if !wanted.is_empty() {
-        return policies(&scale, &wanted, is_given("--stages"));
-    }
-    policies(&scale, &POLICIES, is_given("--stages"));
+}
+
+/// All policies, and Filter as tables and names grow, as cores are added, and in a flood.
+fn everything(scale: &Scale, by_stages: bool) {
+    policies(scale, &POLICIES, by_stages);
     println!("\nFilter as the FIB grows");
     let mut prefixes = 1_000;
     while prefixes < scale.prefixes {
-        alone(&scale, &format!("{prefixes} prefixes"), prefixes, 7);
+        alone(scale, &format!("{prefixes} prefixes"), prefixes, 7);
         prefixes *= 10;
     }
     println!("\nFilter as names grow, {} prefixes", scale.prefixes / 100);
     for components in [6, 7, 10, 14, 20] {
-        alone(&scale, &format!("{components} components"), scale.prefixes / 100, components);
+        alone(scale, &format!("{components} components"), scale.prefixes / 100, components);
     }
     println!("\nFilter as cores are added, each with tables of its own: {} prefixes", scale.prefixes / 100);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let powers = std::iter::successors(Some(1), |threads| Some(threads * 2));
-    powers.take_while(|threads| *threads <= cores).for_each(|threads| together(&scale, threads));
-    flood(&scale);
+    powers.take_while(|threads| *threads <= cores).for_each(|threads| together(scale, threads));
+    flood(scale);
 }
 
 /// What the cache lines of an exchange take alone.
@@ -93,7 +102,7 @@ fn floor(scale: &Scale) {
     let mut floor = Floor::new(scale.objects, scale.prefixes, scale.capacity);
     floor.run(10 * scale.capacity as usize);
     let (nanos, packets) = (floor.run(scale.exchanges), 2.0 - floor::HIT);
-    println!("floor: {nanos:.0} ns an exchange, {:.2} M packets/s\n", packets * 1e3 / nanos);
+    println!("\nfloor: {nanos:.0} ns an exchange, {:.2} M packets/s", packets * 1e3 / nanos);
 }
 
 /// Filter in a world of its own.
