@@ -5,13 +5,19 @@ use larder_packet::NameRef;
 /// Returns true for a name that is local to this node: under `/localhost`.
 #[inline]
 pub(crate) fn is_localhost(name: NameRef<'_>) -> bool {
-    name.as_bytes().first_chunk() == Some(b"\x08\x09localhost")
+    may_be_local(name) && name.as_bytes().first_chunk() == Some(b"\x08\x09localhost")
 }
 
 /// Returns true for a name that is local to this link: under `/localhop`.
 #[inline]
 pub(crate) fn is_localhop(name: NameRef<'_>) -> bool {
-    name.as_bytes().first_chunk() == Some(b"\x08\x08localhop")
+    may_be_local(name) && name.as_bytes().first_chunk() == Some(b"\x08\x08localhop")
+}
+
+/// Returns false for nearly all other names, by one byte.
+#[inline]
+fn may_be_local(name: NameRef<'_>) -> bool {
+    name.as_bytes().get(2) == Some(&b'l')
 }
 
 /// Returns true if the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.

@@ -401,11 +401,16 @@ fn field_bit(typ: u32) -> u32 {
 
 /// Appends `fragment` with this header, or bare if the header is empty. An empty fragment is left
 /// out: the result is an IDLE packet, which only carries fields.
+#[inline]
 pub fn encode_lp(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
-    if header.is_empty() {
-        out.extend_from_slice(fragment);
-        return;
+    match header.is_empty() {
+        true => out.extend_from_slice(fragment),
+        false => encode_with_header(header, fragment, out),
     }
+}
+
+#[inline(never)]
+fn encode_with_header(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
     let fields = fields_len(header);
     let inside = if fragment.is_empty() { 0 } else { tlv::tlv_len(types::LP_FRAGMENT, fragment.len()) };
     out.reserve(fields + inside + 8);

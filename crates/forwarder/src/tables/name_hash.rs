@@ -187,7 +187,7 @@ impl NameHasher {
 
     /// The hash of a name's TLV-VALUE; bytes that are none may differ in zeros at the end, and have
     /// the same.
-    #[inline]
+    #[inline(always)]
     pub fn hash(&self, name: &[u8]) -> u64 {
         let mut state = self.begin();
         self.absorb(&mut state, name.as_chunks().0);

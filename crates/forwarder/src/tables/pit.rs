@@ -205,6 +205,7 @@ impl Pit {
         &mut self.entries[slot as usize]
     }
 
+    #[inline]
     pub(crate) fn find(&self, hash: u64, interest: &Interest<'_>) -> Option<u32> {
         let same = |slot: Slot| self.entries[slot.index()].matches(hash, interest);
         self.index.find(hash, same).map(|slot| slot.index() as u32)

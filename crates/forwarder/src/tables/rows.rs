@@ -2,8 +2,8 @@
 //! millions of rows that moved as one when it is full would delay packets meanwhile.
 //!
 //! A chunk is [`CHUNK`] rows, 64 MiB of the FIB's, on large pages but for its ends; the first grows
-//! by doubling up to [`DOUBLED`] rows, for most tables are small. A look-up reads one line more than
-//! in a vector, of the chunks' addresses, which stay in the processor's first cache: a hundred
+//! by doubling up to [`DOUBLED`] rows, for most tables are small. A look-up reads one line more
+//! than in a vector, of the chunks' addresses, which stay in the processor's first cache: a hundred
 //! chunks take 2.4 KB.
 
 use larder_policy::{Slot, grow, prefetch};
