@@ -188,6 +188,9 @@ pub const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
 /// Prefixes in the metrics and on the status page: each is a label.
 pub const PREFIXES_SHOWN: usize = 32;
 
+/// Prefixes whose strategies the console shows: each costs a lookup in the snapshot of each second.
+pub const STRATEGIES_SHOWN: usize = 64;
+
 /// The time between two warnings about peers: the first tells the problem, the counters its
 /// frequency.
 pub const WARNINGS: Duration = Duration::from_secs(1);

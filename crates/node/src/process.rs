@@ -5,6 +5,7 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The process and its configuration file, so that a client can tell which node answers. Its
@@ -12,11 +13,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) struct Process {
     configuration: Option<PathBuf>,
     started: SystemTime,
+    /// Keys that differ from the defaults: key, value, default and place.
+    settings: Mutex<Vec<[String; 4]>>,
 }
 
 impl Process {
     pub(crate) fn new(configuration: Option<PathBuf>) -> Process {
-        Process { configuration, started: SystemTime::now() }
+        Process { configuration, started: SystemTime::now(), settings: Mutex::default() }
+    }
+
+    /// Sets what the console shows as the settings.
+    pub(crate) fn set_settings(&self, settings: Vec<[String; 4]>) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 }
 
@@ -35,6 +43,12 @@ impl StatusSource for Process {
             "open_files": open_files(),
             "open_files_most": getrlimit(Resource::Nofile).current,
         })
+    }
+
+    fn console(&self) -> Value {
+        let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let setting = |[key, value, default, place]: &[String; 4]| json!({ "key": key, "value": value, "default": default, "place": place });
+        json!({ "settings": settings.iter().map(setting).collect::<Vec<_>>() })
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

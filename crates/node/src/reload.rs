@@ -49,6 +49,12 @@ impl Running {
         Running { sources, table }
     }
 
+    /// Returns the keys of the file, the variables and the flags that differ from the defaults: see
+    /// [`ConfigSources::differences`]. Empty if they cannot be read.
+    pub(crate) fn differences(&self) -> Vec<[String; 4]> {
+        self.sources.differences().unwrap_or_default()
+    }
+
     /// Reads the file, with the variables and flags of the start, and passes the configuration and
     /// its changes to `apply`. `runs` tells whether the part of the node with this table runs:
     /// otherwise all its keys apply when it starts.

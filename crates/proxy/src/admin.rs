@@ -8,7 +8,7 @@
 //! `/readyz` and the pages with figures answer 503.
 
 use super::admin_reply::{JSON, TEXT, not_allowed, of_body, page, unauthorized, unready};
-use super::console::{Console, is_of_own_page};
+use super::console::{Console, apply, is_of_own_page, look_up, warnings};
 use super::http_limits::HttpLimits;
 use super::listen_address::Peer;
 use super::live_limits::LiveLimits;
@@ -93,6 +93,7 @@ impl Sources {
     fn console(&self) -> Value {
         let mut page = self.status();
         page["console"] = self.0.iter().map(|source| (source.name().to_owned(), source.console())).collect();
+        page["console"]["warnings"] = Value::Array(warnings(&page));
         page
     }
 }
@@ -246,9 +247,9 @@ impl Serving {
 
     async fn respond(&self, request: Request<Incoming>, peer: Peer) -> Response<Outgoing> {
         let (pages, path) = (self.pages(), request.uri().path());
-        let is_purge = path == "/purge";
+        let is_order = matches!(path, "/purge" | "/console/apply");
         let is_reading = request.method() == Method::GET || request.method() == Method::HEAD;
-        if !is_purge && !is_reading {
+        if !is_order && !is_reading {
             return not_allowed("GET, HEAD", "larder: GET and HEAD only\n");
         }
         if !is_reading && !is_of_own_page(request.headers()) {
@@ -264,7 +265,9 @@ impl Serving {
             }
             ("/readyz", Some(_)) => unready("larder: the node stops\n"),
             (_, None) => unready("larder: the node starts\n"),
-            (_, Some(pages)) if is_purge => pages.purge(request).await,
+            (_, Some(_)) if is_order && request.method() != Method::POST => not_allowed("POST", "larder: POST only\n"),
+            ("/purge", Some(pages)) => pages.purge(request).await,
+            ("/console/apply", Some(pages)) => pages.apply(request).await,
             ("/capture", Some(pages)) => self.capture(&request, peer, &pages),
             (_, Some(pages)) if path.starts_with("/console/") => self.show_console(&request, peer, &pages),
             (_, Some(pages)) => pages.show(&request),
@@ -299,6 +302,7 @@ impl Serving {
         }
         match request.uri().path() {
             "/console/events" if request.method() == Method::GET => self.console.stream(|| pages.sources.console()),
+            "/console/lookup" => pages.look_up(request.uri().query().unwrap_or_default()),
             path => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no {path:?} here; try /\n")),
         }
     }
@@ -340,24 +344,63 @@ impl Pages {
     }
 
     async fn purge(&self, request: Request<Incoming>) -> Response<Outgoing> {
-        if request.method() != Method::POST {
-            return not_allowed("POST", "larder: POST only\n");
-        }
-        let Some(purging) = &self.purging else {
-            return page(StatusCode::FORBIDDEN, TEXT, format!("larder: {}\n", PurgeError::Disabled));
-        };
+        let Some(purging) = &self.purging else { return refused(&PurgeError::Disabled) };
         let (parts, body) = request.into_parts();
         match purging.respond(&parts.headers, body).await {
             Ok(objects) => page(StatusCode::OK, JSON, format!("{}\n", json!({ "purged": objects }))),
-            Err(error) => {
-                let line = format!("larder: {error}\n");
-                match error {
-                    PurgeError::Unauthorized => unauthorized(&line),
-                    _ => page(error.status(), TEXT, line),
-                }
-            }
+            Err(error) => refused(&error),
         }
     }
+
+    async fn apply(&self, request: Request<Incoming>) -> Response<Outgoing> {
+        let Some(purging) = &self.purging else { return refused(&PurgeError::Disabled) };
+        let (parts, body) = request.into_parts();
+        match purging.read(&parts.headers, body).await {
+            Ok(body) => of_console(apply(purging.proxy(), &body)),
+            Err(error) => refused(&error),
+        }
+    }
+
+    fn look_up(&self, query: &str) -> Response<Outgoing> {
+        let Some(purging) = &self.purging else { return of_console(Err("the node serves no HTTP".to_owned())) };
+        let encoded = query.strip_prefix("url=").unwrap_or_default();
+        match percent_decoded(encoded) {
+            Some(url) => of_console(look_up(purging.proxy(), &url)),
+            None => of_console(Err("send url= and a URL, percent-encoded".to_owned())),
+        }
+    }
+}
+
+/// Returns the answer to a request of the console's page.
+fn of_console(result: Result<Value, String>) -> Response<Outgoing> {
+    match result {
+        Ok(value) => page(StatusCode::OK, JSON, format!("{value}\n")),
+        Err(line) => page(StatusCode::BAD_REQUEST, TEXT, format!("larder: {line}\n")),
+    }
+}
+
+fn refused(error: &PurgeError) -> Response<Outgoing> {
+    let line = format!("larder: {error}\n");
+    match error {
+        PurgeError::Unauthorized => unauthorized(&line),
+        _ => page(error.status(), TEXT, line),
+    }
+}
+
+/// Returns the text of a percent-encoded value (RFC 3986 §2.1), if it is UTF-8.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        bytes.push(*first);
+        if *first == b'%' {
+            let (digits, after) = rest.split_at_checked(2)?;
+            *bytes.last_mut()? = u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// Converts OpenMetrics to Prometheus' older text format 0.0.4. There, HELP and TYPE of a counter

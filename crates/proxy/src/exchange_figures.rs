@@ -35,6 +35,8 @@ struct ThreadFigures {
     classes: [AtomicU64; CLASSES.len()],
     sent_bytes: AtomicU64,
     broken: AtomicU64,
+    /// Exchanges, for the choice of those in the sample.
+    exchanges: AtomicU64,
     hosts: Box<[HostFigures]>,
     names: Mutex<HostNames>,
 }
@@ -79,8 +81,8 @@ impl ExchangeFigures {
         self.threads.iter().filter_map(OnceLock::get).map(|thread| &**thread)
     }
 
-    /// Counts an exchange.
-    pub(super) fn add(&self, outcome: &Outcome<'_>) {
+    /// Counts an exchange. Returns true if it is in the sample for the console.
+    pub(super) fn add(&self, outcome: &Outcome<'_>) -> bool {
         let thread = self.threads[threads::current()].get_or_init(|| Box::new(ThreadFigures::new()));
         let (result, protocol) = (outcome.cache as usize, outcome.protocol as usize);
         if let Some(time) = outcome.first_byte {
@@ -102,6 +104,9 @@ impl ExchangeFigures {
         if class == 4 {
             add(&host.server_errors, 1);
         }
+        let number = thread.exchanges.load(Ordering::Relaxed);
+        add(&thread.exchanges, 1);
+        number.is_multiple_of(limits::CONTENT_SAMPLE)
     }
 
     /// Returns the number of a host. A new one gets a place if its response was no error: clients
@@ -255,12 +260,12 @@ mod tests {
     fn hosts_without_end_have_figures_of_their_own() {
         let figures = ExchangeFigures::new(["img.example"].into_iter());
         for number in 0..3 * limits::HOST_FIGURES {
-            figures.add(&outcome(&format!("bad{number}.example"), 404));
-            figures.add(&outcome(&format!("h{number}.example"), 200));
+            let _ = figures.add(&outcome(&format!("bad{number}.example"), 404));
+            let _ = figures.add(&outcome(&format!("h{number}.example"), 200));
         }
-        figures.add(&outcome("IMG.example:80", 200));
-        figures.add(&outcome("img.example", 503));
-        figures.add(&outcome("img.example", 200));
+        let _ = figures.add(&outcome("IMG.example:80", 200));
+        let _ = figures.add(&outcome("img.example", 503));
+        let _ = figures.add(&outcome("img.example", 200));
         assert_eq!(requests(&figures, "img.example"), Some(3));
         assert_eq!((requests(&figures, "h0.example"), requests(&figures, "bad0.example")), (Some(1), None));
         assert_eq!(figures.hosts.iter().filter(|host| host.get().is_some()).count(), limits::HOST_FIGURES);

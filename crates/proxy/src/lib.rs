@@ -44,6 +44,7 @@ pub mod admin;
 mod admin_reply;
 mod assemble;
 mod body;
+mod cache_settings;
 mod certificate_watch;
 mod client_shares;
 mod client_stream;
@@ -51,6 +52,7 @@ mod collecting;
 mod config;
 mod connections;
 mod console;
+mod content;
 mod dial;
 pub mod disk;
 mod disk_tier;
@@ -116,6 +118,7 @@ mod timeouts;
 mod tls;
 mod tls_config;
 mod token;
+mod top;
 mod trust;
 mod trusted_proxies;
 mod tunnel;
@@ -311,6 +314,7 @@ impl Http {
         let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy);
         proxy.set_subject_field(config.subject_field().cloned());
+        proxy.cache_settings().start(cache_config(config, [0; 16]));
         proxy.set_codings(config.accept_encoding);
         let tls_identity = Arc::new(OnceLock::new());
         if let Some(tls) = &config.tls {
@@ -434,9 +438,8 @@ impl Http {
     /// One line if arguments of the policy contradict each other. Nothing has changed then.
     pub fn take_over(&self, reload: HttpReload) -> Result<(), Error> {
         let config = &reload.config;
-        let [seed] = crate::entropy::words();
-        let shards = self.proxy.shards();
-        shards.reconfigure(&cache_config(config, [0; 16]), &Streams::new(seed)).map_err(policy_error)?;
+        let settings = cache_config(config, [0; 16]);
+        self.proxy.cache_settings().reload(self.proxy.shards(), settings).map_err(policy_error)?;
         warn_of_few_descriptors(config.limits.connections);
         self.proxy.limits().set(config.timeouts, config.limits);
         self.proxy.set_codings(config.accept_encoding);

@@ -520,3 +520,16 @@ pub const HISTORY_FILE_BYTES: u64 = 1 << 20;
 /// The seconds between two status pages in a stream of the console. A node with thousands of faces
 /// has a page of megabytes.
 pub const CONSOLE_STATUS_SECONDS: u64 = 5;
+
+/// Each thread reports one of so many exchanges to the tables of the console. A report takes some
+/// microseconds.
+pub const CONTENT_SAMPLE: u64 = 64;
+
+/// URLs in each table of the console: a URL with more than this part of the requests is in it.
+pub const CONTENT_URLS: usize = 256;
+
+/// URLs that the console shows of each table.
+pub const CONTENT_SHOWN: usize = 20;
+
+/// Bytes of a URL in these tables, which clients choose. Five tables of 256 take 640 KiB at most.
+pub const CONTENT_URL_BYTES: usize = 512;

@@ -2,6 +2,7 @@
 
 use super::access_log::{AccessLog, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, Record, Template, WriterEnd};
 use super::config::HttpConfig;
+use super::content::{ContentSample, Miss, UrlParts};
 use super::exchange_figures::ExchangeFigures;
 use super::listen_address::Peer;
 use super::metrics::Metrics;
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 /// The figures, the access log and the request ids of one HTTP side.
 pub(super) struct Observer {
     figures: Arc<ExchangeFigures>,
+    content: Arc<ContentSample>,
     log: Option<Arc<AccessLog>>,
     ids: RequestIds,
     threads: usize,
@@ -35,7 +37,8 @@ impl Observer {
         let log = config.access_log.as_ref().map(|log| AccessLog::start(log, threads).map(Arc::new)).transpose()?;
         let hosts = config.origins.iter().filter_map(|origin| origin.host.as_deref());
         let figures = ExchangeFigures::new(hosts.filter(|host| !host.starts_with('*')));
-        Ok(Observer { figures: Arc::new(figures), log, ids: RequestIds::new(config.request_id), threads })
+        let ids = RequestIds::new(config.request_id);
+        Ok(Observer { figures: Arc::new(figures), content: Arc::default(), log, ids, threads })
     }
 
     /// Returns the observer for another configuration, with the same figures; `None` if nothing
@@ -53,14 +56,15 @@ impl Observer {
             Some(log) => Some(Arc::new(AccessLog::start(log, self.threads)?)),
             None => None,
         };
-        let (figures, ids) = (Arc::clone(&self.figures), RequestIds::new(config.request_id));
-        Ok(Some(Observer { figures, log, ids, threads: self.threads }))
+        let (figures, content) = (Arc::clone(&self.figures), Arc::clone(&self.content));
+        let ids = RequestIds::new(config.request_id);
+        Ok(Some(Observer { figures, content, log, ids, threads: self.threads }))
     }
 
     #[cfg(test)]
     pub(super) fn without_log() -> Observer {
         let (figures, ids) = (ExchangeFigures::new(std::iter::empty()), RequestIds::new(Default::default()));
-        Observer { figures: Arc::new(figures), log: None, ids, threads: 1 }
+        Observer { figures: Arc::new(figures), content: Arc::default(), log: None, ids, threads: 1 }
     }
 
     /// Returns the format of the access log, if there is one.
@@ -68,8 +72,21 @@ impl Observer {
         self.log.as_ref().map(|log| log.template())
     }
 
-    fn report(&self, record: &Record<'_>) {
-        self.figures.add(&record.outcome());
+    /// Returns the tables of URLs.
+    pub(super) fn content(&self) -> &ContentSample {
+        &self.content
+    }
+
+    /// Reports an exchange. `miss` says why the store did not answer it.
+    fn report(&self, record: &Record<'_>, miss: Option<Miss>) {
+        let is_sampled = self.figures.add(&record.outcome());
+        let url = UrlParts { scheme: record.scheme, host: record.host, target: record.target };
+        if is_sampled && !url.target.is_empty() {
+            self.content.add(url, miss, record.body_bytes);
+        }
+        if let Some(refusal) = miss.and_then(|miss| miss.refusal) {
+            self.content.add_refused(url, refusal);
+        }
         if let Some(log) = &self.log {
             log.append(record);
         }
@@ -211,9 +228,16 @@ impl ObservedClient {
             total: exchange.total,
             is_complete: exchange.is_complete,
         };
-        let Some(log) = &observer.log else { return observer.figures.add(&outcome) };
         let text =
             |range: &Range<usize>| str::from_utf8(bytes.get(range.clone()).unwrap_or_default()).unwrap_or_default();
+        let Some(log) = &observer.log else {
+            if observer.figures.add(&outcome) {
+                let (host, target) = (text(&exchange.host), text(&exchange.target));
+                let url = UrlParts { scheme: exchange.scheme, host, target };
+                observer.content.add(url, None, outcome.body_bytes);
+            }
+            return;
+        };
         let mut record = Record {
             client: self.named(exchange.client),
             scheme: exchange.scheme,
@@ -241,12 +265,12 @@ impl ObservedClient {
         let places: Vec<Range<usize>> =
             template.response_fields().iter().map(|name| place_in(exchange.response, name)).collect();
         record.response_fields = Fields::Places(&places, exchange.response);
-        observer.report(&record);
+        observer.report(&record, None);
     }
 
     /// Reports a request that is no HTTP, with the status that hyper gave it.
     pub(super) fn malformed(&self, status: u16) {
-        self.0.observer.report(&Record { status, is_complete: true, ..self.record() });
+        self.0.observer.report(&Record { status, is_complete: true, ..self.record() }, None);
     }
 
     /// Begins an exchange, and gives its request an id if there are ids.
@@ -264,7 +288,6 @@ impl ObservedClient {
             }
             Box::new(Kept {
                 method: request.method().clone(),
-                target: request.uri().path_and_query().cloned(),
                 request_fields: values(request.headers(), template.request_fields()),
                 response_fields: Vec::new(),
                 servers,
@@ -287,9 +310,11 @@ impl ObservedClient {
             begun,
             protocol,
             host: host.unwrap_or_else(|| Host::of(request.uri(), request.headers())),
+            target: request.uri().path_and_query().cloned(),
             kept,
             status: None,
             cache: CacheResult::None,
+            miss: None,
             first_byte: None,
             body_bytes: 0,
             is_complete: false,
@@ -349,7 +374,6 @@ impl Host {
 /// What only the log needs.
 struct Kept {
     method: Method,
-    target: Option<PathAndQuery>,
     request_fields: Vec<Option<HeaderValue>>,
     response_fields: Vec<Option<HeaderValue>>,
     servers: Option<ServerRequests>,
@@ -365,10 +389,12 @@ pub(super) struct ObservedExchange {
     begun: Instant,
     protocol: Protocol,
     host: Host,
+    target: Option<PathAndQuery>,
     kept: Option<Box<Kept>>,
     /// `None` before the response.
     status: Option<u16>,
     cache: CacheResult,
+    miss: Option<Miss>,
     first_byte: Option<Duration>,
     body_bytes: u64,
     is_complete: bool,
@@ -381,6 +407,9 @@ impl ObservedExchange {
         self.first_byte = Some(self.begun.elapsed());
         let own = response.headers().get_all(CACHE_STATUS).into_iter().next_back();
         self.cache = own.map_or(CacheResult::None, |field| CacheResult::of(field.as_bytes()));
+        if !matches!(self.cache, CacheResult::Hit | CacheResult::Stale) {
+            self.miss = Some(own.map_or(Miss::default(), |field| Miss::of(field.as_bytes())));
+        }
         if let (Some(kept), Some(template)) = (&mut self.kept, self.client.template()) {
             kept.response_fields = values(response.headers(), template.response_fields());
         }
@@ -421,13 +450,13 @@ impl Drop for ObservedExchange {
             ..self.client.record()
         };
         record.scheme = self.scheme.unwrap_or(record.scheme);
+        record.target = self.target.as_ref().map_or("", PathAndQuery::as_str);
         if let Some(kept) = &self.kept {
             record.method = kept.method.as_str();
-            record.target = kept.target.as_ref().map_or("", PathAndQuery::as_str);
             record.request_id = kept.id.as_ref().map(HeaderValue::as_bytes);
             record.request_fields = Fields::Values(&kept.request_fields);
             record.response_fields = Fields::Values(&kept.response_fields);
         }
-        self.client.0.observer.report(&record);
+        self.client.0.observer.report(&record, self.miss);
     }
 }

@@ -3,6 +3,7 @@
 
 pub(super) mod forward;
 
+use super::cache_settings::CacheSettings;
 use super::disk_tier::{self, HttpDisk};
 use super::limits;
 use super::live_limits::LiveLimits;
@@ -31,6 +32,7 @@ use tokio::sync::Notify;
 /// The cache and its origins, shared by all connections.
 pub(super) struct Proxy {
     shards: Arc<Shards>,
+    cache_settings: CacheSettings,
     /// Replaced as a whole. Requests in progress keep the origins that they began with.
     origins: Mutex<Arc<Origins>>,
     /// Notified after that.
@@ -76,6 +78,7 @@ impl Proxy {
             disk,
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
             shards,
+            cache_settings: CacheSettings::default(),
             observers: Observers::new(observer),
             background: Places::new(limits::BACKGROUND),
             tunnels: Tunnels::new(&limits.upgrades),
@@ -104,6 +107,11 @@ impl Proxy {
     /// Returns the cache.
     pub(super) fn shards(&self) -> &Arc<Shards> {
         &self.shards
+    }
+
+    /// Returns the settings of the cache.
+    pub(super) fn cache_settings(&self) -> &CacheSettings {
+        &self.cache_settings
     }
 
     pub(super) fn memory_pressure(&self) -> &Arc<MemoryPressure> {

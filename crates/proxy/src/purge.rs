@@ -79,7 +79,7 @@ impl PurgeError {
 impl fmt::Display for PurgeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PurgeError::Disabled => f.write_str("nobody may purge: set [admin] token, and serve HTTP"),
+            PurgeError::Disabled => f.write_str("nobody may change anything: set [admin] token, and serve HTTP"),
             PurgeError::Unauthorized => f.write_str("send Authorization: Bearer and the [admin] token"),
             PurgeError::HandedOver => f.write_str("another process takes over: send it again"),
             PurgeError::TimedOut => f.write_str("the order did not come in time"),
@@ -122,11 +122,16 @@ impl Purging {
         self.token.set(token);
     }
 
-    /// Executes a purge request. Returns the number of purged responses.
+    /// Returns the cache, for requests of the console.
+    pub(super) fn proxy(&self) -> &Arc<Proxy> {
+        &self.proxy
+    }
+
+    /// Reads the body of a request that changes something, if its client may send one.
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(super) async fn respond(&self, headers: &HeaderMap, body: Incoming) -> Result<u64, PurgeError> {
+    pub(super) async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Vec<u8>, PurgeError> {
         if !self.token.is_set() {
             return Err(PurgeError::Disabled);
         }
@@ -137,9 +142,19 @@ impl Purging {
             return Err(PurgeError::HandedOver);
         }
         let read = tokio::time::timeout(ORDER_TIME, read(body)).await;
+        read.map_err(|_| PurgeError::TimedOut)?
+    }
+
+    /// Executes a purge request. Returns the number of purged responses.
+    ///
+    /// # Errors
+    /// The reason of the refusal.
+    pub(super) async fn respond(&self, headers: &HeaderMap, body: Incoming) -> Result<u64, PurgeError> {
+        let body = self.read(headers, body).await?;
         let rules = self.proxy.rules();
-        let purge = parse(&read.map_err(|_| PurgeError::TimedOut)??, |url| rules.keyed_url(url))?;
+        let (purge, what) = parse(&body, |url| rules.keyed_url(url))?;
         let objects = self.proxy.shards().purge(&purge);
+        self.proxy.observers().current().content().add_purge(&what, objects);
         self.proxy.settle().await.map_err(PurgeError::NotSettled)?;
         // Meanwhile, another process may have got the disk tier, perhaps without this purge.
         if self.is_handed_over.load(Ordering::Relaxed) {
@@ -165,19 +180,22 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, PurgeError> {
     Ok(text)
 }
 
-/// `keyed` returns the URL under which the responses of another one are stored, if the rules say
+/// Returns the purge, and what it names, as text. `keyed` returns the URL under which the responses of another one are stored, if the rules say
 /// so.
-fn parse(text: &[u8], keyed: impl Fn(&str) -> Option<String>) -> Result<Purge, PurgeError> {
+fn parse(text: &[u8], keyed: impl Fn(&str) -> Option<String>) -> Result<(Purge, String), PurgeError> {
     let request: PurgeRequest = serde_json::from_slice(text).map_err(PurgeError::Json)?;
     let url = |text: String| text.parse::<Url>().map_err(PurgeError::Url);
-    let scope = match (request.url, request.prefix, request.tag, request.everything) {
-        (Some(text), None, None, false) => Scope::Exact(url(keyed(&text).unwrap_or(text))?),
-        (None, Some(text), None, false) => Scope::Prefix(url(text)?),
-        (None, None, Some(tag), false) if !tag.is_empty() => Scope::Tag(tag),
-        (None, None, None, true) => Scope::Everything,
+    let (scope, what) = match (request.url, request.prefix, request.tag, request.everything) {
+        (Some(text), None, None, false) => (Scope::Exact(url(keyed(&text).unwrap_or_else(|| text.clone()))?), text),
+        (None, Some(text), None, false) => (Scope::Prefix(url(text.clone())?), format!("{text}…")),
+        (None, None, Some(tag), false) if !tag.is_empty() => {
+            let what = format!("tag {tag}");
+            (Scope::Tag(tag), what)
+        }
+        (None, None, None, true) => (Scope::Everything, "everything".to_owned()),
         _ => return Err(PurgeError::Scope),
     };
-    Ok(Purge { scope, soft: request.soft })
+    Ok((Purge { scope, soft: request.soft }, what))
 }
 
 #[cfg(test)]
@@ -200,7 +218,7 @@ mod tests {
         ] {
             assert!(parse(text.as_bytes(), |_| None).is_err(), "{text}");
         }
-        let soft = parse(b"{\"tag\": \"a b\", \"soft\": true}", |_| None).unwrap();
+        let (soft, _) = parse(b"{\"tag\": \"a b\", \"soft\": true}", |_| None).unwrap();
         assert_eq!(soft, Purge { scope: Scope::Tag("a b".to_owned()), soft: true });
     }
 }

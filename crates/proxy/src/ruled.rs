@@ -2,7 +2,7 @@
 
 use super::limits;
 use super::outgoing::{Outgoing, plain_error};
-use super::rules::{Bits, ErrorPage, HostRules, OwnAnswer, RequestFields, RuleRequest, Rules, Values};
+use super::rules::{Bits, ErrorPage, Explanation, HostRules, OwnAnswer, RequestFields, RuleRequest, Rules, Values};
 use ::http::header::{
     ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
     LAST_MODIFIED, LOCATION, RETRY_AFTER,
@@ -40,23 +40,34 @@ impl RulesCell {
     pub(super) fn keyed_url(&self, url: &str) -> Option<String> {
         let rules = self.get()?;
         let uri: Uri = url.parse().ok()?;
-        let scheme = if uri.scheme_str()? == "https" { "https" } else { "http" };
-        let (host, target) = (uri.authority()?.as_str(), uri.path_and_query()?.as_str());
-        let (client, fields) = (address_of(None), RequestFields::Parsed(&[]));
-        let bits = rules.of_request(&RuleRequest {
-            scheme,
-            host,
-            target: target.into(),
-            method: &Method::GET,
-            client,
-            fields,
-        });
-        Some(format!("{scheme}://{host}{}", rules.keyed_target(bits, target)?))
+        let request = get(&uri)?;
+        let bits = rules.of_request(&request);
+        let keyed = rules.keyed_target(bits, request.target.as_str())?;
+        Some(format!("{}://{}{keyed}", request.scheme, request.host))
+    }
+
+    /// Explains what the rules do to a GET of this URL, and to a response with 200.
+    pub(super) fn explain(&self, uri: &Uri) -> Option<Explanation> {
+        let none = HeaderMap::new();
+        Some(self.get()?.explain(&get(uri)?, &none, StatusCode::OK, &none))
     }
 
     fn get(&self) -> Option<Arc<Rules>> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Returns a GET of this URL by a client without an address, without fields.
+fn get(uri: &Uri) -> Option<RuleRequest<'_>> {
+    let scheme = if uri.scheme_str()? == "https" { "https" } else { "http" };
+    Some(RuleRequest {
+        scheme,
+        host: uri.authority()?.as_str(),
+        target: uri.path_and_query()?.as_str().into(),
+        method: &Method::GET,
+        client: address_of(None),
+        fields: RequestFields::Parsed(&[]),
+    })
 }
 
 /// Returns the address of a client, as rules compare it. A program on a Unix socket has the

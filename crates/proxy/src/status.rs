@@ -157,6 +157,12 @@ impl StatusSource for CacheSource {
         self.what_if.capture(share)
     }
 
+    fn console(&self) -> Value {
+        let tried = self.proxy.cache_settings().tried();
+        let tried = tried.map(|(policy, size)| json!({ "policy": policy.to_string(), "capacity": size.to_string() }));
+        json!({ "content": self.proxy.observers().current().content().to_json(), "tried": tried })
+    }
+
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         self.what_if.metrics("larder_whatif", metrics);
         let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();

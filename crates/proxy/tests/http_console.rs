@@ -163,3 +163,97 @@ fn another_site_reads_the_console() {
     assert_eq!(get(&admin, "/metrics", &[("x-forwarded-for", "192.0.2.1")]).status, 200);
     admin.stop();
 }
+
+/// Returns the first status page of a stream that `accepts`.
+fn status(admin: &Admin, accepts: impl Fn(&Value) -> bool) -> Value {
+    let mut events = Events::open(admin.local_addr());
+    std::iter::from_fn(|| Some(events.next("status"))).find(accepts).unwrap()
+}
+
+/// Failure: the console names no URL that misses, or another reason.
+#[test]
+fn a_missed_url_has_no_reason() {
+    let origin = wire::Origin::new(|asked, stream| {
+        let field = if asked.line.contains("/cookie") { "set-cookie: a=b" } else { "cache-control: max-age=60" };
+        wire::say(stream, &format!("HTTP/1.1 200 OK\r\n{field}\r\ncontent-length: 3\r\n\r\nabc"))
+    });
+    let node = Node::of(origin.address);
+    let admin = start(&node, None);
+    let mut client = Client::new(&node);
+    (0..100).for_each(|_| drop(client.get("/cookie?'-alert(1)-'")));
+    (0..200).for_each(|_| drop(client.get("/a")));
+    let page = status(&admin, |page| page["http"]["requests"] == 300);
+    let content = &page["console"]["http"]["content"];
+    let refused = &content["refused"][0];
+    assert_eq!(
+        (refused["url"].as_str(), refused["reason"].as_str()),
+        (Some("http://example.test/cookie?'-alert(1)-'"), Some("set-cookie"))
+    );
+    assert!(refused["meaning"].as_str().unwrap().contains("Set-Cookie"), "{content}");
+    assert_eq!(content["missed"][0]["reason"], "uri-miss", "{content}");
+    let requested: Vec<&str> =
+        content["requested"].as_array().unwrap().iter().map(|one| one["url"].as_str().unwrap()).collect();
+    assert!(requested.contains(&"http://example.test/a"), "{content}");
+    // Pages for everybody have no URLs.
+    assert!(!get(&admin, "/status", &[]).text().contains("/cookie"));
+    assert!(!get(&admin, "/metrics", &[]).text().contains("/cookie"));
+    admin.stop();
+}
+
+/// Failure: a stored URL is not found, or a lookup asks the origin.
+#[test]
+fn a_stored_url_is_not_found() {
+    let origin = wire::Origin::new(|_, stream| {
+        wire::say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\netag: \"x\"\r\ncontent-length: 3\r\n\r\nabc")
+    });
+    let node = Node::of(origin.address);
+    let admin = start(&node, Some(node.http.as_ref().unwrap().purging(Some(TOKEN))));
+    let look_up = |url: &str| get(&admin, &format!("/console/lookup?url={url}"), &[]);
+    let found = |url: &str| serde_json::from_str::<Value>(&look_up(url).text()).unwrap();
+    assert_eq!(found("http%3A%2F%2Fexample.test%2Fa")["stored"], "nothing in memory");
+    Client::new(&node).get("/a");
+    let page = found("http%3A%2F%2Fexample.test%2Fa");
+    let stored = page["stored"][0].as_str().unwrap();
+    assert!(stored.starts_with("fresh for ") && stored.contains("bytes 3") && stored.contains("ETag \"x\""), "{page}");
+    assert_eq!((page["rules"].as_str(), origin.requests()), (Some("none"), 1));
+    for wrong in ["", "%2Fa", "ftp%3A%2F%2Fa%2F", "%zz", "http%3A%2F%2F"] {
+        assert_eq!(look_up(wrong).status, 400, "{wrong}");
+    }
+    assert_eq!(get(&admin, "/console/lookup?url=http://a/", &[("x-forwarded-for", "192.0.2.1")]).status, 401);
+    admin.stop();
+}
+
+/// Failure: a policy or size is applied without the token, or not at all, or a reload does not end
+/// it.
+#[test]
+fn a_choice_is_not_applied() {
+    let node = Node::generated();
+    let http = node.http.as_ref().unwrap();
+    let admin = start(&node, Some(http.purging(Some(TOKEN))));
+    let bearer = format!("Bearer {TOKEN}");
+    let apply = |token: &str, body: &str| {
+        Client::to(admin.local_addr()).send("POST", "/console/apply", &[("authorization", token)], body.as_bytes())
+    };
+    let choice = "{\"policy\": \"gdsf\", \"capacity\": 2097152}";
+    assert_eq!(apply("", choice).status, 401);
+    for wrong in
+        ["{\"policy\": \"lur\", \"capacity\": 1}", "{}", "{\"policy\": \"lru\", \"capacity\": 1000000000000000}"]
+    {
+        assert_eq!(apply(&bearer, wrong).status, 400, "{wrong}");
+    }
+    let before = (node.status()["policy"]["spec"].clone(), node.status()["capacity_bytes"].clone());
+    let applied = apply(&bearer, choice);
+    let lines = serde_json::from_str::<Value>(&applied.text()).unwrap();
+    assert_eq!(lines["lines"], "[http]\ncache = \"2MiB\"\npolicy = \"gdsf\"");
+    let status_now = node.status();
+    assert_eq!(
+        (&status_now["policy"]["spec"], &status_now["capacity_bytes"]),
+        (&Value::from("gdsf"), &Value::from(2097152))
+    );
+    let page = status(&admin, |page| page["console"]["http"]["tried"]["capacity"] == "2MiB");
+    assert!(page["console"]["warnings"][0]["what"].as_str().unwrap().contains("gdsf"), "{page}");
+    http.take_over(http.reload(&wire::config(larder_proxy::Upstream::Generated)).unwrap()).unwrap();
+    let after = (node.status()["policy"]["spec"].clone(), node.status()["capacity_bytes"].clone());
+    assert_eq!(before, after);
+    admin.stop();
+}

@@ -117,6 +117,25 @@ impl ConfigSources {
         Ok(loaded)
     }
 
+    /// Returns the keys that differ from their defaults: key, value, default and place. The token
+    /// is left out, except that it is set.
+    ///
+    /// # Errors
+    /// As [`ConfigSources::load`].
+    pub(crate) fn differences(&self) -> Result<Vec<[String; 4]>, ConfigError> {
+        let loaded = self.read()?;
+        let defaults: Table = DEFAULT.parse().unwrap_or_default();
+        let difference = |key: &Key| {
+            let (value, default) = (at(&loaded.table, &key.path)?, at(&defaults, &key.path));
+            let dotted = key.dotted();
+            let place = loaded.places.iter().find(|(path, _)| *path == dotted).map_or("set", |(_, place)| place);
+            let value = if dotted == "admin.token" { "a secret".to_owned() } else { value.to_string() };
+            let default = default.map_or_else(String::new, ToString::to_string);
+            (value != default).then(|| [dotted, value, default, place.to_owned()])
+        };
+        Ok(KEYS.iter().filter(|key| key.kind != Kind::Table).filter_map(difference).collect())
+    }
+
     /// Returns the effective value of every key, as TOML, with its place behind it. Keys without a
     /// value are left out.
     ///
@@ -291,6 +310,8 @@ mod tests {
     fn a_secret_is_printed() {
         let token = "0123456789abcdef";
         let printed = sources(None, &[("LARDER_ADMIN_TOKEN", token)], &[]).effective().unwrap();
+        let differences = sources(None, &[("LARDER_ADMIN_TOKEN", token)], &[]).differences().unwrap();
+        assert_eq!(differences, [["admin.token", "a secret", "\"\"", "LARDER_ADMIN_TOKEN"]]);
         assert!(!printed.contains(token) && printed.contains("LARDER_ADMIN_TOKEN"), "{printed}");
     }
 }

@@ -11,6 +11,7 @@ use super::udp_faces::{Datagrams, NewPeer, PeerSetting};
 use larder_forwarder::{
     Change, FaceId, FaceStats, PrefixFigures, Report, ShardQuery, Stats, TierRecord, add_face_counters,
 };
+use larder_packet::Name;
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{Gauge, JobDone};
 use larder_proxy::what_if::CacheState;
@@ -33,8 +34,22 @@ pub struct Snapshot {
     pub partial_bytes: usize,
     /// UDP peers that sent first: new ones, known ones, and those that have proven their address.
     pub udp_peers: [usize; 3],
+    /// The strategies of `/`, of the configuration's prefixes and of the most requested ones, with
+    /// what they measure; of several shards, those of the first.
+    pub strategies: Vec<StrategyFigures>,
     /// Faces of local applications that use shared memory.
     pub shared_faces: Vec<FaceId>,
+}
+
+/// The strategy of a prefix.
+#[derive(Clone, Debug)]
+pub struct StrategyFigures {
+    /// The prefix.
+    pub prefix: Name,
+    /// The complete name of the strategy.
+    pub strategy: String,
+    /// What it measures, by next hop: face, figure and value.
+    pub measurements: Vec<(FaceId, &'static str, f64)>,
 }
 
 impl Snapshot {

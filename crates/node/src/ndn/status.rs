@@ -1,6 +1,6 @@
 //! The figures of the NDN side for the admin server.
 
-use super::{Handle, Snapshot};
+use super::{Handle, Snapshot, StrategyFigures};
 use larder_forwarder::{FaceCounters, FaceId, FaceStats, PrefixFigures, Scope, TierCounters};
 use larder_proxy::disk;
 use larder_proxy::what_if::CaptureLines;
@@ -19,7 +19,8 @@ impl StatusSource for Handle {
 
     fn status(&self) -> Value {
         let Some(snapshot) = self.snapshot() else { return json!({ "error": "the NDN thread does not answer" }) };
-        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes, udp_peers, shared_faces } = &snapshot;
+        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes, udp_peers, shared_faces, .. } =
+            &snapshot;
         let store = &stats.content_store;
         let figures: Map<String, Value> =
             gauges.iter().map(|(stage, gauge)| (format!("{stage}.{}", gauge.name), json!(gauge.value))).collect();
@@ -56,6 +57,20 @@ impl StatusSource for Handle {
 
     fn capture(&self, share: f64) -> Option<CaptureLines> {
         self.what_if.capture(share)
+    }
+
+    fn console(&self) -> Value {
+        let strategies = self.snapshot().map(|snapshot| snapshot.strategies).unwrap_or_default();
+        let strategy = |of: &StrategyFigures| {
+            let figure =
+                |(face, name, value): &(FaceId, &str, f64)| json!({ "face": face.0, "name": name, "value": value });
+            json!({
+                "prefix": of.prefix.to_string(),
+                "strategy": of.strategy,
+                "measurements": of.measurements.iter().map(figure).collect::<Vec<_>>(),
+            })
+        };
+        json!({ "strategies": strategies.iter().map(strategy).collect::<Vec<_>>() })
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

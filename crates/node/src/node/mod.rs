@@ -256,6 +256,7 @@ impl Node {
     /// A thread of the node has ended by itself.
     pub fn run(mut self, sources: ConfigSources) -> Result<(), NodeError> {
         let mut running = Running::new(sources);
+        self.process.set_settings(running.differences());
         let watchdog = supervisor::watchdog();
         supervisor::ready();
         let result = loop {

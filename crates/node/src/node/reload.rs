@@ -42,6 +42,7 @@ impl Node {
             }
             Err(error) => tracing::error!(%error, "not reloaded"),
         }
+        self.process.set_settings(running.differences());
         supervisor::ready();
     }
 

@@ -10,11 +10,17 @@
 //! with `fetch`, because the token is sent in a header.
 
 mod access;
+mod apply;
 mod assets;
 mod history;
+mod lookup;
 mod reading;
+mod warnings;
 
 pub(super) use access::is_of_own_page;
+pub(super) use apply::apply;
+pub(super) use lookup::look_up;
+pub(super) use warnings::warnings;
 
 use super::admin_reply::{TEXT, of_body, page, unauthorized, unready};
 use super::limits;

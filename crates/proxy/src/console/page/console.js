@@ -101,6 +101,7 @@ function draw() {
 }
 
 const whatIf = new WhatIf(byId("what-if-body"), send);
+const ndnWhatIf = new WhatIf(byId("ndn-what-if"));
 
 function showStatus() {
     if (!status || document.hidden) return;
@@ -109,7 +110,8 @@ function showStatus() {
     showNdn(byId("ndn-body"), status);
     showPolicy(byId("policy-body"), status);
     showNode(byId("node-body"), status);
-    whatIf.show(status.http, points.live.at(-1));
+    whatIf.show(status.http?.what_if, status.http);
+    ndnWhatIf.show(status.ndn?.what_if, null);
     byId("ndn").hidden = !status.ndn;
     byId("content").hidden = byId("origins").hidden = byId("what-if").hidden = !status.http;
 }

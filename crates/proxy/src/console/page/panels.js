@@ -12,12 +12,12 @@ export function showContent(element, { http, console: more }) {
     if (content) {
         const url = ["URL", (row) => row.url, "long"];
         parts.push(
-            el("p", { class: "soft" }, `Requests by URL come from each ${count(content.sample)}th exchange, so the numbers are estimates; refused responses from each.`),
-            table("Most requested", [url, ["requests", (row) => format.count(row.count), "number"], ["hits", (row) => format.ratio(row.hits / row.count), "number"], ["bytes", (row) => format.bytes(row.bytes), "number"]], content.requested),
-            table("Most missed", [url, ["misses", (row) => format.count(row.count), "number"], ["why", (row) => row.reason]], content.missed),
-            table("Not stored", [url, ["responses", (row) => format.count(row.count), "number"], ["why", (row) => row.reason], ["meaning", (row) => row.meaning]], content.refused),
+            el("p", { class: "soft" }, `From each ${count(content.sample)}th exchange of a thread, so the shares are estimates; responses that were not stored are all counted.`),
+            table("Most requested", [url, ["share of requests", (row) => format.ratio(row.share), "number"], ["hits", (row) => format.ratio(row.hit_ratio), "number"], ["mean body", (row) => format.bytes(row.bytes), "number"]], content.requested),
+            table("Most missed", [url, ["share of misses", (row) => format.ratio(row.share), "number"], ["last reason", (row) => row.reason]], content.missed),
+            table("Not stored", [url, ["share of these", (row) => format.ratio(row.share), "number"], ["reason", (row) => row.reason], ["because of", (row) => row.meaning, "long"]], content.refused),
             table("Largest", [url, ["body", (row) => format.bytes(row.bytes), "number"]], content.largest),
-            table("Most purged", [["what", (row) => row.url, "long"], ["purges", (row) => count(row.count), "number"], ["responses", (row) => count(row.bytes), "number"]], content.purged),
+            table("Most purged", [["what", (row) => row.url, "long"], ["purges", (row) => count(row.purges), "number"], ["responses", (row) => count(row.responses), "number"]], content.purged),
         );
     }
     parts.push(pairs("Requests to the origin, by reason (RFC 9211)", http.forwarded), pairs("Responses not stored, by reason", http.not_stored));
@@ -62,8 +62,7 @@ export function showNdn(element, { ndn, console: more }) {
         table("Content Store by prefix", [["prefix", (row) => row.prefix, "long"], ["hits", (row) => count(row.hits), "number"], ["misses", (row) => count(row.misses), "number"]], store.by_prefix, "not counted: set [ndn] count_by"),
         table("Faces", faces, ndn.faces.slice(0, 100)),
         ndn.faces.length > 100 && el("p", { class: "soft" }, `and ${count(ndn.faces.length - 100)} more: larder ctl face`),
-        extra.routes && table("Routes", [["prefix", (row) => row.prefix, "long"], ["face", (row) => row.face, "number"], ["cost", (row) => count(row.cost), "number"]], extra.routes),
-        extra.strategies && table("Strategies", [["prefix", (row) => row.prefix, "long"], ["strategy", (row) => row.strategy, "long"]], extra.strategies),
+        extra.strategies && table("Strategies", [["prefix", (row) => row.prefix, "long"], ["strategy", (row) => row.strategy, "long"], ["measurements", (row) => row.measurements.map((one) => `face ${one.face}: ${one.name} ${format.count(one.value)}`).join("; ") || "–", "long"]], extra.strategies),
         pairs("Drops, by reason", ndn.drops),
     ]);
 }

@@ -44,7 +44,7 @@ export function sentences({ policy, capacity, measured, cells }) {
     return lines;
 }
 
-/** The panel. `send` sends a request with the token. */
+/** The panel of one cache. `send` sends a request with the token; without it, the panel has no form. */
 export class WhatIf {
     constructor(element, send) {
         this.send = send;
@@ -57,7 +57,7 @@ export class WhatIf {
         this.capacity = el("select", { id: "apply-capacity" });
         this.result = el("div", { id: "apply-result", role: "status" });
         const choice = (value, text) => {
-            const input = el("input", { type: "radio", name: "what-if-kind", value, checked: value === this.kind });
+            const input = el("input", { type: "radio", name: `${element.id}-kind`, value, checked: value === this.kind });
             input.addEventListener("change", () => {
                 this.kind = value;
                 this.draw();
@@ -73,17 +73,22 @@ export class WhatIf {
             void this.apply();
         });
         this.body = el("div", { hidden: true }, this.lines,
-            el("fieldset", null, el("legend", null, "Hits of"), choice("object", "objects"), choice("byte", "bytes")), this.chart.figure, this.numbers, form);
+            el("fieldset", null, el("legend", null, "Hits of"), choice("object", "objects"), choice("byte", "bytes")), this.chart.figure, this.numbers);
+        this.form = form;
+        this.form.hidden = true;
         element.append(this.state, this.body);
+        if (send) element.append(this.form);
     }
 
-    show(http, point) {
-        this.http = http;
-        this.report = http?.what_if ?? null;
-        this.follow(point);
+    /** Shows the report of a cache, whose counters are `totals`. */
+    show(report, totals) {
+        this.http = totals;
+        this.report = report ?? null;
+        this.follow();
         const hasReport = Boolean(this.report?.cells?.length);
         this.body.hidden = !hasReport;
-        this.state.hidden = false;
+        // The result of a trial stays while the estimates of the new policy begin.
+        this.form.hidden = !hasReport && !this.trial;
         if (!hasReport) {
             this.state.textContent = "There are no estimates yet: they need some minutes of traffic.";
             return;
@@ -130,8 +135,9 @@ export class WhatIf {
     async apply() {
         const order = { policy: this.policy.value, capacity: Number(this.capacity.value) };
         try {
+            const { cells } = this.report ?? { cells: [] };
             const applied = JSON.parse(await this.send("/console/apply", order));
-            const cell = at(this.report.cells, order.policy, order.capacity);
+            const cell = at(cells, order.policy, order.capacity);
             this.trial = { ...order, cell, requests: this.http.requests, hits: this.http.hits, measured: el("p", null, "Waiting for requests.") };
             this.result.replaceChildren(el("p", null, `${order.policy} with ${format.bytes(order.capacity)} runs now, until the next reload or restart. To keep it, write into the file:`),
                 el("pre", null, applied.lines), this.trial.measured);
