@@ -215,7 +215,8 @@ mod tests {
         UrlParts { scheme: "http", host: "a.example", target }
     }
 
-    /// Failure: a URL is missing, the reason is that of another cache, or long URLs fill the memory.
+    /// Failure: a URL is missing, the reason is that of another cache, or long URLs fill the
+    /// memory.
     #[test]
     fn a_url_has_the_reason_of_another() {
         let content = ContentSample::default();

@@ -180,8 +180,8 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, PurgeError> {
     Ok(text)
 }
 
-/// Returns the purge, and what it names, as text. `keyed` returns the URL under which the responses of another one are stored, if the rules say
-/// so.
+/// Returns the purge, and what it names, as text. `keyed` returns the URL under which the responses
+/// of another one are stored, if the rules say so.
 fn parse(text: &[u8], keyed: impl Fn(&str) -> Option<String>) -> Result<(Purge, String), PurgeError> {
     let request: PurgeRequest = serde_json::from_slice(text).map_err(PurgeError::Json)?;
     let url = |text: String| text.parse::<Url>().map_err(PurgeError::Url);

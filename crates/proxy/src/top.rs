@@ -66,8 +66,8 @@ impl<T: Default> Top<T> {
     /// Returns the most frequent keys, the first first. Leaves out those whose count may be all of
     /// others.
     pub(super) fn first(&self, most: usize) -> Vec<(&str, &Entry<T>)> {
-        let certain = |(_, entry): &(&Box<str>, &Entry<T>)| entry.count > 2 * entry.overcount;
-        let mut all: Vec<_> = self.entries.iter().filter(certain).map(|(key, entry)| (&**key, entry)).collect();
+        let all = self.entries.iter().map(|(key, entry)| (&**key, entry));
+        let mut all: Vec<_> = all.filter(|(_, entry)| entry.count > 2 * entry.overcount).collect();
         all.sort_by(|(a, one), (b, other)| other.count.cmp(&one.count).then(a.cmp(b)));
         all.truncate(most);
         all

@@ -214,7 +214,11 @@ impl Node {
             let _ = writeln!(text, "HTTP   under ndn:{}  try: larder get {0}/HOST/PATH", egress.prefix());
         }
         if let Some(admin) = &self.admin {
-            let _ = writeln!(text, "admin  http://{}/status  and /metrics", admin.local_addr());
+            let _ = writeln!(
+                text,
+                "admin  http://{}/  the console, in a browser; also /status and /metrics",
+                admin.local_addr()
+            );
         }
         text
     }

@@ -93,7 +93,7 @@ mod tests {
             "http": { "servers": { "a:80": true }, "slow_clients": 0, "disk": { "failure": null } },
             "console": { "http": { "tried": null } },
         });
-        assert_eq!(warnings(&well), [json!({}); 0]);
+        assert!(warnings(&well).is_empty());
         let ill = json!({
             "node": { "open_files": 1000, "open_files_most": 1024 },
             "http": { "servers": { "a:80": false, "b:80": true }, "slow_clients": 3, "disk": { "failure": "EIO" } },

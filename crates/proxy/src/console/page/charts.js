@@ -2,7 +2,7 @@
 
 import { el, format, svg } from "./elements.js";
 
-const MARGIN = { left: 58, right: 10, top: 8, bottom: 20 };
+const MARGIN = { left: 58, right: 10, top: 8, bottom: 24 };
 
 /** Returns up to about five round values between two bounds; for bytes, multiples of a power of two. */
 function ticks(from, to, areBytes = false) {
@@ -53,10 +53,10 @@ class Frame {
         let free = -Infinity;
         for (const [value, text] of x.marks) {
             const at = this.x(value);
-            const half = text.length * 3.2;
+            const half = text.length * 3.6;
             if (at - half < free) continue;
             free = at + half + 8;
-            const anchor = at + half > width ? "end" : "middle";
+            const anchor = at + half > width - 2 ? "end" : "middle";
             this.plot.append(svg("text", { x: anchor === "end" ? width - 2 : at, y: height - 5, "text-anchor": anchor }, text));
         }
     }
