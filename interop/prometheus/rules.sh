@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Loads the alert rules and the queries of the dashboard in deploy/ into a real Prometheus that scrapes a node under load. rules.py
+# asks every query; then the origin ends, and an alert has to fire. A copy of the rules has no waiting times (`for: 0s`).
+
+. "$(dirname "$0")/../nodes.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+deploy=$here/../../deploy
+
+promtool check rules "$deploy/prometheus/alerts.yml"
+
+read -r origin prometheus < <(free_ports 2)
+"$LARDER" origin --listen "127.0.0.1:$origin" >"$work/origin.log" 2>&1 </dev/null &
+pids[origin]=$!
+configure node lru <<TOML
+[http.disk]
+path = "$work/http.disk"
+capacity = "64MiB"
+
+[http.access_log]
+path = "$work/access.log"
+TOML
+sed -i "s|^origin = .*|origin = \"http://127.0.0.1:$origin\"|" "$work/node.toml"
+start node
+
+sed 's/for: [0-9a-z]*$/for: 0s/' "$deploy/prometheus/alerts.yml" >"$work/alerts.yml"
+cat >"$work/prometheus.yml" <<YAML
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [alerts.yml]
+scrape_configs:
+  - job_name: larder
+    static_configs: [{targets: ["127.0.0.1:$(port node admin)"]}]
+YAML
+prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" --web.listen-address="127.0.0.1:$prometheus" \
+    >"$work/prometheus.log" 2>&1 </dev/null &
+pids[prometheus]=$!
+
+if ! python3 "$here/rules.py" "http://127.0.0.1:$prometheus" "http://127.0.0.1:$(port node http)" \
+    "http://127.0.0.1:$(port node admin)" "$deploy/grafana/larder.json" "${pids[origin]}"; then
+    tail -n 5 "$work/prometheus.log"
+    fail "the rules or the dashboard do not fit the node"
+fi
