@@ -15,7 +15,8 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid var(--line); padding: .2rem .7rem .2rem 0; text-align: right; white-space: nowrap; }
-.scroll { overflow-x: auto; } svg { max-width: 100%; height: auto; }
+.scroll, figure { overflow-x: auto; } figure { margin: 1rem 0; }
+svg { max-width: 100%; min-width: 38rem; height: auto; }
 dt { float: left; clear: left; min-width: 7rem; } dd { margin-left: 7rem; overflow-wrap: anywhere; }
 .advice, pre { background: var(--box); padding: .8rem 1rem; border-radius: .4rem; overflow-x: auto; }
 ";
