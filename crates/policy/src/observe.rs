@@ -45,6 +45,8 @@ pub struct Observed {
     pub outcome: Outcome,
     /// How long after its arrival the object answers requests without being validated.
     pub lifetime: Duration,
+    /// True if a stale copy answers this request, too.
+    pub any_age: bool,
     /// True if a stale copy of it can be validated.
     pub validates: bool,
     /// Its name, if it was fetched.
@@ -58,6 +60,8 @@ pub enum Outcome {
     Hit,
     /// It came from the origin.
     Fetched,
+    /// The cache itself has validated or fetched it, in the background. No client has asked.
+    Refreshed,
     /// It came from the origin because the client insisted: a stored copy would not have answered.
     Reloaded,
 }
@@ -205,6 +209,13 @@ impl Observer {
         }
     }
 
+    /// Notes that the cache has validated or fetched something in the background.
+    pub fn refreshed(&mut self, key: u64, observed: impl FnOnce(u64) -> Observed) {
+        if let Some(last) = self.last {
+            self.request(key, last, observed);
+        }
+    }
+
     /// Counts a request whose response may not be stored.
     pub fn unstorable(&mut self, bytes: Option<u64>) {
         if self.last.is_some() {
@@ -270,6 +281,7 @@ mod tests {
             bytes: 50,
             outcome: Outcome::Hit,
             lifetime: Duration::from_secs(60),
+            any_age: false,
             validates: true,
             label: None,
         }

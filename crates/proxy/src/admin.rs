@@ -54,6 +54,8 @@ pub trait StatusSource: Send + Sync {
     fn capture(&self, _share: f64) -> Option<CaptureLines> {
         None
     }
+    /// Ends all captures: the admin server stops.
+    fn end_captures(&self) {}
     /// Writes its metrics. Their names start with `larder_`.
     fn metrics(&self, metrics: &mut Metrics<'_, '_>);
 }
@@ -210,7 +212,15 @@ impl Admin {
     /// Leaves the listener to another process: open connections end with their next answer.
     pub fn drain(&self) {
         self.phase.begin(Phase::Draining);
+        self.end_streams();
+    }
+
+    /// Ends the answers that do not end by themselves.
+    fn end_streams(&self) {
         self.serving.console.end_streams();
+        if let Some(pages) = self.serving.pages() {
+            pages.sources.0.iter().for_each(|source| source.end_captures());
+        }
     }
 
     /// Returns the address that it listens on.
@@ -221,7 +231,7 @@ impl Admin {
     /// Stops the thread and waits for its end.
     pub fn stop(self) {
         self.phase.begin(Phase::Closing);
-        self.serving.console.end_streams();
+        self.end_streams();
         self.control.stop(limits::ADMIN_STOP_GRACE);
         // Fails only if the thread has panicked, which is logged.
         let _ = self.thread.join();

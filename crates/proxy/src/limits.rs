@@ -372,6 +372,13 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// [`larder_http::limits::OBSERVATIONS`] it bounds the requests in the sample per second.
 pub const WHAT_IF_TURN: Duration = Duration::from_millis(100);
 
+/// The same after a look that found more than [`WHAT_IF_MANY`].
+pub const WHAT_IF_BUSY_TURN: Duration = Duration::from_millis(10);
+
+/// Observations of a look that are many: a sixteenth of what 64 shards keep. Popular objects are
+/// all in one shard, which may be full then.
+pub const WHAT_IF_MANY: usize = 1 << 12;
+
 /// The same while there are none.
 pub const WHAT_IF_IDLE_TURN: Duration = Duration::from_secs(1);
 
@@ -385,10 +392,15 @@ pub const WHAT_IF_SHARE_TIME: Duration = Duration::from_secs(5);
 /// Captures of the traffic of a cache at a time.
 pub const CAPTURES: usize = 4;
 
-/// Pieces of a capture that may wait for its client, one for each [`WHAT_IF_TURN`]: six seconds. A
-/// piece has the requests of a turn, so at most 6 MB are waiting, and 100 kB at ten thousand
-/// requests in the sample per second.
-pub const CAPTURE_CHUNKS: usize = 64;
+/// Bytes of a piece of a capture at most.
+pub const CAPTURE_PIECE: usize = 64 << 10;
+
+/// Pieces of a capture that may be on their way to its client: 1 MiB.
+pub const CAPTURE_PIECES: usize = 16;
+
+/// Bytes of a capture that may wait behind these: ten seconds at ten thousand requests in the
+/// sample per second.
+pub const CAPTURE_WAITING: usize = 4 << 20;
 
 /// The time between two results of the what-if analysis.
 pub const WHAT_IF_REPORT: Duration = Duration::from_secs(1);

@@ -163,6 +163,10 @@ impl StatusSource for CacheSource {
         json!({ "content": self.proxy.observers().current().content().to_json(), "tried": tried })
     }
 
+    fn end_captures(&self) {
+        self.what_if.end_captures();
+    }
+
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         self.what_if.metrics("larder_whatif", metrics);
         let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();

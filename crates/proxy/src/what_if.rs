@@ -101,8 +101,12 @@ impl LiveWhatIf {
         let mut analysis = Analysis::new(cache, &shared);
         let thread = std::thread::Builder::new().name("what-if".to_owned()).spawn(move || {
             while !analysis.shared.is_stopping.load(Ordering::Relaxed) {
-                let is_busy = analysis.step();
-                std::thread::park_timeout(if is_busy { limits::WHAT_IF_TURN } else { limits::WHAT_IF_IDLE_TURN });
+                let turn = match analysis.step() {
+                    0 if analysis.shared.captures.last().is_none() => limits::WHAT_IF_IDLE_TURN,
+                    0..limits::WHAT_IF_MANY => limits::WHAT_IF_TURN,
+                    _ => limits::WHAT_IF_BUSY_TURN,
+                };
+                std::thread::park_timeout(turn);
             }
             analysis.shared.captures.end();
         })?;
@@ -118,6 +122,11 @@ impl LiveWhatIf {
     /// there are [`limits::CAPTURES`] already.
     pub fn capture(&self, share: f64) -> Option<CaptureLines> {
         self.shared.captures.begin(share).map(CaptureLines)
+    }
+
+    /// Ends all captures.
+    pub fn end_captures(&self) {
+        self.shared.captures.end();
     }
 
     /// Ends the thread.
@@ -191,6 +200,8 @@ struct Analysis<C> {
     /// True if the cache keeps a sample.
     is_sampling: bool,
     taken: Vec<Observation>,
+    /// Observations that were lost since the start of the cache.
+    lost: u64,
 }
 
 struct Running {
@@ -198,28 +209,31 @@ struct Running {
     capacity: ByteSize,
     what_if: WhatIf,
     reported: Option<Time>,
-    /// The time, and the processor time of the thread, when its share was measured last.
-    measured: (Time, Duration),
+    /// The time when its share of the processor was measured last.
+    measured: Time,
+    /// The processor time that it has used since then.
+    used: Duration,
 }
 
 impl<C: ObservedCache> Analysis<C> {
     fn new(cache: C, shared: &Arc<SharedState>) -> Analysis<C> {
-        Analysis { cache, shared: Arc::clone(shared), running: None, is_sampling: false, taken: Vec::new() }
+        Analysis { cache, shared: Arc::clone(shared), running: None, is_sampling: false, taken: Vec::new(), lost: 0 }
     }
 
-    /// Takes the observations since the last step. Returns true if there were some.
-    fn step(&mut self) -> bool {
+    /// Takes the observations since the last step. Returns their number.
+    fn step(&mut self) -> usize {
         let now = self.cache.now();
         let state = self.renew(now);
         let own = self.running.as_ref().and_then(|running| running.what_if.sample());
         let captured = self.shared.captures.last();
         let sample = own.max(captured);
         if sample.is_none() && !self.is_sampling {
-            return false;
+            return 0;
         }
-        let Some(totals) = self.cache.take(sample, &mut self.taken) else { return false };
+        let Some(totals) = self.cache.take(sample, &mut self.taken) else { return 0 };
         self.is_sampling = sample.is_some();
-        let is_busy = !self.taken.is_empty();
+        let count = self.taken.len();
+        self.shared.captures.lose(totals.lost - std::mem::replace(&mut self.lost, totals.lost));
         self.taken.sort_by_key(Observation::now);
         self.shared.captures.add(self.taken.iter().filter_map(|observation| match observation {
             Observation::Request(observed) => Some(observed),
@@ -232,17 +246,19 @@ impl<C: ObservedCache> Analysis<C> {
             });
         }
         if let Some(running) = &mut self.running {
+            let before = processor_time();
             // Without a capture, there are too many for the thread.
             if running.what_if.observe(&mut self.taken, totals, now) && captured.is_none() {
                 running.what_if.thin_out();
             }
-            running.keep_to_share(now, processor_time());
+            running.used += processor_time().saturating_sub(before);
+            running.keep_to_share(now);
             if let Some(state) = state {
                 self.shared.set(running.latest(&state, now));
             }
         }
         self.taken.clear();
-        is_busy
+        count
     }
 
     /// Begins or ends the analysis, if the configuration or the cache has changed. Returns the
@@ -278,8 +294,8 @@ impl Running {
         let [seed] = crate::entropy::words();
         match WhatIf::new(&policies, capacity, seed) {
             Ok(what_if) => {
-                let (policy, measured) = (policy.clone(), (now, processor_time()));
-                Some(Running { policy, capacity, what_if, reported: None, measured })
+                let policy = policy.clone();
+                Some(Running { policy, capacity, what_if, reported: None, measured: now, used: Duration::ZERO })
             }
             Err(error) => {
                 tracing::warn!(%policy, %error, "what_if: no analysis, because a policy cannot be run at another size");
@@ -302,17 +318,16 @@ impl Running {
         self.policy == state.policy && self.capacity == state.capacity
     }
 
-    /// Makes the sample smaller if the thread used too large a share of the time.
-    fn keep_to_share(&mut self, now: Time, processor_time: Duration) {
-        let (since, used_before) = self.measured;
-        let passed = now.since(since);
+    /// Makes the sample smaller if it used too large a share of the time.
+    fn keep_to_share(&mut self, now: Time) {
+        let passed = now.since(self.measured);
         if passed < limits::WHAT_IF_SHARE_TIME {
             return;
         }
-        if processor_time.saturating_sub(used_before) > passed / limits::WHAT_IF_SHARE {
+        if self.used > passed / limits::WHAT_IF_SHARE {
             self.what_if.thin_out();
         }
-        self.measured = (now, processor_time);
+        (self.measured, self.used) = (now, Duration::ZERO);
     }
 }
 

@@ -20,6 +20,7 @@ fn observed(access: &Access, place: u64) -> Observed {
         bytes: access.size,
         outcome: Outcome::Fetched,
         lifetime: Duration::MAX,
+        any_age: false,
         validates: true,
         label: None,
     }

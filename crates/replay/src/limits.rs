@@ -84,12 +84,18 @@ pub const CURVE_SLOTS_AN_OBJECT: usize = 3;
 /// parts that tell the error, all take less than 32 MiB.
 pub const WHAT_IF_OBJECTS: usize = 1_920;
 
+/// A sample of a running node has at least one of 2^24 keys: the sets take other bits of the hash.
+pub const WHAT_IF_HALVINGS: u32 = 24;
+
 /// Requests of the sample between two looks at the number of objects.
 pub const WHAT_IF_CHECK_REQUESTS: u64 = 256;
 
 /// Keys of the sample whose names are known, for purges by prefix and tag: twice as many at most.
-/// With names of 100 bytes they take 6 MB.
-pub const WHAT_IF_KEYS: usize = 1 << 14;
+/// With names of 100 bytes they take 3 MB, with the longest 8 MB.
+pub const WHAT_IF_KEYS: usize = 1 << 13;
+
+/// Variants of a key that are known: as many as the HTTP cache has.
+pub const WHAT_IF_VARIANTS: usize = 32;
 
 /// The time between two marks, to which the figures of a running node go back.
 pub const WHAT_IF_MARK: Duration = Duration::from_secs(300);

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of a request on the disk: the largest record of the formats, of libCacheSim's.
-const RECORD_BYTES: u64 = 24;
+/// Bytes of a request on the disk: the longest line of the formats.
+const RECORD_BYTES: u64 = 40;
 
 /// The time between two looks whether the capture has to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -47,7 +47,7 @@ pub struct CaptureArgs {
     #[arg(long = "for", value_name = "DURATION", default_value = "1h", value_parser = parse_duration)]
     duration: Duration,
 
-    /// End when the requests take this room on the disk, 24 bytes each before compression
+    /// End when the requests take this room on the disk, 40 bytes each before compression
     #[arg(long, value_name = "BYTES", default_value = "1GiB")]
     limit: ByteSize,
 
@@ -103,15 +103,27 @@ pub(super) fn run(args: &CaptureArgs, configured: Option<&Configured>, json: boo
         // The failure is what has to be told.
         let _ = std::fs::remove_file(part);
     }
-    let end = captured?;
+    let (end, lost) = captured?;
     let requests = recording.finish()?;
     let file = args.output.display();
     let noun = if requests == 1 { "request" } else { "requests" };
-    let text = format!("{requests} {noun} in {file}; {}", end.text());
+    let lost_text = match lost {
+        0 => String::new(),
+        lost => format!("; the node had no time for {lost} more, use a smaller --sample"),
+    };
+    let text = format!("{requests} {noun} in {file}; {}{lost_text}", end.text());
+    if end == End::Node {
+        return Err(Failure::runtime(text));
+    }
     listing::done(
         json,
         &text,
-        &[("requests", json!(requests)), ("file", json!(args.output)), ("end", json!(end.name()))],
+        &[
+            ("requests", json!(requests)),
+            ("lost", json!(lost)),
+            ("file", json!(args.output)),
+            ("end", json!(end.name())),
+        ],
     );
     Ok(())
 }
@@ -140,7 +152,7 @@ impl End {
             End::Time => "the time is over",
             End::Limit => "the file has reached --limit",
             End::Signal => "ended by a signal",
-            End::Node => "the node has ended the capture: it stops, or sends faster than this command writes",
+            End::Node => "the node has ended the capture too early: it stops, or sends faster than this command writes",
         }
     }
 }
@@ -170,14 +182,16 @@ fn begin<'a>(
     Err(Failure::runtime(format!("the node refused: {} {reason}", status.as_u16())))
 }
 
-/// Records the lines until the capture has to end. Returns why it has ended.
+/// Records the lines until the capture has to end. Returns why it has ended, and the requests that
+/// the node has lost.
 fn record(
     args: &CaptureArgs,
     mut stream: TextStream<'_>,
     recording: &mut Recording,
     stop: &AtomicBool,
-) -> Result<End, Failure> {
+) -> Result<(End, u64), Failure> {
     let (begun, mut requests, most) = (Instant::now(), 0, args.limit.bytes() / RECORD_BYTES);
+    let mut lost = 0;
     let bar = Bar::new(args.duration.as_millis() as u64);
     let end = loop {
         let left = args.duration.saturating_sub(begun.elapsed());
@@ -187,10 +201,15 @@ fn record(
         if left.is_zero() {
             break End::Time;
         }
-        let Some(lines) = stream.lines(left.min(LOOK))? else { break End::Node };
+        // A broken connection is an end, too: what has come is kept.
+        let Ok(Some(lines)) = stream.lines(left.min(LOOK)) else { break End::Node };
         for line in lines.lines().filter(|line| !line.starts_with("time")) {
             if requests == most {
                 break;
+            }
+            if let Some(number) = line.strip_prefix("# lost ") {
+                lost += number.parse::<u64>().unwrap_or(0);
+                continue;
             }
             let access =
                 access(line).ok_or_else(|| Failure::runtime(format!("this is no line of a capture: {line:?}")))?;
@@ -204,7 +223,7 @@ fn record(
         bar.set_position(begun.elapsed().as_millis() as u64);
     };
     bar.clear();
-    Ok(end)
+    Ok((end, lost))
 }
 
 /// Reads a line of time in seconds, object and size.

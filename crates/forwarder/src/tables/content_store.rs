@@ -205,7 +205,7 @@ impl ContentStore {
                 let entry = self.entries[slot.index()].as_mut()?;
                 entry.hits = entry.hits.saturating_add(1);
                 self.engine.hit(slot, entry.hash, now);
-                let (bytes, lifetime) = (entry.wire.len() as u64, entry.fresh_until.since(entry.stored));
+                let bytes = entry.wire.len() as u64;
                 let size = weight(self.counts_packets, &entry.wire);
                 self.observer.hit(entry.hash, bytes, |place| Observed {
                     now,
@@ -214,7 +214,8 @@ impl ContentStore {
                     size,
                     bytes,
                     outcome: Outcome::Hit,
-                    lifetime: if interest.must_be_fresh { lifetime } else { Duration::MAX },
+                    lifetime: Data::decode(&entry.wire).ok().and_then(|data| data.freshness).unwrap_or_default(),
+                    any_age: !interest.must_be_fresh,
                     validates: false,
                     label: None,
                 });
@@ -354,9 +355,9 @@ impl ContentStore {
             let is_name =
                 |slot: Slot| entries.get(slot.index()).and_then(Option::as_ref).is_some_and(|entry| entry.hash == hash);
             let outcome = if index.find(hash, is_name).is_some() { Outcome::Reloaded } else { Outcome::Fetched };
-            let lifetime = if must_be_fresh { data.freshness.unwrap_or_default() } else { Duration::MAX };
             let label = Some(Box::new(Label { key: data.name.as_bytes().into(), tags: [].into() }));
-            Observed { now, place, variant: 0, size, bytes, outcome, lifetime, validates: false, label }
+            let (lifetime, any_age) = (data.freshness.unwrap_or_default(), !must_be_fresh);
+            Observed { now, place, variant: 0, size, bytes, outcome, lifetime, any_age, validates: false, label }
         });
     }
 

@@ -20,6 +20,7 @@ use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::header::{CONTENT_LOCATION, TRAILER};
 use http::{HeaderMap, Method, StatusCode};
+use larder_policy::observe;
 use std::time::Duration;
 
 /// The result for a body that was collected for the store.
@@ -153,8 +154,12 @@ impl Cache {
         let size = declared.map(|length| self.store.size_of(&stored, length));
         let admitted = self.store.miss_and_admit(hash, size, now.time);
         if let Some(sizes) = size.zip(declared) {
-            let insists = exchange.insists || exchange.reason == ForwardReason::Request;
-            self.store.observe_fetched(&stored, sizes, insists, now.time);
+            let outcome = match exchange.insists || exchange.reason == ForwardReason::Request {
+                _ if exchange.in_background => observe::Outcome::Refreshed,
+                true => observe::Outcome::Reloaded,
+                false => observe::Outcome::Fetched,
+            };
+            self.store.observe_fetched(&stored, sizes, outcome, now.time);
         }
         // What the policy does not want is collected where others wait for it: better than a
         // request of each of them. And of what came whole for a slice, the client's part is to be
@@ -250,7 +255,7 @@ impl Cache {
         // Of what had no length, the policy is asked now.
         let size = self.store.size_of(&fill.stored, fill.len());
         if fill.declared.is_none() {
-            self.store.observe_fetched(&fill.stored, (size, fill.len()), false, now.time);
+            self.store.observe_fetched(&fill.stored, (size, fill.len()), observe::Outcome::Fetched, now.time);
         }
         let is_admitted = !unwanted && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
         let is_storable = fill.is_storable;

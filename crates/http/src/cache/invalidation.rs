@@ -70,7 +70,7 @@ impl Cache {
             Scope::Tag(tag) => Test::Tag(tag.as_bytes().into()),
             Scope::Everything => Test::Any,
         };
-        if from == 0 {
+        if from == 0 && usize::from(self.shard) == purge.shards(&self.router).start {
             self.store.observer.removed_all(test.scope(), purge.soft, now.time);
         }
         let purged = self.store.purge(from, purge.soft, now.time, |stored| test.takes(stored));

@@ -139,7 +139,10 @@ impl Cache {
             return Reply::Retry(exchange);
         }
         if let Some(slot) = self.store.position(&stored) {
-            self.store.hit(slot, now.time);
+            match exchange.in_background {
+                true => self.store.hit_in_background(slot, now.time),
+                false => self.store.hit(slot, now.time),
+            }
         }
         if exchange.forbids_storing {
             // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of

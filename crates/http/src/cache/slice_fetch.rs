@@ -29,6 +29,7 @@ use crate::store::sliced::{Pin, Sliced};
 use crate::store::stored::{Elsewhere, Stored};
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use larder_policy::observe;
 use larder_units::Time;
 use std::ops::Range;
 use std::sync::Arc;
@@ -214,7 +215,7 @@ impl Cache {
         let size = self.store.size_of(&stored, length);
         let admitted = stores && self.store.miss_and_admit(hash, Some(size), now.time);
         if stores {
-            self.store.observe_fetched(&stored, (size, length), false, now.time);
+            self.store.observe_fetched(&stored, (size, length), observe::Outcome::Fetched, now.time);
         }
         let body = self.next_body();
         let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, body, &self.budget) {

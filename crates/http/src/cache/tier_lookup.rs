@@ -16,6 +16,7 @@ use crate::store::index::Found;
 use crate::store::record;
 use crate::store::second_tier::{TierHit, TierResponse};
 use crate::store::stored::Stored;
+use larder_policy::observe;
 
 impl Cache {
     /// Takes the result of the second tier for an exchange with a [`Exchange::tier_key`].
@@ -187,7 +188,7 @@ impl Cache {
         if stored.in_tier().is_some() {
             return;
         }
-        self.store.observe_fetched(&stored, (size, stored.body.len() as u64), false, now.time);
+        self.store.observe_fetched(&stored, (size, stored.body.len() as u64), observe::Outcome::Fetched, now.time);
         let is_wanted = self.store.position(&stored).is_none() && self.store.admit_or_fill(hash, size, now.time);
         if is_wanted {
             self.store.put(&stored, now.time);

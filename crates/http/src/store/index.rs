@@ -14,7 +14,7 @@ use crate::store::stored::Stored;
 use hashbrown::{HashMap, HashTable};
 use http::HeaderMap;
 use larder_policy::Slot;
-use larder_policy::observe::Observer;
+use larder_policy::observe::{Observer, Outcome};
 use larder_units::Time;
 use std::collections::VecDeque;
 
@@ -116,14 +116,25 @@ impl Store {
         let Store { engine, observer, shard, entries, lines, overhead, .. } = self;
         let Some(Indexed { entry, hash, slot, .. }) = &entries[id.index()] else { return };
         engine.hit(EngineSlot { slot: *slot, owner: Owner::of_stored(*shard, id) }, *hash, now);
-        let observed = |place| observed::hit(entry, lines, *overhead, place, now);
+        let observed = |place| observed::hit(entry, lines, *overhead, Outcome::Hit, place, now);
         observer.hit(*hash, entry.own_length(), observed);
     }
 
+    /// Reports that a stored response was validated without a client's request.
+    pub(crate) fn hit_in_background(&mut self, id: EntryId, now: Time) {
+        let Store { engine, observer, shard, entries, lines, overhead, .. } = self;
+        let Some(Indexed { entry, hash, slot, .. }) = &entries[id.index()] else { return };
+        engine.hit(EngineSlot { slot: *slot, owner: Owner::of_stored(*shard, id) }, *hash, now);
+        observer.refreshed(*hash, |place| observed::hit(entry, lines, *overhead, Outcome::Refreshed, place, now));
+    }
+
     /// Reports to the observer what came: see [`observed::fetched`].
-    pub(crate) fn observe_fetched(&mut self, stored: &Stored, (size, bytes): (u64, u64), insists: bool, now: Time) {
-        let observed = |place| observed::fetched(stored, (size, bytes), insists, place, now);
-        self.observer.fetched(stored.hash, bytes, observed);
+    pub(crate) fn observe_fetched(&mut self, stored: &Stored, sizes: (u64, u64), outcome: Outcome, now: Time) {
+        let observed = |place| observed::fetched(stored, sizes, outcome, place, now);
+        match outcome {
+            Outcome::Refreshed => self.observer.refreshed(stored.hash, observed),
+            _ => self.observer.fetched(stored.hash, sizes.1, observed),
+        }
     }
 
     /// Reports a request for a response that is not stored.
@@ -344,7 +355,6 @@ impl Store {
         };
         let taken: Vec<EntryId> = ids.filter(is_taken).collect();
         for id in &taken {
-            self.observer.removed(self.indexed(*id).hash, soft, now);
             if soft {
                 self.expire_slot(*id, now);
             } else {

@@ -1,6 +1,7 @@
 //! What the store reports to another thread, which runs other policies and sizes on a sample of the
 //! requests: see [`larder_policy::observe`].
 
+use crate::limits;
 use crate::rfc::fields;
 use crate::store::entry::{Entry, View};
 use crate::store::line_table::LineTable;
@@ -12,7 +13,14 @@ use larder_policy::observe::{Label, Observed, Outcome};
 use larder_units::Time;
 
 /// Returns the observation of a hit.
-pub(crate) fn hit(entry: &Entry, lines: &LineTable, overhead: u64, place: u64, now: Time) -> Observed {
+pub(crate) fn hit(
+    entry: &Entry,
+    lines: &LineTable,
+    overhead: u64,
+    outcome: Outcome,
+    place: u64,
+    now: Time,
+) -> Observed {
     let view = View::new(entry, lines);
     Observed {
         now,
@@ -20,28 +28,36 @@ pub(crate) fn hit(entry: &Entry, lines: &LineTable, overhead: u64, place: u64, n
         variant: variant(entry.selector()),
         size: overhead + entry.size(),
         bytes: entry.own_length(),
-        outcome: Outcome::Hit,
+        outcome,
         lifetime: entry.freshness.usable(),
+        any_age: false,
         validates: [ETAG, LAST_MODIFIED].iter().any(|name| view.values(name).next().is_some()),
         label: None,
     }
 }
 
 /// Returns the observation of a response from the origin, or from the second tier, that may be
-/// stored. It takes `size` bytes, and has a body of `bytes`. `insists` is true if the client did
-/// not want a stored one.
-pub(crate) fn fetched(stored: &Stored, (size, bytes): (u64, u64), insists: bool, place: u64, now: Time) -> Observed {
+/// stored. It takes `size` bytes, and has a body of `bytes`.
+pub(crate) fn fetched(stored: &Stored, (size, bytes): (u64, u64), outcome: Outcome, place: u64, now: Time) -> Observed {
     Observed {
         now,
         place,
         variant: variant(stored.selector.as_bytes()),
         size,
         bytes,
-        outcome: if insists { Outcome::Reloaded } else { Outcome::Fetched },
+        outcome,
         lifetime: stored.freshness.usable(),
+        any_age: false,
         validates: stored.has_validator(),
-        label: Some(Box::new(Label { key: stored.key.clone(), tags: tags(stored.fields()) })),
+        label: label(stored),
     }
+}
+
+/// Returns the names for purges by prefix and tag; `None` if they are too long.
+fn label(stored: &Stored) -> Option<Box<Label>> {
+    let tags = tags(stored.fields());
+    let bytes = stored.key.len() + tags.iter().map(|tag| tag.len()).sum::<usize>();
+    (bytes <= limits::LABEL_BYTES).then(|| Box::new(Label { key: stored.key.clone(), tags }))
 }
 
 /// Numbers the variants of a key: 0 is that of a response without `Vary`.

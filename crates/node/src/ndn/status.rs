@@ -73,6 +73,10 @@ impl StatusSource for Handle {
         json!({ "strategies": strategies.iter().map(strategy).collect::<Vec<_>>() })
     }
 
+    fn end_captures(&self) {
+        self.what_if.end_captures();
+    }
+
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         self.what_if.metrics("larder_ndn_whatif", metrics);
         let Some(snapshot) = self.snapshot() else { return };

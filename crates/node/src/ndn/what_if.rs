@@ -5,6 +5,7 @@ use super::shard_channel::Port;
 use larder_policy::observe::{Observation, Totals};
 use larder_proxy::what_if::{CacheState, ObservedCache};
 use larder_units::{ByteSize, Time};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,18 @@ pub(super) struct ObservedContentStore {
     started: Instant,
     /// The sample, and what was taken with the last state.
     pending: Mutex<(Option<u64>, Vec<Observation>)>,
+    /// Answers that came too late, with their observations.
+    late: AtomicU64,
 }
 
 impl ObservedContentStore {
     pub(super) fn new(ports: &Arc<[Port]>) -> ObservedContentStore {
-        ObservedContentStore { ports: Arc::clone(ports), started: Instant::now(), pending: Mutex::default() }
+        ObservedContentStore {
+            ports: Arc::clone(ports),
+            started: Instant::now(),
+            pending: Mutex::default(),
+            late: AtomicU64::new(0),
+        }
     }
 
     fn ask(&self, last: Option<u64>) -> Option<Vec<Observations>> {
@@ -31,10 +39,14 @@ impl ObservedContentStore {
         };
         let answers: Vec<_> = self.ports.iter().map(ask).collect();
         let until = Instant::now() + PATIENCE;
-        answers
-            .into_iter()
-            .map(|answer| answer.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
-            .collect()
+        let answers = answers.into_iter();
+        let answers = answers.map(|answer| answer.recv_timeout(until.saturating_duration_since(Instant::now())).ok());
+        let answers: Vec<_> = answers.collect();
+        if answers.iter().any(Option::is_none) {
+            // The others have given theirs away.
+            self.late.fetch_add(1, Ordering::Relaxed);
+        }
+        answers.into_iter().collect()
     }
 }
 
@@ -52,6 +64,7 @@ impl ObservedCache for ObservedContentStore {
             totals.add(&shard.totals);
             taken.append(&mut shard.taken);
         }
+        totals.lost += self.late.load(Ordering::Relaxed);
         Some(totals)
     }
 

@@ -4,7 +4,9 @@ use crate::limits;
 use bytes::Bytes;
 use larder_policy::observe::Observed;
 use larder_units::Time;
+use siphasher::sip::SipHasher13;
 use std::fmt::Write;
+use std::hash::Hasher;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -20,7 +22,7 @@ pub(super) struct Captures(Mutex<Vec<Capture>>);
 struct Capture {
     /// Places up to this are in it.
     last: u64,
-    secret: u64,
+    secret: [u64; 2],
     /// The time of its first request.
     begun: Option<Time>,
     lines: String,
@@ -29,16 +31,16 @@ struct Capture {
 
 impl Captures {
     /// Begins a capture of a share of the keys, above 0 and up to 1. Returns its lines; `None` if
-    /// there are [`limits::CAPTURES`] already. It ends when the receiver is dropped, or if it does
-    /// not receive for some seconds.
+    /// there are [`limits::CAPTURES`] already. It ends when the receiver is dropped, or if too
+    /// much waits for it.
     pub(super) fn begin(&self, share: f64) -> Option<mpsc::Receiver<Bytes>> {
         let mut captures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         captures.retain(|capture| !capture.out.is_closed());
         if captures.len() >= limits::CAPTURES {
             return None;
         }
-        let (out, lines) = mpsc::channel(limits::CAPTURE_CHUNKS);
-        let [secret] = crate::entropy::words();
+        let (out, lines) = mpsc::channel(limits::CAPTURE_PIECES);
+        let secret = crate::entropy::words();
         let last = (share * 2.0_f64.powi(64)) as u64;
         captures.push(Capture { last, secret, begun: None, lines: HEAD.to_owned(), out });
         Some(lines)
@@ -63,6 +65,17 @@ impl Captures {
         captures.retain_mut(Capture::send);
     }
 
+    /// Tells the clients that requests of their objects, or of others, were lost.
+    pub(super) fn lose(&self, requests: u64) {
+        if requests > 0 {
+            let mut captures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Writing to a string does not fail.
+            for capture in captures.iter_mut() {
+                let _ = writeln!(capture.lines, "# lost {requests}");
+            }
+        }
+    }
+
     /// Ends all captures.
     pub(super) fn end(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -76,34 +89,31 @@ impl Capture {
         }
         let begun = *self.begun.get_or_insert(request.now);
         let seconds = request.now.since(begun).as_secs_f64();
-        // The variant is in the lower half: see `Observed`. The place tells what a client has asked
-        // for to nobody who does not know the secrets of the node.
-        let object = mix(request.place ^ u64::from(request.variant) ^ self.secret);
+        let mut object = SipHasher13::new_with_keys(self.secret[0], self.secret[1]);
+        object.write_u64(request.place);
+        object.write_u32(request.variant);
+        let object = object.finish();
         // Writing to a string does not fail.
         let _ = writeln!(self.lines, "{seconds:.3},{object},{}", request.size);
     }
 
-    /// Sends its lines. Returns false if the capture has ended.
+    /// Sends its lines, as far as its client receives them. Returns false if the capture has ended.
     fn send(&mut self) -> bool {
-        if self.lines.is_empty() {
-            return true;
-        }
-        match self.out.try_send(Bytes::from(std::mem::take(&mut self.lines))) {
-            Ok(()) => true,
-            Err(TrySendError::Closed(_)) => false,
-            Err(TrySendError::Full(_)) => {
-                tracing::warn!("capture: ended, because its client does not receive as fast as requests come");
-                false
+        while !self.lines.is_empty() {
+            let end = self.lines.len().min(limits::CAPTURE_PIECE);
+            match self.out.try_send(Bytes::copy_from_slice(&self.lines.as_bytes()[..end])) {
+                // All are of one byte.
+                Ok(()) => drop(self.lines.drain(..end)),
+                Err(TrySendError::Closed(_)) => return false,
+                Err(TrySendError::Full(_)) if self.lines.len() <= limits::CAPTURE_WAITING => return true,
+                Err(TrySendError::Full(_)) => {
+                    tracing::warn!("capture: ended, because its client does not receive as fast as requests come");
+                    return false;
+                }
             }
         }
+        true
     }
-}
-
-/// The finaliser of MurmurHash3 (Appleby, 2011), a bijection.
-fn mix(word: u64) -> u64 {
-    let word = (word ^ (word >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    let word = (word ^ (word >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    word ^ (word >> 33)
 }
 
 #[cfg(test)]
@@ -121,6 +131,7 @@ mod tests {
             bytes: 5,
             outcome: Outcome::Hit,
             lifetime: Duration::ZERO,
+            any_age: false,
             validates: false,
             label: None,
         }
@@ -140,6 +151,17 @@ mod tests {
     }
 
     #[test]
+    fn lost_requests_are_kept_secret() {
+        let captures = Captures::default();
+        let mut lines = captures.begin(1.0).unwrap();
+        captures.lose(0);
+        captures.lose(7);
+        captures.add([request(1, 0)].iter());
+        let text = String::from_utf8(lines.try_recv().unwrap().to_vec()).unwrap();
+        assert_eq!(text.lines().filter(|line| line.starts_with('#')).collect::<Vec<_>>(), ["# lost 7"]);
+    }
+
+    #[test]
     fn another_capture_has_the_same_objects() {
         let captures = Captures::default();
         let [mut one, mut other] = [captures.begin(1.0).unwrap(), captures.begin(1.0).unwrap()];
@@ -151,12 +173,15 @@ mod tests {
     fn clients_that_do_not_receive_fill_the_memory() {
         let captures = Captures::default();
         let lines = captures.begin(1.0).unwrap();
-        for number in 0..limits::CAPTURE_CHUNKS as u64 {
-            captures.add([request(1, number)].iter());
+        let requests = vec![request(1, 0); 1_000];
+        let mut rounds = 0;
+        while captures.last().is_some() {
+            captures.add(requests.iter());
+            rounds += 1;
         }
-        assert!(captures.last().is_some());
-        captures.add([request(1, 0)].iter());
-        assert_eq!(captures.last(), None);
+        // A line has 10 to 40 bytes.
+        let most = limits::CAPTURE_PIECE * limits::CAPTURE_PIECES + limits::CAPTURE_WAITING;
+        assert!(rounds > 2 && rounds <= most / 10_000 + 2, "{rounds}");
         drop(lines);
         let kept: Vec<_> = (0..limits::CAPTURES).map(|_| captures.begin(1.0).unwrap()).collect();
         assert!(captures.begin(1.0).is_none());

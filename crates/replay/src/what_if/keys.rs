@@ -1,6 +1,6 @@
 //! The keys of the sample: their variants, and the names by which they may be purged.
 
-use crate::limits::WHAT_IF_KEYS;
+use crate::limits::{WHAT_IF_KEYS, WHAT_IF_VARIANTS};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_policy::observe::{Label, Observed};
@@ -25,6 +25,9 @@ impl Keys {
         let Keys { recent, earlier } = self;
         let known = recent.entry(observed.place).or_insert_with(|| earlier.remove(&observed.place).unwrap_or_default());
         if !known.variants.contains(&observed.variant) {
+            if known.variants.len() == WHAT_IF_VARIANTS {
+                known.variants.remove(0);
+            }
             known.variants.push(observed.variant);
         }
         if label.is_some() {

@@ -33,6 +33,12 @@ impl MiniCache {
     /// A request. A miss counts `weight` times.
     pub(super) fn request(&mut self, observed: &Observed, id: u64, weight: f64) {
         let Observed { now, size, .. } = *observed;
+        if observed.outcome == Outcome::Refreshed {
+            if let Some(slot) = self.find(id) {
+                self.fresh_until[slot.index()] = fresh_until(observed);
+            }
+            return;
+        }
         self.requests += 1;
         if self.requests.is_multiple_of(JOB_INTERVAL)
             && let Some(job) = self.engine.job()
@@ -40,7 +46,7 @@ impl MiniCache {
             self.engine.complete(job.run());
         }
         if let Some(slot) = self.find(id) {
-            let is_fresh = !self.fresh_until[slot.index()].has_passed(now);
+            let is_fresh = observed.any_age || !self.fresh_until[slot.index()].has_passed(now);
             // The cache itself has the object unchanged, so its origin would confirm this copy.
             let is_confirmed = observed.outcome == Outcome::Hit && observed.validates;
             if (is_fresh && observed.outcome != Outcome::Reloaded) || is_confirmed {

@@ -25,7 +25,7 @@ mod mini_cache;
 mod report;
 mod window;
 
-use crate::limits::{WHAT_IF_CHECK_REQUESTS, WHAT_IF_OBJECTS};
+use crate::limits::{WHAT_IF_CHECK_REQUESTS, WHAT_IF_HALVINGS, WHAT_IF_OBJECTS};
 use cell::Cell;
 use keys::Keys;
 use larder_policy::observe::{Observation, Observed, Removal, Scope, Totals};
@@ -56,7 +56,7 @@ pub const WHAT_IF_SIZES: [f64; 8] = [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 16
 /// for key in [7, 8, 7] {
 ///     let observed = |place| Observed {
 ///         now: Time::ZERO, place, variant: 0, size: 300, bytes: 200, outcome: Outcome::Fetched,
-///         lifetime: Duration::from_secs(60), validates: true, label: None,
+///         lifetime: Duration::from_secs(60), any_age: false, validates: true, label: None,
 ///     };
 ///     observer.fetched(key, 200, observed);
 /// }
@@ -92,6 +92,9 @@ impl Row {
     }
 
     fn halve(&mut self) {
+        if self.halvings == WHAT_IF_HALVINGS {
+            return;
+        }
         self.halvings += 1;
         let (last, rate) = (self.last(), self.rate());
         self.cells.iter_mut().for_each(|cell| cell.shrink(last, rate));

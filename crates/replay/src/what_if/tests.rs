@@ -56,6 +56,7 @@ fn request(seconds: u64) -> Observed {
         bytes: 100,
         outcome: Outcome::Fetched,
         lifetime: Duration::from_secs(60),
+        any_age: false,
         validates: true,
         label: None,
     }
@@ -135,6 +136,28 @@ fn a_stale_object_answers() {
     // Fresh, but the client insists.
     host.fetched(1, Observed { outcome: Outcome::Reloaded, ..request(301) });
     assert_eq!(host.hits(), (2, 6));
+}
+
+#[test]
+fn a_refresh_counts_or_is_forgotten() {
+    let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
+    host.fetched(1, request(0));
+    // A stale copy answers while the cache fetches another one.
+    let refreshed = Observed { outcome: Outcome::Refreshed, ..request(70) };
+    host.observer.refreshed(1, |place| Observed { place, ..refreshed.clone() });
+    host.observer.refreshed(2, |place| Observed { place, ..refreshed });
+    host.fetched(1, Observed { outcome: Outcome::Hit, validates: false, ..request(100) });
+    assert_eq!(host.hits(), (1, 2));
+}
+
+#[test]
+fn a_stale_object_answers_no_request_for_any_age() {
+    let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
+    host.fetched(1, Observed { any_age: true, ..request(0) });
+    host.fetched(1, Observed { any_age: true, ..request(100) });
+    assert_eq!(host.hits(), (1, 2));
+    host.fetched(1, request(101));
+    assert_eq!(host.hits(), (1, 3));
 }
 
 #[test]
