@@ -10,7 +10,7 @@ use super::request_id::{RequestIds, X_REQUEST_ID};
 use super::server_requests::ServerRequests;
 use super::trusted_proxies::TrustedPeer;
 use crate::error::Error;
-use ::http::header::HOST;
+use ::http::header::{CONTENT_LENGTH, HOST};
 use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use serde_json::{Map, Value};
@@ -317,6 +317,7 @@ impl ObservedClient {
             miss: None,
             first_byte: None,
             body_bytes: 0,
+            length: None,
             is_complete: false,
         })
     }
@@ -397,6 +398,9 @@ pub(super) struct ObservedExchange {
     miss: Option<Miss>,
     first_byte: Option<Duration>,
     body_bytes: u64,
+    /// `Content-Length` of the response. A body with as many bytes is complete: hyper does not ask
+    /// for its end, which a body in progress tells late.
+    length: Option<u64>,
     is_complete: bool,
 }
 
@@ -405,6 +409,8 @@ impl ObservedExchange {
     pub(super) fn answered<B>(&mut self, response: &Response<B>) {
         self.status = Some(response.status().as_u16());
         self.first_byte = Some(self.begun.elapsed());
+        let length = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        self.length = length.and_then(|length| length.parse().ok());
         let own = response.headers().get_all(CACHE_STATUS).into_iter().next_back();
         self.cache = own.map_or(CacheResult::None, |field| CacheResult::of(field.as_bytes()));
         if !matches!(self.cache, CacheResult::Hit | CacheResult::Stale) {
@@ -445,7 +451,7 @@ impl Drop for ObservedExchange {
             cache: self.cache,
             first_byte: self.first_byte,
             total: self.begun.elapsed(),
-            is_complete: self.is_complete,
+            is_complete: self.is_complete || self.length == Some(self.body_bytes),
             upstream: attempts.as_deref().unwrap_or_default(),
             ..self.client.record()
         };

@@ -115,6 +115,33 @@ fn an_open_page_stands_still() {
     while events.line().is_some() {}
 }
 
+/// Failure: a request that gets the response to another one counts as broken off.
+#[test]
+fn a_collapsed_request_is_broken_off() {
+    let origin = wire::Origin::new(|_, stream| {
+        let is_said = wire::say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 6\r\n\r\nabc");
+        std::thread::sleep(Duration::from_millis(300));
+        is_said && wire::say(stream, "def")
+    });
+    let node = Node::of(origin.address);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert_eq!(Client::new(&node).get("/a").text(), "abcdef"));
+        }
+    });
+    let total = || {
+        node.status()["first_byte_seconds"]["misses"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>()
+    };
+    let hits = || {
+        node.status()["first_byte_seconds"]["hits"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>()
+    };
+    while total() + hits() < 4 {
+        std::thread::yield_now();
+    }
+    assert!(node.status()["collapsed"].as_u64() > Some(0), "{}", node.status());
+    assert_eq!(node.status()["broken_exchanges"], 0);
+}
+
 /// Failure: pages that are never closed take all connections of scrapers.
 #[test]
 fn open_pages_take_every_connection() {
