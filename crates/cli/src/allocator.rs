@@ -186,7 +186,11 @@ fn only_advised_huge_pages() -> bool {
     #[cfg(target_os = "linux")]
     // SAFETY: the calls change and read a setting of the process.
     unsafe {
-        if libc::prctl(libc::PR_SET_THP_DISABLE, 1, THP_DISABLE_EXCEPT_ADVISED, 0, 0) == 0 || system_wants_advice() {
+        // Whoever has started the process may have forbidden them all.
+        if libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1
+            || libc::prctl(libc::PR_SET_THP_DISABLE, 1, THP_DISABLE_EXCEPT_ADVISED, 0, 0) == 0
+            || system_wants_advice()
+        {
             return true;
         }
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
@@ -210,11 +214,11 @@ fn system_wants_advice() -> bool {
 /// The smallest block that a table may have asked to be on huge pages.
 const MAY_BE_ADVISED: usize = 2 << 20;
 
-/// Takes the request for huge pages back, before a large block is freed: what comes to this place
-/// next may be bodies.
+/// Takes the request for huge pages back, before the block of a table is freed: what comes to this
+/// place next may be bodies.
 #[inline]
 fn forget_advice(block: *mut u8, size: usize) {
-    if size >= MAY_BE_ADVISED && OWN_PAGES.load(Ordering::Relaxed) {
+    if size >= MAY_BE_ADVISED && larder_policy::take_advice(block.addr()) && OWN_PAGES.load(Ordering::Relaxed) {
         forbid_huge_pages_at(block, size);
     }
 }
@@ -398,11 +402,11 @@ mod tests {
         table.resize(32 << 20, 1_u8);
         let range = table.as_ptr_range();
         let middle = |bytes: &[u8]| bytes[bytes.len() / 2..].as_ptr().addr();
-        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap();
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
         let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or(0));
         let has_exception = (numbers.next(), numbers.next()) >= (Some(6), Some(18));
-        let can_have_them = setting.contains("[madvise]") || (has_exception && !setting.contains("[never]"));
+        let can_have_them = setting.contains("[madvise]") || (has_exception && setting.contains("[always]"));
         assert!(!can_have_them || may_have_huge_pages(middle(&table)), "a table");
         drop(table);
         let bodies: Vec<Vec<u8>> = (0..200).map(|_| vec![1; 300_000]).collect();

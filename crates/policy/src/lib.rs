@@ -72,7 +72,7 @@ pub use index::{AnyIds, Ids, KeyedHashes, SlotIndex};
 pub use job::{Job, JobDone};
 pub use parameters::{Arguments, Parameter, Preset, Values};
 pub use path::Path;
-pub use prefetch::{grow, prefetch};
+pub use prefetch::{grow, prefetch, take_advice};
 pub use registry::{Registry, RegistryError, registry};
 pub use request::{Request, Slot};
 pub use spec::{Spec, SpecError};

@@ -12,6 +12,9 @@
 //! Beside a comparison in `index`, these are the only unsafe lines of this crate.
 #![allow(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// Begins to load the cache line of `table[index]`, if there is such a place. It changes nothing.
 #[inline(always)]
 pub fn prefetch<T>(table: &[T], index: usize) {
@@ -56,6 +59,7 @@ pub(crate) fn use_large_pages<T>(table: &mut Vec<T>) {
         let (first, end) = (start.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
         if end.saturating_sub(first) >= LARGE_TABLE_BYTES {
             let place = table.as_mut_ptr().wrapping_byte_add(first - start).cast();
+            note_advice(start);
             // SAFETY: the range lies within the vector's allocation, and the advice changes nothing
             // that the program can see.
             let _ = unsafe { madvise(place, end - first, Advice::LinuxHugepage) };
@@ -63,6 +67,31 @@ pub(crate) fn use_large_pages<T>(table: &mut Vec<T>) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = table;
+}
+
+/// The starts of tables on large pages, as far as they are known; 0 is none. A node has dozens.
+#[cfg(target_os = "linux")]
+static ADVISED: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
+
+#[cfg(target_os = "linux")]
+fn note_advice(start: usize) {
+    let is_noted = |place: &AtomicUsize| {
+        let had = place.compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed);
+        had.is_ok() || had == Err(start)
+    };
+    ADVISED.iter().any(is_noted);
+}
+
+/// Returns true, once, if large pages were asked for under a table that starts here. An allocator
+/// takes the advice back when the memory of the table is freed: what comes there may be small.
+pub fn take_advice(start: usize) -> bool {
+    #[cfg(target_os = "linux")]
+    return ADVISED.iter().any(|place| place.compare_exchange(start, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok());
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = start;
+        false
+    }
 }
 
 /// Pages of 4 KiB: where they are larger, the system refuses addresses in between, and nothing is
@@ -78,6 +107,15 @@ const LARGE_TABLE_BYTES: usize = 2 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_advice_of_a_table_is_forgotten_or_taken_twice() {
+        let mut table: Vec<u64> = Vec::new();
+        grow(&mut table, 1 << 20);
+        let start = table.as_ptr() as usize;
+        assert!(take_advice(start) && !take_advice(start) && !take_advice(start + 8));
+    }
 
     #[test]
     fn a_large_table_loses_what_is_in_it() {

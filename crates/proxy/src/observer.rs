@@ -314,7 +314,7 @@ impl ObservedClient {
             kept,
             status: None,
             cache: CacheResult::None,
-            miss: None,
+            miss: Some(Miss::default()),
             first_byte: None,
             body_bytes: 0,
             length: None,
@@ -413,9 +413,8 @@ impl ObservedExchange {
         self.length = length.and_then(|length| length.parse().ok());
         let own = response.headers().get_all(CACHE_STATUS).into_iter().next_back();
         self.cache = own.map_or(CacheResult::None, |field| CacheResult::of(field.as_bytes()));
-        if !matches!(self.cache, CacheResult::Hit | CacheResult::Stale) {
-            self.miss = Some(own.map_or(Miss::default(), |field| Miss::of(field.as_bytes())));
-        }
+        let is_hit = matches!(self.cache, CacheResult::Hit | CacheResult::Stale);
+        self.miss = (!is_hit).then(|| own.map_or(Miss::default(), |field| Miss::of(field.as_bytes())));
         if let (Some(kept), Some(template)) = (&mut self.kept, self.client.template()) {
             kept.response_fields = values(response.headers(), template.response_fields());
         }

@@ -6,7 +6,7 @@
 //! policy's name that policy alone. With `--floor` it also measures what the cache lines of an
 //! exchange take alone, with `--stages` what each stage of a batch takes. Times are processor time
 //! of one thread. A packet is an Interest or a Data that was sent, as in the paper. The allocator
-//! is that of the binary `larder`.
+//! is mimalloc, as in the binary `larder`.
 #![allow(clippy::print_stdout, reason = "it prints tables")]
 #![allow(clippy::disallowed_methods, reason = "a program with arguments and threads")]
 

@@ -118,7 +118,7 @@ impl ConfigSources {
     }
 
     /// Returns the keys that differ from their defaults: key, value, default and place. The token
-    /// is left out, except that it is set.
+    /// is left out, except that it is set; of a list of tables, it has only their number.
     ///
     /// # Errors
     /// As [`ConfigSources::load`].
@@ -129,7 +129,12 @@ impl ConfigSources {
             let (value, default) = (at(&loaded.table, &key.path)?, at(&defaults, &key.path));
             let dotted = key.dotted();
             let place = loaded.places.iter().find(|(path, _)| *path == dotted).map_or("set", |(_, place)| place);
-            let value = if dotted == "admin.token" { "a secret".to_owned() } else { value.to_string() };
+            let value = match value {
+                _ if dotted == "admin.token" => "a secret".to_owned(),
+                // Rules may set fields with secrets.
+                Value::Array(entries) if entries.iter().any(Value::is_table) => format!("{} entries", entries.len()),
+                value => value.to_string(),
+            };
             let default = default.map_or_else(String::new, ToString::to_string);
             (value != default).then(|| [dotted, value, default, place.to_owned()])
         };

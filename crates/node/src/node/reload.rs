@@ -36,13 +36,16 @@ impl Node {
             _ => true,
         };
         match running.reread(runs, |config, changes| self.apply(config, changes)) {
-            Ok(Changes { applied, waiting }) if waiting.is_empty() => tracing::info!(?applied, "reloaded"),
+            Ok(Changes { applied, waiting }) if waiting.is_empty() => {
+                tracing::info!(?applied, "reloaded");
+                self.process.set_settings(running.differences());
+            }
             Ok(Changes { applied, waiting }) => {
                 tracing::warn!(?applied, needs_an_upgrade = ?waiting, "reloaded, but not all of it");
+                self.process.set_settings(running.differences());
             }
             Err(error) => tracing::error!(%error, "not reloaded"),
         }
-        self.process.set_settings(running.differences());
         supervisor::ready();
     }
 

@@ -5,7 +5,7 @@ use crate::limits;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// The points of one resolution.
@@ -117,7 +117,9 @@ impl History {
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".new");
-        fs::write(&beside, self.to_json().to_string())?;
+        let mut file = fs::File::create(&beside)?;
+        file.write_all(self.to_json().to_string().as_bytes())?;
+        file.sync_data()?;
         fs::rename(&beside, path)
     }
 }

@@ -12,7 +12,7 @@ export function showContent(element, { http, console: more }) {
     if (content) {
         const url = ["URL", (row) => row.url, "long"];
         parts.push(
-            el("p", { class: "soft" }, `From each ${count(content.sample)}th exchange of a thread, so the shares are estimates; responses that were not stored are all counted.`),
+            el("p", { class: "soft" }, `From each ${count(content.sample)}th exchange of a thread, so the shares are estimates; of responses that were not stored, those are counted for which there was time.`),
             table("Most requested", [url, ["share of requests", (row) => format.ratio(row.share), "number"], ["hits", (row) => format.ratio(row.hit_ratio), "number"], ["mean body", (row) => format.bytes(row.bytes), "number"]], content.requested),
             table("Most missed", [url, ["share of misses", (row) => format.ratio(row.share), "number"], ["last reason", (row) => row.reason]], content.missed),
             table("Not stored", [url, ["share of these", (row) => format.ratio(row.share), "number"], ["reason", (row) => row.reason], ["because of", (row) => row.meaning, "long"]], content.refused),

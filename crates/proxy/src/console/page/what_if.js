@@ -66,7 +66,7 @@ export class WhatIf {
         };
         const form = el("form", { class: "apply" }, el("h3", null, "Try it"),
             el("label", { for: "apply-policy" }, "Policy"), this.policy, el("label", { for: "apply-capacity" }, "Size"), this.capacity,
-            el("p", { class: "soft" }, "Takes effect at once and keeps the content; needs the token. The file stays as it is."),
+            el("p", { class: "soft" }, "Takes effect at once; needs the token. A smaller size evicts at once what does not fit. The file stays as it is."),
             el("button", { type: "submit" }, "Apply"), this.result);
         form.addEventListener("submit", (event) => {
             event.preventDefault();

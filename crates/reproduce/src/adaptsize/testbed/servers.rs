@@ -138,7 +138,7 @@ fn start_larder(site: &mut Site, policy: &str, threads: usize, capacity: u64, or
 fn larder(policy: &str, threads: usize, capacity: u64, origin: u16, [port, admin]: [u16; 2]) -> String {
     format!(
         "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n\
-         [http]\nlisten = \"127.0.0.1:{port}\"\norigin = \"http://127.0.0.1:{origin}\"\nthreads = {threads}\ncache = \"{capacity}B\"\npolicy = \"{policy}\"\n\
+         [http]\nlisten = \"127.0.0.1:{port}\"\norigin = \"http://127.0.0.1:{origin}\"\nthreads = {threads}\ncache = \"{capacity}B\"\nmax_object = \"{capacity}B\"\npolicy = \"{policy}\"\n\
          [admin]\nlisten = \"127.0.0.1:{admin}\"\n[log]\nlevel = \"warn\"\n"
     )
 }
