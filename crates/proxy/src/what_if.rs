@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 
 /// A cache whose requests are observed.
 pub trait ObservedCache: Send + 'static {
-    /// Returns the time of the cache's observations.
+    /// Returns a time that does not go back. The observations may have another clock.
     fn now(&self) -> Time;
 
     /// Appends the observations since the last call, and returns the counts of all requests; `None`

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The points of one resolution.
 #[derive(Debug)]
@@ -109,19 +110,72 @@ impl History {
         self.day.restore(&page["day"], &known, now);
         Ok(())
     }
+}
 
-    /// Replaces the file. A reader finds the former or the new one, whole.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(super) fn save(&self, path: &Path) -> io::Result<()> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        let mut file = fs::File::create(&beside)?;
-        file.write_all(self.to_json().to_string().as_bytes())?;
-        file.sync_data()?;
-        fs::rename(&beside, path)
+/// The writer of the file of the history.
+#[derive(Default)]
+pub(super) struct HistoryWriter(Mutex<Writing>);
+
+#[derive(Default)]
+struct Writing {
+    /// True while another process has the file.
+    is_left: bool,
+    /// True after the file could not be written, which is logged once.
+    has_failed: bool,
+}
+
+impl HistoryWriter {
+    /// Writes the file on a thread of its own, so that a disk that hangs delays nothing else. While
+    /// it hangs, nothing more is written.
+    pub(super) fn write_apart(self: &Arc<Self>, path: PathBuf, history: String) {
+        if matches!(self.0.try_lock(), Err(TryLockError::WouldBlock)) {
+            return;
+        }
+        let writer = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("history".to_owned());
+        // Without a thread, the next minute has another chance.
+        let _ = thread.spawn(move || writer.write(&path, &history, false));
     }
+
+    /// Writes the file a last time.
+    pub(super) fn leave(&self, path: &Path, history: &str) {
+        self.write(path, history, true);
+    }
+
+    /// Takes the file back.
+    pub(super) fn take_back(&self) {
+        self.writing().is_left = false;
+    }
+
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, path: &Path, history: &str, leaves: bool) {
+        let mut writing = self.writing();
+        if writing.is_left {
+            return;
+        }
+        writing.is_left = leaves;
+        if let Err(error) = replace(path, history)
+            && !std::mem::replace(&mut writing.has_failed, true)
+        {
+            tracing::warn!(
+                file = %path.display(), %error,
+                "the console's history will not survive a restart: let the node's user write to that folder"
+            );
+        }
+    }
+}
+
+/// Replaces the file. A reader finds the former or the new one, whole.
+fn replace(path: &Path, content: &str) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let mut file = fs::File::create(&beside)?;
+    file.write_all(content.as_bytes())?;
+    file.sync_data()?;
+    fs::rename(&beside, path)
 }
 
 #[cfg(test)]
@@ -160,7 +214,7 @@ mod tests {
         let mut first = History::default();
         let start = 1_800_000_000;
         (0..=600).for_each(|second| drop(first.add(&reading(second, second), start + second)));
-        first.save(&path).unwrap();
+        replace(&path, &first.to_json().to_string()).unwrap();
         let mut second = History::default();
         (610..=640).for_each(|now| drop(second.add(&reading(now, now), start + now)));
         second.restore(&path, start + 640).unwrap();
@@ -188,5 +242,32 @@ mod tests {
         (100..200).for_each(|second| drop(history.add(&reading(second, second), start + second - 50)));
         let hour = times(&history.to_json(), "hour");
         assert!(hour.is_sorted() && hour.last().unwrap() > &(start + 130), "{hour:?}");
+    }
+
+    /// Failure: the file is written while another process has it, or never again after that; or a
+    /// disk that hangs delays the readings.
+    #[test]
+    fn a_file_that_was_left_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tier.history");
+        let read = || fs::read_to_string(&path).unwrap();
+        let writer = Arc::new(HistoryWriter::default());
+        writer.leave(&path, "left");
+        writer.write(&path, "late", false);
+        assert_eq!(read(), "left");
+        writer.take_back();
+        writer.write(&path, "back", false);
+        assert_eq!(read(), "back");
+        // The disk hangs.
+        let hangs = writer.writing();
+        writer.write_apart(path.clone(), "meanwhile".to_owned());
+        drop(hangs);
+        assert_eq!((read().as_str(), Arc::strong_count(&writer)), ("back", 1));
+        writer.write_apart(path.clone(), "later".to_owned());
+        // It waits for the thread, if that has begun, and comes after it.
+        while Arc::strong_count(&writer) > 1 {
+            std::thread::yield_now();
+        }
+        assert_eq!(read(), "later");
     }
 }

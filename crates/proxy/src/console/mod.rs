@@ -31,7 +31,7 @@ use ::http::header::ACCEPT;
 use ::http::{HeaderMap, Response, StatusCode};
 use access::Refused;
 use bytes::Bytes;
-use history::History;
+use history::{History, HistoryWriter};
 use reading::Reading;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -46,6 +46,7 @@ pub struct Console {
     started: Instant,
     ticks: AtomicU64,
     state: Mutex<State>,
+    writer: Arc<HistoryWriter>,
     /// The events of the last second.
     events: watch::Sender<Events>,
     /// Changed when all streams have to end.
@@ -58,10 +59,6 @@ struct State {
     last: Option<Reading>,
     /// The file of the history.
     file: Option<PathBuf>,
-    /// True while another process has the file.
-    file_is_left: bool,
-    /// True after the file could not be written, which is logged once.
-    file_failed: bool,
 }
 
 /// What open pages get.
@@ -88,6 +85,7 @@ impl Console {
             started: Instant::now(),
             ticks: AtomicU64::new(0),
             state: Mutex::default(),
+            writer: Arc::default(),
             events: watch::Sender::new(Events::default()),
             ends: watch::Sender::new(()),
         }
@@ -114,14 +112,15 @@ impl Console {
     /// Writes the file of the history a last time: another process goes on with it, or this one
     /// ends.
     pub fn leave_history(&self) {
-        let mut state = self.state();
-        state.save();
-        state.file_is_left = true;
+        let history = self.state().to_write();
+        if let Some((file, text)) = history {
+            self.writer.leave(&file, &text);
+        }
     }
 
     /// Takes the file back, because that process has failed.
     pub fn take_back_history(&self) {
-        self.state().file_is_left = false;
+        self.writer.take_back();
     }
 
     /// Takes a reading of the status page, if one is due: each second while a page is open, else
@@ -134,16 +133,18 @@ impl Console {
         }
         let (status, now) = (status(), unix_seconds());
         let reading = Reading::new(&status, self.started.elapsed().as_secs_f64());
-        let (point, more) = {
+        let (point, more, history) = {
             let mut state = self.state();
             let more = state.history.add(&reading, now);
-            if number.is_multiple_of(limits::HISTORY_SAVE_SECONDS) {
-                state.save();
-            }
+            let is_due = number.is_multiple_of(limits::HISTORY_SAVE_SECONDS);
+            let history = is_due.then(|| state.to_write()).flatten();
             let point = state.last.as_ref().map(|before| reading.since(before, now));
             state.last = Some(reading);
-            (point, more)
+            (point, more, history)
         };
+        if let Some((file, text)) = history {
+            self.writer.write_apart(file, text);
+        }
         self.events.send_modify(|events| {
             if let Some(point) = point {
                 let more = more.iter().map(|(ring, point)| event(ring, &point.to_json()));
@@ -234,16 +235,9 @@ impl Console {
 }
 
 impl State {
-    fn save(&mut self) {
-        let Some(file) = self.file.as_ref().filter(|_| !self.file_is_left) else { return };
-        if let Err(error) = self.history.save(file)
-            && !std::mem::replace(&mut self.file_failed, true)
-        {
-            tracing::warn!(
-                file = %file.display(), %error,
-                "the console's history will not survive a restart: let the node's user write to that folder"
-            );
-        }
+    /// Returns the file of the history, and its content.
+    fn to_write(&self) -> Option<(PathBuf, String)> {
+        Some((self.file.clone()?, self.history.to_json().to_string()))
     }
 }
 

@@ -2,15 +2,16 @@
 //! its traffic, from a sample of it.
 //!
 //! ```text
-//!   cache ──► Observer (a sample of the keys) ──► WhatIf: Row (a size, and its own rate of the sample)
-//!                                                          └─► Cell (a policy) ─► 1 + 8 MiniCaches ─► WhatIfCell
+//!   cache ──► Observer (sample of the keys) ──► WhatIf: Row (a size, with its own rate)
+//!                                                        └─► Cell (a policy): 1 + 8 MiniCaches
+//!                                                                              └─► WhatIfCell
 //! ```
 //!
 //! The miniature caches see what the cache sees: responses that may not be stored are misses in
 //! every cache, objects become stale after their lifetime, variants are objects of their own, and
 //! purges remove. Each size has a sample of its own rate, so that its caches hold about as many
-//! objects as those of another size: at most [`WHAT_IF_OBJECTS`](crate::limits::WHAT_IF_OBJECTS). The rate falls
-//! when they hold more.
+//! objects as those of another size, at most [`WHAT_IF_OBJECTS`]. The rate falls when they hold
+//! more.
 //!
 //! The estimate and its error are those of a sampled [`Curve`](crate::Curve): the misses of a
 //! sample, divided by its rate and by all requests; and the spread of eight parts of the sample.
@@ -64,7 +65,8 @@ pub const WHAT_IF_SIZES: [f64; 8] = [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 16
 /// what_if.observe(&mut taken, totals, Time::ZERO);
 /// // Caches of 600 bytes and more hold both.
 /// let cell = what_if.report().cells.last().unwrap().clone();
-/// assert_eq!((cell.capacity, (cell.object_hit_ratio * 3.0).round(), cell.object_error), (16_000, 1.0, 0.0));
+/// let hits = (cell.object_hit_ratio * 3.0).round();
+/// assert_eq!((cell.capacity, hits, cell.object_error), (16_000, 1.0, 0.0));
 /// ```
 pub struct WhatIf {
     rows: Vec<Row>,

@@ -53,7 +53,7 @@ class Frame {
         let free = -Infinity;
         for (const [value, text] of x.marks) {
             const at = this.x(value);
-            const half = text.length * 3.6;
+            const half = text.length * 4.5;
             if (at - half < free) continue;
             free = at + half + 8;
             const anchor = at + half > width - 2 ? "end" : "middle";
