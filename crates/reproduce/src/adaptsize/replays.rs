@@ -134,8 +134,6 @@ pub(super) struct ReplayResult {
     /// One entry per part of the traffic, mostly a fortieth: requests until its end in millions,
     /// its hit ratio, and c in bytes if the policy has one.
     pub timeline: Vec<(f64, f64, Option<f64>)>,
-    /// The requests that missed after the warm-up, and their bytes.
-    pub missed: (u64, u64),
     /// The finite gauges of the policies at the end, by `policy.gauge`.
     pub gauges: Vec<(String, f64)>,
     /// The bytes of the engine's and the policies' tables at the end.
@@ -229,7 +227,6 @@ impl Cell for Run<'_> {
             spec: self.spec.clone(),
             hit_ratio: replay.row("").object_hit_ratio,
             timeline,
-            missed: replay.misses(),
             gauges: gauges
                 .into_iter()
                 .filter(|(_, gauge)| gauge.value.is_finite())

@@ -1,10 +1,13 @@
 //! Section 6: what AdaptSize changes for the disk cache behind it. Its requests are the misses of
 //! the memory cache.
 
-use super::replays::{Catalogue, ReplayResult, Run};
-use crate::cell::{measure_all, units};
+use super::replays::{Catalogue, Traffic, part_length};
+use crate::cell::{Cell, measure_all, units};
 use crate::{Error, Experiment, Request, Section, Watch};
-use serde::Deserialize;
+use larder_policy::Spec;
+use larder_replay::Replay;
+use larder_units::ByteSize;
+use serde::{Deserialize, Serialize};
 
 const FILE: (&str, &str) = experiment_file!("adaptsize/second-level.toml");
 
@@ -28,6 +31,67 @@ struct Load {
     operations: f64,
 }
 
+/// The requests of the disk cache behind one memory cache, after the warm-up.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Misses {
+    requests: u64,
+    bytes: u64,
+    /// The operations of the disk.
+    operations: u64,
+}
+
+impl Misses {
+    /// Counts a request for an object of `size` bytes, read by operations of at most
+    /// `operation_bytes`.
+    fn count(&mut self, size: u64, operation_bytes: u64) {
+        self.requests += 1;
+        self.bytes += size;
+        self.operations += size.div_ceil(operation_bytes).max(1);
+    }
+}
+
+/// A memory cache whose misses are counted.
+struct MemoryCache<'a> {
+    traffic: &'a Traffic,
+    spec: &'a str,
+    /// The capacity, bytes.
+    capacity: u64,
+    /// The number of requests before counting starts.
+    warm_up: usize,
+    operation_bytes: u64,
+}
+
+impl Cell for MemoryCache<'_> {
+    type Row = Misses;
+
+    fn key(&self, seed: u64) -> String {
+        let MemoryCache { traffic, spec, capacity, warm_up, operation_bytes } = self;
+        format!(
+            "second level: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, operation {operation_bytes}, {seed}"
+        )
+    }
+
+    fn units(&self) -> u64 {
+        self.traffic.accesses.len() as u64
+    }
+
+    fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Misses, Error> {
+        let spec: Spec = self.spec.parse().map_err(Error::from_cause)?;
+        let mut replay = Replay::new(&spec, ByteSize::from_bytes(self.capacity), seed).map_err(Error::from_cause)?;
+        let mut misses = Misses::default();
+        let mut after = 0..self.traffic.accesses.len();
+        for accesses in self.traffic.accesses.chunks(part_length(self.traffic.accesses.len())) {
+            for (at, access) in after.by_ref().zip(accesses) {
+                if !replay.request(access) && at >= self.warm_up {
+                    misses.count(access.size, self.operation_bytes);
+                }
+            }
+            watch.advance(accesses.len() as u64);
+        }
+        Ok(misses)
+    }
+}
+
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
@@ -39,24 +103,23 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         section.condition(name, format!("{}; a quarter to warm up", catalogue.conditions()));
         let traffic = catalogue.traffic(name, seed)?;
         let specs = ["lru", "adaptsize(chance)+lru", &sweep.published];
-        let run = |spec: &str| {
-            let (capacity, warm_up) = (sweep.capacity, catalogue.requests / 4);
-            Run { traffic: &traffic, spec: spec.to_owned(), capacity, warm_up }
-        };
-        let runs: Vec<Run<'_>> = specs.map(run).into();
-        watch.begin(&format!("second level, {name}"), units(&runs));
-        let found = measure_all(runs, request, watch)?;
+        let Sweep { capacity, operation_bytes, .. } = *sweep;
+        let warm_up = catalogue.requests / 4;
+        let cache = |spec| MemoryCache { traffic: &traffic, spec, capacity, warm_up, operation_bytes };
+        let caches: Vec<MemoryCache<'_>> = specs.map(cache).into();
+        watch.begin(&format!("second level, {name}"), units(&caches));
+        let found = measure_all(caches, request, watch)?;
         for (form, found_of_form) in ["", "-published"].into_iter().zip(&found[1..]) {
-            let Load { requests, bytes, operations } = load(found_of_form, &found[0], sweep.operation_bytes);
+            let Load { requests, bytes, operations } = load(found_of_form, &found[0]);
             section.measured(format!("{name}{form}-disk-requests"), requests);
             section.measured(format!("{name}{form}-disk-bytes"), bytes);
             section.measured(format!("{name}{form}-disk-size"), bytes / requests);
             section.measured(format!("{name}{form}-disk-operations"), operations);
         }
-        rows.extend(found.iter().map(|row| {
-            let Load { requests, bytes, operations } = load(row, &found[0], sweep.operation_bytes);
+        rows.extend(specs.iter().zip(&found).map(|(spec, misses)| {
+            let Load { requests, bytes, operations } = load(misses, &found[0]);
             let shown = [requests, bytes, bytes / requests, operations].map(|value| format!("{value:.3}"));
-            [name.to_owned(), row.spec.clone()].into_iter().chain(shown).collect::<Vec<String>>()
+            [name, spec].into_iter().map(str::to_owned).chain(shown).collect::<Vec<String>>()
         }));
     }
     let header = ["traffic", "memory cache", "requests", "bytes", "mean size", "operations"];
@@ -64,13 +127,13 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-fn load(found: &ReplayResult, lru: &ReplayResult, operation_bytes: u64) -> Load {
-    let [own, other] = [found, lru].map(|found| {
-        let (requests, bytes) = (found.missed.0 as f64, found.missed.1 as f64);
-        // Each request begins an operation, and each `operation_bytes` more need another one.
-        (requests, bytes, requests + bytes / operation_bytes as f64)
-    });
-    Load { requests: own.0 / other.0, bytes: own.1 / other.1, operations: own.2 / other.2 }
+fn load(misses: &Misses, lru: &Misses) -> Load {
+    let over = |own: u64, other: u64| own as f64 / other as f64;
+    Load {
+        requests: over(misses.requests, lru.requests),
+        bytes: over(misses.bytes, lru.bytes),
+        operations: over(misses.operations, lru.operations),
+    }
 }
 
 #[cfg(test)]
@@ -79,9 +142,17 @@ mod tests {
 
     #[test]
     fn bytes_are_taken_for_requests() {
-        let of = |requests, bytes| ReplayResult { missed: (requests, bytes), ..ReplayResult::default() };
-        let Load { requests, bytes, operations } = load(&of(40, 1450), &of(100, 1000), 10);
-        assert_eq!((requests, bytes), (0.4, 1.45));
-        assert!((operations - 185.0 / 200.0).abs() < 1e-12);
+        let of = |requests, bytes, operations| Misses { requests, bytes, operations };
+        let Load { requests, bytes, operations } = load(&of(40, 1450, 185), &of(100, 1000, 200));
+        assert_eq!((requests, bytes, operations), (0.4, 1.45, 0.925));
+    }
+
+    #[test]
+    fn a_part_of_an_operation_is_counted_as_a_part() {
+        let mut misses = Misses::default();
+        for size in [0, 1, 10, 11, 20, 21] {
+            misses.count(size, 10);
+        }
+        assert_eq!((misses.requests, misses.bytes, misses.operations), (6, 63, 1 + 1 + 1 + 2 + 2 + 3));
     }
 }

@@ -99,7 +99,6 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let own = systems.first().and_then(ratio).unwrap_or(f64::NAN);
     let fast = systems.iter().skip(1).filter(|system| system.constant_time).filter_map(ratio);
     section.measured("systems-constant-time", own / greatest(fast));
-    section.measured("systems-rows", systems.len() as f64);
     let rows = systems.iter().map(|system| {
         let state = match system.state {
             State::Implemented => "implemented",
