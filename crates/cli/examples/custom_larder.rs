@@ -12,7 +12,7 @@
 use larder_cli::Registries;
 use larder_forwarder::strategy::{Decision, Strategy, StrategyEntry, Suppression};
 use larder_policy::{Build, Evict, Policy, PolicyEntry, Request, Slot};
-use larder_replay::{Access, FormatEntry, Lines, ReadError, Requests};
+use larder_replay::{Access, FormatEntry, Lines, Open, ReadError, Requests};
 use larder_units::Time;
 use std::error::Error;
 use std::process::ExitCode;
@@ -102,7 +102,7 @@ const IDS: FormatEntry = FormatEntry {
     summary: "lines with the number of an object",
     suffixes: &[".ids"],
     detect: |_, _| false,
-    open: |bytes| Box::new(Ids { lines: Lines::new(bytes) }),
+    open: Open::Bytes(|bytes| Box::new(Ids { lines: Lines::new(bytes) })),
 };
 
 impl Requests for Ids {

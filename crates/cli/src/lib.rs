@@ -44,6 +44,7 @@ mod seeds;
 mod simulate;
 mod testbed;
 mod trace;
+mod trace_file;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;

@@ -24,6 +24,7 @@ use crate::lists::parse_all;
 use crate::numbers::count;
 use crate::progress::Bar;
 use crate::seeds::Seeds;
+use crate::trace_file;
 use clap::Args;
 use finished::{Finished, Run};
 use larder_policy::{Spec, SpecError};
@@ -52,7 +53,7 @@ const KEPT_AT_ONCE: usize = 8;
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder replay t.csv.zst -p 'lru,filter(theta=2)+fifo' -s 50MiB,10%")]
 pub struct ReplayArgs {
-    /// Trace files, plain or compressed with zstd, xz or gzip
+    /// Trace files, plain or compressed with zstd, xz or gzip; - is standard input
     #[arg(required = true)]
     trace: Vec<PathBuf>,
 
@@ -175,6 +176,7 @@ fn sweep(
     if cells.len() * args.trace.len() > MAX_ROWS {
         return Err(Failure::usage(format!("{} rows, more than {MAX_ROWS}", cells.len() * args.trace.len())));
     }
+    trace_file::check_once(args.trace.iter().map(PathBuf::as_path))?;
     let mut parts = Vec::new();
     for path in &args.trace {
         let source = Source::new(path, &plan.layout, plan.limit);

@@ -4,6 +4,7 @@
 use crate::destination::write_whole;
 use crate::failure::Failure;
 use crate::interruption;
+use crate::lists::parse_all;
 use crate::output::line;
 use crate::progress::Bar;
 use clap::Args;
@@ -79,9 +80,9 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "COMMAND")]
     forwarder: Option<String>,
 
-    /// Run only these experiments, as listed below; all if none is named. Their report replaces a
-    /// complete one in the same directory
-    #[arg(long, value_name = "EXPERIMENT", num_args = 1..)]
+    /// Run only these experiments, as listed below. Commas separate several. Their report replaces
+    /// a complete one in the same directory
+    #[arg(long, value_name = "EXPERIMENT,…")]
     only: Vec<String>,
 }
 
@@ -117,7 +118,8 @@ fn at_least_one(minutes: u64) -> String {
 }
 
 /// Runs the experiments and reports.
-pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
+pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
+    args.only = parse_all(&args.only)?;
     let paper = Paper::named(&args.paper).map_err(|error| Failure::usage(error.to_string()))?;
     paper.check(args.testbed, &args.only).map_err(|error| Failure::usage(error.to_string()))?;
     if args.coverage {
@@ -322,5 +324,29 @@ impl Watch for RunStatus {
         written.map_err(|failure| Error::from(failure.message))?;
         self.finished.store(report.sections.len(), Relaxed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: ReproduceArgs,
+    }
+
+    #[test]
+    fn an_experiment_is_taken_for_the_paper_or_not_found() {
+        // Nothing runs with --coverage, but the experiments are checked.
+        let failure = |only: &str| {
+            let arguments = ["larder", "--only", only, "clock", "--coverage"];
+            run(Cli::parse_from(arguments).args).err().map(|failure| failure.message)
+        };
+        assert_eq!(failure("linear, dumbbell"), None);
+        let message = failure("linear,square").unwrap_or_default();
+        assert!(message.contains("square") && !message.contains("linear,square"), "{message}");
     }
 }

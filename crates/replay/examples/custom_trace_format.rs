@@ -9,7 +9,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example prints its result")]
 
-use larder_replay::{Access, FormatEntry, FormatRegistry, Lines, ReadError, Requests, Trace, replay};
+use larder_replay::{Access, FormatEntry, FormatRegistry, Lines, Open, ReadError, Requests, Trace, replay};
 use larder_units::{ByteSize, Time};
 use std::error::Error;
 
@@ -19,7 +19,7 @@ const PAIRS: FormatEntry = FormatEntry {
     suffixes: &[".pairs"],
     // Only the file's name shows the format.
     detect: |_, _| false,
-    open: |bytes| Box::new(Pairs { lines: Lines::new(bytes) }),
+    open: Open::Bytes(|bytes| Box::new(Pairs { lines: Lines::new(bytes) })),
 };
 
 struct Pairs {

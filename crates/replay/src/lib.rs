@@ -45,9 +45,9 @@ pub use replay::{Replay, replay};
 pub use row::Row;
 pub use survey::Survey;
 pub use trace::{
-    ColumnNames, ColumnNamesError, Format, FormatEntry, FormatError, FormatRegistry, Lines, Place, ReadError, Requests,
-    Trace, TraceBytes, TraceError, TraceProblem, TraceWriter, WriteError, WriteFormat, WriteFormatError,
-    link_next_accesses,
+    ColumnNames, ColumnNamesError, ColumnPlaces, Format, FormatEntry, FormatError, FormatRegistry, Lines, Open, Place,
+    ReadError, Requests, Trace, TraceBytes, TraceError, TraceProblem, TraceReader, TraceWriter, WriteError,
+    WriteFormat, WriteFormatError, link_next_accesses,
 };
 pub use unit::Unit;
 pub use what_if::{Measured, WHAT_IF_POLICIES, WHAT_IF_SIZES, WhatIf, WhatIfCell, WhatIfReport};

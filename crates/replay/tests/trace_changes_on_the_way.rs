@@ -75,6 +75,7 @@ fn names_ask_for_other_formats() {
         ("A.TR.zst", Some(WriteFormat::Text)),
         ("dir.csv/a.txt", Some(WriteFormat::Text)),
         ("a.csv", Some(WriteFormat::Csv)),
+        ("a.jsonl.zst", Some(WriteFormat::JsonLines)),
         ("a.trace", Some(WriteFormat::Numbers)),
         ("csv", None),
         (".csv", None),
@@ -95,7 +96,7 @@ proptest! {
         let mut accesses: Vec<Access> =
             requests.into_iter().map(|(now, id, size)| Access { id, size, now: Time::from_nanos(now) }).collect();
         accesses.sort_by_key(|access| access.now);
-        for (name, format) in [("t.tr", WriteFormat::Text), ("t.csv", WriteFormat::Csv)] {
+        for (name, format) in [("t.tr", WriteFormat::Text), ("t.csv", WriteFormat::Csv), ("t.jsonl", WriteFormat::JsonLines)] {
             let back = read(name, written(&accesses, format).unwrap());
             prop_assert_eq!(&back, &accesses, "{}", name);
         }

@@ -78,7 +78,7 @@ fn errors_do_not_say_where() {
         (
             "t.bin",
             "\0\0\0\x01",
-            "t.bin: cannot tell the format, give one of columns, web-log, arc, oracle-general, twitter, numbers",
+            "t.bin: cannot tell the format, give one of columns, json-lines, web-log, arc, oracle-general, twitter, numbers",
         ),
     ] {
         assert_eq!(error(name, bytes.as_bytes()), line);

@@ -14,7 +14,8 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder advise access.log --egress 0.05/GB --memory 3/GiB-month")]
 pub struct AdviseArgs {
-    /// Access logs or traces, plain or compressed with zstd, xz or gzip, the oldest first
+    /// Access logs or traces, plain or compressed with zstd, xz or gzip, the oldest first; - is
+    /// standard input
     #[arg(required = true)]
     pub(super) files: Vec<PathBuf>,
 

@@ -4,11 +4,12 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::progress::Bar;
 use crate::replay::progress::Progress;
+use crate::trace_file;
 use larder_replay::survey::Report;
 use larder_replay::{Format, KeptSample, Unit};
 use larder_units::Time;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The requests read at a time.
@@ -71,9 +72,9 @@ pub struct Reading<'a> {
 /// # Errors
 /// If one cannot be read, none has a request, or too few objects are left in the sample.
 pub fn gather(files: &[PathBuf], reading: &Reading<'_>, bar: &Arc<Bar>) -> Result<(Traffic, KeptSample), Failure> {
-    let units = |path: &Path| path.metadata().map_or(1, |file| file.len().max(1)) as f64;
+    trace_file::check_once(files.iter().map(PathBuf::as_path))?;
     let progress = Progress::on(bar.clone());
-    progress.add(files.iter().map(|path| units(path)).sum());
+    progress.add(files.iter().map(|path| trace_file::units(path)).sum());
     let mut kept = KeptSample::new(usize::try_from(reading.keep).unwrap_or(usize::MAX), reading.seed);
     let mut chunk = Vec::new();
     let (mut names, mut is_log) = (Vec::new(), false);
@@ -81,7 +82,7 @@ pub fn gather(files: &[PathBuf], reading: &Reading<'_>, bar: &Arc<Bar>) -> Resul
     for path in files {
         let mut trace = reading.layout.open_once(path)?;
         is_log |= trace.format() == Format::WEB_LOG;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = trace_file::name(path);
         loop {
             trace.read_many(&mut chunk, CHUNK_REQUESTS).map_err(|error| Failure::usage(error.to_string()))?;
             if chunk.is_empty() {
@@ -92,9 +93,9 @@ pub fn gather(files: &[PathBuf], reading: &Reading<'_>, bar: &Arc<Bar>) -> Resul
                 let (first, last) = times.unwrap_or((access.now, access.now));
                 times = Some((first.min(access.now), last.max(access.now)));
             }
-            progress.at("reading", &name, kept.sample().requests(), trace.progress(), units(path));
+            progress.at("reading", &name, kept.sample().requests(), trace.progress(), trace_file::units(path));
         }
-        progress.done(units(path));
+        progress.done(trace_file::units(path));
         names.push(name);
     }
     if kept.sample().requests() == 0 {

@@ -14,7 +14,8 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder predict --zipf 0.8 --objects 1e7 --size 1e5,1e6 --replay")]
 pub struct PredictArgs {
-    /// Trace file, whose popularity and sizes are measured; the alternative is --zipf
+    /// Trace file, whose popularity and sizes are measured; - is standard input. The alternative is
+    /// --zipf
     #[arg(required_unless_present = "zipf", conflicts_with = "zipf")]
     pub(super) trace: Option<PathBuf>,
 

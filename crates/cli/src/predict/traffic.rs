@@ -4,6 +4,7 @@ use super::args::PredictArgs;
 use crate::failure::Failure;
 use crate::replay::progress::Progress;
 use crate::replay::source::{MEASURING, Source};
+use crate::trace_file::check_read_twice;
 use larder_replay::model::Popularity;
 use larder_replay::{Access, Replay, Row, Survey, Zipf};
 use larder_units::{Streams, Time};
@@ -40,6 +41,9 @@ impl<'a> Traffic<'a> {
         let Some(exponent) = args.zipf else {
             let path = args.trace.as_deref().ok_or_else(|| usage("give a trace, or --zipf".to_owned()))?;
             let source = Source::new(path, &args.layout, args.requests);
+            if args.replay {
+                check_read_twice(path, "--replay", "give a file")?;
+            }
             let mut survey = Survey::default();
             source.chunks(MEASURING, &Progress::new(source.units(1)), 1, |chunk| {
                 chunk.iter().for_each(|access| survey.count(access));

@@ -4,11 +4,12 @@ use super::progress::Progress;
 use super::size::Size;
 use crate::failure::Failure;
 use crate::layout::Layout;
+use crate::trace_file;
 use larder_policy::{Future, FutureBuilder};
 use larder_replay::{Access, Survey, Trace};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -75,7 +76,7 @@ impl<'a> Source<'a> {
 
     /// Returns the file's name without its directory.
     pub fn name(&self) -> String {
-        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        trace_file::name(self.path)
     }
 
     /// Returns the identity of the file.
@@ -83,12 +84,15 @@ impl<'a> Source<'a> {
     /// # Errors
     /// If it is not a regular file. A pipe can have other content the next time.
     pub fn identity(&self) -> Result<Identity, Failure> {
-        let failed = |problem: &str| Failure::usage(format!("{}: {problem}", self.path.display()));
+        let failed = |problem: &str| Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)));
         let io_failed = |error: io::Error| failed(&larder_units::system_message(&error));
-        let file = self.path.metadata().map_err(io_failed)?;
-        if !file.is_file() {
+        let file = match trace_file::is_standard_input(self.path) {
+            true => None,
+            false => Some(self.path.metadata().map_err(io_failed)?).filter(Metadata::is_file),
+        };
+        let Some(file) = file else {
             return Err(failed("not a file, so it cannot be known again; leave out --resume"));
-        }
+        };
         let modified = file.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_ns = modified.map_or(0, |since| since.as_nanos() as u64);
         let bytes = file.len();
@@ -119,7 +123,7 @@ impl<'a> Source<'a> {
             Ok(now) if now == *before => Ok(()),
             _ => Err(Failure::runtime(format!(
                 "{}: changed while it was replayed, so its last rows are not kept; replay a copy of it",
-                self.path.display()
+                trace_file::shown(self.path)
             ))),
         }
     }
@@ -131,7 +135,7 @@ impl<'a> Source<'a> {
     /// If they have none, or the trace cannot be read.
     pub fn check_unit(&self, size: &Size) -> Result<(), Failure> {
         // Reading a pipe would take its first requests away.
-        if !matches!(size, Size::Bytes(_)) || !self.path.is_file() {
+        if !matches!(size, Size::Bytes(_)) || !trace_file::is_file(self.path) {
             return Ok(());
         }
         let mut first = Vec::new();
@@ -142,15 +146,15 @@ impl<'a> Source<'a> {
         }
         Err(Failure::usage(format!(
             "{}: its objects have no sizes, so a cache of {size} has no meaning; give a number of objects (1000) or a share (10%)",
-            self.path.display()
+            trace_file::shown(self.path)
         )))
     }
 
     /// Returns the work of reading the trace for `rows` rows, for the progress: the file's bytes
     /// for each, or about eight bytes per request with a limit.
     pub fn units(&self, rows: usize) -> f64 {
-        let bytes = self.path.metadata().map_or(1, |file| file.len().max(1));
-        rows as f64 * bytes.min(self.limit.unwrap_or(u64::MAX).saturating_mul(8)) as f64
+        let limit = self.limit.unwrap_or(u64::MAX).saturating_mul(8) as f64;
+        rows as f64 * trace_file::units(self.path).min(limit)
     }
 
     /// Passes all requests to `take` in chunks, until it has enough. Returns the trace in its state
@@ -165,7 +169,7 @@ impl<'a> Source<'a> {
         rows: usize,
         mut take: impl FnMut(&mut Vec<Access>) -> Result<bool, Failure>,
     ) -> Result<Trace, Failure> {
-        let failed = |problem: String| Failure::usage(format!("{}: {problem}", self.path.display()));
+        let failed = |problem: String| Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)));
         let mut trace = self.layout.open(self.path)?;
         let name = self.name();
         let (mut requests, mut chunk) = (0, Vec::new());
@@ -205,11 +209,9 @@ impl<'a> Source<'a> {
         progress: &Progress,
     ) -> Result<Measured, Failure> {
         let Some(reason) = share.or(offline) else { return Ok(Measured { survey: None, future: None }) };
-        let failed = |problem: String| Failure::usage(format!("{}: {problem}", self.path.display()));
-        if self.path.metadata().is_ok_and(|trace| !trace.is_file() && !trace.is_dir()) {
-            let way_out = if share.is_some() { "give bytes, or a file" } else { "give a file" };
-            return Err(failed(format!("a pipe is read once, {reason} reads twice; {way_out}")));
-        }
+        let failed = |problem: String| Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)));
+        let remedy = if share.is_some() { "give bytes, or a file" } else { "give a file" };
+        trace_file::check_read_twice(self.path, reason, remedy)?;
         let mut survey = share.map(|_| Survey::default());
         let mut future = offline.map(|_| FutureBuilder::default());
         progress.add(self.units(1));

@@ -55,7 +55,7 @@ fn mistakes_that_are_not_explained() {
         assert!(failure.message.contains(words), "{}", failure.message);
     }
     for (arguments, words) in [
-        (["-p", "lru", "-s", "10%", "--format", "columns"], "must name the columns"),
+        (["-p", "lru", "-s", "10%", "--format", "columns"], "no columns are called"),
         (["-p", "lru", "-s", "10%", "--format", "cvs"], "columns"),
         (["-p", "lru", "-s", "10", "--seed", "5..1"], "such as \"1..5\""),
         (["-p", "lru", "-s", "10", "--seed", "0..18446744073709551615"], "more than 100000 seeds"),

@@ -40,7 +40,7 @@ pub fn run(args: TraceArgs) -> Result<(), Failure> {
 /// A trace to read.
 #[derive(Args, Debug)]
 struct Input {
-    /// Trace file, plain or compressed with zstd, xz or gzip
+    /// Trace file, plain or compressed with zstd, xz or gzip; - is standard input
     trace: PathBuf,
 
     #[command(flatten)]

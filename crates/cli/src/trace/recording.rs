@@ -25,9 +25,9 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// The arguments that select the format.
 #[derive(Args, Debug)]
 pub struct OutputFormat {
-    /// Format: oracle-general (libCacheSim's), text (webcachesim's `time id size`), csv or numbers
-    /// (ids only) [default: from the file's name: .oracleGeneral, .tr or .txt, .csv, .trace, and
-    /// .zst to compress]
+    /// Format: oracle-general (libCacheSim's), text (webcachesim's `time id size`), csv, json-lines
+    /// or numbers (ids only) [default: from the file's name: .oracleGeneral, .tr or .txt, .csv,
+    /// .jsonl, .trace, and .zst to compress]
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
 }

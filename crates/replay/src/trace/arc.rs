@@ -2,7 +2,7 @@
 //! number, with blanks between. Every block is an object of 512 bytes, and one line requests all
 //! its blocks in turn.
 
-use super::entry::{FormatEntry, is_text};
+use super::entry::{FormatEntry, Open, is_text};
 use super::error::{ReadError, TraceProblem};
 use super::lines::{Lines, whole};
 use super::requests::Requests;
@@ -18,7 +18,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     summary: "the ARC paper's disk traces: first block, number of blocks, flag, request's number",
     suffixes: &[".lis"],
     detect: |_, start| is_text(start) && is_arc(start),
-    open: |bytes| Box::new(Arc { lines: Lines::new(bytes), blocks: 0..0, number: 0 }),
+    open: Open::Bytes(|bytes| Box::new(Arc { lines: Lines::new(bytes), blocks: 0..0, number: 0 })),
 };
 
 struct Arc {

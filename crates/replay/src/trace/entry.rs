@@ -1,11 +1,17 @@
 //! The description of a trace format, which each format's file has.
 
+use super::column_names::ColumnNames;
+use super::error::ReadError;
 use super::requests::Requests;
+use std::fs::File;
 use std::io::BufRead;
 
 /// The decompressed bytes of a trace. The first [`BufRead::fill_buf`] returns
 /// [`SNIFFED_BYTES`](crate::limits::SNIFFED_BYTES), or all bytes if there are fewer.
 pub type TraceBytes = Box<dyn BufRead + Send>;
+
+/// The reader of a trace.
+pub type TraceReader = Box<dyn Requests + Send>;
 
 /// A trace format: its name, its detection and its reader.
 #[derive(Debug)]
@@ -20,7 +26,26 @@ pub struct FormatEntry {
     /// these first bytes has the format. It is called if no format has a suffix of the file's name.
     pub detect: fn(name: &str, start: &[u8]) -> bool,
     /// Creates the reader.
-    pub open: fn(TraceBytes) -> Box<dyn Requests + Send>,
+    pub open: Open,
+}
+
+/// What the reader of a format needs.
+#[derive(Clone, Copy, Debug)]
+pub enum Open {
+    /// The bytes in order.
+    Bytes(fn(TraceBytes) -> TraceReader),
+    /// The bytes in order, and the names of the columns if the caller gives them.
+    Columns(fn(TraceBytes, Option<ColumnNames>) -> TraceReader),
+    /// A file, which it reads in any order, and the names of the columns if the caller gives them.
+    /// Such a trace is not decompressed.
+    File(fn(File, Option<ColumnNames>) -> Result<TraceReader, ReadError>),
+}
+
+impl Open {
+    /// Returns true if the caller can name the columns.
+    pub(super) fn takes_columns(self) -> bool {
+        !matches!(self, Open::Bytes(_))
+    }
 }
 
 /// Returns true if bytes are text: they have no control characters but tabs and line ends.

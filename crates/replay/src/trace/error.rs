@@ -24,6 +24,8 @@ pub enum Place {
     Line(u64),
     /// A byte, counted from 0, after decompression.
     Byte(u64),
+    /// A row of a table, counted from 1.
+    Row(u64),
 }
 
 /// The reason why a trace cannot be read. Texts of the trace are shortened and escaped.
@@ -73,8 +75,20 @@ pub enum TraceProblem {
         /// The line's text.
         line: String,
     },
-    /// The first line names columns, but not those of time, object and size.
+    /// The columns have names, but not those of time, object and size.
     Header(String),
+    /// The value of a column is wrong.
+    Column {
+        /// The column's name.
+        column: String,
+        /// The value's problem.
+        problem: Box<TraceProblem>,
+    },
+    /// A format that is read in any order comes compressed, or through a pipe.
+    NotSeekable {
+        /// The format.
+        format: &'static str,
+    },
     /// The number of a request of an ARC trace is too small.
     RequestOrder {
         /// Its number.
@@ -140,6 +154,11 @@ impl TraceProblem {
         TraceProblem::Line { expected, found: shown(found) }
     }
 
+    /// Returns this problem of a value, in the column with this name.
+    pub fn in_column(self, column: &str) -> TraceProblem {
+        TraceProblem::Column { column: shown(column.as_bytes()), problem: Box::new(self) }
+    }
+
     pub(super) fn field(expected: &'static str, found: &[u8]) -> TraceProblem {
         TraceProblem::Field { expected, found: shown(found) }
     }
@@ -182,6 +201,7 @@ impl fmt::Display for ReadError {
             Place::File => self.problem().fmt(f),
             Place::Line(line) => write!(f, "line {line}: {}", self.problem()),
             Place::Byte(byte) => write!(f, "byte {byte}: {}", self.problem()),
+            Place::Row(row) => write!(f, "row {row}: {}", self.problem()),
         }
     }
 }
@@ -205,8 +225,12 @@ impl fmt::Display for TraceProblem {
             TraceProblem::NoColumnCalled { column, line } => write!(f, "no column is called `{column}` in `{line}`"),
             TraceProblem::Header(line) => write!(
                 f,
-                "the header must name the columns `time`, `object` and `size`, found `{line}`; or give --columns"
+                "no columns are called `time`, `object` and `size` in `{line}`; give --columns time=…,id=…,size=…"
             ),
+            TraceProblem::Column { column, problem } => write!(f, "column `{column}`: {problem}"),
+            TraceProblem::NotSeekable { format } => {
+                write!(f, "{format} is read in any order, so it must be an uncompressed file, and no pipe")
+            }
             TraceProblem::RequestOrder { number, previous } => write!(f, "request {number} after request {previous}"),
             TraceProblem::TooManyBlocks(count) => {
                 write!(f, "{count} blocks in one request, more than {MAX_ARC_BLOCKS}")

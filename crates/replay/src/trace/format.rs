@@ -3,7 +3,7 @@
 use super::entry::FormatEntry;
 use super::error::{Place, ReadError, TraceProblem};
 use super::source::Source;
-use super::{arc, columns, numbers, twitter, web_log};
+use super::{arc, columns, json_lines, numbers, twitter, web_log};
 use std::fmt;
 use std::io::BufRead;
 use std::str::FromStr;
@@ -18,6 +18,9 @@ impl Format {
     /// webcachesim's text, Tencent's block traces. A first line with `#` or with words names the
     /// columns, if they are in another order.
     pub const COLUMNS: Format = Format(&columns::ENTRY);
+    /// A JSON object per line, with members of the names that [`Format::COLUMNS`] has in its first
+    /// line.
+    pub const JSON_LINES: Format = Format(&json_lines::ENTRY);
     /// A web server's log: common, combined, JSON, Squid's, or tab-separated with a first line that
     /// names `url`, `response` and `bytes`. Responses 200 and 304 count.
     pub const WEB_LOG: Format = Format(&web_log::ENTRY);
@@ -52,13 +55,27 @@ impl PartialEq for Format {
 
 impl Eq for Format {}
 
-static BUILTIN: [Format; 6] =
-    [Format::COLUMNS, Format::WEB_LOG, Format::ARC, Format::ORACLE_GENERAL, Format::TWITTER, Format::NUMBERS];
+static BUILTIN: [Format; 7] = [
+    Format::COLUMNS,
+    Format::JSON_LINES,
+    Format::WEB_LOG,
+    Format::ARC,
+    Format::ORACLE_GENERAL,
+    Format::TWITTER,
+    Format::NUMBERS,
+];
 
 /// The built-in formats in the order of their detection. Every text is `columns`, and so it comes
-/// after the other texts.
-static DETECTION: [Format; 6] =
-    [Format::WEB_LOG, Format::TWITTER, Format::ARC, Format::COLUMNS, Format::ORACLE_GENERAL, Format::NUMBERS];
+/// after the other texts. A web server's log may be JSON lines.
+static DETECTION: [Format; 7] = [
+    Format::WEB_LOG,
+    Format::TWITTER,
+    Format::ARC,
+    Format::JSON_LINES,
+    Format::COLUMNS,
+    Format::ORACLE_GENERAL,
+    Format::NUMBERS,
+];
 
 /// The formats that traces can have: the built-in ones, and those that a program registers.
 ///
@@ -130,20 +147,22 @@ impl FormatRegistry {
     }
 
     /// Returns the format of a file with this name and these first bytes. A suffix of the name
-    /// decides before the content.
-    fn detect(&self, name: &str, start: &[u8]) -> Option<Format> {
+    /// decides before the content. `has_columns` leaves out the formats whose columns have no
+    /// names.
+    fn detect(&self, name: &str, start: &[u8], has_columns: bool) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         let name = [".zst", ".xz", ".gz"].iter().find_map(|compressed| name.strip_suffix(compressed)).unwrap_or(&name);
         let added = &self.formats[BUILTIN.len()..];
-        let formats = || added.iter().rev().chain(&DETECTION).copied();
+        let suits = |format: &Format| !has_columns || format.0.open.takes_columns();
+        let formats = || added.iter().rev().chain(&DETECTION).copied().filter(suits);
         let has_suffix = |format: &Format| format.0.suffixes.iter().any(|suffix| name.ends_with(suffix));
         formats().find(has_suffix).or_else(|| formats().find(|format| (format.0.detect)(name, start)))
     }
 
-    /// Returns the format of a file with this name.
-    pub(super) fn of_source(&self, name: &str, source: &mut Source) -> Result<Format, ReadError> {
+    /// Returns the format of a file with this name. `has_columns` says that its columns have names.
+    pub(super) fn of_source(&self, name: &str, source: &mut Source, has_columns: bool) -> Result<Format, ReadError> {
         let start = source.bytes.fill_buf().map_err(|error| ReadError::new(Place::File, error))?;
-        if let Some(format) = self.detect(name, start) {
+        if let Some(format) = self.detect(name, start, has_columns) {
             // A file can have any name, and any 24 bytes are a record.
             let foreign = if format == Format::ORACLE_GENERAL { numbers::first_foreign(start) } else { None };
             return foreign.map_or(Ok(format), |byte| {
@@ -218,6 +237,7 @@ impl FromStr for Format {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::entry::Open;
     use crate::trace::lines::{Lines, whole};
     use crate::trace::requests::Requests;
     use crate::{Access, Trace, replay};
@@ -240,7 +260,7 @@ mod tests {
         summary: "",
         suffixes: &[".mine"],
         detect: |_, start| start.starts_with(b"mine"),
-        open: |bytes| Box::new(Mine(Lines::new(bytes))),
+        open: Open::Bytes(|bytes| Box::new(Mine(Lines::new(bytes)))),
     };
 
     #[test]
@@ -251,10 +271,12 @@ mod tests {
             ("T.MINE.zst", b"1 2 3", "mine"),
             ("t.lis", b"mine 1 2", "arc"),
             ("t", b"1 2 3", "columns"),
+            ("t.jsonl.gz", b"x", "json-lines"),
+            ("t", b"{", "json-lines"),
         ] {
-            assert_eq!(registry.detect(name, start).map(Format::name), Some(expected), "{name}");
+            assert_eq!(registry.detect(name, start, false).map(Format::name), Some(expected), "{name}");
         }
-        assert_eq!(registry.detect("t", b"\0"), None);
+        assert_eq!(registry.detect("t", b"\0", false), None);
     }
 
     #[test]
@@ -293,7 +315,7 @@ mod tests {
             assert_eq!(FormatRegistry::builtin().register(entry).unwrap_err(), FormatError::Name(name));
         }
         let names: Vec<_> = FormatRegistry::builtin().iter().map(Format::name).collect();
-        assert_eq!(names, ["columns", "web-log", "arc", "oracle-general", "twitter", "numbers"]);
+        assert_eq!(names, ["columns", "json-lines", "web-log", "arc", "oracle-general", "twitter", "numbers"]);
         assert!(FormatRegistry::builtin().iter().all(|format| !format.entry().summary.is_empty()));
     }
 }

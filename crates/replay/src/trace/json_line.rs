@@ -100,7 +100,7 @@ pub(super) fn read(line: &[u8]) -> Result<LogLine, TraceProblem> {
 }
 
 /// Reads `2026-11-24T18:44:26.123Z`, or with an offset such as `+01:00`, as the time since 1970.
-fn iso_time(text: &[u8]) -> Option<Duration> {
+pub(super) fn iso_time(text: &[u8]) -> Option<Duration> {
     let (date, rest) = text.split_at_checked(10)?;
     let (clock, rest) = rest.strip_prefix(b"T")?.split_at_checked(8)?;
     let numbers = |text: &[u8], separator: u8| -> Option<[u64; 3]> {

@@ -4,12 +4,14 @@
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 mod arc;
+mod column_names;
 mod columns;
 mod counted;
 mod entry;
 mod error;
 mod format;
 mod json_line;
+mod json_lines;
 mod lines;
 mod log_line;
 mod numbers;
@@ -20,8 +22,8 @@ mod twitter;
 mod web_log;
 mod write;
 
-pub use columns::{ColumnNames, ColumnNamesError};
-pub use entry::{FormatEntry, TraceBytes};
+pub use column_names::{ColumnNames, ColumnNamesError, ColumnPlaces};
+pub use entry::{FormatEntry, Open, TraceBytes, TraceReader};
 pub use error::{Place, ReadError, TraceError, TraceProblem};
 pub use format::{Format, FormatError, FormatRegistry};
 pub use lines::Lines;
@@ -47,7 +49,7 @@ use web_log::{Sizes, WebLog};
 pub struct Trace {
     name: String,
     format: Format,
-    requests: Box<dyn Requests + Send>,
+    requests: TraceReader,
     /// The bytes of the file that were read, and all its bytes.
     position: Option<(Arc<AtomicU64>, u64)>,
     ended: bool,
@@ -69,12 +71,13 @@ impl Trace {
         Trace::open_as(path, format, None)
     }
 
-    /// Opens a trace of [`Format::COLUMNS`] whose columns are these.
+    /// Opens a trace whose columns are these, of [`Format::COLUMNS`] or another format with
+    /// columns, which is detected.
     ///
     /// # Errors
     /// [`TraceError`], as from [`Trace::open`].
     pub fn open_columns(path: &Path, names: ColumnNames) -> Result<Trace, TraceError> {
-        Trace::open_as(path, Some(Format::COLUMNS), Some(names))
+        Trace::open_as(path, None, Some(names))
     }
 
     /// As [`Trace::open`], but a web log is read once: an object's size is the largest that was
@@ -111,7 +114,7 @@ impl Trace {
     ) -> Result<(Trace, Arc<AtomicU64>), TraceError> {
         let name = path.to_string_lossy().into_owned();
         let read = Arc::new(AtomicU64::new(0));
-        let mut trace = Trace::read_as(Trace::counted(path, &name, &read)?, &name, format, names)?;
+        let mut trace = Trace::read_as(Trace::counted(path, &name, &read)?, &name, format, names, Some(path))?;
         trace.position = path.metadata().ok().filter(|file| file.is_file()).map(|file| (read.clone(), file.len()));
         Ok((trace, read))
     }
@@ -126,10 +129,10 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] if the bytes cannot be read, or no format recognises them.
     pub fn read(bytes: impl Read + Send + 'static, name: &str, format: Option<Format>) -> Result<Trace, TraceError> {
-        Trace::read_as(bytes, name, format, None)
+        Trace::read_as(bytes, name, format, None, None)
     }
 
-    /// Reads a trace of [`Format::COLUMNS`] whose columns are these; see [`Trace::read`].
+    /// Reads a trace whose columns are these; see [`Trace::open_columns`] and [`Trace::read`].
     ///
     /// # Errors
     /// [`TraceError`], as from [`Trace::read`].
@@ -138,7 +141,7 @@ impl Trace {
         name: &str,
         names: ColumnNames,
     ) -> Result<Trace, TraceError> {
-        Trace::read_as(bytes, name, Some(Format::COLUMNS), Some(names))
+        Trace::read_as(bytes, name, None, Some(names), None)
     }
 
     fn read_as(
@@ -146,14 +149,23 @@ impl Trace {
         name: &str,
         format: Option<Format>,
         names: Option<ColumnNames>,
+        path: Option<&Path>,
     ) -> Result<Trace, TraceError> {
         let failed = |error| TraceError::new(name, error);
         let mut source = source::open(bytes).map_err(failed)?;
         let registry = FormatRegistry::installed();
-        let format = format.map_or_else(|| registry.of_source(name, &mut source), Ok).map_err(failed)?;
-        let requests: Box<dyn Requests + Send> = match names {
-            Some(names) => Box::new(columns::Columns::new(Lines::new(source.bytes), Some(names))),
-            None => (format.entry().open)(source.bytes),
+        let format =
+            format.map_or_else(|| registry.of_source(name, &mut source, names.is_some()), Ok).map_err(failed)?;
+        let requests = match format.entry().open {
+            Open::Bytes(open) => open(source.bytes),
+            Open::Columns(open) => open(source.bytes, names),
+            Open::File(open) => {
+                let path = path.filter(|path| path.is_file() && !source.is_compressed);
+                let not_seekable = TraceProblem::NotSeekable { format: format.name() };
+                let path = path.ok_or_else(|| failed(ReadError::new(Place::File, not_seekable)))?;
+                let file = File::open(path).map_err(|error| failed(ReadError::new(Place::File, error)))?;
+                open(file, names).map_err(failed)?
+            }
         };
         let (position, latest) = (None, Time::ZERO);
         Ok(Trace {
@@ -202,8 +214,10 @@ impl Trace {
     /// Returns the share of the file that was read, from 0 to 1, for a progress bar; `None` if that
     /// is not known, as of a pipe.
     pub fn progress(&self) -> Option<f64> {
-        let (read, len) = self.position.as_ref()?;
-        Some((read.load(Relaxed) as f64 / (*len).max(1) as f64).min(1.0))
+        self.requests.progress().or_else(|| {
+            let (read, len) = self.position.as_ref()?;
+            Some((read.load(Relaxed) as f64 / (*len).max(1) as f64).min(1.0))
+        })
     }
 
     /// Returns the file's name.

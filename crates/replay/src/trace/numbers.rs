@@ -1,6 +1,6 @@
 //! Binary traces of fixed records: libCacheSim's oracleGeneral, and bare object numbers.
 
-use super::entry::{FormatEntry, is_text};
+use super::entry::{FormatEntry, Open, is_text};
 use super::error::{Place, ReadError, TraceProblem};
 use super::requests::Requests;
 use crate::Access;
@@ -15,7 +15,7 @@ pub(super) const ORACLE_GENERAL: FormatEntry = FormatEntry {
     summary: "libCacheSim's binary, 24 bytes per request",
     suffixes: &[".oraclegeneral", ".oraclegeneral.bin"],
     detect: |_, start| !is_text(start) && is_oracle_general(start),
-    open: |bytes| Box::new(OracleGeneral::new(bytes)),
+    open: Open::Bytes(|bytes| Box::new(OracleGeneral::new(bytes))),
 };
 
 /// See [`Format::NUMBERS`](super::Format::NUMBERS).
@@ -24,7 +24,7 @@ pub(super) const NUMBERS: FormatEntry = FormatEntry {
     summary: "big-endian 32-bit object numbers; every object has one byte",
     suffixes: &[],
     detect: |name, start| !is_text(start) && name.ends_with(".trace"),
-    open: |bytes| Box::new(Numbers::new(bytes)),
+    open: Open::Bytes(|bytes| Box::new(Numbers::new(bytes))),
 };
 
 /// 24 bytes a request, little-endian: u32 time in seconds, u64 object, u32 size, i64 next request

@@ -27,4 +27,10 @@ pub trait Requests {
         }
         Ok(())
     }
+
+    /// Returns the share of the trace that was read, from 0 to 1; `None` if the reader does not
+    /// know it better than by the bytes that it has read.
+    fn progress(&self) -> Option<f64> {
+        None
+    }
 }

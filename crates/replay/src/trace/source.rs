@@ -16,7 +16,7 @@ pub(super) struct Source {
     /// The decompressed bytes. The first [`BufRead::fill_buf`] returns [`SNIFFED_BYTES`], or all if
     /// there are fewer.
     pub bytes: Box<dyn BufRead + Send>,
-    is_compressed: bool,
+    pub is_compressed: bool,
 }
 
 /// Opens a trace.

@@ -8,7 +8,7 @@
 //! last operation on the key stated, or 0. Times to live are ignored.
 
 use super::columns::name_hash;
-use super::entry::{FormatEntry, first_line, is_text};
+use super::entry::{FormatEntry, Open, first_line, is_text};
 use super::error::{ReadError, TraceProblem};
 use super::lines::{Lines, whole, whole_seconds};
 use super::requests::Requests;
@@ -29,7 +29,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     summary: "Twitter's cache traces: time, key, key size, value size, client, operation, time to live",
     suffixes: &[],
     detect: |_, start| is_text(start) && Twitter::is_line(first_line(start)),
-    open: |bytes| Box::new(Twitter { lines: Lines::new(bytes), values: HashMap::default() }),
+    open: Open::Bytes(|bytes| Box::new(Twitter { lines: Lines::new(bytes), values: HashMap::default() })),
 };
 
 struct Twitter {

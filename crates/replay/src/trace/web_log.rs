@@ -11,7 +11,7 @@
 //! one.
 
 use super::columns::name_hash;
-use super::entry::{FormatEntry, first_line, is_text};
+use super::entry::{FormatEntry, Open, first_line, is_text};
 use super::error::{ReadError, TraceProblem, shown};
 use super::json_line;
 use super::lines::{Lines, whole, whole_seconds};
@@ -37,7 +37,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
                 || json_line::read(line).is_ok()
                 || squid_line::is_line(line))
     },
-    open: |bytes| Box::new(WebLog::new(Lines::new(bytes), Sizes::default())),
+    open: Open::Bytes(|bytes| Box::new(WebLog::new(Lines::new(bytes), Sizes::default()))),
 };
 
 /// The largest number of bytes sent, by URL.

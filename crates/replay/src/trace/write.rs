@@ -28,21 +28,24 @@ pub enum WriteFormat {
     Text,
     /// Lines of time, object and size with commas between, after a line that names them.
     Csv,
+    /// A JSON object per line with the members `time`, `object` and `size`.
+    JsonLines,
     /// Big-endian 32-bit objects without times and sizes.
     Numbers,
 }
 
 impl WriteFormat {
     /// All formats by their names.
-    pub const NAMES: [(&'static str, WriteFormat); 4] = [
+    pub const NAMES: [(&'static str, WriteFormat); 5] = [
         ("oracle-general", WriteFormat::OracleGeneral),
         ("text", WriteFormat::Text),
         ("csv", WriteFormat::Csv),
+        ("json-lines", WriteFormat::JsonLines),
         ("numbers", WriteFormat::Numbers),
     ];
 
     /// Returns the format of a file's name: `.oracleGeneral` or `.oracleGeneral.bin`, `.tr` or
-    /// `.txt`, `.csv`, `.trace`; `.zst` may follow.
+    /// `.txt`, `.csv`, `.jsonl` or `.ndjson`, `.trace`; `.zst` may follow.
     pub fn of_name(name: &str) -> Option<WriteFormat> {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix(".zst").unwrap_or(&name);
@@ -52,6 +55,7 @@ impl WriteFormat {
             "oraclegeneral" => Some(WriteFormat::OracleGeneral),
             "tr" | "txt" => Some(WriteFormat::Text),
             "csv" => Some(WriteFormat::Csv),
+            "jsonl" | "ndjson" => Some(WriteFormat::JsonLines),
             "trace" => Some(WriteFormat::Numbers),
             _ => None,
         }
@@ -152,8 +156,9 @@ impl<W: Write> TraceWriter<W> {
                 record[12..NEXT].copy_from_slice(&self.fit(size, "the size")?.to_le_bytes());
                 self.out.write_all(&record)?;
             }
-            WriteFormat::Text => self.line(access, ' ')?,
-            WriteFormat::Csv => self.line(access, ',')?,
+            WriteFormat::Text => self.line(access, ["", " ", " ", ""])?,
+            WriteFormat::Csv => self.line(access, ["", ",", ",", ""])?,
+            WriteFormat::JsonLines => self.line(access, ["{\"time\":", ",\"object\":", ",\"size\":", "}"])?,
             WriteFormat::Numbers => self.out.write_all(&self.fit(id, "the object")?.to_be_bytes())?,
         }
         Ok(())
@@ -173,13 +178,15 @@ impl<W: Write> TraceWriter<W> {
         u32::try_from(value).map_err(|_| WriteError::Unfit { request: self.requests, field, value })
     }
 
-    fn line(&mut self, access: &Access, separator: char) -> io::Result<()> {
+    /// Writes the time, the object and the size, with these texts around them.
+    fn line(&mut self, access: &Access, [before, object, size, after]: [&str; 4]) -> io::Result<()> {
+        self.out.write_all(before.as_bytes())?;
         let (seconds, nanos) = (access.now.nanos() / 1_000_000_000, access.now.nanos() % 1_000_000_000);
         match nanos {
             0 => write!(self.out, "{seconds}")?,
             _ => self.out.write_all(format!("{seconds}.{nanos:09}").trim_end_matches('0').as_bytes())?,
         }
-        writeln!(self.out, "{separator}{}{separator}{}", access.id, access.size)
+        writeln!(self.out, "{object}{}{size}{}{after}", access.id, access.size)
     }
 }
 
