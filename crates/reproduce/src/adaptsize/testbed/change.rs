@@ -5,6 +5,7 @@ use super::serve::{Run, Served, overhead};
 use super::servers::System;
 use crate::adaptsize::replays::{self, Catalogue, PARTS, ReplayResult, Traffic, part_length};
 use crate::cell::{measure, measure_all, units};
+use crate::statistics::{least, median};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_replay::{Access, CrowdShape};
@@ -82,8 +83,8 @@ fn compare(
     watch: &dyn Watch,
     generate: impl Fn(u64) -> Result<Vec<Access>, Error>,
 ) -> Result<(), Error> {
-    // Ratios to LookAhead's hit ratio, and of AdaptSize's to the others'.
-    let (mut least, mut rows) = ([f64::INFINITY; 5], Vec::new());
+    // For each seed: ratios to LookAhead's hit ratio, and of AdaptSize's to the others'.
+    let (mut ratios_of_seeds, mut rows) = (Vec::new(), Vec::new());
     for seed in (0..sweep.seeds).map(|more| request.seed + more) {
         let small =
             |access: Access| Access { size: (access.size / sweep.size_divisor).clamp(1, sweep.largest), ..access };
@@ -123,17 +124,15 @@ fn compare(
         let [adaptsize, hillclimb, fixed] = ratios[..] else {
             return Err(Error("a tuner was not measured".to_owned()));
         };
-        let found = [adaptsize / ahead, hillclimb / ahead, fixed / ahead, adaptsize / hillclimb, adaptsize / fixed];
-        for (least, found) in least.iter_mut().zip(found) {
-            *least = least.min(found);
-        }
+        let over = [adaptsize / hillclimb, adaptsize / fixed];
+        ratios_of_seeds.push(([adaptsize / ahead, hillclimb / ahead, fixed / ahead], over));
         let shown = [ahead].iter().chain(&ratios).map(|ratio| format!("{ratio:.4}")).collect::<Vec<_>>();
         rows.push([vec![seed.to_string()], shown].concat());
         if seed == request.seed {
             draw(section, id, &replayed[1], &served, length);
         }
     }
-    record_least(section, id, least);
+    record(section, id, &ratios_of_seeds);
     section.table(&format!("{id}: object hit ratio after the change"), ["seed"].into_iter().chain(TUNERS), rows);
     Ok(())
 }
@@ -151,10 +150,15 @@ fn draw(section: &mut Section, id: &str, ahead: &ReplayResult, served: &[Served]
 }
 
 /// Records the smallest ratio of each claim.
-fn record_least(section: &mut Section, id: &str, least: [f64; 5]) {
-    let claims = ["adaptsize", "hillclimb", "static", "over-hillclimb", "over-static"];
-    for (claim, found) in claims.into_iter().zip(least) {
-        section.measured(format!("{id}-{claim}"), found);
+/// Records the least share of LookAhead of each tuner, which the paper's worst 5 % bound, and the
+/// median of AdaptSize's hit ratio over the others': the paper orders distributions, and one crowd
+/// can be kind to any tuner.
+fn record(section: &mut Section, id: &str, ratios_of_seeds: &[([f64; 3], [f64; 2])]) {
+    for (at, claim) in ["adaptsize", "hillclimb", "static"].into_iter().enumerate() {
+        section.measured(format!("{id}-{claim}"), least(ratios_of_seeds.iter().map(|(shares, _)| shares[at])));
+    }
+    for (at, claim) in ["over-hillclimb", "over-static"].into_iter().enumerate() {
+        section.measured(format!("{id}-{claim}"), median(ratios_of_seeds.iter().map(|(_, over)| over[at]).collect()));
     }
 }
 
