@@ -71,11 +71,7 @@ pub struct Registries {
 impl Registries {
     /// Returns the registries of the program `larder`.
     pub fn builtin() -> Registries {
-        Registries {
-            policies: Registry::builtin(),
-            strategies: StrategyRegistry::builtin(),
-            formats: FormatRegistry::builtin(),
-        }
+        Registries { policies: Registry::builtin(), strategies: StrategyRegistry::builtin(), formats: formats() }
     }
 
     /// Makes them the registries of the process.
@@ -86,6 +82,18 @@ impl Registries {
         self.strategies.install().map_err(|_| read_before("strategies"))?;
         self.formats.install().map_err(|_| read_before("trace formats"))
     }
+}
+
+#[cfg(not(feature = "parquet"))]
+fn formats() -> FormatRegistry {
+    FormatRegistry::builtin()
+}
+
+#[cfg(feature = "parquet")]
+fn formats() -> FormatRegistry {
+    let builtin = FormatRegistry::builtin();
+    // The name and the suffix are free, as the tests with Parquet files show.
+    builtin.clone().register(&larder_parquet::ENTRY).unwrap_or(builtin)
 }
 
 /// Larder keeps named content close to the people who request it: an NDN forwarder and an HTTP

@@ -47,7 +47,7 @@ pub use survey::Survey;
 pub use trace::{
     ColumnNames, ColumnNamesError, ColumnPlaces, Format, FormatEntry, FormatError, FormatRegistry, Lines, Open, Place,
     ReadError, Requests, Trace, TraceBytes, TraceError, TraceProblem, TraceReader, TraceWriter, WriteError,
-    WriteFormat, WriteFormatError, link_next_accesses,
+    WriteFormat, WriteFormatError, link_next_accesses, name_hash,
 };
 pub use unit::Unit;
 pub use what_if::{Measured, WHAT_IF_POLICIES, WHAT_IF_SIZES, WhatIf, WhatIfCell, WhatIfReport};

@@ -145,9 +145,10 @@ mod tests {
         let (input, csv) = (path("in.csv"), path("o.csv"));
         for (arguments, words) in [
             (
-                &["convert", &input, &path("o.parquet")][..],
-                "o.parquet: the name has no known ending; give --to with one of",
+                &["convert", &input, &path("o.feather")][..],
+                "o.feather: the name has no known ending; give --to with one of",
             ),
+            (&["convert", &input, &path("o.parquet.zst"), "--to", "parquet"], "leave out .zst"),
             (&["convert", &input, &path("o.csv"), "--to", "lis"], "not written as `lis`, but as oracle-general"),
             (
                 &["convert", &input, &path("o.oracleGeneral")],

@@ -25,20 +25,30 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// The arguments that select the format.
 #[derive(Args, Debug)]
 pub struct OutputFormat {
-    /// Format: oracle-general (libCacheSim's), text (webcachesim's `time id size`), csv, json-lines
-    /// or numbers (ids only) [default: from the file's name: .oracleGeneral, .tr or .txt, .csv,
-    /// .jsonl, .trace, and .zst to compress]
+    /// Format: oracle-general (libCacheSim's), text (webcachesim's `time id size`), csv,
+    /// json-lines, parquet or numbers (ids only) [default: from the file's name: .oracleGeneral,
+    /// .tr or .txt, .csv, .jsonl, .parquet, .trace, and .zst to compress]
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
 }
 
 impl OutputFormat {
+    /// Returns true if the trace is written as Parquet.
+    fn is_parquet(&self, path: &Path) -> bool {
+        match &self.to {
+            Some(format) => format == "parquet",
+            None => path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")),
+        }
+    }
+
     fn of(&self, name: &str) -> Result<WriteFormat, Failure> {
         match &self.to {
-            Some(format) => format.parse().map_err(|error: WriteFormatError| Failure::usage(error.to_string())),
+            Some(format) => {
+                format.parse().map_err(|error: WriteFormatError| Failure::usage(format!("{error}, parquet")))
+            }
             None => WriteFormat::of_name(name).ok_or_else(|| {
                 let names = WriteFormat::NAMES.map(|(name, _)| name).join(", ");
-                Failure::usage(format!("{name}: the name has no known ending; give --to with one of {names}"))
+                Failure::usage(format!("{name}: the name has no known ending; give --to with one of {names}, parquet"))
             }),
         }
     }
@@ -51,8 +61,13 @@ pub struct Recording {
 }
 
 enum Writer {
+    #[cfg(feature = "parquet")]
+    Parquet(Box<larder_parquet::ParquetWriter<BufWriter<Stream>>>),
     Direct(TraceWriter<BufWriter<Stream>>),
-    Linked { scratch: TraceWriter<BufWriter<File>>, out: Stream },
+    Linked {
+        scratch: TraceWriter<BufWriter<File>>,
+        out: Stream,
+    },
 }
 
 impl Recording {
@@ -69,8 +84,11 @@ impl Recording {
     /// Opens the file. Nothing is written if this fails. Also returns the temporary file that has
     /// to be removed if the recording is given up.
     pub fn open_unwatched(path: &Path, format: &OutputFormat) -> Result<(Recording, Option<PathBuf>), Failure> {
+        if format.is_parquet(path) {
+            return Recording::parquet(path);
+        }
         let format = format.of(&path.display().to_string())?;
-        let name = if path == Path::new("-") { "standard output".to_owned() } else { path.display().to_string() };
+        let name = shown(path);
         let out = Stream::open(path)?;
         let part = out.part();
         let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
@@ -88,9 +106,32 @@ impl Recording {
         Ok((Recording { name, writer }, part))
     }
 
+    /// As [`Recording::open_unwatched`], for a Parquet file.
+    #[cfg(feature = "parquet")]
+    fn parquet(path: &Path) -> Result<(Recording, Option<PathBuf>), Failure> {
+        let name = shown(path);
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zst")) {
+            return Err(Failure::usage(format!("{name}: Parquet files are compressed inside; leave out .zst")));
+        }
+        let out = Stream::open(path)?;
+        let part = out.part();
+        let writer = larder_parquet::ParquetWriter::new(BufWriter::with_capacity(BUFFER_BYTES, out));
+        let writer = writer.map_err(|error| parquet_failure(&name, &error))?;
+        Ok((Recording { name, writer: Writer::Parquet(Box::new(writer)) }, part))
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn parquet(path: &Path) -> Result<(Recording, Option<PathBuf>), Failure> {
+        Err(Failure::usage(format!("{}: this program was built without the feature `parquet`", shown(path))))
+    }
+
     /// Writes the next request.
     pub fn write(&mut self, access: &Access) -> Result<(), Failure> {
         let written = match &mut self.writer {
+            #[cfg(feature = "parquet")]
+            Writer::Parquet(writer) => {
+                return writer.write(access).map_err(|error| parquet_failure(&self.name, &error));
+            }
             Writer::Direct(writer) => writer.write(access),
             Writer::Linked { scratch, .. } => scratch.write(access),
         };
@@ -105,6 +146,12 @@ impl Recording {
         let name = self.name.clone();
         let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
         match self.writer {
+            #[cfg(feature = "parquet")]
+            Writer::Parquet(writer) => {
+                let requests = writer.requests();
+                let out = writer.finish().map_err(|error| parquet_failure(&name, &error))?;
+                out.into_inner().map_err(|error| failed(error.into_error()))?.finish().map(|()| requests)
+            }
             Writer::Direct(writer) => {
                 let requests = writer.requests();
                 let out = writer.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
@@ -128,6 +175,20 @@ impl Recording {
 
     fn failure(&self, error: &io::Error) -> Failure {
         Failure::runtime(format!("cannot write {}: {}", self.name, system_message(error)))
+    }
+}
+
+fn shown(path: &Path) -> String {
+    if path == Path::new("-") { "standard output".to_owned() } else { path.display().to_string() }
+}
+
+#[cfg(feature = "parquet")]
+fn parquet_failure(name: &str, error: &larder_parquet::WriteError) -> Failure {
+    match error {
+        larder_parquet::WriteError::Io(error) => {
+            Failure::runtime(format!("cannot write {name}: {}", system_message(error)))
+        }
+        larder_parquet::WriteError::Late { .. } => Failure::usage(format!("{name}, {error}")),
     }
 }
 

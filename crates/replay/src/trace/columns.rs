@@ -169,8 +169,8 @@ pub(super) fn seconds(text: &[u8]) -> Result<Time, TraceProblem> {
     }
 }
 
-/// Returns the number of an object with a name.
-pub(super) fn name_hash(name: &[u8]) -> u64 {
+/// Returns the number of an object with a name: SipHash-2-4 with a fixed key. Every reader uses it.
+pub fn name_hash(name: &[u8]) -> u64 {
     // The fractional digits of the golden ratio: nothing up the sleeve.
     let mut hasher = SipHasher24::new_with_keys(0x9e37_79b9_7f4a_7c15, 0xf39c_c060_5ced_c834);
     hasher.write(name);

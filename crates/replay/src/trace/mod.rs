@@ -23,6 +23,7 @@ mod web_log;
 mod write;
 
 pub use column_names::{ColumnNames, ColumnNamesError, ColumnPlaces};
+pub use columns::name_hash;
 pub use entry::{FormatEntry, Open, TraceBytes, TraceReader};
 pub use error::{Place, ReadError, TraceError, TraceProblem};
 pub use format::{Format, FormatError, FormatRegistry};
