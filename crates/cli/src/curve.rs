@@ -10,11 +10,10 @@ use crate::layout::Layout;
 use crate::lists::parse_all;
 use crate::numbers::count;
 use crate::replay::progress::Progress;
-use crate::replay::size::Size;
 use crate::replay::source::Source;
 use clap::Args;
 use larder_policy::Spec;
-use larder_replay::{Curve, Point, Sample, Survey, Unit};
+use larder_replay::{Curve, Point, Sample, Size, Survey, Unit};
 use larder_units::{ByteSize, Ratio};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -192,7 +191,8 @@ fn capacities(args: &CurveArgs, source: &Source<'_>, progress: &Progress) -> Res
     let mut capacities: Vec<u64> = match sizes.is_empty() {
         true => points(survey.as_ref().map_or(0, Survey::unique_bytes), args.points),
         false => {
-            let bytes = sizes.iter().map(|size| size.capacity(survey.as_ref()).map(ByteSize::bytes));
+            let bytes =
+                sizes.iter().map(|size| size.capacity(survey.as_ref()).map(ByteSize::bytes).map_err(Failure::refused));
             bytes.collect::<Result<_, _>>()?
         }
     };

@@ -21,6 +21,11 @@ impl Failure {
         Failure { message: message.into(), code: 2 }
     }
 
+    /// Arguments that a crate below refused with `error`: exit status 2.
+    pub fn refused(error: impl fmt::Display) -> Self {
+        Failure::usage(error.to_string())
+    }
+
     /// A failure at run time: exit status 1.
     pub fn runtime(message: impl Into<String>) -> Self {
         Failure { message: message.into(), code: 1 }

@@ -10,7 +10,6 @@ mod figure;
 mod finished;
 pub mod progress;
 pub mod show;
-pub mod size;
 pub mod source;
 #[cfg(test)]
 mod tests;
@@ -28,9 +27,8 @@ use crate::trace_file;
 use clap::Args;
 use finished::{Finished, Run};
 use larder_policy::{Spec, SpecError};
-use larder_replay::{Replay, Row};
+use larder_replay::{Replay, Row, Size};
 use progress::Progress;
-use size::Size;
 use source::{Identity, Measured, Source};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -304,17 +302,19 @@ impl Plan {
         };
         let (absolute, shares): (Vec<&Cell<'_>>, Vec<_>) = cells.iter().partition(|cell| cell.size.bytes().is_some());
         // A fault in a spec is reported before the trace is read, if its capacity is known by then.
-        absolute.iter().try_for_each(|cell| check(cell, cell.size.capacity(None)?))?;
+        absolute.iter().try_for_each(|cell| check(cell, cell.size.capacity(None).map_err(Failure::refused)?))?;
         let share = shares.first().map(|cell| cell.size.to_string());
         let offline = cells.iter().find(|cell| cell.spec.is_offline()).map(|cell| cell.spec.to_string());
         let measured = source.measure(share.as_deref(), offline.as_deref(), progress)?;
-        shares.iter().try_for_each(|cell| check(cell, cell.size.capacity(measured.survey.as_ref())?))?;
+        shares.iter().try_for_each(|cell| {
+            check(cell, cell.size.capacity(measured.survey.as_ref()).map_err(Failure::refused)?)
+        })?;
         Ok(measured)
     }
 
     /// Returns an empty cache for `cell`.
     fn cache(&self, cell: &Cell<'_>, measured: &Measured) -> Result<Cache, Failure> {
-        let capacity = cell.size.capacity(measured.survey.as_ref())?;
+        let capacity = cell.size.capacity(measured.survey.as_ref()).map_err(Failure::refused)?;
         let replay = match &measured.future {
             Some(future) => Replay::foreseeing(cell.spec, capacity, cell.seed, future),
             None => Replay::new(cell.spec, capacity, cell.seed),

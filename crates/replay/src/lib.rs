@@ -1,8 +1,8 @@
 //! Traces through the policy engine: what would this cache have hit?
 //!
 //! What it is: readers of trace files ([`Trace`]), the replay loop ([`Replay`]) over the very
-//! engine that the node runs, and its figures ([`Row`]). What it is not: a sweep (hosts own
-//! threads, and replay several caches over one reading of the trace), nor a network. It reads no
+//! engine that the node runs, and its figures ([`Row`]); several caches over one reading
+//! ([`Sweep`]), for hosts, which own the threads. What it is not: a network. It reads no
 //! clock: the host measures the speed.
 //!
 //! ```text
@@ -29,7 +29,9 @@ pub mod limits;
 pub mod model;
 mod replay;
 mod row;
+mod size;
 pub mod survey;
+mod sweep;
 mod trace;
 mod unit;
 mod what_if;
@@ -41,9 +43,11 @@ pub use generate::{
     Cdn, CdnRequests, Class, CrowdShape, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests,
     ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests, gather,
 };
-pub use replay::{Replay, replay};
+pub use replay::{Counts, Events, Replay, replay};
 pub use row::Row;
+pub use size::{Size, SizeError};
 pub use survey::Survey;
+pub use sweep::Sweep;
 pub use trace::{
     ColumnNames, ColumnNamesError, ColumnPlaces, Format, FormatEntry, FormatError, FormatRegistry, Lines, Open, Place,
     ReadError, Requests, Trace, TraceBytes, TraceError, TraceProblem, TraceReader, TraceWriter, WriteError,

@@ -32,17 +32,47 @@ pub struct Replay {
     warm_up: Counts,
 }
 
+/// What happens in a cache, one event after another, for figures beyond those of a row: see
+/// [`Replay::requests_with`]. Every method does nothing by default.
+pub trait Events {
+    /// A request was answered, after the evictions and the insertion that it caused.
+    #[inline]
+    fn on_request(&mut self, access: &Access, is_hit: bool) {
+        let _ = (access, is_hit);
+    }
+
+    /// The object of this request was stored in `slot`.
+    #[inline]
+    fn on_insert(&mut self, access: &Access, slot: Slot) {
+        let _ = (access, slot);
+    }
+
+    /// The object in `slot` was evicted to make room.
+    #[inline]
+    fn on_evict(&mut self, slot: Slot) {
+        let _ = slot;
+    }
+}
+
+impl Events for () {}
+
 /// Requests between two steps of preparing one: look where the index has it, read what is stored
 /// there, follow what that refers to. Of 4 to 16 all are about as good.
 const STEP: usize = 8;
 
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    requests: u64,
-    hits: u64,
-    insertions: u64,
-    bytes: u64,
-    hit_bytes: u64,
+/// What a replay counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests.
+    pub requests: u64,
+    /// Requests whose object was cached.
+    pub hits: u64,
+    /// Objects stored.
+    pub insertions: u64,
+    /// Bytes of all requests.
+    pub bytes: u64,
+    /// Bytes of the requests that hit.
+    pub hit_bytes: u64,
 }
 
 impl Counts {
@@ -75,7 +105,9 @@ impl Replay {
         Ok(Replay::over(Engine::foreseeing(spec, capacity, &Streams::new(seed), future)?, seed))
     }
 
-    fn over(engine: Engine, seed: u64) -> Replay {
+    /// An empty cache over an empty engine, whose policies may come from no registry
+    /// ([`Engine::with`]). The row has `seed`, which changes nothing here.
+    pub fn over(engine: Engine, seed: u64) -> Replay {
         Replay {
             engine,
             seed,
@@ -99,12 +131,12 @@ impl Replay {
     /// One request; true at a hit.
     #[inline]
     pub fn request(&mut self, access: &Access) -> bool {
-        self.request_in(access, None)
+        self.request_in(access, None, &mut ())
     }
 
     /// As [`Replay::request`], of an object that is probably in the slot `guess`, or not stored.
     #[inline]
-    fn request_in(&mut self, access: &Access, guess: Option<Slot>) -> bool {
+    fn request_in(&mut self, access: &Access, guess: Option<Slot>, events: &mut impl Events) -> bool {
         let Access { id, size, now } = *access;
         self.counts.requests += 1;
         self.counts.bytes = self.counts.bytes.saturating_add(size);
@@ -122,6 +154,7 @@ impl Replay {
             self.counts.hits += 1;
             self.counts.hit_bytes = self.counts.hit_bytes.saturating_add(size);
             self.engine.hit(slot, id, now);
+            events.on_request(access, true);
             return true;
         }
         self.engine.miss(id, now);
@@ -129,27 +162,34 @@ impl Replay {
             true => self.engine.admit_or_fill(id, size, now),
             false => self.engine.admit(id, size, now),
         };
-        if !admitted || !self.engine.make_room(id, size, now, &mut self.victims) {
-            return false;
+        if admitted && self.engine.make_room(id, size, now, &mut self.victims) {
+            self.victims.iter().for_each(|victim| events.on_evict(*victim));
+            self.forget_victims();
+            if let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
+                self.index.insert(id, slot);
+                self.counts.insertions += 1;
+                events.on_insert(access, slot);
+            }
         }
-        self.forget_victims();
-        if let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
-            self.index.insert(id, slot);
-            self.counts.insertions += 1;
-        }
+        events.on_request(access, false);
         false
     }
 
     /// Requests in a row, as [`Replay::request`] one after another, but faster: what the next ones
     /// will read is loaded meanwhile. The number of hits.
     pub fn requests(&mut self, accesses: &[Access]) -> u64 {
+        self.requests_with(accesses, &mut ())
+    }
+
+    /// As [`Replay::requests`], and reports what happens to `events`.
+    pub fn requests_with(&mut self, accesses: &[Access], events: &mut impl Events) -> u64 {
         let before = self.counts.hits;
         // The place of a guess is taken over once its request is made.
         let mut guesses = [None; 2 * STEP];
         for next in 0..accesses.len() + 3 * STEP {
             let due = |steps: usize| accesses.get(next.wrapping_sub(steps * STEP));
             if let Some(access) = due(3) {
-                self.request_in(access, guesses[next % (2 * STEP)]);
+                self.request_in(access, guesses[next % (2 * STEP)], events);
             }
             if let Some(access) = due(2) {
                 self.engine.prefetch_further(access.id, guesses[(next - STEP) % (2 * STEP)]);
@@ -193,6 +233,11 @@ impl Replay {
     pub fn misses(&self) -> (u64, u64) {
         let counts = self.counts.since(self.warm_up);
         (counts.requests - counts.hits, counts.bytes - counts.hit_bytes)
+    }
+
+    /// What was counted so far, since the last [`Replay::reset_counts`].
+    pub fn counts(&self) -> Counts {
+        self.counts.since(self.warm_up)
     }
 
     /// The figures so far, since the last [`Replay::reset_counts`]. The host fills in

@@ -3,10 +3,9 @@
 use super::gather::Traffic;
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::replay::size::Size;
 use larder_policy::Spec;
 use larder_replay::limits::CURVE_MAX_BYTES;
-use larder_replay::{Curve, KeptSample, Point, Unit};
+use larder_replay::{Curve, KeptSample, Point, Size, Unit};
 use larder_units::ByteSize;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -44,7 +43,10 @@ pub fn sizes(typed: &[Size], traffic: &Traffic) -> Result<Vec<u64>, Failure> {
     let all = (traffic.footprint + traffic.footprint_error).ceil() as u64;
     let mut sizes: Vec<u64> = match typed.is_empty() {
         true => (0..SIZES).map(|halvings| (all >> halvings).max(1)).collect(),
-        false => typed.iter().map(|size| size.of(all).map(ByteSize::bytes)).collect::<Result<_, _>>()?,
+        false => typed
+            .iter()
+            .map(|size| size.of(all).map(ByteSize::bytes).map_err(Failure::refused))
+            .collect::<Result<_, _>>()?,
     };
     let in_bytes = typed.iter().find(|size| matches!(size, Size::Bytes(_)) && traffic.unit == Unit::Objects);
     if let Some(size) = in_bytes {

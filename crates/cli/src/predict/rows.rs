@@ -4,12 +4,11 @@ use super::args::PredictArgs;
 use super::traffic::Traffic;
 use crate::failure::Failure;
 use crate::lists::parse_all;
-use crate::replay::size::Size;
 use larder_policy::Spec;
 use larder_policy::adaptsize_model::Shape;
 use larder_policy::limits::FILTER_MAX_WINDOW;
 use larder_replay::model::{self, FilterTable, Popularity, Prediction};
-use larder_replay::{Replay, Unit};
+use larder_replay::{Replay, Size, Unit};
 use larder_units::ByteSize;
 use serde::Serialize;
 
@@ -35,7 +34,7 @@ pub fn rows(args: &PredictArgs, traffic: &Traffic<'_>) -> Result<Vec<PredictionR
     check_flags(args)?;
     let mut rows = Vec::new();
     for size in parse_all::<Size>(&args.size)? {
-        let capacity = size.of(traffic.unique_bytes)?;
+        let capacity = size.of(traffic.unique_bytes).map_err(Failure::refused)?;
         rows.extend(models(args, &traffic.popularity, capacity));
     }
     if args.replay {

@@ -1,12 +1,11 @@
 //! A trace's file, which is read once or several times.
 
 use super::progress::Progress;
-use super::size::Size;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::trace_file;
 use larder_policy::{Future, FutureBuilder};
-use larder_replay::{Access, Survey, Trace};
+use larder_replay::{Access, Size, Survey, Trace};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{File, Metadata};

@@ -1,12 +1,11 @@
 //! A capacity as typed: bytes, objects, or a share of the trace's bytes.
 
-use crate::failure::Failure;
-use larder_replay::Survey;
-use larder_units::{ByteSize, Ratio};
+use crate::Survey;
+use larder_units::{ByteSize, Ratio, UnitError};
 use std::fmt;
 
-/// A capacity as typed.
-#[derive(Clone, Copy, Debug)]
+/// A capacity as typed: `64MiB`, `1000`, `10%`, `0.1`.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
     /// With a unit.
     Bytes(ByteSize),
@@ -30,7 +29,7 @@ impl Size {
     ///
     /// # Errors
     /// If a share is less than a byte. An empty cache never hits, so this is a mistake.
-    pub fn capacity(&self, survey: Option<&Survey>) -> Result<ByteSize, Failure> {
+    pub fn capacity(&self, survey: Option<&Survey>) -> Result<ByteSize, SizeError> {
         self.of(survey.map_or(0, Survey::unique_bytes))
     }
 
@@ -38,12 +37,12 @@ impl Size {
     ///
     /// # Errors
     /// As [`Size::capacity`].
-    pub fn of(&self, unique_bytes: u64) -> Result<ByteSize, Failure> {
+    pub fn of(&self, unique_bytes: u64) -> Result<ByteSize, SizeError> {
         match self {
             Size::Bytes(size) => Ok(*size),
             Size::Number(number) => Ok(ByteSize::from_bytes(*number)),
             Size::Share(share) => match (unique_bytes as f64 * share.value()) as u64 {
-                0 => Err(Failure::usage(format!("size {self} of {unique_bytes} bytes is less than one byte"))),
+                0 => Err(SizeError::LessThanAByte { size: *self, unique_bytes }),
                 bytes => Ok(ByteSize::from_bytes(bytes)),
             },
         }
@@ -61,14 +60,14 @@ impl fmt::Display for Size {
 }
 
 impl std::str::FromStr for Size {
-    type Err = String;
+    type Err = SizeError;
 
-    fn from_str(text: &str) -> Result<Size, String> {
+    fn from_str(text: &str) -> Result<Size, SizeError> {
         if text.trim_end().ends_with('%') {
             return match text.parse::<Ratio>() {
                 Ok(share) if share.value() > 0.0 => Ok(Size::Share(share)),
-                Ok(_) => Err(NOTHING.to_owned()),
-                Err(error) => Err(format!("size {error}")),
+                Ok(_) => Err(SizeError::Nothing),
+                Err(error) => Err(SizeError::NoShare(error)),
             };
         }
         if let Some(number) = number(text) {
@@ -76,8 +75,8 @@ impl std::str::FromStr for Size {
         }
         match text.parse::<ByteSize>() {
             Ok(size) if size.bytes() > 0 => Ok(Size::Bytes(size)),
-            Ok(_) => Err(NOTHING.to_owned()),
-            Err(error) => Err(format!("size {error}, or a share of the trace's bytes such as \"10%\" or \"0.1\"")),
+            Ok(_) => Err(SizeError::Nothing),
+            Err(error) => Err(SizeError::NoSize(error)),
         }
     }
 }
@@ -91,30 +90,70 @@ fn number(text: &str) -> Option<f64> {
 
 /// Returns the size that a number without a unit means: a share below 1, and whole bytes or objects
 /// from 1. (libCacheSim reads numbers in the same way.)
-fn of_number(text: &str, number: f64) -> Result<Size, String> {
+fn of_number(text: &str, number: f64) -> Result<Size, SizeError> {
     if number <= 0.0 {
-        return Err(NOTHING.to_owned());
+        return Err(SizeError::Nothing);
     }
     if let Some(share) = Ratio::new(number).filter(|_| number < 1.0) {
         return Ok(Size::Share(share));
     }
     // A point says that a share may be meant.
     if text.contains('.') {
-        return Err(format!(
-            "size {text} is ambiguous: a share is below 1 or ends with %, and a number of bytes is whole"
-        ));
+        return Err(SizeError::Ambiguous(text.to_owned()));
     }
     // `u64` reads digits exactly; only a number with an exponent is read as a float.
     let whole = text.replace('_', "").parse().ok().or((number < u64::MAX as f64).then_some(number as u64));
-    whole.map(Size::Number).ok_or_else(|| format!("size {text} is above 2^64 - 1"))
+    whole.map(Size::Number).ok_or_else(|| SizeError::TooLarge(text.to_owned()))
 }
 
-const NOTHING: &str = "size 0: a cache of nothing hits nothing, give a byte at least";
+/// A capacity that cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SizeError {
+    /// A size of 0.
+    Nothing,
+    /// A text with `%` that is no share.
+    NoShare(UnitError),
+    /// A text that is neither a size nor a share.
+    NoSize(UnitError),
+    /// A number with a point, from 1 on.
+    Ambiguous(String),
+    /// A number that does not fit into 64 bits.
+    TooLarge(String),
+    /// A share of a trace that has too few bytes.
+    LessThanAByte {
+        /// The share.
+        size: Size,
+        /// The bytes of all objects.
+        unique_bytes: u64,
+    },
+}
+
+impl fmt::Display for SizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SizeError::Nothing => f.write_str("size 0: a cache of nothing hits nothing, give a byte at least"),
+            SizeError::NoShare(error) => write!(f, "size {error}"),
+            SizeError::NoSize(error) => {
+                write!(f, "size {error}, or a share of the trace's bytes such as \"10%\" or \"0.1\"")
+            }
+            SizeError::Ambiguous(text) => {
+                write!(f, "size {text} is ambiguous: a share is below 1 or ends with %, and a number of bytes is whole")
+            }
+            SizeError::TooLarge(text) => write!(f, "size {text} is above 2^64 - 1"),
+            SizeError::LessThanAByte { size, unique_bytes } => {
+                write!(f, "size {size} of {unique_bytes} bytes is less than one byte")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SizeError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_replay::Access;
+    use crate::Access;
     use larder_units::Time;
 
     #[test]
@@ -128,7 +167,7 @@ mod tests {
         assert_eq!(bytes("1").unwrap(), 1);
         assert_eq!(bytes("1e7").unwrap(), 10_000_000);
         assert_eq!(bytes("18446744073709551615").unwrap(), u64::MAX);
-        assert!(bytes("0.001%").unwrap_err().message.contains("of 20484 bytes is less than one"));
+        assert!(bytes("0.001%").unwrap_err().to_string().contains("of 20484 bytes is less than one"));
     }
 
     #[test]
@@ -142,7 +181,7 @@ mod tests {
             ("1e20", "above 2^64"),
             ("18446744073709551616", "above 2^64"),
         ] {
-            let error = text.parse::<Size>().unwrap_err();
+            let error = text.parse::<Size>().unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
     }

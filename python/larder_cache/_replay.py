@@ -1,0 +1,178 @@
+"""Replays of traces through cache policies."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from . import _core
+from ._progress import Bar
+from ._trace import Trace
+
+PolicyLike: TypeAlias = "str | Callable[[int, int], object]"
+SizeLike: TypeAlias = "int | float | str"
+
+#: The columns of :func:`replay`.
+SCHEMA = pa.schema(
+    [
+        ("trace", pa.string()),
+        ("policy", pa.string()),
+        ("capacity", pa.uint64()),
+        ("unit", pa.string()),
+        ("seed", pa.uint64()),
+        ("fill", pa.bool_()),
+        ("requests", pa.uint64()),
+        ("hits", pa.uint64()),
+        ("object_hit_ratio", pa.float64()),
+        ("byte_hit_ratio", pa.float64()),
+        ("insertion_ratio", pa.float64()),
+        ("requests_per_second", pa.float64()),
+        ("insertions", pa.uint64()),
+        ("bytes", pa.uint64()),
+        ("hit_bytes", pa.uint64()),
+    ]
+)
+
+
+class Interrupted(UserWarning):
+    """Ctrl-C ended a call early: the table has the rows that were finished."""
+
+
+def policies() -> pa.Table:
+    """Returns the policies that a spec can name, one row each.
+
+    >>> "s3fifo" in policies().column("name").to_pylist()
+    True
+    """
+    return pa.Table.from_pylist([json.loads(policy) for policy in _core.policies()])
+
+
+def replay(
+    trace: Any,
+    policies: PolicyLike | Iterable[PolicyLike],
+    sizes: SizeLike | Iterable[SizeLike],
+    *,
+    warmup: int = 0,
+    seeds: int | Iterable[int] = 1,
+    fill: bool = True,
+    progress: bool | None = None,
+) -> pa.Table:
+    """Replays every policy at every size with every seed, on all cores.
+
+    The rows are those of ``larder replay`` with the same arguments. The interpreter's lock is
+    released. Ctrl-C stops within a tenth of a second, and the table has the rows that are finished
+    (with a warning, :class:`Interrupted`): of a trace in memory each row as it is done, of a file
+    all of them at its end.
+
+    >>> trace = Trace({"id": [1, 2, 1, 3, 1, 2], "size": [4, 5, 4, 3, 4, 5]})
+    >>> table = replay(trace, ["lru", "fifo"], [8, "100%"])
+    >>> table.select(["policy", "capacity", "hits"]).to_pydict()
+    {'policy': ['lru', 'lru', 'fifo', 'fifo'], 'capacity': [8, 12, 8, 12], 'hits': [1, 3, 1, 3]}
+
+    Args:
+        trace: A trace, several, or anything that :class:`Trace` accepts.
+        policies: Specs, as :func:`policies` lists them (``"lru"``, ``"filter(theta=2)+fifo"``), or
+            policies in Python: see :class:`Policy`.
+        sizes: Capacities: bytes, or objects if they have no sizes, as numbers (1000) or with a
+            unit ("64MiB"); or shares of the bytes of all objects, as fractions (0.1) or "10%".
+        warmup: The number of first requests that no figure counts.
+        seeds: Seeds of all random choices, one row for each.
+        fill: Store without asking the admission policy until the first object has to leave, as
+            the node's caches do. False asks for every object, as the papers do.
+        progress: Show a progress bar. None: in terminals and notebooks.
+
+    Returns:
+        One row for each trace, policy, size and seed, in this order. ``requests_per_second`` counts
+        processor time of the replay alone.
+
+    Raises:
+        ValueError: A spec, a size or a trace that cannot be used, with the remedy.
+        TypeError: An argument of another type.
+
+    """
+    traces = trace if _is_several(trace) else [trace]
+    specs = [_policy(policy) for policy in _listed(policies, "policies", str | Callable)]
+    capacities = [_size(size) for size in _listed(sizes, "sizes", str | int | float | np.number)]
+    numbers = [int(seed) for seed in _listed(seeds, "seeds", int | np.integer)]
+    rows: list[dict[str, Any]] = []
+    for each in traces:
+        each = each if isinstance(each, Trace) else Trace(each)
+        count = len(each) if each.in_memory else None
+        cells = len(specs) * len(capacities) * len(numbers)
+        bar = Bar(count and count * cells, "requests", progress)
+        if count is not None and warmup >= count:
+            raise ValueError(f"warmup {warmup}: the trace has only {count} requests")
+        try:
+            found, is_whole = _core.replay(
+                each._source,
+                specs,
+                capacities,
+                seeds=numbers,
+                warmup=warmup,
+                fill=fill,
+                progress=bar,
+            )
+        finally:
+            bar.close()
+        rows.extend(json.loads(row) for row in found)
+        if not is_whole:
+            whole = cells * len(traces)
+            message = f"interrupted: {len(rows)} of {whole} rows are finished"
+            warnings.warn(message, Interrupted, stacklevel=2)
+            break
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def _is_several(trace: Any) -> bool:
+    return isinstance(trace, list | tuple) and bool(trace) and isinstance(trace[0], Trace)
+
+
+def _listed(argument: Any, name: str, single: Any) -> list[Any]:
+    """Returns a list of one or several arguments."""
+    if isinstance(argument, single):
+        return [argument]
+    try:
+        listed = list(argument)
+    except TypeError:
+        raise TypeError(f"{name}: {argument!r} is a {type(argument).__name__}") from None
+    if not listed:
+        raise ValueError(f"{name}: give at least one")
+    return listed
+
+
+def _policy(policy: Any) -> Any:
+    if isinstance(policy, str):
+        return policy
+    if not callable(policy):
+        kind = type(policy).__name__
+        raise TypeError(
+            f"policies: {policy!r} is a {kind}; give a spec such as 'lru', or a class of a policy"
+        )
+    return (_policy_name(policy), policy)
+
+
+def _policy_name(policy: Any) -> str:
+    if isinstance(policy, functools.partial):
+        arguments = [*map(repr, policy.args), *(f"{k}={v!r}" for k, v in policy.keywords.items())]
+        return f"{_policy_name(policy.func)}({','.join(arguments)})"
+    return str(getattr(policy, "__name__", type(policy).__name__))
+
+
+def _size(size: Any) -> str:
+    if isinstance(size, str):
+        return size
+    if isinstance(size, bool) or not isinstance(size, int | float | np.number):
+        raise TypeError(f"sizes: {size!r} is a {type(size).__name__}; give a number or a text")
+    number = size.item() if isinstance(size, np.number) else size
+    if not isinstance(number, float) or not math.isfinite(number):
+        return str(number)
+    # A whole number of bytes, such as 1e9. 1.0 may be meant as a share, and is refused.
+    return str(int(number)) if number > 1 and number.is_integer() else f"{Decimal(repr(number)):f}"

@@ -1,0 +1,216 @@
+"""Traces: from arrays, frames, tables and files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+
+from . import _columns, _core
+
+#: Names of columns that need not be given, the first one that a frame has.
+_USUAL = {
+    "id": ("id", "object", "obj_id", "key", "url"),
+    "size": ("size", "obj_size", "bytes"),
+    "time": ("time", "timestamp", "ts"),
+}
+
+
+_Arrays: TypeAlias = "tuple[_columns.U64, _columns.U64 | None, _columns.U64 | None]"
+
+
+class Trace:
+    """The requests that caches are replayed with.
+
+    A trace is made from
+
+    * a **path**: a file of any format that ``larder replay`` reads, which is read as a stream by
+      every call that needs it; :meth:`load` reads it into memory once. A Parquet file is read into
+      memory at once, also from a URL (``s3://``, ``gs://``);
+    * a **frame**: pandas, Polars, an Arrow table or record batch, a NumPy structured array, or a
+      mapping of arrays;
+    * an **array** of ids: NumPy, a pandas or Polars series, an Arrow array, or a list.
+
+    Columns are found by their usual names (``id``, ``size``, ``time``, and others), or given by
+    name. Without sizes, every object counts as one, and cache sizes are numbers of objects. Numbers
+    of 64 bits are used in place, without a copy, so do not change the array during a call.
+
+    >>> import numpy as np
+    >>> trace = Trace(np.array([1, 2, 1, 3, 1]))
+    >>> len(trace)
+    5
+    >>> Trace({"url": ["/a", "/b", "/a"], "bytes": [10, 20, 10]}).head(2).column_names
+    ['id', 'size', 'time']
+
+    An error names the column and the row:
+
+    >>> Trace({"id": [1, 2], "size": [10, -1]})
+    Traceback (most recent call last):
+    ...
+    ValueError: column 'size', row 1: -1 is negative
+
+    Args:
+        source: The path, frame or array.
+        id: The column of ids: integers, strings or bytes.
+        size: The column of sizes in bytes. None: the usual names, if there is one.
+        time: The column of times: timestamps, or seconds. None: the usual names, if there is one.
+        name: The name in results.
+        format: The format of a file, as ``larder replay --format`` takes it.
+        columns: The columns of a text file, such as ``"time=1,id=key,size=3"``.
+        limit: Keep at most this many requests.
+
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        id: str | None = None,
+        size: str | None = None,
+        time: str | None = None,
+        name: str | None = None,
+        format: str | None = None,
+        columns: str | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self._length: int | None = None
+        if isinstance(source, str | os.PathLike):
+            path = os.fspath(source)
+            name = name or os.path.basename(path)
+            if not path.endswith((".parquet", ".pq")):
+                _check_file(path)
+                self._source = _core.Source.file(name, path, format, columns, limit)
+                return
+            source = _parquet(path)
+        elif format is not None or columns is not None:
+            raise TypeError("format and columns describe files, this trace is in memory")
+        frame = _frame(source)
+        if frame is None:
+            self._keep((_columns.ids(source, id or "id"), None, None), name, limit)
+        else:
+            arrays = _arrays(frame, {"id": id, "size": size, "time": time})
+            self._keep(arrays, name, limit)
+
+    def _keep(self, arrays: _Arrays, name: str | None, limit: int | None = None) -> None:
+        ids, sizes, times = (None if array is None else array[:limit] for array in arrays)
+        assert ids is not None
+        if len(ids) == 0:
+            raise ValueError("the trace has no rows")
+        self._length = len(ids)
+        self._source = _core.Source.columns(name or "trace", ids, sizes, times)
+
+    @property
+    def name(self) -> str:
+        """The name in results."""
+        return self._source.name
+
+    @property
+    def in_memory(self) -> bool:
+        """True if the requests are in memory, false if a file is read."""
+        return self._length is not None
+
+    def __len__(self) -> int:
+        """Returns the number of requests, which is known of a trace in memory."""
+        if self._length is None:
+            raise TypeError(f"{self.name} is a file, its length is unknown; load() it")
+        return self._length
+
+    def __repr__(self) -> str:
+        requests = "a file" if self._length is None else f"{self._length} requests"
+        return f"<Trace {self.name}: {requests}>"
+
+    def load(self) -> Trace:
+        """Returns the trace in memory, 24 bytes for each request.
+
+        Calls over a trace in memory do not read and decompress the file again, and a call that is
+        interrupted returns the rows that are finished.
+        """
+        if self.in_memory:
+            return self
+        loaded = Trace.__new__(Trace)
+        loaded._length = None
+        loaded._keep(self._source.read(None), self.name)
+        return loaded
+
+    def info(self) -> dict[str, Any]:
+        """Returns what the trace holds: requests, objects, bytes, sizes and popularity.
+
+        >>> Trace({"id": [1, 2, 1], "size": [10, 20, 10]}).info()["unique_bytes"]
+        30
+        """
+        return cast("dict[str, Any]", json.loads(self._source.info()))
+
+    def head(self, requests: int = 5) -> pa.Table:
+        """Returns the first requests: ids, sizes in bytes, times since the trace's start of time.
+
+        >>> Trace([7, 8]).head().select(["id", "size"]).to_pydict()
+        {'id': [7, 8], 'size': [1, 1]}
+        """
+        return _table(self._source.read(requests))
+
+    def to_arrow(self) -> pa.Table:
+        """Returns all requests, as :meth:`head` does. The table is a trace again."""
+        return _table(self._source.read(None))
+
+
+def _table(arrays: tuple[_columns.U64, _columns.U64, _columns.U64]) -> pa.Table:
+    ids, sizes, times = arrays
+    return pa.table({"id": ids, "size": sizes, "time": times.view("m8[ns]")})
+
+
+def _check_file(path: str) -> None:
+    if "://" in path:
+        raise ValueError(f"{path}: of the URLs, only Parquet files can be read; download it")
+    # Raises FileNotFoundError and its like, which name the path.
+    os.stat(path)
+
+
+def _parquet(path: str) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    if "://" not in path:
+        return pq.read_table(path, memory_map=True)
+    import pyarrow.fs as fs
+
+    filesystem, inner = fs.FileSystem.from_uri(path)
+    return pq.read_table(inner, filesystem=filesystem)
+
+
+def _frame(source: Any) -> Mapping[str, Any] | None:
+    """Returns the columns of a frame by name, or None if it is a single column."""
+    if isinstance(source, Mapping):
+        return source
+    if isinstance(source, np.ndarray):
+        names = source.dtype.names
+        return None if names is None else {name: source[name] for name in names}
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        return {name: source.column(name) for name in source.column_names}
+    # A frame of pandas or Polars; a series has no columns.
+    if hasattr(source, "columns") and hasattr(source, "__getitem__"):
+        return {str(name): source[name] for name in source.columns}
+    return None
+
+
+def _arrays(frame: Mapping[str, Any], given: dict[str, str | None]) -> _Arrays:
+    chosen: dict[str, str | None] = {}
+    for role, name in given.items():
+        if name is not None and name not in frame:
+            raise ValueError(f"{role}={name!r}: the columns are {', '.join(map(repr, frame))}")
+        chosen[role] = name or next((usual for usual in _USUAL[role] if usual in frame), None)
+    id, size, time = chosen["id"], chosen["size"], chosen["time"]
+    if id is None:
+        raise ValueError(
+            f"no column of ids: give id=…, the columns are {', '.join(map(repr, frame)) or 'none'}"
+        )
+    lengths = {name: len(frame[name]) for name in (id, size, time) if name is not None}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"the columns have different lengths: {lengths}")
+    return (
+        _columns.ids(frame[id], id),
+        None if size is None else _columns.sizes(frame[size], size),
+        None if time is None else _columns.times(frame[time], time),
+    )

@@ -1,0 +1,115 @@
+//! One cache with one policy, at one size, with one seed.
+
+use crate::python_policy::Failure;
+use crate::trace::wrong;
+use crate::watch::Watch;
+use larder_replay::{Access, Replay, Row};
+use pyo3::prelude::*;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The least and the most requests between two looks whether the work stops. A policy in Python may
+/// take a millisecond for one, and one in Rust 50 ns.
+const STEP_REQUESTS: std::ops::RangeInclusive<usize> = 16..=1 << 14;
+
+/// The time that a step may take, about: short beside the tenth of a second in which Ctrl-C works.
+const STEP: Duration = Duration::from_millis(8);
+
+/// A cache during a replay.
+pub struct Cell {
+    replay: Replay,
+    /// The name of a policy in Python, and the place of its exceptions.
+    python: Option<(String, Arc<Failure>)>,
+    busy: Duration,
+    /// Requests until the warm-up is over.
+    warm_up_left: usize,
+    /// The number of requests of the next step.
+    step: usize,
+}
+
+/// A row of the table: what the command line prints, and the counts behind the ratios.
+#[derive(Serialize)]
+struct WholeRow {
+    #[serde(flatten)]
+    row: Row,
+    insertions: u64,
+    bytes: u64,
+    hit_bytes: u64,
+}
+
+impl Cell {
+    /// Returns a cell over an empty cache, whose first `warm_up` requests count in no figure.
+    pub fn new(replay: Replay, warm_up: usize, python: Option<(String, Arc<Failure>)>) -> Cell {
+        Cell { replay, python, busy: Duration::ZERO, warm_up_left: warm_up, step: *STEP_REQUESTS.start() }
+    }
+
+    /// Replays the requests, unless the work stops meanwhile.
+    ///
+    /// # Errors
+    /// The exception of a policy in Python.
+    pub fn take(&mut self, chunk: &[Access], watch: &Watch) -> PyResult<()> {
+        let mut rest = chunk;
+        while !rest.is_empty() && !watch.stops() {
+            let step = match self.warm_up_left {
+                0 => self.step,
+                left => left.min(self.step),
+            };
+            let (now, later) = rest.split_at(step.min(rest.len()));
+            let start = thread_time();
+            match &self.python {
+                // The lock is taken once for many calls, and other threads get it between them.
+                Some((_, failure)) => {
+                    let failure = failure.clone();
+                    Python::attach(|_| self.replay.requests(now));
+                    failure.check()?;
+                }
+                None => _ = self.replay.requests(now),
+            }
+            let took = thread_time().saturating_sub(start);
+            self.busy += took;
+            let step = if took > STEP { self.step / 2 } else { self.step * 2 };
+            self.step = step.clamp(*STEP_REQUESTS.start(), *STEP_REQUESTS.end());
+            if self.warm_up_left > 0 {
+                self.warm_up_left -= now.len();
+                if self.warm_up_left == 0 {
+                    self.replay.reset_counts();
+                    self.busy = Duration::ZERO;
+                }
+            }
+            watch.advance(now.len() as u64);
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Returns the row as JSON.
+    ///
+    /// # Errors
+    /// If the trace was shorter than the warm-up.
+    pub fn row(self, trace: &str) -> PyResult<String> {
+        let mut row = self.replay.row(trace);
+        if self.warm_up_left > 0 {
+            return Err(wrong(format!(
+                "warmup: the trace {trace} ended {} requests before the warm-up; give fewer",
+                self.warm_up_left
+            )));
+        }
+        let seconds = self.busy.as_secs_f64();
+        row.requests_per_second = if seconds > 0.0 { (row.requests as f64 / seconds).round() } else { 0.0 };
+        let counts = self.replay.counts();
+        if let Some((name, _)) = &self.python {
+            row.policy.clone_from(name);
+        }
+        let (insertions, bytes, hit_bytes) = (counts.insertions, counts.bytes, counts.hit_bytes);
+        // The policy's objects are dropped under the lock.
+        Python::attach(|_| drop(self));
+        serde_json::to_string(&WholeRow { row, insertions, bytes, hit_bytes }).map_err(wrong)
+    }
+}
+
+/// Returns the processor time of this thread.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}

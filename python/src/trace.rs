@@ -1,0 +1,294 @@
+//! The requests of a trace: arrays in memory, or a file that is read as a stream.
+
+use crate::watch::Watch;
+use larder_replay::{Access, ColumnNames, Format, Survey, Trace};
+use larder_units::Time;
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The requests that are read from a file at a time, 6 MB.
+const CHUNK_REQUESTS: usize = 1 << 18;
+
+/// The requests of a trace.
+#[pyclass(frozen)]
+pub struct Source {
+    name: String,
+    requests: Stored,
+    /// The bytes of all objects, once they are known.
+    unique_bytes: OnceLock<u64>,
+}
+
+enum Stored {
+    Columns { ids: Py<PyArray1<u64>>, sizes: Option<Py<PyArray1<u64>>>, times: Option<Py<PyArray1<u64>>> },
+    File(File),
+}
+
+/// A trace file, and how it is read.
+#[derive(Clone)]
+pub struct File {
+    path: PathBuf,
+    format: Option<Format>,
+    columns: Option<ColumnNames>,
+    limit: Option<u64>,
+}
+
+#[pymethods]
+impl Source {
+    /// Takes arrays of equal length: ids, sizes in bytes, and ascending times in nanoseconds. The
+    /// arrays are not copied.
+    #[staticmethod]
+    #[pyo3(signature = (name, ids, sizes, times))]
+    fn columns(
+        name: String,
+        ids: Py<PyArray1<u64>>,
+        sizes: Option<Py<PyArray1<u64>>>,
+        times: Option<Py<PyArray1<u64>>>,
+    ) -> Source {
+        Source { name, requests: Stored::Columns { ids, sizes, times }, unique_bytes: OnceLock::new() }
+    }
+
+    /// Takes a file of a format of the command line.
+    #[staticmethod]
+    #[pyo3(signature = (name, path, format, columns, limit))]
+    fn file(
+        name: String,
+        path: PathBuf,
+        format: Option<&str>,
+        columns: Option<&str>,
+        limit: Option<u64>,
+    ) -> PyResult<Source> {
+        let file = File {
+            path,
+            format: format.map(str::parse).transpose().map_err(wrong)?,
+            columns: columns.map(str::parse).transpose().map_err(wrong)?,
+            limit,
+        };
+        Ok(Source { name, requests: Stored::File(file), unique_bytes: OnceLock::new() })
+    }
+
+    /// Returns the name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns what the trace holds, as JSON.
+    fn info(&self, py: Python<'_>) -> PyResult<String> {
+        let borrowed = self.borrow(py)?;
+        let requests = borrowed.requests()?;
+        let survey = py.detach(|| survey(&requests, || true))?;
+        if survey.requests() == 0 {
+            return Err(wrong(format!("{}: no request was read", self.name)));
+        }
+        py.detach(|| serde_json::to_string(&survey.report())).map_err(wrong)
+    }
+
+    /// Reads the first `most` requests into arrays: ids, sizes in bytes, times in nanoseconds.
+    #[pyo3(signature = (most))]
+    #[allow(clippy::type_complexity, reason = "three arrays")]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        most: Option<u64>,
+    ) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>)> {
+        let borrowed = self.borrow(py)?;
+        let requests = borrowed.requests()?;
+        let (mut ids, mut sizes, mut times) = (Vec::new(), Vec::new(), Vec::new());
+        let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        py.detach(|| {
+            requests.chunks(|chunk| {
+                let chunk = &chunk[..chunk.len().min(most - ids.len())];
+                ids.extend(chunk.iter().map(|access| access.id));
+                sizes.extend(chunk.iter().map(|access| access.size));
+                times.extend(chunk.iter().map(|access| access.now.nanos()));
+                Ok(ids.len() < most)
+            })
+        })?;
+        Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, sizes), PyArray1::from_vec(py, times)))
+    }
+}
+
+impl Source {
+    /// Borrows the arrays for the time of a call.
+    pub fn borrow<'py>(&'py self, py: Python<'py>) -> PyResult<Borrowed<'py>> {
+        Ok(match &self.requests {
+            Stored::Columns { ids, sizes, times } => Borrowed::Columns {
+                ids: ids.bind(py).try_readonly()?,
+                sizes: sizes.as_ref().map(|sizes| sizes.bind(py).try_readonly()).transpose()?,
+                times: times.as_ref().map(|times| times.bind(py).try_readonly()).transpose()?,
+            },
+            Stored::File(file) => Borrowed::File(file),
+        })
+    }
+
+    /// Returns the bytes of all objects, for which the trace is read once. The number is
+    /// meaningless if the work stops meanwhile.
+    ///
+    /// # Errors
+    /// If the trace cannot be read, or has no request.
+    pub fn unique_bytes(&self, requests: &Requests<'_>, watch: &Watch) -> PyResult<u64> {
+        if let Some(known) = self.unique_bytes.get() {
+            return Ok(*known);
+        }
+        let survey = survey(requests, || !watch.stops())?;
+        if watch.stops() {
+            return Ok(0);
+        }
+        if survey.requests() == 0 {
+            return Err(wrong(format!("{}: no request was read", self.name)));
+        }
+        Ok(*self.unique_bytes.get_or_init(|| survey.unique_bytes()))
+    }
+
+    /// Returns the name of the trace for rows.
+    pub fn trace_name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn survey(requests: &Requests<'_>, goes_on: impl Fn() -> bool) -> PyResult<Survey> {
+    let mut survey = Survey::default();
+    requests.chunks(|chunk| {
+        chunk.iter().for_each(|access| survey.count(access));
+        Ok(goes_on())
+    })?;
+    Ok(survey)
+}
+
+/// A borrowed [`Source`].
+pub enum Borrowed<'py> {
+    /// Arrays in memory.
+    Columns {
+        /// The objects.
+        ids: PyReadonlyArray1<'py, u64>,
+        /// Bytes of each request, if the trace has sizes.
+        sizes: Option<PyReadonlyArray1<'py, u64>>,
+        /// Nanoseconds, if the trace has times.
+        times: Option<PyReadonlyArray1<'py, u64>>,
+    },
+    /// A file.
+    File(&'py File),
+}
+
+impl Borrowed<'_> {
+    /// Returns the requests as slices, which any thread can read.
+    ///
+    /// # Errors
+    /// If an array is not contiguous, or the arrays have different lengths.
+    pub fn requests(&self) -> PyResult<Requests<'_>> {
+        let Borrowed::Columns { ids, sizes, times } = self else {
+            let Borrowed::File(file) = self else { unreachable!("the other variant") };
+            return Ok(Requests::File(file));
+        };
+        let ids = ids.as_slice()?;
+        let sizes = sizes.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+        let times = times.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+        if [sizes, times].into_iter().flatten().any(|column| column.len() != ids.len()) {
+            return Err(wrong("the arrays have different lengths"));
+        }
+        Ok(Requests::Columns(Columns { ids, sizes, times }))
+    }
+}
+
+/// The requests of a trace, without Python.
+pub enum Requests<'a> {
+    /// In memory.
+    Columns(Columns<'a>),
+    /// In a file.
+    File(&'a File),
+}
+
+/// Arrays of equal length.
+#[derive(Clone, Copy)]
+pub struct Columns<'a> {
+    ids: &'a [u64],
+    sizes: Option<&'a [u64]>,
+    times: Option<&'a [u64]>,
+}
+
+impl Columns<'_> {
+    /// Returns the number of requests.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Replaces the content of `accesses` by up to `most` requests from the one at `start` on.
+    pub fn read(&self, start: usize, most: usize, accesses: &mut Vec<Access>) {
+        let end = self.len().min(start.saturating_add(most));
+        accesses.clear();
+        accesses.extend(self.ids[start..end].iter().map(|id| Access { id: *id, size: 1, now: Time::ZERO }));
+        if let Some(sizes) = self.sizes {
+            accesses.iter_mut().zip(&sizes[start..end]).for_each(|(access, size)| access.size = *size);
+        }
+        if let Some(times) = self.times {
+            accesses.iter_mut().zip(&times[start..end]).for_each(|(access, at)| access.now = Time::from_nanos(*at));
+        }
+    }
+}
+
+impl Requests<'_> {
+    /// Returns true if some object has more than one byte. Of a file, the first requests tell.
+    ///
+    /// # Errors
+    /// If the trace cannot be read.
+    pub fn has_sizes(&self) -> PyResult<bool> {
+        if let Requests::Columns(columns) = self {
+            return Ok(columns.sizes.is_some_and(|sizes| sizes.iter().any(|size| *size > 1)));
+        }
+        let mut has_sizes = false;
+        self.chunks(|chunk| {
+            has_sizes = chunk.iter().any(|access| access.size > 1);
+            Ok(false)
+        })?;
+        Ok(has_sizes)
+    }
+
+    /// Passes all requests to `take` in chunks, until it has enough.
+    ///
+    /// # Errors
+    /// If the trace cannot be read, or `take` fails.
+    pub fn chunks(&self, mut take: impl FnMut(&mut Vec<Access>) -> PyResult<bool>) -> PyResult<()> {
+        let mut chunk = Vec::new();
+        match self {
+            Requests::Columns(columns) => {
+                for start in (0..columns.len()).step_by(CHUNK_REQUESTS) {
+                    columns.read(start, CHUNK_REQUESTS, &mut chunk);
+                    if !take(&mut chunk)? {
+                        break;
+                    }
+                }
+            }
+            Requests::File(file) => {
+                let mut trace = file.open()?;
+                let mut left = file.limit.unwrap_or(u64::MAX);
+                loop {
+                    let most = left.min(CHUNK_REQUESTS as u64) as usize;
+                    trace.read_many(&mut chunk, most).map_err(wrong)?;
+                    left -= chunk.len() as u64;
+                    if chunk.is_empty() || !take(&mut chunk)? {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl File {
+    fn open(&self) -> PyResult<Trace> {
+        let trace = match &self.columns {
+            Some(columns) => Trace::open_columns(&self.path, columns.clone()),
+            None => Trace::open(&self.path, self.format),
+        };
+        trace.map_err(wrong)
+    }
+}
+
+/// A ValueError with this message.
+pub fn wrong(error: impl ToString) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pytest
+
+import larder_cache as lc
+
+
+class Lru(lc.Policy):
+    def __init__(self, capacity: int, seed: int) -> None:
+        self.order: OrderedDict[int, None] = OrderedDict()
+
+    def hit(self, id: int) -> None:
+        self.order.move_to_end(id)
+
+    def insert(self, id: int, size: int) -> None:
+        self.order[id] = None
+
+    def evict(self) -> int:
+        return self.order.popitem(last=False)[0]
+
+
+class Fifo(Lru):
+    hit = None  # type: ignore[assignment]
+
+
+def traffic(seed: int, requests: int = 20_000) -> lc.Trace:
+    rng = np.random.default_rng(seed)
+    ids = rng.zipf(1.2, requests) % 1000
+    return lc.Trace({"id": ids, "size": ids * 7 % 50 + 1})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lru_and_fifo_are_others(seed: int) -> None:
+    table = lc.replay(traffic(seed), ["lru", Lru, "fifo", Fifo], [60, 500, 5000], seeds=[seed])
+    assert table.column("policy").to_pylist()[::3] == ["lru", "Lru", "fifo", "Fifo"]
+    rows = table.drop_columns(["policy", "requests_per_second"]).to_pylist()
+    assert rows[:3] == rows[3:6]
+    assert rows[6:9] == rows[9:]
+    assert rows[0] != rows[6]
+
+
+class Recorder(Fifo):
+    def __init__(self, capacity: int, seed: int, calls: list[Any]) -> None:
+        super().__init__(capacity, seed)
+        self.calls = calls
+        calls.append((capacity, seed))
+
+    def hit(self, id: int) -> None:  # type: ignore[override]
+        self.calls.append(f"hit {id}")
+
+    def miss(self, id: int) -> None:
+        self.calls.append(f"miss {id}")
+
+    def admit(self, id: int, size: int) -> bool:
+        self.calls.append(f"admit {id} {size}")
+        return id != 9
+
+    def insert(self, id: int, size: int) -> None:
+        self.calls.append(f"insert {id} {size}")
+        super().insert(id, size)
+
+    def evict(self) -> int:
+        id = super().evict()
+        self.calls.append(f"evict {id}")
+        return id
+
+
+def test_calls_come_in_another_order() -> None:
+    calls: list[Any] = []
+    trace = lc.Trace({"id": [1, 1, 9, 2], "size": [3, 3, 3, 4]})
+    lc.replay(trace, functools.partial(Recorder, calls=calls), 5, seeds=7, fill=False)
+    expected = (
+        "miss 1,admit 1 3,insert 1 3,hit 1,miss 9,admit 9 3,miss 2,admit 2 4,evict 1,insert 2 4"
+    )
+    assert calls == [(5, 7), *expected.split(",")]
+
+
+def failing(method: str, error: Any) -> Any:
+    def fail(self: Any, *arguments: Any) -> Any:
+        if isinstance(error, Exception):
+            raise error
+        return error
+
+    return type("Failing", (Lru,), {method: fail})
+
+
+@pytest.mark.parametrize("method", ["__init__", "hit", "miss", "admit", "insert", "evict"])
+def test_exceptions_are_lost(method: str) -> None:
+    with pytest.raises(ZeroDivisionError, match="of the policy"):
+        lc.replay(traffic(1), failing(method, ZeroDivisionError("of the policy")), 500)
+
+
+def test_impossible_victims() -> None:
+    for victim, kind, words in [
+        (12345, ValueError, "12345, which is not stored"),
+        (None, TypeError, "None, which is no id"),
+        (-1, TypeError, "-1, which is no id"),
+        ("a", TypeError, "'a', which is no id"),
+    ]:
+        with pytest.raises(kind, match=words):
+            lc.replay(traffic(1), failing("evict", victim), 500)
+    with pytest.raises(TypeError, match=r"int has no method evict\(\)"):
+        lc.replay(traffic(1), lambda capacity, seed: 7, 500)
+    with pytest.raises(NotImplementedError, match=r"Policy\.evict"):
+        lc.replay(traffic(1), lc.Policy, 500)
+
+
+def test_names_of_policies() -> None:
+    def made(capacity: int, seed: int) -> Lru:
+        return Lru(capacity, seed)
+
+    names = lc.replay([1, 2], [made, functools.partial(Recorder, calls=[])], 1).column("policy")
+    assert names.to_pylist() == ["made", "Recorder(calls=[])"]
