@@ -13,6 +13,13 @@ configure console agd <<TOML
 [[ndn.strategy]]
 prefix = "/video"
 strategy = "asf"
+[[http.rules]]
+path = "/kind/*"
+response_headers = { set = { X-Note = "<img src=x onerror=alert('rule')>" } }
+[[http.rules]]
+path = "/passed/*"
+pass = true
+response_headers = { set = { X-Note = "<script>alert('passed')</script>" } }
 TOML
 sed -i -e "s|^origin = .*|origin = \"http://127.0.0.1:$origin_port\"|; s|^cache = .*|cache = \"8MiB\"|; s|^policy = \"lru\"|policy = \"agd\"|" \
     -e '/^\[admin\]/a token = "0123456789abcdef"' -e '/^\[ndn\]/a count_by = 2' "$work/console.toml"

@@ -18,6 +18,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Cache-Control", "max-age=600")
         self.send_header("ETag", f'"{HOSTILE}"')
         self.send_header("Surrogate-Key", "page")
+        if "/kind/" in self.path:
+            self.send_header("Vary", "X-Kind")
         self.send_header("Content-Type", f"text/html; {HOSTILE}")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -164,6 +164,12 @@ impl<M: Bans> Log<M> {
         Some(self.lookup(slot?, key.into()))
     }
 
+    /// Returns the tags of the values of a key, at most so many, in no order.
+    pub fn tags(&self, key: &[u8], most: usize) -> Vec<u32> {
+        let slots = self.index.of_key(self.identity.hash(key));
+        slots.map(|slot| self.index.get(slot).tag).take(most).collect()
+    }
+
     /// Returns the value that a lookup has read, if it is still the current one. A [`ReadError`]
     /// removes the record from the index.
     pub fn finish(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<FoundRecord> {

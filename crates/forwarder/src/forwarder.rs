@@ -27,7 +27,7 @@ use crate::tables::paths::Paths;
 use crate::tables::pit::Pit;
 use crate::tables::prefix_figures::{FiguresByPrefix, PrefixFigures};
 use crate::tables::prefix_table::PrefixTable;
-use crate::tables::rib::{FibUpdate, NextHop, Rib, Route, RouteError};
+use crate::tables::rib::{FibUpdate, NextHop, ORIGIN_FIB, Rib, Route, RouteError};
 use crate::tier::Tier;
 use crate::verification::{Verification, VerifyRule};
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
@@ -594,6 +594,13 @@ impl Forwarder {
     #[doc(hidden)]
     pub fn replace_content_store(&mut self, engine: Engine) {
         self.content_store = ContentStore::new(self.hasher.clone(), engine, false);
+    }
+
+    /// Returns the first routes, in canonical order, without the next hops of `fib/add-nexthop`.
+    pub fn first_routes(&self, most: usize) -> Vec<(Name, Route)> {
+        let all = self.rib.iter().flat_map(|(prefix, routes)| routes.iter().map(move |route| (prefix, route)));
+        let routes = all.filter(|(_, route)| route.origin != ORIGIN_FIB);
+        routes.take(most).map(|(prefix, route)| (prefix.clone(), route.clone())).collect()
     }
 
     /// Returns every face, by number.

@@ -186,6 +186,7 @@ pub use cache::exchange::{Exchange, RequestHead, ResponseHead, UpstreamFailure};
 pub use cache::fill::{Fill, Pushed};
 pub use cache::plain::{PlainField, PlainHit, PlainRequest};
 pub use cache::steps::{Piece, Reply, Step, TierStep};
+pub use cache::variants::StoredVariant;
 pub use cache::{Cache, Config};
 pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
 pub use now::Now;

@@ -191,6 +191,9 @@ pub const PREFIXES_SHOWN: usize = 32;
 /// Prefixes whose strategies the console shows: each costs a lookup in the snapshot of each second.
 pub const STRATEGIES_SHOWN: usize = 64;
 
+/// Routes that the console shows: a node has up to millions.
+pub const ROUTES_SHOWN: usize = 100;
+
 /// The time between two warnings about peers: the first tells the problem, the counters its
 /// frequency.
 pub const WARNINGS: Duration = Duration::from_secs(1);

@@ -45,10 +45,10 @@ impl StatusSource for Process {
         })
     }
 
-    fn console(&self) -> Value {
+    fn console(&self) -> (Value, Value) {
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let setting = |[key, value, default, place]: &[String; 4]| json!({ "key": key, "value": value, "default": default, "place": place });
-        json!({ "settings": settings.iter().map(setting).collect::<Vec<_>>() })
+        (self.status(), json!({ "settings": settings.iter().map(setting).collect::<Vec<_>>() }))
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

@@ -44,10 +44,10 @@ pub trait StatusSource: Send + Sync {
     fn name(&self) -> &'static str;
     /// Returns its state.
     fn status(&self) -> Value;
-    /// Returns more for the console, whose clients are authorized: URLs of clients, and the
-    /// configuration.
-    fn console(&self) -> Value {
-        Value::Null
+    /// Returns its state, and more for the console, whose clients are authorized: URLs of clients,
+    /// names, and the configuration.
+    fn console(&self) -> (Value, Value) {
+        (self.status(), Value::Null)
     }
     /// Begins a capture of the requests to its cache, for a share of the keys, as lines of a trace;
     /// `None` if it has no cache, or as many captures as it may have.
@@ -84,20 +84,31 @@ impl Collector for Sources {
 
 impl Sources {
     fn status(&self) -> Value {
-        let mut page = Map::new();
-        page.insert("larder".to_owned(), json!(env!("CARGO_PKG_VERSION")));
-        page.insert("uptime_seconds".to_owned(), json!(STARTED.elapsed().as_secs()));
-        page.extend(self.0.iter().map(|source| (source.name().to_owned(), source.status())));
-        Value::Object(page)
+        page_of(self.0.iter().map(|source| (source.name(), source.status())))
     }
 
     /// Returns the status page, and under `console` what only the clients of the console may read.
     fn console(&self) -> Value {
-        let mut page = self.status();
-        page["console"] = self.0.iter().map(|source| (source.name().to_owned(), source.console())).collect();
+        let (mut states, mut more) = (Vec::new(), Map::new());
+        for source in &self.0 {
+            let (state, of_console) = source.console();
+            states.push((source.name(), state));
+            more.insert(source.name().to_owned(), of_console);
+        }
+        let mut page = page_of(states.into_iter());
+        page["console"] = Value::Object(more);
         page["console"]["warnings"] = Value::Array(warnings(&page));
         page
     }
+}
+
+/// Returns the status page with the states of these sources.
+fn page_of(states: impl Iterator<Item = (&'static str, Value)>) -> Value {
+    let mut page = Map::new();
+    page.insert("larder".to_owned(), json!(env!("CARGO_PKG_VERSION")));
+    page.insert("uptime_seconds".to_owned(), json!(STARTED.elapsed().as_secs()));
+    page.extend(states.map(|(name, state)| (name.to_owned(), state)));
+    Value::Object(page)
 }
 
 /// The running admin server.
@@ -279,7 +290,7 @@ impl Serving {
             ("/purge", Some(pages)) => pages.purge(request).await,
             ("/console/apply", Some(pages)) => pages.apply(request).await,
             ("/capture", Some(pages)) => self.capture(&request, peer, &pages),
-            (_, Some(pages)) if path.starts_with("/console/") => self.show_console(&request, peer, &pages),
+            (_, Some(pages)) if path.starts_with("/console/") => self.show_console(&request, peer, &pages).await,
             (_, Some(pages)) => pages.show(&request),
         }
     }
@@ -306,13 +317,13 @@ impl Serving {
     }
 
     /// Answers a request of the console's page.
-    fn show_console(&self, request: &Request<Incoming>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
+    async fn show_console(&self, request: &Request<Incoming>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
         if let Some(refusal) = self.console.refusal(request.headers(), peer) {
             return refusal;
         }
         match request.uri().path() {
             "/console/events" if request.method() == Method::GET => self.console.stream(|| pages.sources.console()),
-            "/console/lookup" => pages.look_up(request.uri().query().unwrap_or_default()),
+            "/console/lookup" => pages.look_up(request.uri().query().unwrap_or_default()).await,
             path => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no {path:?} here; try /\n")),
         }
     }
@@ -371,11 +382,11 @@ impl Pages {
         }
     }
 
-    fn look_up(&self, query: &str) -> Response<Outgoing> {
+    async fn look_up(&self, query: &str) -> Response<Outgoing> {
         let Some(purging) = &self.purging else { return of_console(Err("the node serves no HTTP".to_owned())) };
         let encoded = query.strip_prefix("url=").unwrap_or_default();
         match percent_decoded(encoded) {
-            Some(url) => of_console(look_up(purging.proxy(), &url)),
+            Some(url) => of_console(look_up(purging.proxy(), &url).await),
             None => of_console(Err("send url= and a URL, percent-encoded".to_owned())),
         }
     }

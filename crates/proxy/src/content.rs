@@ -6,6 +6,7 @@
 //! so no request waits.
 
 use crate::limits;
+use crate::ruled::PassedBy;
 use crate::top::{Entry, Top};
 use larder_http::{ForwardReason, Refusal};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ pub(super) struct ContentSample(Mutex<Tables>);
 struct Tables {
     requested: Top<Requested>,
     missed: Top<&'static str>,
-    refused: Top<Option<Refusal>>,
+    refused: Top<Refused>,
     /// By size, the largest last.
     largest: Vec<(u64, Box<str>)>,
     purged: Top<u64>,
@@ -28,6 +29,14 @@ struct Requested {
     requests: u64,
     hits: u64,
     bytes: u64,
+}
+
+/// Why a response was not stored.
+#[derive(Default)]
+struct Refused {
+    refusal: Option<Refusal>,
+    /// The rule by which the request has bypassed the cache.
+    passed_by: Option<PassedBy>,
 }
 
 /// The URL of an exchange, in parts that clients have sent.
@@ -115,11 +124,12 @@ impl ContentSample {
         tables.add_size(&text, body_bytes);
     }
 
-    /// Reports a response that was not stored.
+    /// Reports a response that was not stored, and the rule by which its request has bypassed the
+    /// cache.
     #[cold]
-    pub(super) fn add_refused(&self, url: UrlParts<'_>, refusal: Refusal) {
+    pub(super) fn add_refused(&self, url: UrlParts<'_>, refusal: Refusal, passed_by: Option<&PassedBy>) {
         let Some(mut tables) = self.try_lock() else { return };
-        *tables.refused.add(&url.text()) = Some(refusal);
+        *tables.refused.add(&url.text()) = Refused { refusal: Some(refusal), passed_by: passed_by.cloned() };
     }
 
     /// Reports a purge of so many responses.
@@ -149,8 +159,13 @@ impl ContentSample {
             })
         };
         let miss = |(url, entry): (&str, &Entry<&str>)| json!({ "url": url, "share": missed.share(entry.count), "reason": entry.more });
-        let refusal = |(url, entry): (&str, &Entry<Option<Refusal>>)| {
-            let (reason, meaning) = entry.more.map_or(("", ""), |refusal| (refusal.name(), meaning(refusal)));
+        let refusal = |(url, entry): (&str, &Entry<Refused>)| {
+            let Refused { refusal, passed_by } = &entry.more;
+            let (reason, meaning) = match (refusal, passed_by) {
+                (_, Some(rule)) => ("pass", format!("{} ([[http.rules]])", rule.describe())),
+                (Some(refusal), None) => (refusal.name(), meaning(*refusal).to_owned()),
+                (None, None) => ("", String::new()),
+            };
             json!({ "url": url, "share": refused.share(entry.count), "reason": reason, "meaning": meaning })
         };
         let purge =
@@ -224,7 +239,7 @@ mod tests {
         assert_eq!(miss, Miss { reason: Some(ForwardReason::UriMiss), refusal: Some(Refusal::SetCookie) });
         content.add(url("/a"), None, 10);
         content.add(url("/a"), Some(miss), 30);
-        content.add_refused(url("/a"), Refusal::SetCookie);
+        content.add_refused(url("/a"), Refusal::SetCookie, None);
         content.add(url(&"/é".repeat(10_000)), Some(Miss::of(b"larder; hit; ttl=3")), 1);
         content.add_purge("tag x", 7);
         let page = content.to_json();

@@ -372,12 +372,13 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// [`larder_http::limits::OBSERVATIONS`] it bounds the requests in the sample per second.
 pub const WHAT_IF_TURN: Duration = Duration::from_millis(100);
 
-/// The same after a look that found more than [`WHAT_IF_MANY`].
+/// The same after a look that found more than [`WHAT_IF_MANY`], and during a capture, which loses
+/// what a shard cannot keep.
 pub const WHAT_IF_BUSY_TURN: Duration = Duration::from_millis(10);
 
-/// Observations of a look that are many: a sixteenth of what 64 shards keep. Popular objects are
-/// all in one shard, which may be full then.
-pub const WHAT_IF_MANY: usize = 1 << 12;
+/// Observations of a look that are many: half of what one shard keeps. A small cache has one shard,
+/// and popular objects may all be in the same one.
+pub const WHAT_IF_MANY: usize = 1 << 9;
 
 /// The same while there are none.
 pub const WHAT_IF_IDLE_TURN: Duration = Duration::from_secs(1);
@@ -528,6 +529,10 @@ pub const HISTORY_SAVE_SECONDS: u64 = 60;
 
 /// The largest file of a history that is read: a full one has less than half of it.
 pub const HISTORY_FILE_BYTES: u64 = 1 << 20;
+
+/// The time that a stop or an upgrade gives the last write of the history: it is a file of at most
+/// 1 MiB, and without it only the last minute is missing.
+pub const HISTORY_LEAVE: Duration = Duration::from_secs(2);
 
 /// The seconds between two status pages in a stream of the console. A node with thousands of faces
 /// has a page of megabytes.

@@ -7,6 +7,7 @@ use super::exchange_figures::ExchangeFigures;
 use super::listen_address::Peer;
 use super::metrics::Metrics;
 use super::request_id::{RequestIds, X_REQUEST_ID};
+use super::ruled::PassedBy;
 use super::server_requests::ServerRequests;
 use super::trusted_proxies::TrustedPeer;
 use crate::error::Error;
@@ -77,15 +78,16 @@ impl Observer {
         &self.content
     }
 
-    /// Reports an exchange. `miss` says why the store did not answer it.
-    fn report(&self, record: &Record<'_>, miss: Option<Miss>) {
+    /// Reports an exchange. `miss` says why the store did not answer it, `passed_by` which rule has
+    /// bypassed the store.
+    fn report(&self, record: &Record<'_>, miss: Option<Miss>, passed_by: Option<&PassedBy>) {
         let is_sampled = self.figures.add(&record.outcome());
         let url = UrlParts { scheme: record.scheme, host: record.host, target: record.target };
         if is_sampled && !url.target.is_empty() {
             self.content.add(url, miss, record.body_bytes);
         }
         if let Some(refusal) = miss.and_then(|miss| miss.refusal) {
-            self.content.add_refused(url, refusal);
+            self.content.add_refused(url, refusal, passed_by);
         }
         if let Some(log) = &self.log {
             log.append(record);
@@ -265,12 +267,12 @@ impl ObservedClient {
         let places: Vec<Range<usize>> =
             template.response_fields().iter().map(|name| place_in(exchange.response, name)).collect();
         record.response_fields = Fields::Places(&places, exchange.response);
-        observer.report(&record, None);
+        observer.report(&record, None, None);
     }
 
     /// Reports a request that is no HTTP, with the status that hyper gave it.
     pub(super) fn malformed(&self, status: u16) {
-        self.0.observer.report(&Record { status, is_complete: true, ..self.record() }, None);
+        self.0.observer.report(&Record { status, is_complete: true, ..self.record() }, None, None);
     }
 
     /// Begins an exchange, and gives its request an id if there are ids.
@@ -315,6 +317,7 @@ impl ObservedClient {
             status: None,
             cache: CacheResult::None,
             miss: Some(Miss::default()),
+            passed_by: None,
             first_byte: None,
             body_bytes: 0,
             length: None,
@@ -396,6 +399,7 @@ pub(super) struct ObservedExchange {
     status: Option<u16>,
     cache: CacheResult,
     miss: Option<Miss>,
+    passed_by: Option<PassedBy>,
     first_byte: Option<Duration>,
     body_bytes: u64,
     /// `Content-Length` of the response. A body with as many bytes is complete: hyper does not ask
@@ -415,6 +419,7 @@ impl ObservedExchange {
         self.cache = own.map_or(CacheResult::None, |field| CacheResult::of(field.as_bytes()));
         let is_hit = matches!(self.cache, CacheResult::Hit | CacheResult::Stale);
         self.miss = (!is_hit).then(|| own.map_or(Miss::default(), |field| Miss::of(field.as_bytes())));
+        self.passed_by = response.extensions().get().cloned();
         if let (Some(kept), Some(template)) = (&mut self.kept, self.client.template()) {
             kept.response_fields = values(response.headers(), template.response_fields());
         }
@@ -462,6 +467,6 @@ impl Drop for ObservedExchange {
             record.request_fields = Fields::Values(&kept.request_fields);
             record.response_fields = Fields::Values(&kept.response_fields);
         }
-        self.client.0.observer.report(&record, self.miss);
+        self.client.0.observer.report(&record, self.miss, self.passed_by.as_ref());
     }
 }

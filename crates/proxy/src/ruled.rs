@@ -133,6 +133,21 @@ impl fmt::Debug for Ruled {
     }
 }
 
+/// The rule by which a request has bypassed the cache: an extension of its response, for the
+/// console.
+#[derive(Clone)]
+pub(super) struct PassedBy {
+    rules: Arc<Rules>,
+    place: usize,
+}
+
+impl PassedBy {
+    /// Describes the rule.
+    pub(super) fn describe(&self) -> String {
+        self.rules.describe(self.place)
+    }
+}
+
 impl ResponseRules for Ruled {
     fn overrides(&self, status: StatusCode, headers: &HeaderMap) -> Overrides {
         self.rules.overrides(self.bits, status, headers)
@@ -239,6 +254,9 @@ impl Ruled {
             self.replace_body(response, page);
         }
         self.rules.change_response(self.bits, &self.values, status, response.headers_mut());
+        if let Some(place) = self.rules.passed_by(self.bits) {
+            response.extensions_mut().insert(PassedBy { rules: Arc::clone(&self.rules), place });
+        }
     }
 
     fn replace_body(&self, response: &mut Response<Outgoing>, page: &ErrorPage) {

@@ -157,10 +157,11 @@ impl StatusSource for CacheSource {
         self.what_if.capture(share)
     }
 
-    fn console(&self) -> Value {
+    fn console(&self) -> (Value, Value) {
         let tried = self.proxy.cache_settings().tried();
         let tried = tried.map(|(policy, size)| json!({ "policy": policy.to_string(), "capacity": size.to_string() }));
-        json!({ "content": self.proxy.observers().current().content().to_json(), "tried": tried })
+        let more = json!({ "content": self.proxy.observers().current().content().to_json(), "tried": tried });
+        (self.status(), more)
     }
 
     fn end_captures(&self) {

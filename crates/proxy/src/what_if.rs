@@ -102,8 +102,9 @@ impl LiveWhatIf {
         let thread = std::thread::Builder::new().name("what-if".to_owned()).spawn(move || {
             while !analysis.shared.is_stopping.load(Ordering::Relaxed) {
                 let turn = match analysis.step() {
-                    0 if analysis.shared.captures.last().is_none() => limits::WHAT_IF_IDLE_TURN,
-                    0..limits::WHAT_IF_MANY => limits::WHAT_IF_TURN,
+                    _ if analysis.shared.captures.last().is_some() => limits::WHAT_IF_BUSY_TURN,
+                    0 => limits::WHAT_IF_IDLE_TURN,
+                    1..limits::WHAT_IF_MANY => limits::WHAT_IF_TURN,
                     _ => limits::WHAT_IF_BUSY_TURN,
                 };
                 std::thread::park_timeout(turn);

@@ -2,7 +2,10 @@
 
 mod wire;
 
-use larder_proxy::{Admin, Console, Purging};
+use larder_proxy::disk::DiskConfig;
+use larder_proxy::rules::Rule;
+use larder_proxy::{Admin, Console, HttpConfig, Purging};
+use larder_units::ByteSize;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,8 +15,13 @@ use wire::{Client, Node, Seen};
 
 const TOKEN: &str = "0123456789abcdef";
 
+/// Starts an admin server without a token for its console.
 fn start(node: &Node, purging: Option<Arc<Purging>>) -> Admin {
-    let console = Arc::new(Console::new(Some(TOKEN)));
+    start_with(None, node, purging)
+}
+
+fn start_with(token: Option<&str>, node: &Node, purging: Option<Arc<Purging>>) -> Admin {
+    let console = Arc::new(Console::new(token));
     let admin = Admin::open(Admin::bind(([127, 0, 0, 1], 0).into()).unwrap(), &console).unwrap();
     admin.serve(vec![node.http.as_ref().unwrap().source()], purging);
     admin
@@ -171,7 +179,7 @@ fn another_site_reads_the_console() {
     for (field, value, status) in [
         ("origin", "http://evil.example", 403),
         ("sec-fetch-site", "cross-site", 403),
-        ("x-forwarded-for", "192.0.2.1", 401),
+        ("x-forwarded-for", "192.0.2.1", 403),
     ] {
         assert_eq!(get(&admin, "/console/events", &[(field, value)]).status, status, "{field}: {value}");
     }
@@ -188,6 +196,25 @@ fn another_site_reads_the_console() {
     assert_eq!(order(&mut client, &[("authorization", &bearer)]), 200);
     // Pages for programs stay as they are.
     assert_eq!(get(&admin, "/metrics", &[("x-forwarded-for", "192.0.2.1")]).status, 200);
+    admin.stop();
+}
+
+/// Failure: with a token, the console and captures serve clients of this machine without it, which
+/// are those of the whole world behind a proxy that adds no field; or a scraper needs the token.
+#[test]
+fn a_client_of_a_local_proxy_needs_no_token() {
+    let node = Node::generated();
+    let http = node.http.as_ref().unwrap();
+    let admin = start_with(Some(TOKEN), &node, Some(http.purging(Some(TOKEN))));
+    let bearer = format!("Bearer {TOKEN}");
+    for target in ["/console/events", "/console/lookup?url=http%3A%2F%2Fa%2F", "/capture"] {
+        assert_eq!(get(&admin, target, &[]).status, 401, "{target}");
+        assert_eq!(get(&admin, target, &[("authorization", "Bearer 0123456789abcdee")]).status, 401, "{target}");
+    }
+    assert_eq!(get(&admin, "/console/lookup?url=http%3A%2F%2Fa%2F", &[("authorization", &bearer)]).status, 200);
+    for target in ["/", "/console/console.js", "/status", "/metrics", "/healthz"] {
+        assert_eq!(get(&admin, target, &[]).status, 200, "{target}");
+    }
     admin.stop();
 }
 
@@ -246,7 +273,7 @@ fn a_stored_url_is_not_found() {
     for wrong in ["", "%2Fa", "ftp%3A%2F%2Fa%2F", "%zz", "http%3A%2F%2F"] {
         assert_eq!(look_up(wrong).status, 400, "{wrong}");
     }
-    assert_eq!(get(&admin, "/console/lookup?url=http://a/", &[("x-forwarded-for", "192.0.2.1")]).status, 401);
+    assert_eq!(get(&admin, "/console/lookup?url=http://a/", &[("x-forwarded-for", "192.0.2.1")]).status, 403);
     admin.stop();
 }
 
@@ -283,4 +310,79 @@ fn a_choice_is_not_applied() {
     let after = (node.status()["policy"]["spec"].clone(), node.status()["capacity_bytes"].clone());
     assert_eq!(before, after);
     admin.stop();
+}
+
+/// Failure: the console names a field as the cause of what a rule does, or not the rule.
+#[test]
+fn a_rule_that_passes_is_not_named() {
+    let origin = wire::Origin::new(|_, stream| {
+        wire::say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nabc")
+    });
+    let upstream = larder_proxy::Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
+    let rule = |path: &str, pass: Option<bool>| Rule {
+        path: vec![path.parse().unwrap()],
+        ttl: pass.is_none().then_some(60),
+        pass,
+        ..Rule::default()
+    };
+    let rules = vec![rule("/img/*", None), rule("/admin/*", Some(true))];
+    let node = Node::with(&HttpConfig { rules, ..wire::config(upstream) });
+    let admin = start(&node, None);
+    let mut client = Client::new(&node);
+    (0..10).for_each(|_| drop(client.get("/admin/a")));
+    let page = status(&admin, |page| page["http"]["requests"] == 10);
+    let refused = &page["console"]["http"]["content"]["refused"][0];
+    assert_eq!(
+        (refused["reason"].as_str(), refused["meaning"].as_str()),
+        (Some("pass"), Some("rule 2: path /admin/*: pass true ([[http.rules]])"))
+    );
+    admin.stop();
+}
+
+/// Failure: a lookup does not find variants that other fields than codings select, shows the
+/// cookie of a client, counts as a request, or does not find what is on disk alone.
+#[test]
+fn a_variant_is_not_found() {
+    let origin = wire::Origin::new(|_, stream| {
+        let head = "HTTP/1.1 200 OK\r\ncache-control: max-age=600\r\nvary: x-kind, cookie\r\ncontent-length: 3";
+        wire::say(stream, &format!("{head}\r\n\r\nabc"))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let disk = DiskConfig {
+        path: folder.path().join("tier"),
+        capacity: ByteSize::from_mib(8),
+        policy: "fifo".parse().unwrap(),
+        queue: ByteSize::from_mib(8),
+    };
+    let upstream = larder_proxy::Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
+    let config = HttpConfig { disk: Some(disk), ..wire::config(upstream) };
+    let look_up = |node: &Node| {
+        let admin = start(node, Some(node.http.as_ref().unwrap().purging(Some(TOKEN))));
+        let page = get(&admin, "/console/lookup?url=http%3A%2F%2Fexample.test%2Fa", &[]).text();
+        admin.stop();
+        let page: Value = serde_json::from_str(&page).unwrap();
+        let lines = page["stored"].as_array().cloned().unwrap_or_default();
+        lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect::<Vec<String>>()
+    };
+    let node = Node::with(&config);
+    let mut client = Client::new(&node);
+    for (kind, cookie) in [("a", "secret=1"), ("b", "secret=2")] {
+        assert_eq!(client.send("GET", "/a", &[("x-kind", kind), ("cookie", cookie)], b"").status, 200);
+    }
+    client.get("/a");
+    node.await_figure("stored", 3);
+    let check = |lines: &[String], place: &str| {
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines.iter().all(|line| line.contains(place) && line.contains("bytes 3")), "{lines:?}");
+        assert!(lines.iter().all(|line| !line.contains("secret")), "{lines:?}");
+        for part in ["for x-kind: a", "for x-kind: b", "for requests without x-kind", "for cookie: (not shown)"] {
+            assert!(lines.iter().any(|line| line.contains(part)), "{part}: {lines:?}");
+        }
+    };
+    check(&look_up(&node), "in memory and on disk");
+    assert_eq!((origin.requests(), node.status()["requests"].as_u64()), (3, Some(3)));
+    drop(node);
+    let node = Node::with(&config);
+    check(&look_up(&node), "on disk");
+    assert_eq!((origin.requests(), node.status()["requests"].as_u64()), (3, Some(0)));
 }

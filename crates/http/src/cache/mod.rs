@@ -17,6 +17,7 @@ pub(crate) mod source;
 pub(crate) mod steps;
 pub(crate) mod tier;
 pub(crate) mod tier_lookup;
+pub(crate) mod variants;
 
 use crate::body::budget::Budget;
 use crate::body::shared_body::BodyId;

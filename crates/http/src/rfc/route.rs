@@ -52,4 +52,9 @@ impl Route<'_> {
     pub fn shard(&self) -> usize {
         usize::from(self.shard)
     }
+
+    /// Returns the key of the responses to this request in a [`SecondTier`](crate::SecondTier).
+    pub fn tier_key(&self) -> Box<[u8]> {
+        self.key.to_bytes()
+    }
 }

@@ -53,6 +53,11 @@ impl Selector {
         &self.0
     }
 
+    /// Returns the names of the fields, each with the value of the request if that had the field.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
+        nominated(&self.0)
+    }
+
     /// See [`matches`].
     pub(crate) fn matches(&self, request: &HeaderMap) -> bool {
         matches(&self.0, request)

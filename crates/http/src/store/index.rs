@@ -174,6 +174,11 @@ impl Store {
         self.newest(hash, |entry| key.is(entry.key()))
     }
 
+    /// All variants of a key, the newest first.
+    pub(crate) fn variants_of(&self, key: &Key<'_>, hash: u64) -> impl Iterator<Item = EntryId> {
+        std::iter::successors(self.newest_variant(key, hash), |id| self.indexed(*id).older())
+    }
+
     pub(crate) fn entry(&self, id: EntryId) -> &Entry {
         &self.indexed(id).entry
     }

@@ -9,12 +9,13 @@ use super::stream::Socket;
 use super::stream_places::Activity;
 use super::udp_faces::{Datagrams, NewPeer, PeerSetting};
 use larder_forwarder::{
-    Change, FaceId, FaceStats, PrefixFigures, Report, ShardQuery, Stats, TierRecord, add_face_counters,
+    Change, FaceId, FaceStats, PrefixFigures, Report, Route, ShardQuery, Stats, TierRecord, add_face_counters,
 };
 use larder_packet::Name;
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{Gauge, JobDone};
 use larder_proxy::what_if::CacheState;
+use larder_units::Time;
 use std::sync::mpsc;
 
 /// The state of the NDN side.
@@ -39,6 +40,25 @@ pub struct Snapshot {
     pub strategies: Vec<StrategyFigures>,
     /// Faces of local applications that use shared memory.
     pub shared_faces: Vec<FaceId>,
+    /// The first routes of the RIB, in canonical order.
+    pub routes: Vec<(Name, Route)>,
+    /// The time of the event loop, to which the expiry of routes refers.
+    pub now: Time,
+    /// The send queues of faces in which packets wait, or were marked.
+    pub queues: Vec<QueueFigures>,
+    /// Packets that were marked as congested since the start, on all faces.
+    pub marked: u64,
+}
+
+/// The send queue of a face.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueFigures {
+    /// The face.
+    pub face: FaceId,
+    /// Bytes that wait.
+    pub bytes: usize,
+    /// Packets that were marked because of it (NDNLPv2, CongestionMark).
+    pub marked: u64,
 }
 
 /// The strategy of a prefix.
@@ -61,6 +81,8 @@ impl Snapshot {
         self.by_prefix.extend(other.by_prefix);
         self.partial_bytes += other.partial_bytes;
         self.shared_faces.extend(other.shared_faces);
+        self.queues.extend(other.queues);
+        self.marked += other.marked;
         self.udp_peers.iter_mut().zip(other.udp_peers).for_each(|(sum, count)| *sum += count);
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Link {
     pub(super) connection: Connection,
     arrivals: Arrivals,
     codel: CoDel,
+    /// Packets that were marked.
+    marked: u64,
     /// Packets queued since the last write.
     packets: usize,
     /// The pause of a face that is not read because its queue is long.
@@ -85,7 +87,7 @@ impl Connection {
 impl Link {
     pub(super) fn new(connection: Connection) -> Self {
         let (arrivals, codel) = (Arrivals::default(), CoDel::default());
-        Link { connection, arrivals, codel, packets: 0, pause: None, blocked: false, activity: None }
+        Link { connection, arrivals, codel, marked: 0, packets: 0, pause: None, blocked: false, activity: None }
     }
 
     /// Records the arrival of packets in `activity`.
@@ -114,8 +116,15 @@ impl Link {
         let queued = self.queued();
         let wait = self.arrivals.wait(now, queued);
         let interval = config.base_congestion_marking_interval;
-        config.congestion_marking
-            && (self.codel.mark(now, wait, interval) || queued as u64 > config.default_congestion_threshold)
+        let is_long = config.congestion_marking
+            && (self.codel.mark(now, wait, interval) || queued as u64 > config.default_congestion_threshold);
+        self.marked += u64::from(is_long);
+        is_long
+    }
+
+    /// Returns the number of packets that were marked because of this queue.
+    pub(super) fn marked(&self) -> u64 {
+        self.marked
     }
 
     /// Queues a packet.

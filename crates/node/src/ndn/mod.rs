@@ -77,7 +77,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(crate) use check::check;
-pub use command::{Snapshot, StrategyFigures};
+pub use command::{QueueFigures, Snapshot, StrategyFigures};
 pub use error::{NdnError, SocketError};
 
 use command::Command;

@@ -1,13 +1,16 @@
 //! The figures of the NDN side for the admin server.
 
-use super::{Handle, Snapshot, StrategyFigures};
-use larder_forwarder::{FaceCounters, FaceId, FaceStats, PrefixFigures, Scope, TierCounters};
+use super::{Handle, QueueFigures, Snapshot, StrategyFigures};
+use larder_forwarder::{
+    CAPTURE, CHILD_INHERIT, FaceCounters, FaceId, FaceStats, PrefixFigures, Route, Scope, TierCounters,
+};
+use larder_packet::Name;
 use larder_proxy::disk;
 use larder_proxy::what_if::CaptureLines;
 use larder_proxy::{Metrics, StatusSource};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The labels of [`Snapshot::udp_peers`].
 const UDP_STANDINGS: [&str; 3] = ["new", "known", "proven"];
@@ -18,59 +21,20 @@ impl StatusSource for Handle {
     }
 
     fn status(&self) -> Value {
-        let Some(snapshot) = self.snapshot() else { return json!({ "error": "the NDN thread does not answer" }) };
-        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes, udp_peers, shared_faces, .. } =
-            &snapshot;
-        let store = &stats.content_store;
-        let figures: Map<String, Value> =
-            gauges.iter().map(|(stage, gauge)| (format!("{stage}.{}", gauge.name), json!(gauge.value))).collect();
-        json!({
-            "content_store": {
-                "policy": { "spec": policy, "figures": figures },
-                "capacity_bytes": stats.content_store_capacity_bytes,
-                "used_bytes": stats.content_store_bytes,
-                "entries": stats.content_store_entries,
-                "hits": store.hits,
-                "misses": store.misses,
-                "hit_ratio": Ratio::of(store.hits, store.hits + store.misses).value(),
-                "insertions": store.insertions,
-                "rejections": store.rejections,
-                "untrusted": store.untrusted,
-                "unverified": store.unverified,
-                "evictions": store.evictions,
-                "by_prefix": by_prefix.iter().map(prefix).collect::<Vec<_>>(),
-                "disk": self.disk.as_ref().map(|disk| disk_status(&stats.tier, disk::status(&disk.figures()))),
-            },
-            "what_if": self.what_if.status(),
-            "partial_input_bytes": partial_bytes,
-            "udp_peers": UDP_STANDINGS.iter().zip(udp_peers).map(|(name, count)| (*name, *count)).collect::<BTreeMap<_, _>>(),
-            "pit_entries": stats.pit_entries,
-            "fib_entries": stats.fib_entries,
-            "rib_routes": stats.rib_routes,
-            "satisfied_interests": stats.satisfied,
-            "unsatisfied_interests": stats.unsatisfied,
-            "packets": counters(&stats.packets),
-            "drops": stats.drops.iter().map(|(reason, count)| (reason.label().to_owned(), json!(count))).collect::<Map<_, _>>(),
-            "faces": faces.iter().map(|of| face(of, shared_faces)).collect::<Vec<_>>(),
-        })
+        self.snapshot().map_or_else(unavailable, |snapshot| self.state(&snapshot))
+    }
+
+    fn console(&self) -> (Value, Value) {
+        let Some(snapshot) = self.snapshot() else { return (unavailable(), Value::Null) };
+        let more = json!({
+            "strategies": snapshot.strategies.iter().map(strategy).collect::<Vec<_>>(),
+            "routes": snapshot.routes.iter().map(|of| route(of, &snapshot)).collect::<Vec<_>>(),
+        });
+        (self.state(&snapshot), more)
     }
 
     fn capture(&self, share: f64) -> Option<CaptureLines> {
         self.what_if.capture(share)
-    }
-
-    fn console(&self) -> Value {
-        let strategies = self.snapshot().map(|snapshot| snapshot.strategies).unwrap_or_default();
-        let strategy = |of: &StrategyFigures| {
-            let figure =
-                |(face, name, value): &(FaceId, &str, f64)| json!({ "face": face.0, "name": name, "value": value });
-            json!({
-                "prefix": of.prefix.to_string(),
-                "strategy": of.strategy,
-                "measurements": of.measurements.iter().map(figure).collect::<Vec<_>>(),
-            })
-        };
-        json!({ "strategies": strategies.iter().map(strategy).collect::<Vec<_>>() })
     }
 
     fn end_captures(&self) {
@@ -80,7 +44,8 @@ impl StatusSource for Handle {
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         self.what_if.metrics("larder_ndn_whatif", metrics);
         let Some(snapshot) = self.snapshot() else { return };
-        let Snapshot { stats, gauges, by_prefix, partial_bytes, udp_peers, shared_faces, .. } = snapshot;
+        let queued_bytes = queued_bytes(&snapshot) as f64;
+        let Snapshot { stats, gauges, by_prefix, partial_bytes, udp_peers, shared_faces, marked, .. } = snapshot;
         let store = &stats.content_store;
         metrics.counter("larder_ndn_content_store_hits", "Interests answered by the Content Store", store.hits);
         metrics.counter("larder_ndn_content_store_misses", "Content Store lookups that missed", store.misses);
@@ -119,6 +84,9 @@ impl StatusSource for Handle {
         metrics.gauge("larder_ndn_faces", "Faces", stats.faces as f64);
         let help = "Faces that use shared memory";
         metrics.gauge("larder_ndn_shared_memory_faces", help, shared_faces.len() as f64);
+        let help = "Packets that were marked as congested (NDNLPv2), because a queue was long";
+        metrics.counter("larder_ndn_marked_packets", help, marked);
+        metrics.gauge("larder_ndn_send_queue_bytes", "Bytes that wait to be sent, on all faces", queued_bytes);
         metrics.counter("larder_ndn_satisfied_interests", "Interests that Data answered", stats.satisfied);
         metrics.counter("larder_ndn_unsatisfied_interests", "Interests that nobody answered", stats.unsatisfied);
         let FaceCounters {
@@ -141,6 +109,81 @@ impl StatusSource for Handle {
         let drops = stats.drops.iter().map(|(reason, count)| (reason.label(), count));
         metrics.counters("larder_ndn_dropped_packets", "Packets dropped", "reason", drops);
     }
+}
+
+impl Handle {
+    /// Returns the state for the status page.
+    fn state(&self, snapshot: &Snapshot) -> Value {
+        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes, udp_peers, marked, .. } = snapshot;
+        let shared: HashSet<FaceId> = snapshot.shared_faces.iter().copied().collect();
+        let queues: HashMap<FaceId, QueueFigures> = snapshot.queues.iter().map(|queue| (queue.face, *queue)).collect();
+        let store = &stats.content_store;
+        let figures: Map<String, Value> =
+            gauges.iter().map(|(stage, gauge)| (format!("{stage}.{}", gauge.name), json!(gauge.value))).collect();
+        json!({
+            "content_store": {
+                "policy": { "spec": policy, "figures": figures },
+                "capacity_bytes": stats.content_store_capacity_bytes,
+                "used_bytes": stats.content_store_bytes,
+                "entries": stats.content_store_entries,
+                "hits": store.hits,
+                "misses": store.misses,
+                "hit_ratio": Ratio::of(store.hits, store.hits + store.misses).value(),
+                "insertions": store.insertions,
+                "rejections": store.rejections,
+                "untrusted": store.untrusted,
+                "unverified": store.unverified,
+                "evictions": store.evictions,
+                "by_prefix": by_prefix.iter().map(prefix).collect::<Vec<_>>(),
+                "disk": self.disk.as_ref().map(|disk| disk_status(&stats.tier, disk::status(&disk.figures()))),
+            },
+            "what_if": self.what_if.status(),
+            "partial_input_bytes": partial_bytes,
+            "udp_peers": UDP_STANDINGS.iter().zip(udp_peers).map(|(name, count)| (*name, *count)).collect::<BTreeMap<_, _>>(),
+            "pit_entries": stats.pit_entries,
+            "fib_entries": stats.fib_entries,
+            "rib_routes": stats.rib_routes,
+            "satisfied_interests": stats.satisfied,
+            "unsatisfied_interests": stats.unsatisfied,
+            "packets": counters(&stats.packets),
+            "drops": stats.drops.iter().map(|(reason, count)| (reason.label().to_owned(), json!(count))).collect::<Map<_, _>>(),
+            "marked_packets": marked,
+            "queued_bytes": queued_bytes(snapshot),
+            "faces": faces.iter().map(|of| face(of, &shared, queues.get(&of.id))).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn unavailable() -> Value {
+    json!({ "error": "the NDN thread does not answer" })
+}
+
+/// Returns the bytes in all send queues.
+fn queued_bytes(snapshot: &Snapshot) -> u64 {
+    snapshot.queues.iter().map(|queue| queue.bytes as u64).sum()
+}
+
+fn strategy(of: &StrategyFigures) -> Value {
+    let figure = |(face, name, value): &(FaceId, &str, f64)| json!({ "face": face.0, "name": name, "value": value });
+    json!({
+        "prefix": of.prefix.to_string(),
+        "strategy": of.strategy,
+        "measurements": of.measurements.iter().map(figure).collect::<Vec<_>>(),
+    })
+}
+
+fn route((prefix, route): &(Name, Route), snapshot: &Snapshot) -> Value {
+    let face = snapshot.faces.iter().find(|face| face.id == route.face);
+    json!({
+        "prefix": prefix.to_string(),
+        "face": route.face.0,
+        "uri": face.map(|face| &face.config.uri),
+        "origin": route.origin,
+        "cost": route.cost,
+        "child_inherit": route.flags & CHILD_INHERIT != 0,
+        "capture": route.flags & CAPTURE != 0,
+        "expires_seconds": route.expires.map(|at| at.since(snapshot.now).as_secs()),
+    })
 }
 
 /// The state of the disk tier's log, and the results of its lookups.
@@ -185,7 +228,7 @@ fn counters(counters: &FaceCounters) -> Value {
     })
 }
 
-fn face(face: &FaceStats, shared: &[FaceId]) -> Value {
+fn face(face: &FaceStats, shared: &HashSet<FaceId>, queue: Option<&QueueFigures>) -> Value {
     json!({
         "id": face.id.0,
         "uri": face.config.uri,
@@ -195,6 +238,8 @@ fn face(face: &FaceStats, shared: &[FaceId]) -> Value {
         },
         "mtu_bytes": face.config.mtu,
         "shared_memory": shared.contains(&face.id),
+        "queued_bytes": queue.map_or(0, |queue| queue.bytes),
+        "marked_packets": queue.map_or(0, |queue| queue.marked),
         "packets": counters(&face.counters),
     })
 }

@@ -3,6 +3,7 @@
 mod bad_peers;
 mod bad_starts;
 mod connections_leak;
+mod console_figures;
 mod crowds_shut_out_newcomers;
 mod disk_tier;
 mod foreign_pages;

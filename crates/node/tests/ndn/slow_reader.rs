@@ -28,6 +28,8 @@ fn a_reader_that_does_not_read_loses_its_own_packets_only() {
         assert!(patience.elapsed() < super::PATIENCE, "nothing was dropped");
         std::thread::yield_now();
     }
+    let is_slow = |face: &serde_json::Value| face["queued_bytes"].as_u64() > Some(1 << 20);
+    assert!(stage.figure("/ndn/queued_bytes") > 1 << 20 && stage.all_faces().iter().any(is_slow), "it waits nowhere");
     // It reads at last: what had been queued comes whole, marked as congested.
     let mut marked = 0;
     for _ in 0..SEND_QUEUE_BYTES / 8100 {
@@ -37,6 +39,11 @@ fn a_reader_that_does_not_read_loses_its_own_packets_only() {
         assert!(larder_packet::Data::decode(packet.fragment.unwrap()).is_ok());
     }
     assert!(marked > 0);
+    let counted = stage.all_faces().iter().filter_map(|face| face["marked_packets"].as_u64()).sum::<u64>();
+    assert!(
+        counted >= marked && stage.figure("/ndn/marked_packets") >= counted,
+        "{marked} were marked, {counted} counted"
+    );
 }
 
 /// A consumer with a large window, as ndncatchunks has it after its slow start: its Interests come

@@ -1,4 +1,8 @@
-//! The clients that the console serves: those of this machine, and those with the token.
+//! The clients that the console serves: those with the token, if one is configured, otherwise those
+//! of this machine.
+//!
+//! With a token, loopback is no privilege: behind a proxy on this machine that adds no field (nginx
+//! by default), the clients of the whole world come from loopback.
 //!
 //! A browser on this machine also runs pages of others. So a request has to come from the console's
 //! own page (`Origin` of RFC 6454, `Sec-Fetch-Site` of W3C's Fetch Metadata), and to name the node
@@ -19,7 +23,8 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(in crate::console) enum Refused {
     /// A page of another site has sent it: 403.
     OtherSite,
-    /// The client is on another machine, or behind a proxy, and has no token: 401.
+    /// The client has no token, and one is configured, or it is on another machine or behind a
+    /// proxy: 401.
     NoToken,
     /// `Host` is a name that somebody else may own: 421.
     HostName,
@@ -45,8 +50,8 @@ pub(in crate::console) fn check(headers: &HeaderMap, peer: Peer, token: &AdminTo
     if !is_of_own_page(headers) {
         return Err(Refused::OtherSite);
     }
-    if token.is_in(headers) {
-        return Ok(());
+    if token.is_set() {
+        return if token.is_in(headers) { Ok(()) } else { Err(Refused::NoToken) };
     }
     // A proxy on this machine passes on requests of others.
     let is_passed_on = [FORWARDED, VIA, X_FORWARDED_FOR].iter().any(|name| headers.contains_key(name));
@@ -81,19 +86,18 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef";
 
-    fn decide(peer: &str, fields: &[(&str, &str)]) -> Result<(), Refused> {
+    fn decide(token: Option<&str>, peer: &str, fields: &[(&str, &str)]) -> Result<(), Refused> {
         let headers: HeaderMap = fields
             .iter()
             .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap()))
             .collect();
-        check(&headers, Peer::Tcp(format!("{peer}:1").parse().unwrap()), &AdminToken::new(Some(TOKEN)))
+        check(&headers, Peer::Tcp(format!("{peer}:1").parse().unwrap()), &AdminToken::new(token))
     }
 
     /// Failure: a page of another site, another machine, or a name that leads here shows the
     /// console.
     #[test]
     fn a_stranger_sees_the_console() {
-        let bearer = format!("Bearer {TOKEN}");
         let local = [
             ("127.0.0.1:8081", true),
             ("localhost:8081", true),
@@ -108,19 +112,16 @@ mod tests {
             ("", false),
         ];
         for (host, is_served) in local {
-            let decided = decide("127.0.0.1", &[("host", host)]);
+            let decided = decide(None, "127.0.0.1", &[("host", host)]);
             assert_eq!(decided.is_ok(), is_served, "{host}: {decided:?}");
         }
         let host = ("host", "127.0.0.1:8081");
-        assert_eq!(decide("127.0.0.1", &[]), Err(Refused::HostName));
-        assert_eq!(decide("127.0.0.1", &[host, ("host", "127.0.0.1")]), Err(Refused::HostName));
-        assert_eq!(decide("[::ffff:127.0.0.1]", &[host]), Ok(()));
-        assert_eq!(decide("192.0.2.1", &[host]), Err(Refused::NoToken));
-        assert_eq!(decide("192.0.2.1", &[host, ("authorization", "Bearer 0123456789abcdee")]), Err(Refused::NoToken));
-        assert_eq!(decide("192.0.2.1", &[("host", "node.example"), ("authorization", &bearer)]), Ok(()));
-        assert_eq!(decide("192.0.2.1", &[host, ("cookie", &bearer)]), Err(Refused::NoToken));
-        assert_eq!(decide("127.0.0.1", &[host, ("x-forwarded-for", "192.0.2.1")]), Err(Refused::NoToken));
-        assert_eq!(decide("127.0.0.1", &[host, ("via", "1.1 proxy")]), Err(Refused::NoToken));
+        assert_eq!(decide(None, "127.0.0.1", &[]), Err(Refused::HostName));
+        assert_eq!(decide(None, "127.0.0.1", &[host, ("host", "127.0.0.1")]), Err(Refused::HostName));
+        assert_eq!(decide(None, "[::ffff:127.0.0.1]", &[host]), Ok(()));
+        assert_eq!(decide(None, "192.0.2.1", &[host]), Err(Refused::NoToken));
+        assert_eq!(decide(None, "127.0.0.1", &[host, ("x-forwarded-for", "192.0.2.1")]), Err(Refused::NoToken));
+        assert_eq!(decide(None, "127.0.0.1", &[host, ("via", "1.1 proxy")]), Err(Refused::NoToken));
         for (name, value, is_served) in [
             ("origin", "http://127.0.0.1:8081", true),
             ("origin", "https://127.0.0.1:8081", true),
@@ -132,11 +133,26 @@ mod tests {
             ("sec-fetch-site", "same-site", false),
             ("sec-fetch-site", "cross-site", false),
         ] {
-            let decided = decide("127.0.0.1", &[host, (name, value)]);
+            let decided = decide(None, "127.0.0.1", &[host, (name, value)]);
             assert_eq!(decided, if is_served { Ok(()) } else { Err(Refused::OtherSite) }, "{name}: {value}");
             // The token does not make up for it.
-            let decided = decide("192.0.2.1", &[host, (name, value), ("authorization", &bearer)]);
+            let bearer = format!("Bearer {TOKEN}");
+            let decided = decide(Some(TOKEN), "192.0.2.1", &[host, (name, value), ("authorization", &bearer)]);
             assert_eq!(decided.is_ok(), is_served, "{name}: {value}");
+        }
+    }
+
+    /// Failure: with a token, a client of a proxy on this machine sees the console without it, or
+    /// the token is believed in another place than `Authorization`.
+    #[test]
+    fn loopback_replaces_the_token() {
+        let (host, bearer) = (("host", "node.example"), format!("Bearer {TOKEN}"));
+        for peer in ["127.0.0.1", "[::1]", "192.0.2.1"] {
+            let refused = Err(Refused::NoToken);
+            assert_eq!(decide(Some(TOKEN), peer, &[("host", "127.0.0.1:8081")]), refused, "{peer}");
+            assert_eq!(decide(Some(TOKEN), peer, &[host, ("authorization", "Bearer 0123456789abcdee")]), refused);
+            assert_eq!(decide(Some(TOKEN), peer, &[host, ("cookie", &bearer)]), refused);
+            assert_eq!(decide(Some(TOKEN), peer, &[host, ("authorization", &bearer)]), Ok(()), "{peer}");
         }
     }
 }

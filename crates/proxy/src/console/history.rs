@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError, mpsc};
+use std::time::Duration;
 
 /// The points of one resolution.
 #[derive(Debug)]
@@ -112,53 +114,60 @@ impl History {
     }
 }
 
-/// The writer of the file of the history.
+/// The writer of the file of the history. It writes on threads of its own, so that a disk that
+/// hangs delays nothing else.
 #[derive(Default)]
-pub(super) struct HistoryWriter(Mutex<Writing>);
-
-#[derive(Default)]
-struct Writing {
+pub(super) struct HistoryWriter {
     /// True while another process has the file.
-    is_left: bool,
-    /// True after the file could not be written, which is logged once.
-    has_failed: bool,
+    is_left: AtomicBool,
+    /// Held while a thread writes: true after the file could not be written, which is logged once.
+    has_failed: Mutex<bool>,
 }
 
 impl HistoryWriter {
-    /// Writes the file on a thread of its own, so that a disk that hangs delays nothing else. While
-    /// it hangs, nothing more is written.
+    /// Writes the file, unless an earlier write still hangs.
     pub(super) fn write_apart(self: &Arc<Self>, path: PathBuf, history: String) {
-        if matches!(self.0.try_lock(), Err(TryLockError::WouldBlock)) {
+        if matches!(self.has_failed.try_lock(), Err(TryLockError::WouldBlock)) {
             return;
         }
-        let writer = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("history".to_owned());
         // Without a thread, the next minute has another chance.
-        let _ = thread.spawn(move || writer.write(&path, &history, false));
+        let _ = self.start(path, history);
     }
 
-    /// Writes the file a last time.
-    pub(super) fn leave(&self, path: &Path, history: &str) {
-        self.write(path, history, true);
+    /// Writes the file a last time. Gives up if the disk takes longer than `patience`.
+    pub(super) fn leave(self: &Arc<Self>, path: &Path, history: String, patience: Duration) {
+        if !self.is_left.load(Ordering::Acquire) {
+            let is_written = self.start(path.to_owned(), history).is_ok_and(|end| end.recv_timeout(patience).is_ok());
+            if !is_written {
+                let file = path.display();
+                tracing::warn!(%file, ?patience, "the console's last minute is not kept, because the disk took longer");
+            }
+        }
+        self.is_left.store(true, Ordering::Release);
     }
 
     /// Takes the file back.
     pub(super) fn take_back(&self) {
-        self.writing().is_left = false;
+        self.is_left.store(false, Ordering::Release);
     }
 
-    fn writing(&self) -> MutexGuard<'_, Writing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Starts a thread that writes. Returns a receiver of its end.
+    fn start(self: &Arc<Self>, path: PathBuf, history: String) -> io::Result<mpsc::Receiver<()>> {
+        let (sender, end) = mpsc::sync_channel(1);
+        let writer = Arc::clone(self);
+        std::thread::Builder::new().name("history".to_owned()).spawn(move || {
+            writer.write(&path, &history);
+            // Fails if nobody waits any more.
+            let _ = sender.send(());
+        })?;
+        Ok(end)
     }
 
-    fn write(&self, path: &Path, history: &str, leaves: bool) {
-        let mut writing = self.writing();
-        if writing.is_left {
-            return;
-        }
-        writing.is_left = leaves;
-        if let Err(error) = replace(path, history)
-            && !std::mem::replace(&mut writing.has_failed, true)
+    fn write(&self, path: &Path, history: &str) {
+        let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let may_write = || !self.is_left.load(Ordering::Acquire);
+        if let Err(error) = replace(path, history, may_write)
+            && !std::mem::replace(&mut has_failed, true)
         {
             tracing::warn!(
                 file = %path.display(), %error,
@@ -168,14 +177,18 @@ impl HistoryWriter {
     }
 }
 
-/// Replaces the file. A reader finds the former or the new one, whole.
-fn replace(path: &Path, content: &str) -> io::Result<()> {
+/// Replaces the file, if it may at the end: a disk that hung may go on when another process has the
+/// file. A reader finds the former or the new one, whole.
+fn replace(path: &Path, content: &str, may_write: impl Fn() -> bool) -> io::Result<()> {
+    if !may_write() {
+        return Ok(());
+    }
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let mut file = fs::File::create(&beside)?;
     file.write_all(content.as_bytes())?;
     file.sync_data()?;
-    fs::rename(&beside, path)
+    if may_write() { fs::rename(&beside, path) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -214,7 +227,7 @@ mod tests {
         let mut first = History::default();
         let start = 1_800_000_000;
         (0..=600).for_each(|second| drop(first.add(&reading(second, second), start + second)));
-        replace(&path, &first.to_json().to_string()).unwrap();
+        replace(&path, &first.to_json().to_string(), || true).unwrap();
         let mut second = History::default();
         (610..=640).for_each(|now| drop(second.add(&reading(now, now), start + now)));
         second.restore(&path, start + 640).unwrap();
@@ -244,30 +257,40 @@ mod tests {
         assert!(hour.is_sorted() && hour.last().unwrap() > &(start + 130), "{hour:?}");
     }
 
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     /// Failure: the file is written while another process has it, or never again after that; or a
-    /// disk that hangs delays the readings.
+    /// disk that hangs delays the readings, or a stop.
     #[test]
     fn a_file_that_was_left_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tier.history");
         let read = || fs::read_to_string(&path).unwrap();
         let writer = Arc::new(HistoryWriter::default());
-        writer.leave(&path, "left");
-        writer.write(&path, "late", false);
+        let write_all = |text: &str| {
+            writer.write_apart(path.clone(), text.to_owned());
+            // It waits for the thread, if that has begun, and comes after it.
+            while Arc::strong_count(&writer) > 1 {
+                std::thread::yield_now();
+            }
+        };
+        writer.leave(&path, "left".to_owned(), PATIENCE);
+        write_all("late");
         assert_eq!(read(), "left");
         writer.take_back();
-        writer.write(&path, "back", false);
+        write_all("back");
         assert_eq!(read(), "back");
         // The disk hangs.
-        let hangs = writer.writing();
+        let hangs = writer.has_failed.lock().unwrap();
         writer.write_apart(path.clone(), "meanwhile".to_owned());
+        assert_eq!(Arc::strong_count(&writer), 1);
+        writer.leave(&path, "hangs".to_owned(), Duration::from_millis(10));
         drop(hangs);
-        assert_eq!((read().as_str(), Arc::strong_count(&writer)), ("back", 1));
-        writer.write_apart(path.clone(), "later".to_owned());
-        // It waits for the thread, if that has begun, and comes after it.
-        while Arc::strong_count(&writer) > 1 {
-            std::thread::yield_now();
-        }
+        write_all("later");
+        // What hung goes on too late.
+        assert_eq!(read(), "back");
+        writer.take_back();
+        write_all("later");
         assert_eq!(read(), "later");
     }
 }

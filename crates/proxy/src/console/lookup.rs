@@ -1,23 +1,25 @@
 //! What the cache has of one URL, for the console.
 
+use crate::disk_tier;
+use crate::limits;
 use crate::proxy::Proxy;
 use crate::rules::Explanation;
-use crate::shards::Next;
-use ::http::header::{ACCEPT_ENCODING, AGE, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY};
-use ::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
-use larder_http::RequestHead;
+use ::http::Uri;
+use ::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG};
+use larder_http::StoredVariant;
+use larder_http::limits::VARIANTS_PER_KEY;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use tokio::time::timeout;
 
-/// `Accept-Encoding` of the requests by which variants are found.
-const CODINGS: [&str; 4] = ["identity", "gzip", "br", "zstd"];
+/// A URL, in the parts of its key: scheme, authority, and path with query.
+type KeyParts<'a> = (&'a str, &'a str, &'a str);
 
-/// Returns what is stored under a URL, its freshness, and the rules that match. Stored variants are
-/// found by requests with `only-if-cached`, one for each coding, which count as requests.
+/// Returns what is stored under a URL in memory and on disk, its freshness, and the rules that
+/// match. Nothing counts as a request.
 ///
 /// # Errors
 /// One line if the text is no URL.
-pub(crate) fn look_up(proxy: &Arc<Proxy>, text: &str) -> Result<Value, String> {
+pub(crate) async fn look_up(proxy: &Proxy, text: &str) -> Result<Value, String> {
     let example = || format!("{text:?} is no URL such as http://host/path");
     let uri: Uri = text.parse().map_err(|_| example())?;
     let scheme = match uri.scheme_str() {
@@ -30,23 +32,12 @@ pub(crate) fn look_up(proxy: &Arc<Proxy>, text: &str) -> Result<Value, String> {
     let explanation = proxy.rules().explain(&uri);
     let keyed = explanation.as_ref().and_then(|explanation| explanation.key.parse::<Uri>().ok());
     let keyed = keyed.as_ref().and_then(Uri::path_and_query).map_or(target, |keyed| keyed.as_str());
-    let mut variants: Vec<(HeaderMap, String)> = Vec::new();
-    for coding in CODINGS {
-        if let Some(headers) = stored(proxy, (scheme, authority, keyed), coding) {
-            let line = describe(&headers);
-            if variants.iter().all(|(_, known)| *known != line) {
-                variants.push((headers, line));
-            }
-        }
-    }
+    let key = (scheme, authority, keyed);
+    let in_memory = proxy.shards().variants(scheme, authority, keyed);
+    let on_disk = on_disk(proxy, key).await;
     let mut found = Map::new();
     found.insert("URL".to_owned(), json!(text));
-    let lines: Vec<&str> = variants.iter().map(|(_, line)| line.as_str()).collect();
-    let is_stored = if lines.is_empty() { json!("nothing in memory") } else { json!(lines) };
-    found.insert("stored".to_owned(), is_stored);
-    if let Some(vary) = variants.iter().find_map(|(headers, _)| headers.get(VARY)) {
-        found.insert("variants differ by".to_owned(), json!(String::from_utf8_lossy(vary.as_bytes())));
-    }
+    found.insert("stored".to_owned(), stored(&in_memory, &on_disk, proxy.disk().is_some()));
     let sampled = proxy.observers().current().content().of_url(text);
     if let Some((hits, requests)) = sampled {
         found.insert("hits".to_owned(), json!(format!("{hits} of {requests} requests in the sample")));
@@ -55,61 +46,64 @@ pub(crate) fn look_up(proxy: &Arc<Proxy>, text: &str) -> Result<Value, String> {
     Ok(Value::Object(found))
 }
 
-/// Returns the head of the stored response to a request with this `Accept-Encoding`.
-fn stored(
-    proxy: &Arc<Proxy>,
-    (scheme, authority, target): (&str, &str, &str),
-    coding: &'static str,
-) -> Option<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("only-if-cached, max-stale"));
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(coding));
-    proxy.codings().reduce(&mut headers);
-    let method = Method::HEAD;
-    let head = RequestHead {
-        method: &method,
-        scheme,
-        authority,
-        target,
-        version: Version::HTTP_11,
-        headers: &headers,
-        has_body: false,
+/// Reads the responses to a URL from the disk tier. A disk that hangs ends the search.
+async fn on_disk(proxy: &Proxy, key: KeyParts<'_>) -> Vec<StoredVariant> {
+    let Some(disk) = proxy.disk() else { return Vec::new() };
+    let (scheme, authority, target) = key;
+    let tier_key = proxy.shards().tier_key(scheme, authority, target);
+    let variants = disk.with(|log, _| log.tags(&tier_key, VARIANTS_PER_KEY));
+    let mut found = Vec::new();
+    let read = async {
+        for variant in variants {
+            let tier_hit = disk_tier::tier_lookup(disk, &tier_key, Some(variant), proxy.budget()).await;
+            found.extend(tier_hit.and_then(|tier_hit| proxy.shards().variant_in_tier(key, tier_hit)));
+        }
     };
-    match proxy.shards().step(&head) {
-        Next::Answer(answer) if answer.status != StatusCode::GATEWAY_TIMEOUT => Some(answer.headers),
-        Next::Refresh(answer, _) => Some(answer.headers),
-        Next::Assemble(assembly) => Some(assembly.into_parts().1),
-        // The handles of the other steps go back to the cache.
-        _ => None,
+    // The variants that were read by then are shown.
+    let _ = timeout(limits::DISK_PATIENCE, read).await;
+    found
+}
+
+/// Returns a line for each variant, with its places.
+fn stored(in_memory: &[StoredVariant], on_disk: &[StoredVariant], has_disk: bool) -> Value {
+    let is_in = |of: &[StoredVariant], variant| of.iter().any(|other| other.variant == variant);
+    let of_memory = in_memory.iter().map(|variant| {
+        let place = if is_in(on_disk, variant.variant) { "in memory and on disk" } else { "in memory" };
+        describe(variant, place)
+    });
+    let of_disk = on_disk.iter().filter(|variant| !is_in(in_memory, variant.variant));
+    let lines: Vec<String> = of_memory.chain(of_disk.map(|variant| describe(variant, "on disk"))).collect();
+    match (lines.is_empty(), has_disk) {
+        (false, _) => json!(lines),
+        (true, false) => json!("nothing in memory"),
+        (true, true) => json!("nothing in memory or on disk"),
     }
 }
 
-fn describe(headers: &HeaderMap) -> String {
-    let text = |name| headers.get(name).map(|value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()));
-    let ttl = text("cache-status".parse().unwrap_or(AGE));
-    let ttl =
-        ttl.as_deref().and_then(|field| field.rsplit("ttl=").next()?.split(';').next()?.trim().parse::<i64>().ok());
-    let freshness = match ttl {
-        Some(ttl @ 0..) => format!("fresh for {ttl} s"),
-        Some(ttl) => format!("stale since {} s", -ttl),
-        None => "of unknown freshness".to_owned(),
+fn describe(variant: &StoredVariant, place: &str) -> String {
+    let StoredVariant { status, headers, age, ttl_seconds, length, is_sliced, .. } = variant;
+    let freshness = match ttl_seconds {
+        ttl @ 0.. => format!("fresh for {ttl} s"),
+        ttl => format!("stale since {} s", -ttl),
     };
-    let mut line = freshness;
-    for (name, label) in
-        [(AGE, "age"), (CONTENT_LENGTH, "bytes"), (CONTENT_TYPE, "type"), (CONTENT_ENCODING, "coding"), (ETAG, "ETag")]
-    {
-        if let Some(value) = text(name) {
-            line.push_str(&format!(", {label} {value}"));
+    let form = if *is_sliced { "bytes in slices" } else { "bytes" };
+    let mut line =
+        format!("{freshness}, {place}, status {}, age {} s, {form} {length}", status.as_u16(), age.as_secs());
+    for (name, label) in [(CONTENT_TYPE, "type"), (CONTENT_ENCODING, "coding"), (ETAG, "ETag")] {
+        if let Some(value) = headers.get(name) {
+            line.push_str(&format!(", {label} {}", String::from_utf8_lossy(value.as_bytes())));
         }
+    }
+    for (name, value) in &variant.selected_by {
+        line.push_str(&match value {
+            Some(value) => format!(", for {name}: {value}"),
+            None => format!(", for requests without {name}"),
+        });
     }
     line
 }
 
 fn rules(explanation: &Explanation) -> Value {
-    let lines = explanation.rules.iter().map(|rule| {
-        let conditions = if rule.conditions.is_empty() { "always".to_owned() } else { rule.conditions.join(", ") };
-        format!("rule {}: {conditions}: {}", rule.number, rule.sets.join(", "))
-    });
-    let lines: Vec<String> = lines.collect();
+    let lines: Vec<String> = explanation.rules.iter().map(ToString::to_string).collect();
     if lines.is_empty() { json!("none") } else { json!(lines) }
 }

@@ -110,11 +110,11 @@ impl Console {
     }
 
     /// Writes the file of the history a last time: another process goes on with it, or this one
-    /// ends.
+    /// ends. Waits for a disk that hangs no longer than [`limits::HISTORY_LEAVE`].
     pub fn leave_history(&self) {
         let history = self.state().to_write();
         if let Some((file, text)) = history {
-            self.writer.leave(&file, &text);
+            self.writer.leave(&file, text, limits::HISTORY_LEAVE);
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// Totals of the status page, by JSON pointer (RFC 6901). The sum of an object's members is its
 /// total. A point has their rates per second.
-const TOTALS: [(&str, &str); 19] = [
+const TOTALS: [(&str, &str); 20] = [
     ("requests", "/http/requests"),
     ("hits", "/http/hits"),
     ("hit_bytes", "/http/hit_bytes"),
@@ -25,10 +25,11 @@ const TOTALS: [(&str, &str); 19] = [
     ("store_hits", "/ndn/content_store/hits"),
     ("store_misses", "/ndn/content_store/misses"),
     ("drops", "/ndn/drops"),
+    ("marks", "/ndn/marked_packets"),
 ];
 
 /// Levels of the status page.
-const LEVELS: [(&str, &str); 7] = [
+const LEVELS: [(&str, &str); 8] = [
     ("memory_bytes", "/node/resident_bytes"),
     ("used_bytes", "/http/used_bytes"),
     ("disk_bytes", "/http/disk/used_bytes"),
@@ -36,6 +37,7 @@ const LEVELS: [(&str, &str); 7] = [
     ("store_bytes", "/ndn/content_store/used_bytes"),
     ("store_disk_bytes", "/ndn/content_store/disk/used_bytes"),
     ("pit_entries", "/ndn/pit_entries"),
+    ("queued_bytes", "/ndn/queued_bytes"),
 ];
 
 /// Quantiles of the time to the first byte, in seconds.

@@ -6,7 +6,7 @@ use crate::host_pattern::HostPattern;
 use http::{HeaderMap, StatusCode};
 use larder_http::Overrides;
 use serde::Serialize;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 /// What the rules result in.
 #[derive(Debug, Serialize)]
@@ -61,9 +61,8 @@ impl Rules {
         let values =
             Values { scheme: request.scheme, host: host.clone(), target: target.to_owned(), client: request.client };
         let rules = bits.iter().map(|place| {
-            let rule = &self.rules[place];
             let applies = with_response.iter().any(|other| other == place);
-            ExplainedRule { number: place + 1, conditions: conditions(rule), sets: effects(rule), applies }
+            self.explain_rule(place, applies)
         });
         let redirect = self.redirect(bits, &values);
         let answer = redirect
@@ -96,6 +95,25 @@ impl Rules {
             request_headers: lines(&request_headers),
             response_headers: lines(&response_headers),
         }
+    }
+}
+
+impl Rules {
+    fn explain_rule(&self, place: usize, applies: bool) -> ExplainedRule {
+        let rule = &self.rules[place];
+        ExplainedRule { number: place + 1, conditions: conditions(rule), sets: effects(rule), applies }
+    }
+
+    /// Describes a rule in one line.
+    pub(crate) fn describe(&self, place: usize) -> String {
+        self.explain_rule(place, true).to_string()
+    }
+}
+
+impl fmt::Display for ExplainedRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let conditions = if self.conditions.is_empty() { "always".to_owned() } else { self.conditions.join(", ") };
+        write!(f, "rule {}: {conditions}: {}", self.number, self.sets.join(", "))
     }
 }
 

@@ -324,11 +324,16 @@ impl Rules {
 
     /// Returns true if the cache has to be bypassed.
     pub fn passes(&self, bits: Bits) -> bool {
+        self.passed_by(bits).is_some()
+    }
+
+    /// Returns the place of the rule by which the cache has to be bypassed.
+    pub(crate) fn passed_by(&self, bits: Bits) -> Option<usize> {
         let conditional = self.with.response_conditions;
         let pass = bits.and(self.with.pass.without(conditional));
         // What a rule fetches for some clients only is for them, whatever later rules say.
-        let is_of_some = |place: usize| self.rules[place].fetches_for_some();
-        pass.iter().any(is_of_some) || self.last(bits, pass).is_some_and(|rule| rule.pass == Some(true))
+        let of_some = pass.iter().find(|place| self.rules[*place].fetches_for_some());
+        of_some.or_else(|| pass.last().filter(|place| self.rules[*place].pass == Some(true)))
     }
 
     /// Returns true if a stored response may answer as a plain hit: the rules neither bypass the

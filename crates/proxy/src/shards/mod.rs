@@ -7,6 +7,7 @@
 
 mod body_cell;
 mod handles;
+mod variants;
 
 pub use body_cell::{BrokenOff, SharedReader};
 pub use handles::{OpenExchange, OpenFill, SliceWaitEnd, SliceWaiting, WaitEnd, Waiting};

@@ -16,6 +16,7 @@ mod reliable;
 mod reload;
 mod shared_memory;
 mod sharing;
+mod snapshot;
 mod stream_places;
 mod udp_peers;
 mod upstream;
@@ -23,7 +24,7 @@ mod upstream;
 use crate::config::NdnConfig;
 use crate::limits;
 use crate::ndn::bounds::Bounds;
-use crate::ndn::command::{Command, Snapshot, StrategyFigures};
+use crate::ndn::command::Command;
 use crate::ndn::datagram::{DatagramBatch, UdpListener, Via};
 use crate::ndn::disk::{NdnDisk, tier};
 use crate::ndn::error::NdnError;
@@ -44,8 +45,7 @@ use crate::ndn::unix_socket::SharedPlaces;
 use crate::ndn::upstream::Upstream;
 use crate::ndn::websocket::Origins;
 use foldhash::fast::FixedState;
-use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, PrefixFigures, Send};
-use larder_packet::Name;
+use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, Send};
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 use mio::net::{TcpListener, UnixListener};
@@ -89,6 +89,8 @@ pub(super) struct EventLoop {
     outgoing: OutgoingFaces,
     /// Links by face. The node chooses the numbers, so an unkeyed hash is safe.
     links: HashMap<FaceId, Link, FixedState>,
+    /// Packets that were marked, because a queue was long.
+    marked: u64,
     /// Buffers of queues that are empty.
     spare: SpareBuffers,
     housekeeping: Time,
@@ -270,6 +272,7 @@ impl EventLoop {
             path_looked_at: FaceId(0),
             outgoing: OutgoingFaces { upstreams: Vec::new(), permanent: Vec::new(), connecting: HashMap::new() },
             links: HashMap::default(),
+            marked: 0,
             spare: SpareBuffers::default(),
             housekeeping: Time::ZERO,
             next_warning: Time::ZERO,
@@ -444,39 +447,8 @@ impl EventLoop {
             }
             Command::Bounds(bounds) => self.set_bounds(bounds),
             Command::Observations(last, reply) => drop(reply.send(self.observations(last))),
-            Command::Snapshot(reply) => {
-                let by_prefix = self.forwarder.figures_by_prefix(limits::PREFIXES_SHOWN);
-                let snapshot = Snapshot {
-                    strategies: self.strategy_figures(now, &by_prefix),
-                    stats: self.forwarder.stats(),
-                    faces: self.forwarder.face_stats(),
-                    policy: self.forwarder.policy().to_string(),
-                    gauges: self.forwarder.gauges(),
-                    by_prefix,
-                    partial_bytes: self.places.partial.held(),
-                    udp_peers: self.places.udp_places.counts(),
-                    shared_faces: self.shared_faces(),
-                };
-                let _ = reply.send(snapshot);
-            }
+            Command::Snapshot(reply) => drop(reply.send(self.snapshot(now))),
         }
-    }
-
-    /// Returns the strategies that the console shows.
-    fn strategy_figures(&self, now: Time, by_prefix: &[PrefixFigures]) -> Vec<StrategyFigures> {
-        let configured = self.applied.strategies.iter().map(|(prefix, _)| prefix.clone());
-        let requested = by_prefix.iter().map(|figures| figures.name().to_name());
-        let all = std::iter::once(Name::default()).chain(configured).chain(requested);
-        let mut figures: Vec<StrategyFigures> = Vec::new();
-        for prefix in all.take(limits::STRATEGIES_SHOWN) {
-            let strategy = self.forwarder.strategy_of(&prefix).map(ToString::to_string).unwrap_or_default();
-            let gauges = self.forwarder.strategy_gauges(now, &prefix).into_iter();
-            let measurements = gauges.map(|gauge| (gauge.face, gauge.name, gauge.value)).collect();
-            if figures.iter().all(|known| known.prefix != prefix) {
-                figures.push(StrategyFigures { prefix, strategy, measurements });
-            }
-        }
-        figures
     }
 
     fn on_time(&mut self, now: Time) {

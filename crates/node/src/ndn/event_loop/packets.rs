@@ -235,10 +235,12 @@ impl EventLoop {
             self.pending.dirty.push(send.face);
         } else if self.forwarder.face(send.face).is_some_and(|config| link.is_long(now, config)) {
             send.header.congestion_mark = Some(1);
+            self.marked += 1;
         }
         if self.pending.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
             self.pending.mark_next_data = false;
             send.header.congestion_mark = Some(1);
+            self.marked += 1;
         }
         if let Some(frames) = link.connection.frames() {
             frames.hold_at_most(most);

@@ -12,6 +12,7 @@ const points = { live: [], hour: [], day: [] };
 let names = [];
 let token = "";
 let status = null;
+let statusIsNew = false;
 let range = "live";
 
 const ratio = (part, whole) => (whole > 0 ? Math.min(1, part / whole) : null);
@@ -35,6 +36,8 @@ const NDN_CHARTS = [
     new TimeChart("Packets", format.rate, series(["Interests in", "interests"], ["Data out", "data"], ["Nacks out", "nacks"], ["dropped", "drops"])),
     new TimeChart("Content Store hit ratio", format.ratio, series(["Interests", storeHits]), { most: 1 }),
     new TimeChart("Pending Interests", format.count, series(["PIT entries", "pit_entries"])),
+    new TimeChart("Packets marked as congested", format.rate, series(["marked", "marks"])),
+    new TimeChart("Bytes in send queues", format.bytes, series(["waiting", "queued_bytes"])),
 ];
 const gaugeCharts = new Map();
 
@@ -71,8 +74,21 @@ function keep(of, point) {
     while (points[of].length > RANGES[of][1]) points[of].shift();
 }
 
+let isDue = false;
+
+/** Draws with the next frame of the screen, however many events come until then. A page that is not visible has no frames. */
+function refresh() {
+    if (isDue) return;
+    isDue = true;
+    requestAnimationFrame(() => {
+        isDue = false;
+        draw();
+        if (statusIsNew) showStatus();
+        statusIsNew = false;
+    });
+}
+
 function draw() {
-    if (document.hidden) return;
     const [seconds] = RANGES[range];
     [...HTTP_CHARTS, ...NDN_CHARTS].forEach((chart) => chart.draw(points[range], seconds));
     const newest = points.live.at(-1) ?? points.hour.at(-1);
@@ -104,7 +120,6 @@ const whatIf = new WhatIf(byId("what-if-body"), send);
 const ndnWhatIf = new WhatIf(byId("ndn-what-if"));
 
 function showStatus() {
-    if (!status || document.hidden) return;
     showContent(byId("content-body"), status);
     showOrigins(byId("origins-body"), status);
     showNdn(byId("ndn-body"), status);
@@ -122,15 +137,16 @@ const EVENTS = {
         points.live = [];
         points.hour = hour.points.map(pointOf);
         points.day = day.points.map(pointOf);
-        draw();
+        refresh();
     },
     status: (page) => {
         status = page;
-        showStatus();
+        statusIsNew = true;
+        refresh();
     },
     point: (array) => {
         keep("live", pointOf(array));
-        draw();
+        refresh();
     },
     hour: (array) => keep("hour", pointOf(array)),
     day: (array) => keep("day", pointOf(array)),
@@ -157,6 +173,11 @@ function say(text, state) {
 /** Reads server-sent events with `fetch`, which sends the token in a header; EventSource cannot. */
 async function read(signal) {
     const response = await fetch("/console/events", { headers: authorized(), cache: "no-store", signal });
+    if (response.status === 401) {
+        say(token ? "the node has another token" : "enter the token of [admin]", "lost");
+        // Until another token is entered.
+        await new Promise((then) => signal.addEventListener("abort", then));
+    }
     if (!response.ok) throw new Error((await response.text()).trim());
     say("live", "live");
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -197,7 +218,7 @@ byId("token-form").addEventListener("submit", (event) => {
 for (const input of document.querySelectorAll("input[name=range]")) {
     input.addEventListener("change", () => {
         range = input.value;
-        draw();
+        refresh();
     });
 }
 
@@ -231,9 +252,5 @@ byId("lookup-form").addEventListener("submit", async (event) => {
     }
 });
 
-document.addEventListener("visibilitychange", () => {
-    draw();
-    showStatus();
-});
-new ResizeObserver(() => draw()).observe(byId("now-charts"));
+new ResizeObserver(refresh).observe(byId("now-charts"));
 follow();

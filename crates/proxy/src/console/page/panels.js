@@ -5,6 +5,9 @@ import { el, format, show, table } from "./elements.js";
 const count = (value) => format.exact(value);
 const pairs = (caption, object) => table(caption, [["", ([name]) => name], ["", ([, value]) => (typeof value === "number" ? count(value) : String(value)), "number"]], Object.entries(object ?? {}).filter(([, value]) => value !== 0 && value !== null));
 
+/** The makers of routes (NFD's management protocol, "Route origins"). */
+const ROUTE_ORIGINS = { 0: "application", 64: "automatic", 65: "client", 66: "prefix announcement", 128: "NLSR", 255: "operator" };
+
 export function showContent(element, { http, console: more }) {
     const content = more?.http?.content;
     if (!http) return;
@@ -53,6 +56,17 @@ export function showNdn(element, { ndn, console: more }) {
         ["URI", (row) => row.uri, "long"],
         ["scope", (row) => row.scope],
         ...["in_interests", "in_data", "in_nacks", "out_interests", "out_data", "out_nacks", "dropped"].map((name) => [name.replace("_", " "), packets(name), "number"]),
+        ["marked", (row) => count(row.marked_packets), "number"],
+        ["waiting", (row) => format.bytes(row.queued_bytes), "number"],
+    ];
+    const routes = [
+        ["prefix", (row) => row.prefix, "long"],
+        ["face", (row) => row.face, "number"],
+        ["to", (row) => row.uri ?? "–", "long"],
+        ["origin", (row) => ROUTE_ORIGINS[row.origin] ?? row.origin],
+        ["cost", (row) => count(row.cost), "number"],
+        ["flags", (row) => [row.child_inherit && "child-inherit", row.capture && "capture"].filter(Boolean).join(", ") || "–"],
+        ["expires in", (row) => (row.expires_seconds === null ? "–" : format.seconds(row.expires_seconds)), "number"],
     ];
     const store = ndn.content_store;
     const extra = more?.ndn ?? {};
@@ -62,6 +76,8 @@ export function showNdn(element, { ndn, console: more }) {
         table("Content Store by prefix", [["prefix", (row) => row.prefix, "long"], ["hits", (row) => count(row.hits), "number"], ["misses", (row) => count(row.misses), "number"]], store.by_prefix, "not counted: set [ndn] count_by"),
         table("Faces", faces, ndn.faces.slice(0, 100)),
         ndn.faces.length > 100 && el("p", { class: "soft" }, `and ${count(ndn.faces.length - 100)} more: larder ctl face`),
+        extra.routes && table("Routes", routes, extra.routes),
+        extra.routes && ndn.rib_routes > extra.routes.length && el("p", { class: "soft" }, `and ${count(ndn.rib_routes - extra.routes.length)} more: larder ctl route`),
         extra.strategies && table("Strategies", [["prefix", (row) => row.prefix, "long"], ["strategy", (row) => row.strategy, "long"], ["measurements", (row) => row.measurements.map((one) => `face ${one.face}: ${one.name} ${format.count(one.value)}`).join("; ") || "–", "long"]], extra.strategies),
         pairs("Drops, by reason", ndn.drops),
     ]);

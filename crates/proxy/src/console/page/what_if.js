@@ -66,7 +66,7 @@ export class WhatIf {
         };
         const form = el("form", { class: "apply" }, el("h3", null, "Try it"),
             el("label", { for: "apply-policy" }, "Policy"), this.policy, el("label", { for: "apply-capacity" }, "Size"), this.capacity,
-            el("p", { class: "soft" }, "Takes effect at once; needs the token. A smaller size evicts at once what does not fit. The file stays as it is."),
+            el("p", { class: "soft" }, "Takes effect at once; needs a token in the configuration. The file stays as it is."),
             el("button", { type: "submit" }, "Apply"), this.result);
         form.addEventListener("submit", (event) => {
             event.preventDefault();
@@ -94,7 +94,7 @@ export class WhatIf {
             return;
         }
         const { requests, seconds } = this.report;
-        this.state.textContent = `From a sample of ${format.exact(requests)} requests in ${format.seconds(seconds)}.`;
+        this.state.textContent = `From a sample of the keys of ${format.exact(requests)} requests in ${format.seconds(seconds)}.`;
         this.lines.replaceChildren(...sentences(this.report).map((line) => el("li", null, line)));
         this.choose(this.policy, [...new Set(this.report.cells.map((cell) => cell.policy))], this.report.policy, String);
         this.choose(this.capacity, this.sizes(), this.report.capacity, (size) => format.bytes(size));
@@ -134,6 +134,14 @@ export class WhatIf {
 
     async apply() {
         const order = { policy: this.policy.value, capacity: Number(this.capacity.value) };
+        const warning = this.evictions(order.capacity);
+        const asked = JSON.stringify(order);
+        if (warning && this.asked !== asked) {
+            this.asked = asked;
+            this.result.replaceChildren(el("p", { class: "failed" }, `${warning} Press Apply again to do it.`));
+            return;
+        }
+        this.asked = null;
         try {
             const { cells } = this.report ?? { cells: [] };
             const applied = JSON.parse(await this.send("/console/apply", order));
@@ -144,6 +152,14 @@ export class WhatIf {
         } catch (error) {
             this.result.replaceChildren(el("p", { class: "failed" }, error.message));
         }
+    }
+
+    /** Returns what a size evicts at once, or nothing. */
+    evictions(capacity) {
+        const { used_bytes: used, objects } = this.http ?? {};
+        if (!(used > capacity)) return null;
+        const share = (used - capacity) / used;
+        return `This evicts ${format.bytes(used - capacity)} at once, about ${format.exact(Math.ceil(share * objects))} of ${format.exact(objects)} responses.`;
     }
 
     /** Compares what was predicted for an applied choice with what has come since. */
