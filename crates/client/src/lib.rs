@@ -24,6 +24,7 @@ pub mod gso;
 pub mod limits;
 mod management;
 mod socket;
+mod spin;
 #[cfg(test)]
 mod tests;
 pub mod transport;
@@ -36,6 +37,7 @@ use larder_packet::{
 };
 use larder_units::{Stream, Streams, Time, system_message};
 use socket::Socket;
+pub use spin::Spin;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;

@@ -2,6 +2,7 @@
 //! signals.
 
 use super::limits;
+use super::spin::Spin;
 use super::transport::{Endpoint, Transport};
 use super::unix_socket::UnixSocket;
 use larder_packet::SharedMemory;
@@ -32,12 +33,8 @@ pub(super) struct Socket {
     signals: Option<UnixStream>,
     interrupted: bool,
     woken: bool,
-    /// True if a wait polls shared memory first: waits have been short.
-    pub(super) spins: bool,
-    /// False if polling helps nobody: there is only one processor, or another thread may wake this.
-    may_spin: bool,
-    /// The time until which nothing is polled, because another program needs the processor.
-    spins_after: Instant,
+    /// Whether a wait polls shared memory first.
+    pub(super) spin: Spin,
     /// Polls that found something since the last look at events.
     pub(super) spun: u32,
 }
@@ -80,9 +77,7 @@ impl Socket {
             signals: None,
             interrupted: false,
             woken: false,
-            spins: false,
-            may_spin: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1),
-            spins_after: Instant::now(),
+            spin: Spin::new(),
             spun: 0,
         })
     }
@@ -133,7 +128,8 @@ impl Socket {
     }
 
     pub(super) fn waker(&mut self) -> io::Result<Waker> {
-        self.may_spin = false;
+        // A poll of shared memory does not notice the waker.
+        self.spin.forbid();
         Waker::new(self.poll.registry(), WAKER)
     }
 
@@ -221,28 +217,25 @@ impl Socket {
         Ok(())
     }
 
-    /// Polls shared memory for a short time. Returns true if there is something to read.
-    fn spin(&mut self, start: Instant) -> bool {
-        let Stream::Unix(unix) = &mut self.stream else { return false };
-        self.readable |= unix.spin();
-        let now = Instant::now();
-        if now - start > 2 * limits::SPIN {
-            self.spins_after = now + limits::SPIN_REST * (now - start);
-        }
-        self.readable
-    }
-
     /// Waits until the socket may be readable or writable, `timeout` passes, or a signal comes.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let start = Instant::now();
         let mut timeout = timeout;
         // If something is readable already, this waits for room.
-        if self.spins && !self.readable && start >= self.spins_after && self.spin(start) {
-            self.spun += 1;
-            if self.spun < limits::SPINS_AT_ONCE {
-                return Ok(());
+        if let Stream::Unix(unix) = &mut self.stream
+            && let Some(shared) = unix.shared_input().filter(|_| !self.readable)
+        {
+            if self.spin.is_due() && self.spin.run(|| shared.poll()) {
+                self.readable = true;
+                self.spun += 1;
+                if self.spun < limits::SPINS_AT_ONCE {
+                    return Ok(());
+                }
+                timeout = Some(Duration::ZERO);
+            } else if shared.wait() {
+                self.readable = true;
+                timeout = Some(Duration::ZERO);
             }
-            timeout = Some(Duration::ZERO);
         }
         self.spun = 0;
         // epoll counts whole milliseconds; mio rounds up, so that a time-out is never early.
@@ -250,7 +243,7 @@ impl Socket {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
-        self.spins = self.may_spin && start.elapsed() < limits::SPIN_WORTH;
+        self.spin.waited(start.elapsed());
         for event in &self.events {
             match event.token() {
                 SIGNALS => self.interrupted = true,

@@ -536,10 +536,10 @@ fn a_client_whose_output_is_full_polls_instead_of_waiting_or_misses_the_end() {
     }
     shared.write(&data("/unread", b"")).unwrap();
     // It has something to read, which it leaves until there is room for answers.
-    client.socket.spins = true;
+    client.socket.spin.waited(Duration::ZERO);
     client.receive(Some(client.now() + Duration::from_millis(20)), |_, _, _| panic!("it has no room")).unwrap();
     assert!(client.output().waiting_bytes() >= limits::OUTPUT_BYTES);
-    client.socket.spins = true;
+    client.socket.spin.waited(Duration::ZERO);
     client.socket.readable = true;
     client.socket.wait(Some(Duration::from_millis(1))).unwrap();
     assert_eq!(client.socket.spun, 0, "it polls although there is something to read");

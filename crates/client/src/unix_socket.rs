@@ -3,7 +3,6 @@
 //! [`SharedMemory`] describes how the two sides agree. The socket stays open beside the shared
 //! memory: its end is the end of the node.
 
-use super::limits;
 use larder_packet::SharedMemory;
 use larder_shared_stream::{Descriptors, SharedStream};
 use mio::net::UnixStream;
@@ -14,7 +13,6 @@ use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::Instant;
 
 pub(super) struct UnixSocket {
     pub(super) socket: UnixStream,
@@ -145,18 +143,9 @@ impl UnixSocket {
         Ok(shared.is_written)
     }
 
-    /// Polls shared memory for a short time. Returns true if there is something to read.
-    pub(super) fn spin(&mut self) -> bool {
-        let Some(Shared { stream, is_read: true, .. }) = &mut self.shared else { return false };
-        let start = Instant::now();
-        while start.elapsed() < limits::SPIN {
-            if stream.poll() {
-                return true;
-            }
-            // Another thread may need this processor, perhaps to make what this one waits for.
-            rustix::thread::sched_yield();
-        }
-        stream.wait()
+    /// Returns the shared memory that is read.
+    pub(super) fn shared_input(&mut self) -> Option<&mut SharedStream> {
+        self.shared.as_mut().filter(|shared| shared.is_read).map(|shared| &mut shared.stream)
     }
 }
 

@@ -93,6 +93,18 @@ pub const SHARED_FACES: usize = (64 << 20) / larder_shared_stream::limits::STREA
 /// which is measured.
 pub const TCP_UNSENT_BYTES: u32 = 64 << 10;
 
+/// The most applications whose shared memory is polled. A look at each takes some 10 ns; with more
+/// of them, the loop seldom waits.
+pub const POLLED_FACES: usize = 8;
+
+/// The most packets between two waits of a loop that polls. After more, throughput counts, and a
+/// loop that sleeps finds more packets at once.
+pub const POLLED_PACKETS: usize = 4;
+
+/// The time for which a socket or an application counts as active: a poll pays if packets follow
+/// each other within some 100 us.
+pub const ACTIVE: Duration = Duration::from_millis(1);
+
 /// Bytes read from one stream per turn of the loop: eight large packets, or some five hundred small
 /// ones; then the other faces have their turn.
 pub const READ_BYTES: usize = 64 << 10;

@@ -58,6 +58,9 @@ pub struct SharedStream {
     written: u32,
     /// True if the last read ended although more may have come, and this end is not woken for it.
     may_have_more: bool,
+    /// True from [`SharedStream::poll`] to [`SharedStream::wait`]: the other end does not wake this
+    /// one.
+    is_polled: bool,
     /// True after the outgoing ring was full, until half of it is free.
     is_full: bool,
 }
@@ -107,6 +110,7 @@ impl SharedStream {
             read: carried,
             written: carried,
             may_have_more: false,
+            is_polled: false,
             is_full: false,
         };
         Ok((stream, Descriptors { memory, ear: ear.into(), bell: bell.into() }))
@@ -131,14 +135,18 @@ impl SharedStream {
             read: carried,
             written: carried,
             may_have_more: false,
+            is_polled: false,
             is_full: false,
         })
     }
 
     /// Reads what is there, up to the length of `buffer`. Unless [`may_have_more`] is true then,
-    /// there is no more, and the descriptor reports an event when there is.
+    /// there is no more, and the descriptor reports an event when there is; after [`poll`], the
+    /// next [`poll`] or [`wait`] tells it instead.
     ///
     /// [`may_have_more`]: SharedStream::may_have_more
+    /// [`poll`]: SharedStream::poll
+    /// [`wait`]: SharedStream::wait
     ///
     /// # Errors
     /// `WouldBlock`, or `InvalidData` if the other end's index is impossible.
@@ -155,7 +163,8 @@ impl SharedStream {
             if filled == buffer.len() {
                 break;
             }
-            if self.waits_for_bytes()? {
+            let is_empty = if self.is_polled { available == 0 } else { self.waits_for_bytes()? };
+            if is_empty {
                 self.may_have_more = false;
                 break;
             }
@@ -195,12 +204,12 @@ impl SharedStream {
         Ok(count)
     }
 
-    /// Returns true if there is something to read, without a system call. Until [`read`] or
-    /// [`wait`] is called, the other end does not wake this one.
+    /// Returns true if there is something to read, without a system call. Until [`wait`] is called,
+    /// the other end does not wake this one.
     ///
-    /// [`read`]: SharedStream::read
     /// [`wait`]: SharedStream::wait
     pub fn poll(&mut self) -> bool {
+        self.is_polled = true;
         let waits = self.mapping.index(self.incoming, Index::ReaderWaits);
         if waits.load(Relaxed) != 0 {
             waits.store(0, Relaxed);
@@ -211,6 +220,7 @@ impl SharedStream {
     /// Ends polling: the descriptor reports an event when something comes. Returns true if
     /// something is there already.
     pub fn wait(&mut self) -> bool {
+        self.is_polled = false;
         !self.waits_for_bytes().unwrap_or(false)
     }
 

@@ -180,6 +180,26 @@ fn a_wake_up_of_an_end_that_has_polled_is_lost() {
 }
 
 #[test]
+fn an_end_that_polls_is_rung_or_one_that_waits_is_not() {
+    let [mut polling, mut other] = pair();
+    let rung = |polling: &SharedStream| ioctl_fionread(polling.as_fd()).unwrap();
+    assert!(!polling.poll());
+    for _ in 0..3 {
+        other.write(&[1; 10]).unwrap();
+        assert!(polling.poll());
+        assert_eq!(polling.read(&mut [0; 100]).unwrap(), 10);
+        assert!(!polling.may_have_more());
+        assert_eq!(progress(polling.read(&mut [0; 100])), None);
+    }
+    assert_eq!(rung(&polling), 0);
+    assert!(!polling.wait());
+    other.write(&[1; 10]).unwrap();
+    assert_eq!(rung(&polling), 1);
+    // The wait tells what has come before it.
+    assert!(polling.poll() && polling.wait());
+}
+
+#[test]
 fn impossible_indices_are_believed() {
     for wrong in [RING_BYTES as u32 + 1, u32::MAX / 2, u32::MAX] {
         let [mut first, second] = pair();

@@ -42,6 +42,7 @@ mod packet_socket;
 mod partial_input;
 mod path_mtu;
 mod permanent;
+mod polling;
 mod reload;
 mod shard_channel;
 mod spare_buffers;

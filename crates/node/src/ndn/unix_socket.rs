@@ -114,6 +114,11 @@ impl UnixSocket {
         self.shared.as_ref().is_some_and(|shared| shared.is_written)
     }
 
+    /// Returns the shared memory that is read.
+    pub(super) fn shared_input(&mut self) -> Option<&mut SharedStream> {
+        self.shared.as_mut().filter(|shared| shared.is_read).map(|shared| &mut shared.stream)
+    }
+
     /// Records that the application sends no more, or that it has gone (`has_hung_up`).
     pub(super) fn set_ending(&mut self, has_hung_up: bool) {
         self.has_hung_up |= has_hung_up;

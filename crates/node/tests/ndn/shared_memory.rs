@@ -107,6 +107,27 @@ fn packets_through_shared_memory_are_lost_or_it_is_not_freed() {
     stage.await_figure("/ndn/pit_entries", |entries| entries == 0);
 }
 
+/// Failure: the node polls the memory for a while, sleeps, and is not woken for what comes then. It
+/// would wake up for its housekeeping, a second later each time.
+#[test]
+fn packets_after_a_pause_are_noticed_by_chance() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let mut answered = 0;
+    let deadline = client.now() + PATIENCE;
+    while answered < 300 && client.now() < deadline {
+        // Shorter and longer than a poll, and than the time for which an application counts as
+        // active.
+        std::thread::sleep(Duration::from_micros(answered * answered % 2000));
+        client.output().send(None, |out| out.extend(interest(&format!("/nobody/{answered}"), answered as u32)));
+        let before = answered;
+        while answered == before && client.now() < deadline {
+            client.receive(Some(deadline), |_, _, _| answered += 1).unwrap();
+        }
+    }
+    assert_eq!(answered, 300, "answered, most of them late");
+}
+
 #[test]
 fn applications_need_shared_memory_that_the_node_does_not_offer() {
     let stage = Stage::with("shared_memory = false");

@@ -33,6 +33,7 @@ use crate::ndn::face_requests::Connecting;
 use crate::ndn::link::{Connection, Link};
 use crate::ndn::partial_input::PartialInput;
 use crate::ndn::permanent::Permanent;
+use crate::ndn::polling::Polling;
 use crate::ndn::reload::Settings;
 use crate::ndn::shard_channel::{ShardChannel, ShardContext};
 use crate::ndn::spare_buffers::SpareBuffers;
@@ -91,6 +92,8 @@ pub(super) struct EventLoop {
     links: HashMap<FaceId, Link, FixedState>,
     /// Packets that were marked, because a queue was long.
     marked: u64,
+    /// Whether the loop polls shared memory before it waits.
+    polling: Polling,
     /// Buffers of queues that are empty.
     spare: SpareBuffers,
     housekeeping: Time,
@@ -222,6 +225,7 @@ impl EventLoop {
         let [seed, key0, key1, key2, key3] = larder_client::entropy::words();
         let forwarder = new_forwarder(config, &shard_channel, disk.as_ref(), start, Streams::new(seed), [key0, key1])?;
         let bounds = Bounds::of(config);
+        let polling = Polling::new(shard_channel.shard.is_only());
         Ok(EventLoop {
             start,
             poll,
@@ -273,6 +277,7 @@ impl EventLoop {
             outgoing: OutgoingFaces { upstreams: Vec::new(), permanent: Vec::new(), connecting: HashMap::new() },
             links: HashMap::default(),
             marked: 0,
+            polling,
             spare: SpareBuffers::default(),
             housekeeping: Time::ZERO,
             next_warning: Time::ZERO,
@@ -289,12 +294,19 @@ impl EventLoop {
     pub(super) fn run(&mut self) {
         let mut events = Events::with_capacity(1024);
         while !self.stopping {
-            let timeout = self.timeout();
+            let mut timeout = self.timeout();
+            let waits_since = (!timeout.is_zero()).then(Instant::now);
+            if self.poll_shared_memory(waits_since.is_some()) {
+                timeout = Duration::ZERO;
+            }
             if let Err(error) = self.poll.poll(&mut events, Some(timeout))
                 && error.kind() != io::ErrorKind::Interrupted
             {
                 tracing::error!(%error, "the event loop cannot wait for events; stopping");
                 return;
+            }
+            if let Some(since) = waits_since {
+                self.polling.waited(since.elapsed());
             }
             let now = self.now();
             let mut turn = std::mem::take(&mut self.pending.ready);
@@ -309,6 +321,9 @@ impl EventLoop {
                 // A closed or failed socket shows its state when it is read.
                 if event.is_readable() || event.is_read_closed() || event.is_error() {
                     turn.push(token);
+                    if face_of_bell(token).is_none() {
+                        self.polling.on_other_socket(now);
+                    }
                 }
             }
             turn.sort_unstable();

@@ -32,6 +32,7 @@ impl EventLoop {
             Connection::WebSocket(socket) => socket.read(now, &mut buffer, &mut frames),
             Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => Reading::Drained,
         };
+        self.polling.on_packets(frames.len());
         let verdict = self.places.partial.connection_changed(before, link.connection.partial_bytes());
         if let Some(activity) = &link.activity
             && frames.iter().any(|framed| matches!(framed, Framed::Packet(_)))

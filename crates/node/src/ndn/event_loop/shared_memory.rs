@@ -2,11 +2,13 @@
 
 use super::EventLoop;
 use crate::ndn::link::{Connection, Link};
+use crate::ndn::polling::Polling;
 use crate::ndn::stream::Socket;
 use crate::ndn::tokens::{bell, token};
 use crate::ndn::unix_socket::UnixSocket;
 use larder_forwarder::FaceId;
 use larder_packet::SharedMemory;
+use larder_shared_stream::SharedStream;
 use larder_units::Time;
 
 impl EventLoop {
@@ -40,10 +42,43 @@ impl EventLoop {
         if let Some(socket) = unix_socket(link) {
             socket.on_bell();
         }
+        self.polling.on_bell(now, face);
         if link.is_blocked() && is_shared(link) {
             self.unblock(face);
         }
         self.read_stream(now, face);
+    }
+
+    /// Looks at the shared memory of the active applications. If the loop would wait, this polls
+    /// for a while; then applications ring again. Returns true if there is something to read.
+    pub(super) fn poll_shared_memory(&mut self, waits: bool) -> bool {
+        if self.polling.active.is_empty() {
+            return false;
+        }
+        let now = self.now();
+        // A poll does not notice that an application has made room.
+        let is_due = waits && self.pending.paused.is_empty() && self.polling.is_due(now);
+        let EventLoop { polling: Polling { spin, active, .. }, links, pending, .. } = self;
+        let mut look = |has_come: fn(&mut SharedStream) -> bool| {
+            let before = pending.ready.len();
+            for (face, last) in active.iter_mut() {
+                let stream = links.get_mut(face).and_then(unix_socket).and_then(UnixSocket::shared_input);
+                if stream.is_some_and(has_come) {
+                    *last = now;
+                    pending.ready.push(token(*face));
+                }
+            }
+            pending.ready.len() > before
+        };
+        if !waits {
+            return look(SharedStream::poll);
+        }
+        if is_due && spin.run(|| look(SharedStream::poll)) {
+            return true;
+        }
+        let has_come = look(SharedStream::wait);
+        self.polling.forget_inactive(now);
+        has_come
     }
 
     /// Returns the faces that use shared memory.
