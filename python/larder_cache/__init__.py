@@ -6,9 +6,26 @@
 {'policy': ['lru', 'belady'], 'hits': [0, 2]}
 """
 
-from ._core import __version__
+from ._core import Counts, Queue, __version__
+from ._cost import with_cost, with_latency
+from ._curve import curve, over_seeds, predict
 from ._policy import Policy
-from ._replay import Interrupted, policies, replay
+from ._replay import Interrupted, explode, policies, replay
 from ._trace import Trace
 
-__all__ = ["Interrupted", "Policy", "Trace", "__version__", "policies", "replay"]
+__all__ = [
+    "Counts",
+    "Interrupted",
+    "Policy",
+    "Queue",
+    "Trace",
+    "__version__",
+    "curve",
+    "explode",
+    "over_seeds",
+    "policies",
+    "predict",
+    "replay",
+    "with_cost",
+    "with_latency",
+]

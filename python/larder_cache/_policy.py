@@ -24,6 +24,20 @@ class Policy:
     >>> replay([1, 2, 1, 3, 1, 2], [Lru, "lru"], 2).column("hits").to_pylist()
     [2, 2]
 
+    Two collections, :class:`~larder_cache.Queue` and :class:`~larder_cache.Counts`, are faster than
+    those of Python. A method that is bound to one of theirs (``push``, ``move_to_end``, ``pop``,
+    ``add``) is called without the interpreter, which makes this policy several times as fast:
+
+    >>> from larder_cache import Queue
+    >>> class FastLru(Policy):
+    ...     def __init__(self, capacity, seed):
+    ...         self.queue = Queue()
+    ...         self.hit = self.queue.move_to_end
+    ...         self.insert = self.queue.push
+    ...         self.evict = self.queue.pop
+    >>> replay([1, 2, 1, 3, 1, 2], FastLru, 2).column("hits").to_pylist()
+    [2]
+
     Parameters are bound with :func:`functools.partial`. An exception in a method ends the replay.
     Objects of names have their hashes as ids, and negative ids are unsigned.
 

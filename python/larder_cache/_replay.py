@@ -41,6 +41,26 @@ SCHEMA = pa.schema(
     ]
 )
 
+_PART = pa.struct(
+    [
+        (name, pa.uint64())
+        for name in ("start", "requests", "hits", "insertions", "bytes", "hit_bytes")
+    ]
+)
+#: The columns of further figures.
+_METRICS = {
+    "windows": pa.list_(_PART),
+    "size_classes": pa.list_(_PART),
+    "evictions": pa.struct(
+        [
+            ("evictions", pa.uint64()),
+            ("without_hit", pa.uint64()),
+            ("mean_age", pa.float64()),
+            ("ages", pa.list_(pa.uint64())),
+        ]
+    ),
+}
+
 
 class Interrupted(UserWarning):
     """Ctrl-C ended a call early: the table has the rows that were finished."""
@@ -63,6 +83,8 @@ def replay(
     warmup: int = 0,
     seeds: int | Iterable[int] = 1,
     fill: bool = True,
+    metrics: str | Iterable[str] = (),
+    window: int | str | None = None,
     progress: bool | None = None,
 ) -> pa.Table:
     """Replays every policy at every size with every seed, on all cores.
@@ -87,6 +109,12 @@ def replay(
         seeds: Seeds of all random choices, one row for each.
         fill: Store without asking the admission policy until the first object has to leave, as
             the node's caches do. False asks for every object, as the papers do.
+        metrics: Further columns: ``"windows"``, the counts over time; ``"size_classes"``, the
+            counts by the power of ten of the size; ``"evictions"``, a histogram of the ages of
+            evicted objects in requests, where place n counts ages below 2 ** n. :func:`explode`
+            makes a table of one of them.
+        window: The length of a window: a number of requests, or a time such as ``"1h"`` (ns, us,
+            ms, s, m, h, d). None: a hundredth of the trace in memory.
         progress: Show a progress bar. None: in terminals and notebooks.
 
     Returns:
@@ -99,9 +127,10 @@ def replay(
 
     """
     traces = trace if _is_several(trace) else [trace]
-    specs = [_policy(policy) for policy in _listed(policies, "policies", str | Callable)]
-    capacities = [_size(size) for size in _listed(sizes, "sizes", str | int | float | np.number)]
-    numbers = [int(seed) for seed in _listed(seeds, "seeds", int | np.integer)]
+    specs = [policy_argument(policy) for policy in listed(policies, "policies", str | Callable)]
+    capacities = [size_text(size) for size in listed(sizes, "sizes", str | int | float | np.number)]
+    numbers = [int(seed) for seed in listed(seeds, "seeds", int | np.integer)]
+    wanted = _metrics(metrics)
     rows: list[dict[str, Any]] = []
     for each in traces:
         each = each if isinstance(each, Trace) else Trace(each)
@@ -118,6 +147,9 @@ def replay(
                 seeds=numbers,
                 warmup=warmup,
                 fill=fill,
+                windows=_window(window, count) if "windows" in wanted else None,
+                size_classes="size_classes" in wanted,
+                evictions="evictions" in wanted,
                 progress=bar,
             )
         finally:
@@ -128,14 +160,76 @@ def replay(
             message = f"interrupted: {len(rows)} of {whole} rows are finished"
             warnings.warn(message, Interrupted, stacklevel=2)
             break
-    return pa.Table.from_pylist(rows, SCHEMA)
+    return pa.Table.from_pylist(rows, pa.schema([*SCHEMA, *((m, _METRICS[m]) for m in wanted)]))
+
+
+def _metrics(metrics: str | Iterable[str]) -> list[str]:
+    wanted = [metrics] if isinstance(metrics, str) else list(metrics)
+    for metric in wanted:
+        if metric not in _METRICS:
+            raise ValueError(f"metrics: {metric!r} is none of {', '.join(_METRICS)}")
+    return wanted
+
+
+#: Nanoseconds of each unit of a window.
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86_400 * 10**9,
+}
+
+
+def _window(window: int | str | None, requests: int | None) -> tuple[str, int]:
+    if window is None:
+        if requests is None:
+            raise ValueError("window: the length of a file is unknown; give a number or a time")
+        return ("requests", max(1, requests // 100))
+    if isinstance(window, str):
+        digits = window.rstrip("nusmhd")
+        unit = _UNITS.get(window[len(digits) :])
+        try:
+            nanoseconds = round(float(digits) * unit) if unit else 0
+        except (ValueError, OverflowError):
+            nanoseconds = 0
+        if not 0 < nanoseconds < 2**64:
+            raise ValueError(f"window: {window!r} is no time such as '10s' or '1h'")
+        return ("ns", nanoseconds)
+    if not isinstance(window, int) or window < 1:
+        raise ValueError(f"window: {window!r} is no number of requests, from 1")
+    return ("requests", window)
+
+
+def explode(table: pa.Table, metric: str) -> pa.Table:
+    """Returns one row for each window, or each size class, of the rows of :func:`replay`.
+
+    >>> trace = Trace({"id": [1, 2, 1, 3], "size": [5, 50, 5, 7]})
+    >>> table = replay(trace, "lru", 100, metrics="size_classes")
+    >>> explode(table, "size_classes").select(["policy", "start", "requests", "hits"]).to_pydict()
+    {'policy': ['lru', 'lru'], 'start': [1, 10], 'requests': [3, 1], 'hits': [1, 0]}
+    """
+    if metric not in table.column_names or not pa.types.is_list(table.schema.field(metric).type):
+        raise ValueError(f"{metric!r} is no column of windows or size classes of this table")
+    keys = ["trace", "policy", "capacity", "unit", "seed"]
+    rows = [
+        {**{key: row[key] for key in keys}, **part}
+        for row in table.select([*keys, metric]).to_pylist()
+        for part in row[metric] or []
+    ]
+    fields = [SCHEMA.field(key) for key in keys] + list(_PART)
+    exploded = pa.Table.from_pylist(rows, pa.schema(fields))
+    ratios = [row["hits"] / row["requests"] if row["requests"] else None for row in rows]
+    return exploded.append_column("object_hit_ratio", pa.array(ratios, pa.float64()))
 
 
 def _is_several(trace: Any) -> bool:
     return isinstance(trace, list | tuple) and bool(trace) and isinstance(trace[0], Trace)
 
 
-def _listed(argument: Any, name: str, single: Any) -> list[Any]:
+def listed(argument: Any, name: str, single: Any) -> list[Any]:
     """Returns a list of one or several arguments."""
     if isinstance(argument, single):
         return [argument]
@@ -148,7 +242,7 @@ def _listed(argument: Any, name: str, single: Any) -> list[Any]:
     return listed
 
 
-def _policy(policy: Any) -> Any:
+def policy_argument(policy: Any) -> Any:
     if isinstance(policy, str):
         return policy
     if not callable(policy):
@@ -166,7 +260,7 @@ def _policy_name(policy: Any) -> str:
     return str(getattr(policy, "__name__", type(policy).__name__))
 
 
-def _size(size: Any) -> str:
+def size_text(size: Any) -> str:
     if isinstance(size, str):
         return size
     if isinstance(size, bool) or not isinstance(size, int | float | np.number):

@@ -131,10 +131,84 @@ class Trace:
         """
         if self.in_memory:
             return self
-        loaded = Trace.__new__(Trace)
-        loaded._length = None
-        loaded._keep(self._source.read(None), self.name)
-        return loaded
+        return Trace._of(self._source.read(None, 1.0, 0), self.name)
+
+    @staticmethod
+    def _of(arrays: _Arrays, name: str) -> Trace:
+        trace = Trace.__new__(Trace)
+        trace._length = None
+        trace._keep(arrays, name)
+        return trace
+
+    @staticmethod
+    def generate(
+        requests: int,
+        *,
+        objects: int = 1_000_000,
+        exponent: float = 0.8,
+        shift: float = 0.0,
+        size: int = 1,
+        requests_per_second: float = 1000.0,
+        locality: float | None = None,
+        seed: int = 1,
+        name: str | None = None,
+    ) -> Trace:
+        """Generates independent requests by popularity, at the times of a Poisson process.
+
+        The requests are those of ``larder trace generate zipf-mandelbrot`` with these arguments.
+
+        >>> trace = Trace.generate(1000, objects=100, exponent=1.0)
+        >>> len(trace), trace.info()["objects"] <= 100
+        (1000, True)
+
+        Args:
+            requests: The number of requests.
+            objects: The number of objects of the catalogue.
+            exponent: The rank k has a probability proportional to 1 / (k + shift) ** exponent.
+            shift: Flattens the most popular ranks; 0 is Zipf's law.
+            size: The size of every object in bytes.
+            requests_per_second: The mean rate.
+            locality: Each object's requests fall into a window of the trace, whose length is
+                log-uniform between this share (0.01) and all of it.
+            seed: The seed of all random choices.
+            name: The name in results.
+        """
+        arrays = _core.Source.generate(
+            requests,
+            objects=objects,
+            exponent=exponent,
+            shift=shift,
+            size=size,
+            requests_per_second=requests_per_second,
+            locality=locality,
+            seed=seed,
+        )
+        return Trace._of(arrays, name or f"zipf({exponent:g})")
+
+    def sample(self, rate: float, *, seed: int = 1) -> Trace:
+        """Returns the requests for a share of the objects, in memory.
+
+        A hash chooses the objects, so all requests for one are kept or none (SHARDS). A cache of
+        ``rate`` times the size has about the hit ratio of the whole one. :func:`curve` does that,
+        and states the error.
+        """
+        return Trace._of(self._source.read(None, rate, seed), f"{self.name} sampled {rate:g}")
+
+    def filter(self, mask: Any) -> Trace:
+        """Returns the requests at which a mask is true, in memory.
+
+        >>> trace = Trace({"id": [1, 2, 3], "size": [10, 2_000_000, 30]})
+        >>> import pyarrow.compute as pc
+        >>> len(trace.filter(pc.less(trace.to_arrow()["size"], 1_000_000)))
+        2
+        """
+        kept = np.asarray(mask)
+        if kept.dtype != bool or kept.ndim != 1:
+            raise TypeError(f"mask: an array of booleans, this one is of {kept.dtype}")
+        ids, sizes, times = self._source.read(None, 1.0, 0)
+        if len(kept) != len(ids):
+            raise ValueError(f"mask: {len(kept)} values, the trace has {len(ids)} requests")
+        return Trace._of((ids[kept], sizes[kept], times[kept]), self.name)
 
     def info(self) -> dict[str, Any]:
         """Returns what the trace holds: requests, objects, bytes, sizes and popularity.
@@ -150,14 +224,14 @@ class Trace:
         >>> Trace([7, 8]).head().select(["id", "size"]).to_pydict()
         {'id': [7, 8], 'size': [1, 1]}
         """
-        return _table(self._source.read(requests))
+        return _table(self._source.read(requests, 1.0, 0))
 
     def to_arrow(self) -> pa.Table:
         """Returns all requests, as :meth:`head` does. The table is a trace again."""
-        return _table(self._source.read(None))
+        return _table(self._source.read(None, 1.0, 0))
 
 
-def _table(arrays: tuple[_columns.U64, _columns.U64, _columns.U64]) -> pa.Table:
+def _table(arrays: _core.Arrays) -> pa.Table:
     ids, sizes, times = arrays
     return pa.table({"id": ids, "size": sizes, "time": times.view("m8[ns]")})
 

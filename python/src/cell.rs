@@ -1,9 +1,10 @@
 //! One cache with one policy, at one size, with one seed.
 
 use crate::python_policy::Failure;
+use crate::sweep::Cache;
 use crate::trace::wrong;
 use crate::watch::Watch;
-use larder_replay::{Access, Replay, Row};
+use larder_replay::{Access, Breakdown, Figures, Replay, Row};
 use pyo3::prelude::*;
 use serde::Serialize;
 use std::sync::Arc;
@@ -18,7 +19,9 @@ const STEP: Duration = Duration::from_millis(8);
 
 /// A cache during a replay.
 pub struct Cell {
+    trace: String,
     replay: Replay,
+    figures: Option<Figures>,
     /// The name of a policy in Python, and the place of its exceptions.
     python: Option<(String, Arc<Failure>)>,
     busy: Duration,
@@ -36,19 +39,40 @@ struct WholeRow {
     insertions: u64,
     bytes: u64,
     hit_bytes: u64,
+    #[serde(flatten)]
+    figures: Option<Figures>,
 }
 
 impl Cell {
     /// Returns a cell over an empty cache, whose first `warm_up` requests count in no figure.
-    pub fn new(replay: Replay, warm_up: usize, python: Option<(String, Arc<Failure>)>) -> Cell {
-        Cell { replay, python, busy: Duration::ZERO, warm_up_left: warm_up, step: *STEP_REQUESTS.start() }
+    pub fn new(
+        trace: &str,
+        replay: Replay,
+        warm_up: usize,
+        breakdown: Breakdown,
+        python: Option<(String, Arc<Failure>)>,
+    ) -> Cell {
+        Cell {
+            trace: trace.to_owned(),
+            replay,
+            figures: (breakdown != Breakdown::default()).then(|| Figures::new(breakdown)),
+            python,
+            busy: Duration::ZERO,
+            warm_up_left: warm_up,
+            step: *STEP_REQUESTS.start(),
+        }
     }
 
-    /// Replays the requests, unless the work stops meanwhile.
-    ///
-    /// # Errors
-    /// The exception of a policy in Python.
-    pub fn take(&mut self, chunk: &[Access], watch: &Watch) -> PyResult<()> {
+    fn requests(&mut self, accesses: &[Access]) {
+        match &mut self.figures {
+            Some(figures) => self.replay.requests_with(accesses, figures),
+            None => self.replay.requests(accesses),
+        };
+    }
+}
+
+impl Cache for Cell {
+    fn take(&mut self, chunk: &[Access], watch: &Watch) -> PyResult<()> {
         let mut rest = chunk;
         while !rest.is_empty() && !watch.stops() {
             let step = match self.warm_up_left {
@@ -61,10 +85,10 @@ impl Cell {
                 // The lock is taken once for many calls, and other threads get it between them.
                 Some((_, failure)) => {
                     let failure = failure.clone();
-                    Python::attach(|_| self.replay.requests(now));
+                    Python::attach(|_| self.requests(now));
                     failure.check()?;
                 }
-                None => _ = self.replay.requests(now),
+                None => self.requests(now),
             }
             let took = thread_time().saturating_sub(start);
             self.busy += took;
@@ -74,6 +98,7 @@ impl Cell {
                 self.warm_up_left -= now.len();
                 if self.warm_up_left == 0 {
                     self.replay.reset_counts();
+                    self.figures.iter_mut().for_each(Figures::reset);
                     self.busy = Duration::ZERO;
                 }
             }
@@ -83,16 +108,12 @@ impl Cell {
         Ok(())
     }
 
-    /// Returns the row as JSON.
-    ///
-    /// # Errors
-    /// If the trace was shorter than the warm-up.
-    pub fn row(self, trace: &str) -> PyResult<String> {
-        let mut row = self.replay.row(trace);
+    fn rows(self) -> PyResult<Vec<String>> {
+        let mut row = self.replay.row(&self.trace);
         if self.warm_up_left > 0 {
             return Err(wrong(format!(
-                "warmup: the trace {trace} ended {} requests before the warm-up; give fewer",
-                self.warm_up_left
+                "warmup: the trace {} ended {} requests before the warm-up; give fewer",
+                self.trace, self.warm_up_left
             )));
         }
         let seconds = self.busy.as_secs_f64();
@@ -102,9 +123,10 @@ impl Cell {
             row.policy.clone_from(name);
         }
         let (insertions, bytes, hit_bytes) = (counts.insertions, counts.bytes, counts.hit_bytes);
+        let whole = WholeRow { row, insertions, bytes, hit_bytes, figures: self.figures };
         // The policy's objects are dropped under the lock.
-        Python::attach(|_| drop(self));
-        serde_json::to_string(&WholeRow { row, insertions, bytes, hit_bytes }).map_err(wrong)
+        Python::attach(|_| drop(self.replay));
+        Ok(vec![serde_json::to_string(&whole).map_err(wrong)?])
     }
 }
 

@@ -14,10 +14,13 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod collections;
+mod curve;
 mod names;
 mod policies;
 mod python_policy;
 mod replay;
+mod sweep;
 mod trace;
 mod watch;
 
@@ -28,6 +31,10 @@ use pyo3::prelude::*;
 #[pyo3(name = "_core")]
 pub fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<trace::Source>()?;
+    module.add_class::<collections::Queue>()?;
+    module.add_class::<collections::Counts>()?;
+    module.add_function(wrap_pyfunction!(curve::curve, module)?)?;
+    module.add_function(wrap_pyfunction!(curve::predict, module)?)?;
     module.add_function(wrap_pyfunction!(names::hash_names, module)?)?;
     module.add_function(wrap_pyfunction!(policies::policies, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;

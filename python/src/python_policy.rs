@@ -10,14 +10,18 @@
 //! | `insert(id, size)` | when the object is stored |
 //! | `evict()` | while there is too little room; returns the id that leaves |
 //!
-//! A method that is not defined costs nothing.
+//! A method that is not defined costs nothing. A method of a collection of this module is called
+//! without the interpreter ([`Native`]). Ids are made anew for each call: objects that stayed with
+//! the slots would be two more places in memory to read for each hit (measured with 100,000 objects
+//! in an `OrderedDict`: 371 ns instead of 510 ns for a request).
 
+use crate::collections::Native;
 use larder_policy::{Evict, Policy, Request, Slot, SlotIndex};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The first exception of a policy. After it, the policy is not called any more.
 #[derive(Default)]
@@ -44,17 +48,25 @@ impl Failure {
     }
 }
 
+/// A method of a policy.
+enum Method {
+    /// A method of a collection.
+    Native(Native),
+    /// Any other callable.
+    Python(Py<PyAny>),
+}
+
 /// The eviction policy of an engine that calls an object of Python.
 pub struct PythonPolicy {
-    hit: Option<Py<PyAny>>,
-    miss: Option<Py<PyAny>>,
-    admit: Option<Py<PyAny>>,
-    insert: Option<Py<PyAny>>,
-    evict: Py<PyAny>,
+    hit: Option<Method>,
+    miss: Option<Method>,
+    admit: Option<Method>,
+    insert: Option<Method>,
+    evict: Method,
     /// The id of each slot that is in use.
     ids: Vec<Option<u64>>,
     index: SlotIndex,
-    failure: std::sync::Arc<Failure>,
+    failure: Arc<Failure>,
 }
 
 impl PythonPolicy {
@@ -62,10 +74,13 @@ impl PythonPolicy {
     ///
     /// # Errors
     /// If it has no method `evict`.
-    pub fn new(policy: &Bound<'_, PyAny>, failure: std::sync::Arc<Failure>) -> PyResult<PythonPolicy> {
-        let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
-            let method = policy.getattr_opt(name)?;
-            Ok(method.filter(|method| method.is_callable()).map(Bound::unbind))
+    pub fn new(policy: &Bound<'_, PyAny>, failure: Arc<Failure>) -> PyResult<PythonPolicy> {
+        let method = |name: &str| -> PyResult<Option<Method>> {
+            let method = policy.getattr_opt(name)?.filter(|method| method.is_callable());
+            Ok(method.map(|method| match Native::of(&method) {
+                Some(native) => Method::Native(native),
+                None => Method::Python(method.unbind()),
+            }))
         };
         let evict = method("evict")?.ok_or_else(|| {
             let class = policy.get_type().name().map_or_else(|_| "the policy".to_owned(), |name| name.to_string());
@@ -85,28 +100,41 @@ impl PythonPolicy {
 
     /// Calls a method of the policy, unless an earlier call failed. Returns true if it answers with
     /// a true value, if it is not defined, or if the replay ends because of a failure.
-    fn call<A>(&self, method: Option<&Py<PyAny>>, arguments: A) -> bool
+    #[inline]
+    fn call<A>(&self, method: Option<&Method>, id: u64, arguments: A) -> bool
     where
         A: for<'py> PyCallArgs<'py>,
     {
         let Some(method) = method.filter(|_| !self.failure.has_failed.load(Relaxed)) else { return true };
-        Python::attach(|py| match method.bind(py).call1(arguments).and_then(|answer| answer.is_truthy()) {
-            Ok(answer) => answer,
-            Err(error) => {
-                self.failure.set(error);
-                true
-            }
+        let answer = Python::attach(|py| match method {
+            Method::Native(native) => native.call(py, id).map(|_| false),
+            Method::Python(method) => method.bind(py).call1(arguments).and_then(|answer| answer.is_truthy()),
+        });
+        answer.unwrap_or_else(|error| {
+            self.failure.set(error);
+            true
         })
     }
 
     /// Asks the policy for the object that leaves.
     fn choose(&self) -> PyResult<Slot> {
         Python::attach(|py| {
-            let chosen = self.evict.bind(py).call0()?;
-            let id: u64 = chosen.extract().map_err(|_| {
-                PyTypeError::new_err(format!("evict() returned {chosen:?}, which is no id of a stored object"))
-            })?;
-            let slot = self.index.find(id, |slot| self.stored(slot).is_some_and(|stored| stored == id));
+            let id = match &self.evict {
+                Method::Native(native) => {
+                    let id = native.call(py, 0)?.unwrap_or_default();
+                    if let Some(next) = native.first(py) {
+                        self.index.prefetch(next);
+                    }
+                    id
+                }
+                Method::Python(evict) => {
+                    let chosen = evict.bind(py).call0()?;
+                    chosen.extract().map_err(|_| {
+                        PyTypeError::new_err(format!("evict() returned {chosen:?}, which is no id of a stored object"))
+                    })?
+                }
+            };
+            let slot = self.index.find(id, |slot| self.stored(slot) == Some(id));
             slot.ok_or_else(|| PyValueError::new_err(format!("evict() returned {id}, which is not stored")))
         })
     }
@@ -128,19 +156,19 @@ impl Policy for PythonPolicy {}
 
 impl Evict for PythonPolicy {
     fn on_hit(&mut self, _: Slot, request: &Request) {
-        self.call(self.hit.as_ref(), (request.id,));
+        self.call(self.hit.as_ref(), request.id, (request.id,));
     }
 
     fn on_miss(&mut self, request: &Request) {
-        self.call(self.miss.as_ref(), (request.id,));
+        self.call(self.miss.as_ref(), request.id, (request.id,));
     }
 
     fn accept(&mut self, request: &Request, _: u64) -> bool {
-        self.call(self.admit.as_ref(), (request.id, request.size))
+        self.call(self.admit.as_ref(), request.id, (request.id, request.size))
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        self.call(self.insert.as_ref(), (request.id, request.size));
+        self.call(self.insert.as_ref(), request.id, (request.id, request.size));
         if self.ids.len() <= slot.index() {
             self.ids.resize(slot.index() + 1, None);
         }
@@ -164,6 +192,18 @@ impl Evict for PythonPolicy {
     /// it.
     fn peek(&mut self, _: Option<Slot>) -> Option<Slot> {
         None
+    }
+
+    fn prefetch(&self, id: u64, _: Option<Slot>) {
+        if let Some(Method::Native(native)) = &self.hit {
+            Python::attach(|py| native.prefetch(py, id));
+        }
+    }
+
+    fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
+        if let (Some(Method::Native(native)), Some(_)) = (&self.hit, slot) {
+            Python::attach(|py| native.prefetch_further(py, id));
+        }
     }
 
     fn on_remove(&mut self, slot: Slot) {

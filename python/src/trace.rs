@@ -1,8 +1,8 @@
 //! The requests of a trace: arrays in memory, or a file that is read as a stream.
 
 use crate::watch::Watch;
-use larder_replay::{Access, ColumnNames, Format, Survey, Trace};
-use larder_units::Time;
+use larder_replay::{Access, ColumnNames, Format, Sample, Survey, Trace, Web, gather};
+use larder_units::{Streams, Time};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -86,28 +86,52 @@ impl Source {
         py.detach(|| serde_json::to_string(&survey.report())).map_err(wrong)
     }
 
-    /// Reads the first `most` requests into arrays: ids, sizes in bytes, times in nanoseconds.
-    #[pyo3(signature = (most))]
-    #[allow(clippy::type_complexity, reason = "three arrays")]
-    fn read<'py>(
-        &self,
-        py: Python<'py>,
-        most: Option<u64>,
-    ) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>)> {
+    /// Reads the first `most` requests into arrays: ids, sizes in bytes, times in nanoseconds. With
+    /// a `rate` below 1, reads only those for this share of the objects, which `seed` chooses.
+    #[pyo3(signature = (most, rate, seed))]
+    fn read<'py>(&self, py: Python<'py>, most: Option<u64>, rate: f64, seed: u64) -> PyResult<Arrays<'py>> {
+        let sample = Sample::of(rate, seed);
+        let mut sample = sample.ok_or_else(|| wrong(format!("rate {rate}: a share above 0, up to 1, such as 0.01")))?;
         let borrowed = self.borrow(py)?;
         let requests = borrowed.requests()?;
-        let (mut ids, mut sizes, mut times) = (Vec::new(), Vec::new(), Vec::new());
         let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        let mut read = Vec::new();
         py.detach(|| {
             requests.chunks(|chunk| {
-                let chunk = &chunk[..chunk.len().min(most - ids.len())];
-                ids.extend(chunk.iter().map(|access| access.id));
-                sizes.extend(chunk.iter().map(|access| access.size));
-                times.extend(chunk.iter().map(|access| access.now.nanos()));
-                Ok(ids.len() < most)
+                let sampled = chunk.iter().filter_map(|access| sample.take(access));
+                read.extend(sampled.take(most - read.len()).map(|sampled| sampled.access));
+                Ok(read.len() < most)
             })
         })?;
-        Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, sizes), PyArray1::from_vec(py, times)))
+        Ok(arrays(py, &read))
+    }
+
+    /// Generates requests of a Zipf-Mandelbrot law at the times of a Poisson process. With a
+    /// `locality` below 1, each object's requests fall into a window of the trace.
+    #[staticmethod]
+    #[pyo3(signature = (requests, *, objects, exponent, shift, size, requests_per_second, locality, seed))]
+    #[allow(clippy::too_many_arguments, reason = "the keyword arguments of a function in Python")]
+    fn generate(
+        py: Python<'_>,
+        requests: usize,
+        objects: u64,
+        exponent: f64,
+        shift: f64,
+        size: u64,
+        requests_per_second: f64,
+        locality: Option<f64>,
+        seed: u64,
+    ) -> PyResult<Arrays<'_>> {
+        let web = Web { objects, exponent, shift, requests_per_second, object_bytes: size };
+        let streams = Streams::new(seed);
+        let accesses = py.detach(|| {
+            let accesses: Vec<Access> = web.requests(&streams).map_err(wrong)?.take(requests).collect();
+            match locality {
+                Some(least) => gather(accesses, least, &streams).map_err(wrong),
+                None => Ok(accesses),
+            }
+        });
+        Ok(arrays(py, &accesses?))
     }
 }
 
@@ -149,7 +173,19 @@ impl Source {
     }
 }
 
-fn survey(requests: &Requests<'_>, goes_on: impl Fn() -> bool) -> PyResult<Survey> {
+/// Ids, sizes in bytes, times in nanoseconds.
+type Arrays<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
+
+fn arrays<'py>(py: Python<'py>, accesses: &[Access]) -> Arrays<'py> {
+    let array = |of: fn(&Access) -> u64| PyArray1::from_iter(py, accesses.iter().map(of));
+    (array(|access| access.id), array(|access| access.size), array(|access| access.now.nanos()))
+}
+
+/// Counts the requests while `goes_on`.
+///
+/// # Errors
+/// If the trace cannot be read.
+pub fn survey(requests: &Requests<'_>, goes_on: impl Fn() -> bool) -> PyResult<Survey> {
     let mut survey = Survey::default();
     requests.chunks(|chunk| {
         chunk.iter().for_each(|access| survey.count(access));

@@ -13,7 +13,7 @@ use crate::replay::progress::Progress;
 use crate::replay::source::Source;
 use clap::Args;
 use larder_policy::Spec;
-use larder_replay::{Curve, Point, Sample, Size, Survey, Unit};
+use larder_replay::{Curve, Point, Sample, Size, Survey, Unit, spaced_sizes};
 use larder_units::{ByteSize, Ratio};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -21,9 +21,6 @@ use work::{Line, Lines};
 
 /// The largest number of sizes in one run. Every policy except lru keeps a cache for each.
 const MAX_POINTS: usize = 200;
-
-/// The smallest size that `--points` chooses is the bytes of all objects divided by this.
-const POINTS_SPAN: f64 = 1_000.0;
 
 /// The least number of objects that a bounded curve follows. Each of the eight sets that estimate
 /// the error has its share of them.
@@ -189,7 +186,7 @@ fn capacities(args: &CurveArgs, source: &Source<'_>, progress: &Progress) -> Res
     };
     let survey = source.measure(share.as_deref(), None, progress)?.survey;
     let mut capacities: Vec<u64> = match sizes.is_empty() {
-        true => points(survey.as_ref().map_or(0, Survey::unique_bytes), args.points),
+        true => spaced_sizes(survey.as_ref().map_or(0, Survey::unique_bytes), args.points),
         false => {
             let bytes =
                 sizes.iter().map(|size| size.capacity(survey.as_ref()).map(ByteSize::bytes).map_err(Failure::refused));
@@ -199,13 +196,6 @@ fn capacities(args: &CurveArgs, source: &Source<'_>, progress: &Progress) -> Res
     capacities.sort_unstable();
     capacities.dedup();
     Ok(capacities)
-}
-
-/// Returns `count` sizes up to `all`, with equal steps of their logarithm.
-fn points(all: u64, count: usize) -> Vec<u64> {
-    let step = |place: usize| (place as f64 / (count - 1).max(1) as f64 - 1.0) * POINTS_SPAN.ln();
-    let size = |place| ((all as f64 * step(place).exp()).round() as u64).clamp(1, all.max(1));
-    (if count == 1 { 1..2 } else { 0..count }).map(size).collect()
 }
 
 #[cfg(test)]
@@ -268,13 +258,5 @@ mod tests {
         assert!(rows.iter().all(|row| row.sample < 0.3 && row.point.object_error > 0.0), "{rows:?}");
         let off = rows[1].point.object_hit_ratio - 42_245.0 / 76_118.0;
         assert!(off.abs() < 0.1, "{rows:?}");
-    }
-
-    #[test]
-    fn sizes_that_do_not_span_the_trace() {
-        assert_eq!(points(1_000_000, 4), [1_000, 10_000, 100_000, 1_000_000]);
-        assert_eq!(points(1_000_000, 1), [1_000_000]);
-        assert_eq!(points(0, 2), [1, 1]);
-        assert_eq!(points(u64::MAX, 2)[1], u64::MAX);
     }
 }

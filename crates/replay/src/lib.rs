@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod breakdown;
 mod curve;
 mod generate;
 pub mod limits;
@@ -38,7 +39,8 @@ mod what_if;
 mod zipf;
 
 pub use access::Access;
-pub use curve::{Curve, KeptSample, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated};
+pub use breakdown::{Breakdown, Evictions, Figures, Part, Window};
+pub use curve::{Curve, KeptSample, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated, spaced_sizes};
 pub use generate::{
     Cdn, CdnRequests, Class, CrowdShape, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests,
     ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests, gather,

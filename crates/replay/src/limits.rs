@@ -102,3 +102,6 @@ pub const WHAT_IF_MARK: Duration = Duration::from_secs(300);
 
 /// Marks: an hour.
 pub const WHAT_IF_MARKS: usize = 12;
+
+/// Windows of a breakdown over time: 3 MB a cache, and more than a figure can show.
+pub const BREAKDOWN_MAX_WINDOWS: usize = 1 << 16;

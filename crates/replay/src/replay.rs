@@ -41,6 +41,12 @@ pub trait Events {
         let _ = (access, is_hit);
     }
 
+    /// The object in `slot` was requested.
+    #[inline]
+    fn on_hit(&mut self, slot: Slot) {
+        let _ = slot;
+    }
+
     /// The object of this request was stored in `slot`.
     #[inline]
     fn on_insert(&mut self, access: &Access, slot: Slot) {
@@ -154,6 +160,7 @@ impl Replay {
             self.counts.hits += 1;
             self.counts.hit_bytes = self.counts.hit_bytes.saturating_add(size);
             self.engine.hit(slot, id, now);
+            events.on_hit(slot);
             events.on_request(access, true);
             return true;
         }

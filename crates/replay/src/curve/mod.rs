@@ -43,6 +43,7 @@ mod lru;
 mod miniature;
 mod misses;
 mod sample;
+mod sizes;
 
 pub(crate) use estimate::ratio;
 pub use estimate::{Curve, Point};
@@ -52,3 +53,4 @@ pub use miniature::Miniature;
 pub(crate) use miniature::error_is_least;
 pub use misses::{Misses, Simulated};
 pub use sample::{Sample, Sampled};
+pub use sizes::spaced_sizes;

@@ -1,0 +1,186 @@
+//! `larder_cache.curve` and `predict`: hit ratios over the size, from a sample or from models.
+
+use crate::replay::{check_units, measure};
+use crate::sweep::{Cache, sweep};
+use crate::trace::{Source, survey, wrong};
+use crate::watch::Watch;
+use larder_policy::Spec;
+use larder_replay::model::{self, Popularity, Prediction};
+use larder_replay::{Access, Curve, LruCurve, Miniature, Point, Sample, Sampled, Size, Unit, spaced_sizes};
+use larder_units::ByteSize;
+use pyo3::prelude::*;
+use serde::Serialize;
+
+/// The requests between two looks whether the work stops: some milliseconds of the slowest policy.
+const STEP_REQUESTS: usize = 1 << 13;
+
+/// LRU's whole curve, or one point of another policy.
+enum Line {
+    Lru(Curve<LruCurve>),
+    Cache(Curve<Miniature>),
+}
+
+/// A line with its sample.
+struct Sampler {
+    trace: String,
+    policy: String,
+    sample: Sample,
+    line: Line,
+    sampled: Vec<Sampled>,
+}
+
+/// A row of the table, by the names that `larder curve` prints.
+#[derive(Serialize)]
+struct CurveRow<'a> {
+    trace: &'a str,
+    policy: &'a str,
+    sample: f64,
+    requests: u64,
+    unit: Unit,
+    #[serde(flatten)]
+    point: Point,
+}
+
+impl Cache for Sampler {
+    fn take(&mut self, chunk: &[Access], watch: &Watch) -> PyResult<()> {
+        for step in chunk.chunks(STEP_REQUESTS) {
+            if watch.stops() {
+                break;
+            }
+            self.sampled.clear();
+            self.sampled.extend(step.iter().filter_map(|access| self.sample.take(access)));
+            match &mut self.line {
+                Line::Lru(curve) => curve.requests(&self.sampled),
+                Line::Cache(curve) => curve.requests(&self.sampled),
+            }
+            watch.advance(step.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn rows(self) -> PyResult<Vec<String>> {
+        let (rate, points) = match &self.line {
+            Line::Lru(curve) => (curve.rate(), curve.points(&self.sample)),
+            Line::Cache(curve) => (curve.rate(), curve.points(&self.sample)),
+        };
+        let row = |point| CurveRow {
+            trace: &self.trace,
+            policy: &self.policy,
+            sample: rate,
+            requests: self.sample.requests(),
+            unit: self.sample.unit(),
+            point,
+        };
+        points.into_iter().map(|point| serde_json::to_string(&row(point)).map_err(wrong)).collect()
+    }
+}
+
+/// Returns the finished points as JSON, and whether all are finished. Without `sizes`, there are
+/// `points` of them.
+#[pyfunction]
+#[pyo3(signature = (source, policies, sizes, *, points, sample, seed, fill, progress))]
+#[allow(clippy::too_many_arguments, reason = "the keyword arguments of a function in Python")]
+pub fn curve(
+    py: Python<'_>,
+    source: &Source,
+    policies: Vec<String>,
+    sizes: Vec<String>,
+    points: usize,
+    sample: f64,
+    seed: u64,
+    fill: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Vec<String>, bool)> {
+    let specs: Vec<Spec> = policies.iter().map(|policy| policy.parse().map_err(wrong)).collect::<PyResult<_>>()?;
+    if let Some(spec) = specs.iter().find(|spec| spec.is_offline()) {
+        return Err(wrong(format!(
+            "{spec} knows the trace in advance, which a sample does not show; replay() runs it"
+        )));
+    }
+    let sampled = Sample::of(sample, seed);
+    let sampled = sampled.ok_or_else(|| wrong(format!("sample {sample}: a share above 0, up to 1, such as 0.01")))?;
+    let Some(capacities) = capacities(py, source, &sizes, points)? else { return Ok((Vec::new(), false)) };
+    let borrowed = source.borrow(py)?;
+    let lines: Vec<(&Spec, Option<u64>)> = specs.iter().flat_map(|spec| lines(spec, &capacities)).collect();
+    let make = |place: usize| {
+        let (spec, capacity) = lines[place];
+        let line = match capacity {
+            None => Line::Lru(Curve::lru(&capacities, &sampled)),
+            Some(capacity) => {
+                let cache = Curve::miniature(spec, ByteSize::from_bytes(capacity), &sampled, seed).map_err(wrong)?;
+                Line::Cache(if fill { cache.filling() } else { cache })
+            }
+        };
+        let (trace, policy) = (source.trace_name().to_owned(), spec.to_string());
+        Ok(Sampler { trace, policy, sample: sampled.clone(), line, sampled: Vec::new() })
+    };
+    // A fault in a spec is reported before the work.
+    (0..lines.len()).try_for_each(|place| make(place).map(drop))?;
+    sweep(py, &borrowed.requests()?, lines.len(), make, progress.as_ref())
+}
+
+/// Returns the lines of a policy: LRU has one for all capacities.
+fn lines<'a>(spec: &'a Spec, capacities: &[u64]) -> Vec<(&'a Spec, Option<u64>)> {
+    match spec.to_string().as_str() {
+        "lru" => vec![(spec, None)],
+        _ => capacities.iter().map(|capacity| (spec, Some(*capacity))).collect(),
+    }
+}
+
+/// Returns the sizes in bytes, ascending and distinct; `None` if interrupted.
+fn capacities(py: Python<'_>, source: &Source, sizes: &[String], points: usize) -> PyResult<Option<Vec<u64>>> {
+    let sizes: Vec<Size> = sizes.iter().map(|size| size.parse().map_err(wrong)).collect::<PyResult<_>>()?;
+    let borrowed = source.borrow(py)?;
+    let requests = borrowed.requests()?;
+    check_units(py, source, &requests, &sizes)?;
+    let needs_totals = sizes.is_empty() || sizes.iter().any(|size| size.bytes().is_none());
+    let Some((unique_bytes, _)) = measure(py, source, &requests, needs_totals, false)? else { return Ok(None) };
+    let mut capacities: Vec<u64> = match sizes.is_empty() {
+        true => spaced_sizes(unique_bytes, points),
+        false => {
+            let bytes = sizes.iter().map(|size| size.of(unique_bytes).map(ByteSize::bytes).map_err(wrong));
+            bytes.collect::<PyResult<_>>()?
+        }
+    };
+    capacities.sort_unstable();
+    capacities.dedup();
+    Ok(Some(capacities))
+}
+
+/// A row of the table of predictions.
+#[derive(Serialize)]
+struct PredictionRow<'a> {
+    trace: &'a str,
+    policy: Option<&'static str>,
+    model: &'static str,
+    capacity: u64,
+    unit: Unit,
+    #[serde(flatten)]
+    predicted: Prediction,
+}
+
+/// Returns the predictions of the models of the literature as JSON.
+#[pyfunction]
+pub fn predict(py: Python<'_>, source: &Source, sizes: Vec<String>) -> PyResult<Vec<String>> {
+    let Some(capacities) = capacities(py, source, &sizes, 0)? else { return Ok(Vec::new()) };
+    let borrowed = source.borrow(py)?;
+    let requests = borrowed.requests()?;
+    let popularity = py.detach(|| survey(&requests, || true).map(|survey| Popularity::of(&survey)))?;
+    let mut rows = Vec::new();
+    for capacity in capacities {
+        let size = ByteSize::from_bytes(capacity);
+        let fifo = model::fifo(&popularity, size);
+        for (policy, model, predicted) in [
+            (Some("fifo"), "Gelenbe", fifo),
+            (Some("random"), "Gelenbe", fifo),
+            (Some("lru"), "Che", model::che_lru(&popularity, size)),
+            (Some("lfu"), "most requested", model::lfu_limit(&popularity, size)),
+            (None, "best fixed set", model::static_limit(&popularity, size)),
+        ] {
+            let (trace, unit) = (source.trace_name(), popularity.unit());
+            let row = PredictionRow { trace, policy, model, capacity, unit, predicted };
+            rows.push(serde_json::to_string(&row).map_err(wrong)?);
+        }
+    }
+    Ok(rows)
+}
