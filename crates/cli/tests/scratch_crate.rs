@@ -1,5 +1,6 @@
 //! Detects that a crate outside the workspace cannot build a `larder` with parts of its own, or
-//! that a command of that program does not know them. The crate is the example `custom_larder`.
+//! that a command of that program does not know them. The crates are the example `custom_larder`
+//! and the template of a policy (`templates/policy`).
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,26 +17,45 @@ impl Drop for Node {
     }
 }
 
-/// Builds the crate, which is no member of the workspace, and returns its program. It shares the
-/// workspace's build directory and lock file, so that most dependencies are built already.
-fn build() -> PathBuf {
+/// Builds both crates, which are no members of the workspace, and returns their programs. They
+/// share the workspace's build directory and lock file, so that most dependencies are built already.
+fn build() -> [PathBuf; 2] {
     // Always the same place: cargo builds all crates anew for a crate in another one.
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom-larder");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let dependency = |name: &str| format!("larder-{name} = {{ path = {:?} }}\n", crates.join(name));
     let dependencies: String = ["cli", "forwarder", "policy", "replay", "units"].map(dependency).concat();
     fs::create_dir_all(directory.join("src")).unwrap();
-    let manifest = "[package]\nname = \"custom-larder\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    let manifest = "[package]\nname = \"custom-larder\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+                    [workspace]\nmembers = [\"my-policy\"]\n";
     fs::write(directory.join("Cargo.toml"), format!("{manifest}\n[dependencies]\n{dependencies}")).unwrap();
     fs::copy(crates.parent().unwrap().join("Cargo.lock"), directory.join("Cargo.lock")).unwrap();
     fs::write(directory.join("src/main.rs"), include_str!("../examples/custom_larder.rs")).unwrap();
+    generate(crates.parent().unwrap(), &directory.join("my-policy"));
     // target/debug/larder
     let target = Path::new(env!("CARGO_BIN_EXE_larder")).parent().unwrap().parent().unwrap();
     let mut cargo = Command::new(env!("CARGO"));
-    let cargo = cargo.args(["build", "--quiet", "--offline", "--target-dir"]).arg(target).current_dir(&directory);
+    let cargo = cargo
+        .args(["build", "--workspace", "--quiet", "--offline", "--target-dir"])
+        .arg(target)
+        .current_dir(&directory);
     let output = cargo.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    target.join("debug/custom-larder")
+    ["custom-larder", "my-policy"].map(|name| target.join("debug").join(name))
+}
+
+/// Makes a crate of the template as cargo-generate does: it replaces the placeholders in all files.
+fn generate(root: &Path, directory: &Path) {
+    let values = [("project-name", "my-policy"), ("policy", "my-clock"), ("larder", root.to_str().unwrap())];
+    let template = root.join("templates/policy");
+    fs::create_dir_all(directory.join("src")).unwrap();
+    for file in ["Cargo.toml", "README.md", "src/lib.rs", "src/main.rs"] {
+        let text = fs::read_to_string(template.join(file)).unwrap();
+        let replace = |text: String, (name, value): &(&str, &str)| text.replace(&format!("{{{{{name}}}}}"), value);
+        let text = values.iter().fold(text, replace);
+        assert!(!text.contains("{{"), "{file} has a placeholder that cargo-generate does not know");
+        fs::write(directory.join(file), text).unwrap();
+    }
 }
 
 /// Runs a command that must succeed, and returns its output.
@@ -49,7 +69,7 @@ fn output(program: &Path, arguments: &[&str]) -> String {
 #[test]
 fn parts_of_another_crate_are_unknown_to_its_larder() {
     let directory = tempfile::tempdir().unwrap();
-    let larder = build();
+    let [larder, policy] = build();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     assert!(output(&larder, &["policies", "lifo"]).contains("evicts the object that was stored last"));
 
@@ -61,16 +81,24 @@ fn parts_of_another_crate_are_unknown_to_its_larder() {
     // Objects 1 and 2 are stored; 3 replaces 2. Then 1 hits, 2 replaces 3, and 3 replaces 2.
     assert!(result.contains("\"hits\":1"), "{result}");
 
+    let trace_of = |ids: &[u64]| ids.iter().map(|id| format!("{id},{id},10\n")).collect::<String>();
+    fs::write(&trace, trace_of(&[1, 2, 1, 3, 1])).unwrap();
+    let result =
+        output(&policy, &["replay", &trace, "--policy", "my-clock,filter(theta=1)+my-clock", "-s", "20", "--json"]);
+    assert_eq!(result.matches("\"hits\":2").count(), 2, "{result}");
+    assert!(output(&policy, &["policies", "my-clock"]).contains("was not hit since"));
+
     let trace = path("trace.ids");
     fs::write(&trace, "1\n2\n1\n").unwrap();
     let result = output(&larder, &["replay", &trace, "--policy", "lru", "--size", "20", "--json"]);
     assert!(result.contains("\"requests\":3") && result.contains("\"hits\":1"), "{result}");
     let result = output(&larder, &["trace", "info", &trace, "--format", "ids", "--json"]);
     assert!(result.contains("\"format\":\"ids\""), "{result}");
-    assert!(output(&larder, &["replay", "--help"]).contains("twitter, numbers or ids"));
+    let help = output(&larder, &["replay", "--help"]);
+    assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains("numbers, parquet or ids"), "{help}");
     let unknown = Command::new(&larder).args(["trace", "info", &trace, "--format", "none"]).output().unwrap();
     let problem = String::from_utf8_lossy(&unknown.stderr);
-    assert!(problem.contains("`none`, one of columns,") && problem.contains("numbers, ids"), "{problem}");
+    assert!(problem.contains("`none`, one of columns,") && problem.contains("parquet, ids"), "{problem}");
 
     let (config, socket) = (path("larder.toml"), path("larder.sock"));
     let text = format!(
