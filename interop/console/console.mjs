@@ -6,10 +6,9 @@ import http from "node:http";
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import process from "node:process";
-import { end, launch } from "./browser.mjs";
+import { SCREENS, end, faultsOfPage, launch } from "../report/pages.mjs";
 
 const [console_, cache, token, directory, unix] = process.argv.slice(2);
-const SCREENS = { desktop: { width: 1280, height: 900 }, phone: { width: 390, height: 844, isMobile: true, hasTouch: true } };
 
 /** Texts that run a script where they are parsed as HTML, as an attribute, as a URL or as a script. */
 const INJECTIONS = [
@@ -82,37 +81,6 @@ async function attackRaw() {
     await request("/passed/a");
 }
 
-/** Runs in the page: returns what a reader would complain of. */
-function faultsOfPage(theme) {
-    const found = [];
-    const beyond = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-    if (beyond > 1) found.push(`the page is ${beyond} pixels wider than the screen`);
-    const luminance = (colour) => {
-        const [r, g, b] = colour.match(/[\d.]+/g).slice(0, 3).map((value) => ((value /= 255), value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    };
-    const paperOf = (element) => {
-        for (let one = element; one; one = one.parentElement) {
-            const colour = getComputedStyle(one).backgroundColor;
-            if (!/, 0\)$|transparent/.test(colour)) return luminance(colour);
-        }
-        return 1;
-    };
-    const paper = paperOf(document.body);
-    if (theme === "dark" ? paper > 0.1 : paper < 0.8) found.push(`the page's paper has the luminance ${paper}`);
-    for (const element of document.querySelectorAll("p, dt, dd, th, td, li, label, a, button, small, figcaption, summary, svg text")) {
-        if (element.getClientRects().length === 0) continue;
-        const style = getComputedStyle(element);
-        const ink = luminance(element.namespaceURI.endsWith("svg") ? style.fill : style.color);
-        const ground = paperOf(element);
-        const contrast = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
-        if (contrast < 4.5) found.push(`contrast ${contrast.toFixed(1)} of "${element.textContent.trim().slice(0, 40)}"`);
-    }
-    for (const svg of document.querySelectorAll("svg[role=img]")) if (!svg.getAttribute("aria-label")) found.push("a figure has no name");
-    for (const input of document.querySelectorAll("input, select")) if (!input.labels.length) found.push(`#${input.id} has no label`);
-    return [...new Set(found)];
-}
-
 // Forms are sent by the Enter key: the page moves while figures arrive, and a click might miss.
 const wait = (page, what, test, ...values) => page.waitForFunction(test, { timeout: 40000 }, ...values).catch(() => fail(`not in time: ${what}`));
 
@@ -122,7 +90,7 @@ async function checkThemes(page) {
             await page.setViewport(viewport);
             await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
             // A change between phone and desktop loads the page again, which forgets the token.
-            await useToken(page);
+            if ((await page.$eval("#connection", (element) => element.textContent)) !== "live") await useToken(page);
             await page.evaluate(() => new Promise((then) => setTimeout(then, 1500)));
             for (const fault of await page.evaluate(faultsOfPage, theme)) fail(`${screen}, ${theme}: ${fault}`);
             await page.evaluate(() => scrollTo(0, 0));

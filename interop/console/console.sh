@@ -24,6 +24,6 @@ TOML
 sed -i -e "s|^origin = .*|origin = \"http://127.0.0.1:$origin_port\"|; s|^cache = .*|cache = \"8MiB\"|; s|^policy = \"lru\"|policy = \"agd\"|" \
     -e '/^\[admin\]/a token = "0123456789abcdef"' -e '/^\[ndn\]/a count_by = 2' "$work/console.toml"
 start console
-NODE_PATH=$here/report/node_modules node "$here/console/console.mjs" "http://127.0.0.1:${ports[console.admin]}/" \
+node "$here/console/console.mjs" "http://127.0.0.1:${ports[console.admin]}/" \
     "http://127.0.0.1:${ports[console.http]}" 0123456789abcdef "$1" "$(uri console unix)"
 stop console

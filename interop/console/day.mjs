@@ -3,7 +3,7 @@
 
 import http from "node:http";
 import process from "node:process";
-import { end, launch } from "./browser.mjs";
+import { end, launch } from "../report/pages.mjs";
 
 const [console_] = process.argv.slice(2);
 const HOUR = 3600;

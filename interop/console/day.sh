@@ -7,5 +7,5 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 configure day agd <<<""
 start day
 for page in 1 2 3; do curl -fs -o /dev/null "http://127.0.0.1:${ports[day.http]}/1KiB/$page"; done
-NODE_PATH=$here/report/node_modules node "$here/console/day.mjs" "http://127.0.0.1:${ports[day.admin]}/"
+node "$here/console/day.mjs" "http://127.0.0.1:${ports[day.admin]}/"
 stop day

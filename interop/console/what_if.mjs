@@ -3,7 +3,7 @@
 
 import { execFileSync } from "node:child_process";
 import process from "node:process";
-import { end, launch } from "./browser.mjs";
+import { end, launch } from "../report/pages.mjs";
 
 const [console_, trace, requests] = process.argv.slice(2);
 const faults = [];

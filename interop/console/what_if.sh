@@ -31,5 +31,5 @@ for attempt in 1 2 3; do
     stop "node$attempt"
 done
 [ "$recorded" = "$requests 0" ] || fail "requests that the last of three captures recorded and lost: $recorded of $requests"
-NODE_PATH=$here/report/node_modules node "$here/console/what_if.mjs" "http://127.0.0.1:${ports[node$attempt.admin]}/" "$captured" $requests
+node "$here/console/what_if.mjs" "http://127.0.0.1:${ports[node$attempt.admin]}/" "$captured" $requests
 stop "node$attempt"

@@ -134,7 +134,6 @@ function showStatus() {
 const EVENTS = {
     history: ({ figures, hour, day }) => {
         names = figures;
-        points.live = [];
         points.hour = hour.points.map(pointOf);
         points.day = day.points.map(pointOf);
         refresh();
