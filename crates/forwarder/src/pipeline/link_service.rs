@@ -299,6 +299,10 @@ impl Arrivals {
 
     /// Adds what was counted to the counters of the latest face.
     pub(crate) fn add_counts(&mut self, faces: &mut Faces) {
+        // Stages that only look a face up count nothing. A packet that counts has bytes.
+        if self.counted.in_bytes == 0 {
+            return;
+        }
         let counted = std::mem::take(&mut self.counted);
         if let Some(face) = self.latest.as_ref().and_then(|latest| faces.get_mut(latest.face)) {
             face.counters.add(&counted);
