@@ -9,6 +9,7 @@ use larder_policy::Spec;
 use larder_policy::observe::{Observed, Observer, Outcome};
 use larder_replay::{Access, Replay, Trace, WHAT_IF_POLICIES, WhatIf};
 use larder_units::{ByteSize, Time};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 fn observed(access: &Access, place: u64) -> Observed {
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let trace = Trace::open(std::path::Path::new(path), None)?;
     let accesses: Vec<Access> = trace.take(most).collect::<Result<_, _>>()?;
     let specs: Vec<Spec> = WHAT_IF_POLICIES.iter().map(|policy| policy.parse()).collect::<Result<_, _>>()?;
-    let (mut covered, mut cells, mut worst, mut sum) = (0, 0, 0.0_f64, 0.0);
+    let (mut covered, mut cells, mut sum, mut worst) = (0, 0, 0.0, BTreeMap::<u64, f64>::new());
     for seed in 1..=5 {
         let mut what_if = WhatIf::new(&specs, capacity, seed)?;
         let (mut observer, mut taken) = (Observer::new(seed, 1_024), Vec::new());
@@ -62,7 +63,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 cells += 1;
                 covered += u32::from(off.abs() <= error + 1e-3);
             }
-            worst = worst.max(off[0].0.abs());
+            let worst = worst.entry(cell.capacity).or_default();
+            *worst = worst.max(off[0].0.abs());
             sum += off[0].0.abs();
             if seed == 1 {
                 println!(
@@ -86,9 +88,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             what_if.state_bytes() as f64 / 1e6,
         );
     }
+    worst.iter().for_each(|(capacity, worst)| println!("{capacity:>12} B  worst {worst:.4}"));
     println!(
-        "objects: mean {:.4}, worst {worst:.4}; {covered} of {cells} within the stated error",
-        sum * 2.0 / f64::from(cells)
+        "objects: mean {:.4}, worst {:.4}; {covered} of {cells} within the stated error",
+        sum * 2.0 / f64::from(cells),
+        worst.values().copied().fold(0.0, f64::max),
     );
     Ok(())
 }

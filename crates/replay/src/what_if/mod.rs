@@ -9,9 +9,8 @@
 //!
 //! The miniature caches see what the cache sees: responses that may not be stored are misses in
 //! every cache, objects become stale after their lifetime, variants are objects of their own, and
-//! purges remove. Each size has a sample of its own rate, so that its caches hold about as many
-//! objects as those of another size, at most [`WHAT_IF_OBJECTS`]. The rate falls when they hold
-//! more.
+//! purges remove. Each size has a sample of its own rate, so that its caches hold at most
+//! [`WHAT_IF_OBJECTS`]. The rate falls in small steps when they hold more.
 //!
 //! The estimate and its error are those of a sampled [`Curve`](crate::Curve): the misses of a
 //! sample, divided by its rate and by all requests; and the spread of eight parts of the sample.
@@ -26,8 +25,8 @@ mod mini_cache;
 mod report;
 mod window;
 
-use crate::limits::{WHAT_IF_CHECK_REQUESTS, WHAT_IF_HALVINGS, WHAT_IF_OBJECTS};
-use cell::Cell;
+use crate::limits::{WHAT_IF_CHECK_REQUESTS, WHAT_IF_LEAST_RATE_BITS, WHAT_IF_OBJECTS, WHAT_IF_STEP};
+use cell::{Cell, VARIANT_BITS};
 use keys::Keys;
 use larder_policy::observe::{Observation, Observed, Removal, Scope, Totals};
 use larder_policy::{Spec, SpecError};
@@ -78,27 +77,27 @@ pub struct WhatIf {
 /// All policies at one size.
 struct Row {
     capacity: ByteSize,
-    /// The rate of its sample is a half, so many times.
-    halvings: u32,
+    /// Objects that each of its caches may have.
+    most: usize,
+    /// The last place of its sample. Its lower half is [`VARIANT_BITS`].
+    last: u64,
     cells: Vec<Cell>,
 }
 
 impl Row {
-    /// Returns the last place of its sample.
-    fn last(&self) -> u64 {
-        u64::MAX >> self.halvings
-    }
-
     fn rate(&self) -> f64 {
-        0.5_f64.powi(self.halvings as i32)
+        // Exact: the upper half alone counts.
+        ((self.last >> 32) + 1) as f64 / (1u64 << 32) as f64
     }
 
-    fn halve(&mut self) {
-        if self.halvings == WHAT_IF_HALVINGS {
+    /// Makes the sample smaller, to this part of it.
+    fn shrink(&mut self, (part, whole): (u64, u64)) {
+        let places = ((self.last >> 32) + 1) * part / whole;
+        if places < 1 << (32 - WHAT_IF_LEAST_RATE_BITS) {
             return;
         }
-        self.halvings += 1;
-        let (last, rate) = (self.last(), self.rate());
+        self.last = (places - 1) << 32 | VARIANT_BITS;
+        let (last, rate) = (self.last, self.rate());
         self.cells.iter_mut().for_each(|cell| cell.shrink(last, rate));
     }
 }
@@ -109,12 +108,14 @@ impl WhatIf {
     /// # Errors
     /// [`SpecError`] if arguments of a policy contradict each other.
     pub fn new(policies: &[Spec], capacity: ByteSize, seed: u64) -> Result<WhatIf, SpecError> {
-        let row = |multiple: f64| {
+        let row = |(multiple, most): (f64, usize)| {
             let capacity = ByteSize::from_bytes((capacity.bytes() as f64 * multiple) as u64);
+            // One policy more shares the memory of the others.
+            let most = most * WHAT_IF_POLICIES.len() / policies.len().max(WHAT_IF_POLICIES.len());
             let cells = policies.iter().map(|policy| Cell::new(policy, capacity, seed));
-            Ok(Row { capacity, halvings: 0, cells: cells.collect::<Result<_, _>>()? })
+            Ok(Row { capacity, most, last: u64::MAX, cells: cells.collect::<Result<_, _>>()? })
         };
-        let rows = WHAT_IF_SIZES.into_iter().map(row).collect::<Result<_, _>>()?;
+        let rows = WHAT_IF_SIZES.into_iter().zip(WHAT_IF_OBJECTS).map(row).collect::<Result<_, _>>()?;
         Ok(WhatIf { rows, keys: Keys::default(), window: Window::default(), since_check: 0 })
     }
 
@@ -122,7 +123,7 @@ impl WhatIf {
     ///
     /// [`Observer::take`]: larder_policy::observe::Observer::take
     pub fn sample(&self) -> Option<u64> {
-        self.rows.iter().map(Row::last).max()
+        self.rows.iter().map(|row| row.last).max()
     }
 
     /// Takes the observations of all shards since the last call, which it sorts by time, and the
@@ -157,21 +158,21 @@ impl WhatIf {
     /// Halves the largest samples, because there is no time for so many requests.
     pub fn thin_out(&mut self) {
         let largest = self.sample();
-        self.rows.iter_mut().filter(|row| Some(row.last()) == largest).for_each(Row::halve);
+        self.rows.iter_mut().filter(|row| Some(row.last) == largest).for_each(|row| row.shrink((1, 2)));
     }
 
     fn request(&mut self, mut observed: Observed) {
         let label = observed.label.take();
         let id = self.keys.id(&observed, label);
-        for row in self.rows.iter_mut().filter(|row| observed.place <= row.last()) {
+        for row in self.rows.iter_mut().filter(|row| observed.place <= row.last) {
             let weight = 1.0 / row.rate();
             row.cells.iter_mut().for_each(|cell| cell.request(&observed, id, weight));
         }
         self.since_check += 1;
         if self.since_check >= WHAT_IF_CHECK_REQUESTS {
             self.since_check = 0;
-            let is_large = |row: &&mut Row| row.cells.iter().any(|cell| cell.objects() > WHAT_IF_OBJECTS);
-            self.rows.iter_mut().filter(is_large).for_each(Row::halve);
+            let is_large = |row: &&mut Row| row.cells.iter().any(|cell| cell.objects() > row.most);
+            self.rows.iter_mut().filter(is_large).for_each(|row| row.shrink(WHAT_IF_STEP));
         }
     }
 

@@ -88,7 +88,7 @@ fn run(accesses: &[Access], capacity: u64) -> Host {
 
 #[test]
 fn all_objects_in_the_sample_are_not_the_replay_itself() {
-    let accesses: Vec<Access> = web(30_000).into_iter().filter(|access| access.id < 2_000).collect();
+    let accesses: Vec<Access> = web(30_000).into_iter().filter(|access| access.id < 1_400).collect();
     let report = run(&accesses, 200_000).what_if.report();
     assert_eq!(report.cells.len(), WHAT_IF_POLICIES.len() * WHAT_IF_SIZES.len());
     for cell in &report.cells {
