@@ -18,7 +18,7 @@ impl Drop for Node {
 }
 
 /// Builds both crates, which are no members of the workspace, and returns their programs. They
-/// share the workspace's build directory and lock file, so that most dependencies are built already.
+/// share the workspace's build directory and lock file, so most dependencies are built already.
 fn build() -> [PathBuf; 2] {
     // Always the same place: cargo builds all crates anew for a crate in another one.
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom-larder");
@@ -44,17 +44,34 @@ fn build() -> [PathBuf; 2] {
     ["custom-larder", "my-policy"].map(|name| target.join("debug").join(name))
 }
 
-/// Makes a crate of the template as cargo-generate does: it replaces the placeholders in all files.
+/// Makes a crate of the template as cargo-generate does: it replaces the placeholders in all files
+/// and their names.
 fn generate(root: &Path, directory: &Path) {
-    let values = [("project-name", "my-policy"), ("policy", "my-clock"), ("larder", root.to_str().unwrap())];
+    let values = [
+        ("project-name", "my-policy"),
+        ("crate_name", "my_policy"),
+        ("policy", "my-clock"),
+        ("larder", root.to_str().unwrap()),
+    ];
+    let replace = |text: &str| {
+        let replaced =
+            values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), value));
+        assert!(!replaced.contains("{{"), "a placeholder that cargo-generate does not know: {replaced}");
+        replaced
+    };
     let template = root.join("templates/policy");
-    fs::create_dir_all(directory.join("src")).unwrap();
-    for file in ["Cargo.toml", "README.md", "src/lib.rs", "src/main.rs"] {
-        let text = fs::read_to_string(template.join(file)).unwrap();
-        let replace = |text: String, (name, value): &(&str, &str)| text.replace(&format!("{{{{{name}}}}}"), value);
-        let text = values.iter().fold(text, replace);
-        assert!(!text.contains("{{"), "{file} has a placeholder that cargo-generate does not know");
-        fs::write(directory.join(file), text).unwrap();
+    let mut folders = vec![template.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !path.ends_with("cargo-generate.toml") {
+                let made = directory.join(replace(path.strip_prefix(&template).unwrap().to_str().unwrap()));
+                fs::create_dir_all(made.parent().unwrap()).unwrap();
+                fs::write(made, replace(&fs::read_to_string(path).unwrap())).unwrap();
+            }
+        }
     }
 }
 

@@ -1,0 +1,176 @@
+"""Failure: a sweep on Ray has other rows than the command line, or loses finished ones."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import larder_cache as lc
+
+ray = pytest.importorskip("ray")
+# Ray's own warnings are not ours.
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[Any]:
+    """Starts two machines with a core each, as processes of this one."""
+    from ray.cluster_utils import Cluster
+
+    machine: Any = {"num_cpus": 1, "memory": 4 << 30, "object_store_memory": 128 << 20}
+    cluster: Any = Cluster(
+        initialize_head=True, head_node_args={"include_dashboard": False, **machine}
+    )
+    cluster.add_node(**machine)
+    ray.init(address=cluster.address, log_to_driver=False, namespace="test")
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def sweep(*arguments: Any, **named: Any) -> list[dict[str, Any]]:
+    from larder_cache.ray import sweep
+
+    tables = ray.get(sweep(*arguments, **named).to_arrow_refs())
+    rows: list[dict[str, Any]] = pa.concat_tables(tables).to_pylist()
+    return rows
+
+
+def figures(row: dict[str, Any]) -> tuple[Any, ...]:
+    names = ("trace", "policy", "capacity", "seed", "requests", "hits")
+    ratios = ("object_hit_ratio", "byte_hit_ratio", "insertion_ratio")
+    return (*(str(row[name]) for name in names), *(float(row[name]) for name in ratios))
+
+
+def write(directory: Path, name: str, seed: int, requests: int = 20_000) -> Path:
+    random = np.random.default_rng(seed)
+    ids = random.zipf(1.1, requests).astype(np.int64)
+    path = directory / name
+    pq.write_table(pa.table({"id": ids, "size": ids % 100 + 1}), path)
+    return path
+
+
+def test_rows_differ_from_the_command_line(larder: Path, nasa: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("".join(f"{n},{n * n % 97},{n % 7 + 1}\n" for n in range(2_000)))
+    rows = sweep([nasa, other], ["lru", "random", "filter(theta=2)+s3fifo"], [0.1, "64KiB"], [1, 2])
+    command: list[Any] = [larder, "replay", nasa, other, "-p", "lru,random,filter(theta=2)+s3fifo"]
+    command += ["-s", "10%,64KiB", "--seeds", "1,2", "--csv"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    expected = list(csv.DictReader(output.splitlines()))
+    assert len(rows) == 24
+    assert list(map(figures, rows)) == list(map(figures, expected))
+    assert (rows[0]["path"], rows[0]["size"], rows[-1]["size"]) == (str(nasa), "0.1", "64KiB")
+
+
+def test_finished_rows_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import larder_cache.ray as module
+
+    for seed in range(3):
+        write(tmp_path, f"t{seed}.parquet", seed)
+    results = tmp_path / "results"
+    pattern = f"{tmp_path}/t*.parquet"
+    submitted: list[int] = []
+    run = module._run
+
+    def watched(jobs: Any, *rest: Any) -> None:
+        submitted.append(sum(len(cells) for job in jobs for _, cells in job))
+        run(jobs, *rest)
+
+    monkeypatch.setattr(module, "_run", watched)
+    first = sweep(pattern, ["lru"], [100, 1000], results=results)
+    more = sweep(pattern, ["lru", "fifo"], [100, 1000], results=results)
+    again = sweep(pattern, ["lru", "fifo"], [100, 1000], results=results)
+    write(tmp_path, "t1.parquet", 9)
+    changed = sweep(pattern, ["lru", "fifo"], [100, 1000], results=results)
+    # Rows with another warm-up are other rows.
+    sweep(pattern, ["lru"], [100], results=results, warmup=10)
+    assert submitted == [6, 6, 0, 4, 3]
+    assert again == more
+    assert [row for row in more if row["policy"] == "lru"] == first
+    assert [row["trace"] for row in changed if row not in more] == ["t1.parquet"] * 4
+
+
+def test_a_killed_worker_costs_finished_rows(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.parquet", 1, 120_000)
+    cells: Any = ("lhd", [2_000, 20_000], range(1, 17))
+    results = tmp_path / "results"
+
+    def worker() -> int | None:
+        for process in Path("/proc").iterdir():
+            try:
+                title = (process / "cmdline").read_bytes()
+            except OSError:
+                continue
+            # Ray names the process by the task.
+            if process.name.isdigit() and title.startswith(b"ray::larder sweep"):
+                return int(process.name)
+        return None
+
+    finished_at_kill: list[int] = []
+
+    def kill() -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            files = list(results.glob("rows-*.parquet"))
+            process = worker()
+            if files and process is not None:
+                os.kill(process, signal.SIGKILL)
+                finished_at_kill.append(sum(pq.read_metadata(file).num_rows for file in files))
+                return
+            time.sleep(0.01)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.warns(UserWarning, match="a worker ended"):
+        rows = sweep(path, *cells, results=results)
+    killer.join()
+    expected = lc.replay(lc.Trace(path), cells[0], cells[1], seeds=cells[2]).to_pylist()
+    assert list(map(figures, rows)) == list(map(figures, expected))
+    stored = pa.concat_tables(pq.read_table(file) for file in results.glob("rows-*.parquet"))
+    keys = stored.select(["policy", "size", "seed"]).to_pylist()
+    assert finished_at_kill[0] > 0
+    assert len(keys) == 32 == len({tuple(key.values()) for key in keys}), "a row was computed twice"
+
+
+@pytest.mark.parametrize(
+    ("traces", "policies", "sizes", "words"),
+    [
+        ("t.csv", "lur", 10, "did you mean `lru`"),
+        ("t.csv", "lru", "1.5", "ambiguous"),
+        ("t.csv", "lru", "10MiB", "no sizes"),
+        ("none.csv", "lru", 10, "none.csv: no such file"),
+        ("none*.csv", "lru", 10, r"none\*.csv: no file has such a name"),
+        ("wrong.csv", "lru", 10, "line 2: `x` is not a size in bytes"),
+    ],
+)
+def test_a_mistake_is_not_explained(
+    tmp_path: Path, traces: str, policies: str, sizes: Any, words: str
+) -> None:
+    (tmp_path / "t.csv").write_text("1,2,1\n" * 10)
+    (tmp_path / "wrong.csv").write_text("1,2,3\n1,2,x\n")
+    with pytest.raises(ValueError, match=words):
+        sweep(f"{tmp_path}/{traces}", policies, sizes)
+
+
+def test_a_task_that_no_machine_can_run_waits_for_ever(tmp_path: Path) -> None:
+    from larder_cache.ray import _Cell, _check_memory, _File
+
+    huge = _File("huge.zst", None, 1 << 40, 0)
+    with pytest.raises(ValueError, match="give load=False"):
+        _check_memory([[(huge, [_Cell("lru", "10", 1)])]])
+    path = write(tmp_path, "t.parquet", 1)
+    loaded, streamed = (sweep(path, "lru", 1000, load=load) for load in (True, False))
+    assert figures(loaded[0]) == figures(streamed[0])
