@@ -226,8 +226,8 @@ impl Admin {
         self.end_streams();
     }
 
-    /// Ends the answers that do not end by themselves.
-    fn end_streams(&self) {
+    /// Ends the answers that do not end by themselves: open consoles and captures.
+    pub fn end_streams(&self) {
         self.serving.console.end_streams();
         if let Some(pages) = self.serving.pages() {
             pages.sources.0.iter().for_each(|source| source.end_captures());
@@ -289,38 +289,29 @@ impl Serving {
             (_, Some(_)) if is_order && request.method() != Method::POST => not_allowed("POST", "larder: POST only\n"),
             ("/purge", Some(pages)) => pages.purge(request).await,
             ("/console/apply", Some(pages)) => pages.apply(request).await,
-            ("/capture", Some(pages)) => self.capture(&request, peer, &pages),
-            (_, Some(pages)) if path.starts_with("/console/") => self.show_console(&request, peer, &pages).await,
+            (_, Some(pages)) if path == "/capture" || path.starts_with("/console/") => {
+                self.show_to_authorized(&request, peer, &pages).await
+            }
             (_, Some(pages)) => pages.show(&request),
         }
     }
 
-    /// Answers `GET /capture?cache=http&share=0.01` with the lines of a trace, until the client
-    /// leaves.
-    fn capture(&self, request: &Request<Incoming>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
-        if let Some(refusal) = self.console.refusal(request.headers(), peer) {
+    /// Answers a request that only clients of the console may send.
+    async fn show_to_authorized(&self, request: &Request<Incoming>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
+        let refusal = || self.console.refusal(request.headers(), peer);
+        if let Some(refusal) = refusal() {
             return refusal;
         }
-        let query = request.uri().query().unwrap_or_default();
-        let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-        let share = value("share").unwrap_or("1").parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
-        let cache = value("cache").unwrap_or("http");
-        let source = pages.sources.0.iter().find(|source| source.name() == cache);
-        match (share, source) {
-            (None, _) => page(StatusCode::BAD_REQUEST, TEXT, "larder: share is above 0 and at most 1\n".to_owned()),
-            (_, None) => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no cache {cache:?}; http or ndn\n")),
-            (Some(share), Some(source)) => match source.capture(share) {
-                Some(lines) => of_body(StatusCode::OK, "text/csv", Outgoing::Stream(lines.0)),
-                None => unready("larder: as many captures run as this node allows; end one\n"),
-            },
-        }
+        let answer = match request.uri().path() {
+            "/capture" => capture(request, pages),
+            _ => self.show_console(request, pages).await,
+        };
+        // The token may have changed meanwhile, and `end_streams` may have missed this answer.
+        refusal().unwrap_or(answer)
     }
 
     /// Answers a request of the console's page.
-    async fn show_console(&self, request: &Request<Incoming>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
-        if let Some(refusal) = self.console.refusal(request.headers(), peer) {
-            return refusal;
-        }
+    async fn show_console(&self, request: &Request<Incoming>, pages: &Pages) -> Response<Outgoing> {
         match request.uri().path() {
             "/console/events" if request.method() == Method::GET => self.console.stream(|| pages.sources.console()),
             "/console/lookup" => pages.look_up(request.uri().query().unwrap_or_default()).await,
@@ -389,6 +380,23 @@ impl Pages {
             Some(url) => of_console(look_up(purging.proxy(), &url).await),
             None => of_console(Err("send url= and a URL, percent-encoded".to_owned())),
         }
+    }
+}
+
+/// Answers `GET /capture?cache=http&share=0.01` with the lines of a trace, until the client leaves.
+fn capture(request: &Request<Incoming>, pages: &Pages) -> Response<Outgoing> {
+    let query = request.uri().query().unwrap_or_default();
+    let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    let share = value("share").unwrap_or("1").parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    let cache = value("cache").unwrap_or("http");
+    let source = pages.sources.0.iter().find(|source| source.name() == cache);
+    match (share, source) {
+        (None, _) => page(StatusCode::BAD_REQUEST, TEXT, "larder: share is above 0 and at most 1\n".to_owned()),
+        (_, None) => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no cache {cache:?}; http or ndn\n")),
+        (Some(share), Some(source)) => match source.capture(share) {
+            Some(lines) => of_body(StatusCode::OK, "text/csv", Outgoing::Stream(lines.0)),
+            None => unready("larder: as many captures run as this node allows; end one\n"),
+        },
     }
 }
 

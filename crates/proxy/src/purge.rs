@@ -119,7 +119,7 @@ impl Purging {
 
     /// Sets another token, or none.
     pub fn set_token(&self, token: Option<&str>) {
-        self.token.set(token);
+        let _ = self.token.set(token);
     }
 
     /// Returns the cache, for requests of the console.

@@ -15,9 +15,11 @@ impl AdminToken {
         AdminToken(Mutex::new(token.map(str::to_owned)))
     }
 
-    /// Sets another token, or none.
-    pub(super) fn set(&self, token: Option<&str>) {
-        *self.token() = token.map(str::to_owned);
+    /// Sets a token, or none. Returns true if it is another one than before.
+    pub(super) fn set(&self, token: Option<&str>) -> bool {
+        let token = token.map(str::to_owned);
+        let before = std::mem::replace(&mut *self.token(), token.clone());
+        before != token
     }
 
     /// Returns true if there is a token.

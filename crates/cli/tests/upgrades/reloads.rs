@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
+use std::time::Instant;
 
 impl Node {
     /// Replaces texts of the file.
@@ -235,6 +236,58 @@ fn http_over_ndn_needs_a_restart() {
     node.reloaded(&[(pair, "")]);
     assert_eq!(fetched("/3/generated").len(), 3);
     kept.assert_kept();
+    node.stop();
+}
+
+/// An answer of the admin server that does not end by itself.
+struct Endless(TcpStream);
+
+impl Endless {
+    fn open(node: &Node, target: &str, token: &str) -> Endless {
+        let mut stream = TcpStream::connect(node.admin).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let token = if token.is_empty() { String::new() } else { format!("authorization: Bearer {token}\r\n") };
+        let host = node.admin;
+        write!(stream, "GET {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{token}\r\n").unwrap();
+        let mut answer = Endless(stream);
+        assert!(answer.has("HTTP/1.1 200 OK\r\n"), "{target}");
+        answer
+    }
+
+    /// Reads until this text has come. Returns false if the answer ends before.
+    fn has(&mut self, wanted: &str) -> bool {
+        let (deadline, mut read, mut piece) = (Instant::now() + PATIENCE, Vec::new(), [0; 4096]);
+        while !read.windows(wanted.len()).any(|part| part == wanted.as_bytes()) {
+            assert!(Instant::now() < deadline, "neither {wanted:?} nor the end within {PATIENCE:?}");
+            match self.0.read(&mut piece).expect("more, or the end") {
+                0 => return false,
+                length => read.extend_from_slice(&piece[..length]),
+            }
+            // The text may begin in the last piece.
+            read.drain(..read.len().saturating_sub(piece.len() + wanted.len()));
+        }
+        true
+    }
+}
+
+/// Failure: who had no token, or has one that has leaked, watches on after the reload that is to
+/// prevent it; or any reload ends open consoles.
+#[test]
+fn a_new_token_needs_a_restart_to_end_what_is_open() {
+    let mut node = Node::start(NO_NDN);
+    let (first, second) = ("0123456789abcdef", "fedcba9876543210");
+    node.reloaded(&[(first, "")]);
+    for (before, after) in [("", first), (first, second), (second, "")] {
+        let mut events = Endless::open(&node, "/console/events", before);
+        let mut capture = Endless::open(&node, "/capture", before);
+        node.reloaded(&[(&format!("token = \"{before}\""), &format!("token = \"{after}\""))]);
+        assert!(!events.has("no such text"), "from {before:?} to {after:?}");
+        assert!(!capture.has("no such text"), "from {before:?} to {after:?}");
+        Endless::open(&node, "/console/events", after);
+    }
+    let mut events = Endless::open(&node, "/console/events", "");
+    node.reloaded(&[("[http]\n", "[http]\ncache = \"1MiB\"\n")]);
+    assert!(events.has("\"capacity_bytes\":1048576"), "a reload of another key has ended the console");
     node.stop();
 }
 

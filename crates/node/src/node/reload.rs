@@ -138,7 +138,10 @@ impl Node {
         if let Some(purging) = &self.purging {
             purging.set_token(config.admin.token.as_deref());
         }
-        self.console.set_token(config.admin.token.as_deref());
+        if self.console.set_token(config.admin.token.as_deref()) {
+            // Their clients have the former token, or none.
+            self.admin.iter().for_each(Admin::end_streams);
+        }
         self.origin = config.http.origin.clone();
         let before = next.admin.and_then(|admin| std::mem::replace(&mut self.admin, admin));
         self.show();

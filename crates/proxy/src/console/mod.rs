@@ -91,9 +91,10 @@ impl Console {
         }
     }
 
-    /// Sets another token, or none.
-    pub fn set_token(&self, token: Option<&str>) {
-        self.token.set(token);
+    /// Sets a token, or none. Returns true if it is another one than before: what clients have
+    /// opened with the former one has to end ([`Admin::end_streams`](crate::Admin::end_streams)).
+    pub fn set_token(&self, token: Option<&str>) -> bool {
+        self.token.set(token)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
