@@ -48,6 +48,10 @@ pub struct Snapshot {
     pub queues: Vec<QueueFigures>,
     /// Packets that were marked as congested since the start, on all faces.
     pub marked: u64,
+    /// Turns of the event loop since the start.
+    pub turns: u64,
+    /// Times that it has polled shared memory before it slept, since the start.
+    pub polls: u64,
 }
 
 /// The send queue of a face.
@@ -83,6 +87,8 @@ impl Snapshot {
         self.shared_faces.extend(other.shared_faces);
         self.queues.extend(other.queues);
         self.marked += other.marked;
+        self.turns += other.turns;
+        self.polls += other.polls;
         self.udp_peers.iter_mut().zip(other.udp_peers).for_each(|(sum, count)| *sum += count);
     }
 }

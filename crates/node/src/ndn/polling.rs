@@ -15,6 +15,8 @@ pub(super) struct Polling {
     pub(super) spin: Spin,
     /// The faces with shared memory that were active lately, and when.
     pub(super) active: Vec<(FaceId, Time)>,
+    /// The number of polls so far.
+    pub(super) polls: u64,
     /// Packets from them since the loop has waited.
     packets: usize,
     /// The time until which other sockets count as active.
@@ -28,7 +30,7 @@ impl Polling {
         if !is_only_thread {
             spin.forbid();
         }
-        Polling { spin, active: Vec::new(), packets: 0, others_until: Time::ZERO }
+        Polling { spin, active: Vec::new(), polls: 0, packets: 0, others_until: Time::ZERO }
     }
 
     /// Records that an application has rung.
@@ -37,6 +39,11 @@ impl Polling {
             Some((_, last)) => *last = now,
             None => self.active.push((face, now)),
         }
+    }
+
+    /// Polls a face no longer, until its application rings.
+    pub(super) fn forget(&mut self, face: FaceId) {
+        self.active.retain(|(other, _)| *other != face);
     }
 
     /// Records packets of an application.
@@ -49,13 +56,16 @@ impl Polling {
         self.others_until = now + limits::ACTIVE;
     }
 
-    /// Returns true if the loop should poll the active faces. Call it once before each wait.
+    /// Returns true if the loop should poll the active faces. Call it once before each wait, and
+    /// poll if it is true.
     pub(super) fn is_due(&mut self, now: Time) -> bool {
         let packets = std::mem::take(&mut self.packets);
-        (1..=limits::POLLED_FACES).contains(&self.active.len())
+        let is_due = (1..=limits::POLLED_FACES).contains(&self.active.len())
             && packets <= limits::POLLED_PACKETS
             && now >= self.others_until
-            && self.spin.is_due()
+            && self.spin.is_due();
+        self.polls += u64::from(is_due);
+        is_due
     }
 
     /// Forgets the faces that were not active lately. Their applications ring.

@@ -45,7 +45,8 @@ impl StatusSource for Handle {
         self.what_if.metrics("larder_ndn_whatif", metrics);
         let Some(snapshot) = self.snapshot() else { return };
         let queued_bytes = queued_bytes(&snapshot) as f64;
-        let Snapshot { stats, gauges, by_prefix, partial_bytes, udp_peers, shared_faces, marked, .. } = snapshot;
+        let Snapshot { stats, gauges, by_prefix, partial_bytes, udp_peers, shared_faces, marked, turns, polls, .. } =
+            snapshot;
         let store = &stats.content_store;
         metrics.counter("larder_ndn_content_store_hits", "Interests answered by the Content Store", store.hits);
         metrics.counter("larder_ndn_content_store_misses", "Content Store lookups that missed", store.misses);
@@ -87,6 +88,7 @@ impl StatusSource for Handle {
         let help = "Packets that were marked as congested (NDNLPv2), because a queue was long";
         metrics.counter("larder_ndn_marked_packets", help, marked);
         metrics.gauge("larder_ndn_send_queue_bytes", "Bytes that wait to be sent, on all faces", queued_bytes);
+        loop_metrics(metrics, turns, polls);
         metrics.counter("larder_ndn_satisfied_interests", "Interests that Data answered", stats.satisfied);
         metrics.counter("larder_ndn_unsatisfied_interests", "Interests that nobody answered", stats.unsatisfied);
         let FaceCounters {
@@ -114,7 +116,9 @@ impl StatusSource for Handle {
 impl Handle {
     /// Returns the state for the status page.
     fn state(&self, snapshot: &Snapshot) -> Value {
-        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes, udp_peers, marked, .. } = snapshot;
+        let Snapshot {
+            stats, faces, policy, gauges, by_prefix, partial_bytes, udp_peers, marked, turns, polls, ..
+        } = snapshot;
         let shared: HashSet<FaceId> = snapshot.shared_faces.iter().copied().collect();
         let queues: HashMap<FaceId, QueueFigures> = snapshot.queues.iter().map(|queue| (queue.face, *queue)).collect();
         let store = &stats.content_store;
@@ -148,6 +152,8 @@ impl Handle {
             "packets": counters(&stats.packets),
             "drops": stats.drops.iter().map(|(reason, count)| (reason.label().to_owned(), json!(count))).collect::<Map<_, _>>(),
             "marked_packets": marked,
+            "loop_turns": turns,
+            "polls": polls,
             "queued_bytes": queued_bytes(snapshot),
             "faces": faces.iter().map(|of| face(of, &shared, queues.get(&of.id))).collect::<Vec<_>>(),
         })
@@ -198,6 +204,13 @@ fn disk_status(tier: &TierCounters, log: Value) -> Value {
 fn disk_metrics(metrics: &mut Metrics<'_, '_>, tier: &TierCounters) {
     let help = "Interests that memory did not answer, by what the disk tier did";
     metrics.counters("larder_ndn_disk_interests", help, "outcome", outcomes(tier).into_iter());
+}
+
+fn loop_metrics(metrics: &mut Metrics<'_, '_>, turns: u64, polls: u64) {
+    let help = "Turns of the event loops; many more than packets mean a loop that waits for nothing";
+    metrics.counter("larder_ndn_loop_turns", help, turns);
+    let help = "Times that the event loop polled shared memory before it slept";
+    metrics.counter("larder_ndn_polls", help, polls);
 }
 
 fn outcomes(tier: &TierCounters) -> [(&'static str, u64); 6] {

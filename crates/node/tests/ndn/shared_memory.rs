@@ -330,3 +330,27 @@ fn a_killed_application_whose_queue_is_long_stays() {
     stage.await_shared_faces(0);
     stage.await_figure("/ndn/partial_input_bytes", |bytes| bytes == 0);
 }
+
+/// Failure: the node sees unread input in its memory, but does not read it while its queue is long,
+/// and looks again at once.
+#[test]
+fn an_application_that_never_reads_keeps_the_event_loop_turning() {
+    let stage = Stage::new();
+    let mut hostile = Hostile::connect(&stage);
+    let packet = interest(&format!("/no/route/{}", "x".repeat(4000)), 1);
+    let mut fill = || (0..100_000).take_while(|_| hostile.stream.write(&packet).is_ok()).count();
+    // It is full for good when the node has stopped to read.
+    while fill() > 0 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let before = stage.figure("/ndn/loop_turns");
+    std::thread::sleep(Duration::from_millis(400));
+    let turns = stage.figure("/ndn/loop_turns") - before;
+    assert!(turns < 1000, "{turns} turns without anything to do");
+    // It is read again when it takes its answers.
+    let (mut answers, deadline) = (vec![0; 1 << 20], Instant::now() + PATIENCE);
+    while hostile.stream.write(&packet).is_err() {
+        let _ = hostile.stream.read(&mut answers);
+        assert!(Instant::now() < deadline, "it is not read again");
+    }
+}

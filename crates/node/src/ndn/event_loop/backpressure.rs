@@ -92,6 +92,7 @@ impl EventLoop {
         self.pending.held_bytes += frames.len();
         link.pause = Some(Pause { frames, since: now, taken: link.taken() });
         self.pending.paused.push(face);
+        self.end_polling(face);
     }
 
     /// Ends the pause of a face and returns the frames that waited.

@@ -92,6 +92,8 @@ pub(super) struct EventLoop {
     links: HashMap<FaceId, Link, FixedState>,
     /// Packets that were marked, because a queue was long.
     marked: u64,
+    /// Turns of the loop so far.
+    turns: u64,
     /// Whether the loop polls shared memory before it waits.
     polling: Polling,
     /// Buffers of queues that are empty.
@@ -277,6 +279,7 @@ impl EventLoop {
             outgoing: OutgoingFaces { upstreams: Vec::new(), permanent: Vec::new(), connecting: HashMap::new() },
             links: HashMap::default(),
             marked: 0,
+            turns: 0,
             polling,
             spare: SpareBuffers::default(),
             housekeeping: Time::ZERO,
@@ -294,6 +297,7 @@ impl EventLoop {
     pub(super) fn run(&mut self) {
         let mut events = Events::with_capacity(1024);
         while !self.stopping {
+            self.turns += 1;
             let mut timeout = self.timeout();
             let waits_since = (!timeout.is_zero()).then(Instant::now);
             if self.poll_shared_memory(waits_since.is_some()) {

@@ -42,7 +42,10 @@ impl EventLoop {
         if let Some(socket) = unix_socket(link) {
             socket.on_bell();
         }
-        self.polling.on_bell(now, face);
+        // A paused face is not read, so what a poll of it finds would be found again in each turn.
+        if link.pause.is_none() {
+            self.polling.on_bell(now, face);
+        }
         if link.is_blocked() && is_shared(link) {
             self.unblock(face);
         }
@@ -79,6 +82,15 @@ impl EventLoop {
         let has_come = look(SharedStream::wait);
         self.polling.forget_inactive(now);
         has_come
+    }
+
+    /// Polls a face no longer, because it is not read. Its application rings when the next read
+    /// finds nothing.
+    pub(super) fn end_polling(&mut self, face: FaceId) {
+        self.polling.forget(face);
+        if let Some(stream) = self.links.get_mut(&face).and_then(unix_socket).and_then(UnixSocket::shared_input) {
+            stream.wait();
+        }
     }
 
     /// Returns the faces that use shared memory.

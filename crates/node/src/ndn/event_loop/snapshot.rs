@@ -25,6 +25,8 @@ impl EventLoop {
             shared_faces: self.shared_faces(),
             queues: self.queue_figures(),
             marked: self.marked,
+            turns: self.turns,
+            polls: self.polling.polls,
         }
     }
 
