@@ -24,10 +24,11 @@ pub(super) struct Polling {
 }
 
 impl Polling {
-    /// Creates the state of a loop; it polls only if there is no other thread that may wake it.
-    pub(super) fn new(is_only_thread: bool) -> Self {
+    /// Creates the state of a loop. It never polls if packets also come from the threads of other
+    /// shards, which a poll does not notice.
+    pub(super) fn new(is_only_shard: bool) -> Self {
         let mut spin = Spin::new();
-        if !is_only_thread {
+        if !is_only_shard {
             spin.forbid();
         }
         Polling { spin, active: Vec::new(), polls: 0, packets: 0, others_until: Time::ZERO }
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_threads_polls() {
+    fn one_of_several_shards_polls() {
         let mut polling = Polling::new(false);
         polling.waited(Duration::ZERO);
         polling.on_bell(Time::ZERO, FACE);

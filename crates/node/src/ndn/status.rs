@@ -85,7 +85,7 @@ impl StatusSource for Handle {
         metrics.gauge("larder_ndn_faces", "Faces", stats.faces as f64);
         let help = "Faces that use shared memory";
         metrics.gauge("larder_ndn_shared_memory_faces", help, shared_faces.len() as f64);
-        let help = "Packets that were marked as congested (NDNLPv2), because a queue was long";
+        let help = "Packets that were marked as congested (NDNLPv2): a send queue was long, or that of the UDP socket";
         metrics.counter("larder_ndn_marked_packets", help, marked);
         metrics.gauge("larder_ndn_send_queue_bytes", "Bytes that wait to be sent, on all faces", queued_bytes);
         loop_metrics(metrics, turns, polls);

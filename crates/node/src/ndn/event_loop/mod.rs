@@ -90,7 +90,7 @@ pub(super) struct EventLoop {
     outgoing: OutgoingFaces,
     /// Links by face. The node chooses the numbers, so an unkeyed hash is safe.
     links: HashMap<FaceId, Link, FixedState>,
-    /// Packets that were marked, because a queue was long.
+    /// Packets that were marked, because a send queue or that of the UDP socket was long.
     marked: u64,
     /// Turns of the loop so far.
     turns: u64,

@@ -231,15 +231,17 @@ impl EventLoop {
     #[inline]
     pub(super) fn queue(&mut self, now: Time, most: usize, send: &mut Send, input: &[u8]) -> bool {
         let Some(link) = self.links.get_mut(&send.face) else { return false };
-        let queued = link.queued();
+        let (queued, mut is_marked) = (link.queued(), false);
         if queued == 0 {
             self.pending.dirty.push(send.face);
         } else if self.forwarder.face(send.face).is_some_and(|config| link.is_long(now, config)) {
-            send.header.congestion_mark = Some(1);
-            self.marked += 1;
+            is_marked = true;
         }
         if self.pending.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
             self.pending.mark_next_data = false;
+            is_marked = true;
+        }
+        if is_marked {
             send.header.congestion_mark = Some(1);
             self.marked += 1;
         }

@@ -149,7 +149,6 @@ fn draw(section: &mut Section, id: &str, ahead: &ReplayResult, served: &[Served]
     section.figure(id, TUNERS.iter().zip(courses).map(|(name, timeline)| Series::line(*name, timeline)).collect());
 }
 
-/// Records the smallest ratio of each claim.
 /// Records the least share of LookAhead of each tuner, which the paper's worst 5 % bound, and the
 /// median of AdaptSize's hit ratio over the others': the paper orders distributions, and one crowd
 /// can be kind to any tuner.
