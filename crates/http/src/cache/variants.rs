@@ -5,9 +5,16 @@ use crate::now::Now;
 use crate::rfc::route::Route;
 use crate::store::second_tier::TierHit;
 use crate::store::stored::Stored;
-use http::header::{AUTHORIZATION, COOKIE};
+use http::header::{
+    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderName, ORIGIN, UPGRADE_INSECURE_REQUESTS, USER_AGENT,
+};
 use http::{HeaderMap, StatusCode};
 use std::time::Duration;
+
+/// Request fields whose values are shown: none of them is a credential. Any other may hold a
+/// secret, such as `X-Api-Key`.
+const SHOWN: [HeaderName; 7] =
+    [ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, ORIGIN, UPGRADE_INSECURE_REQUESTS, USER_AGENT];
 
 /// A stored response, one of those of its URL.
 #[derive(Clone, Debug)]
@@ -15,7 +22,8 @@ pub struct StoredVariant {
     /// Its variant in a [`SecondTier`](crate::SecondTier).
     pub variant: u32,
     /// The request fields that select it (`Vary`, RFC 9111 §4.1), each with the value of the
-    /// request that it answered, if that had the field. Credentials and cookies are left out.
+    /// request that it answered, if that had the field: "(hidden)" except for fields of content
+    /// negotiation, `Origin` and `User-Agent`, because any other may hold a secret.
     pub selected_by: Vec<(String, Option<String>)>,
     /// Its status.
     pub status: StatusCode,
@@ -46,10 +54,10 @@ impl Cache {
 
     fn variant(&self, stored: &Stored, now: Now) -> StoredVariant {
         let text = |(name, value): (&str, Option<&[u8]>)| {
-            let is_secret = *name == *AUTHORIZATION.as_str() || *name == *COOKIE.as_str();
-            let value = value.map(|value| match is_secret {
-                true => "(not shown)".to_owned(),
-                false => String::from_utf8_lossy(value).into_owned(),
+            let is_shown = SHOWN.iter().any(|shown| *name == *shown.as_str());
+            let value = value.map(|value| match is_shown {
+                true => String::from_utf8_lossy(value).into_owned(),
+                false => "(hidden)".to_owned(),
             });
             (name.to_owned(), value)
         };
