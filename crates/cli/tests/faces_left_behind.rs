@@ -82,7 +82,7 @@ impl Running {
 
     fn status(&self) -> Value {
         let mut stream = TcpStream::connect(&self.admin).unwrap();
-        stream.write_all(b"GET /status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+        stream.write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
         serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap()

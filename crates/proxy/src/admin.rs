@@ -1,14 +1,14 @@
 //! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/healthz`
 //! and `/readyz` for a supervisor, and `/` with links: for a browser, the console (`console/`).
 //! These pages only read, and need no authorization, except the figures of the console, and
-//! `/capture`, the traffic as a trace. `POST /purge` (`purge.rs`) needs a token, and is disabled
+//! `/capture`, the traffic as a trace. No page of another site may read them. `POST /purge` (`purge.rs`) needs a token, and is disabled
 //! without one. The server listens on loopback by default.
 //!
 //! It is the first part of a node that starts and the last that stops. Until the others run,
 //! `/readyz` and the pages with figures answer 503.
 
 use super::admin_reply::{JSON, TEXT, not_allowed, of_body, page, unauthorized, unready};
-use super::console::{Console, apply, is_of_own_page, look_up, warnings};
+use super::console::{Console, apply, is_of_own_page, look_up, of_other_site, warnings};
 use super::http_limits::HttpLimits;
 use super::listen_address::Peer;
 use super::live_limits::LiveLimits;
@@ -273,11 +273,11 @@ impl Serving {
         if !is_order && !is_reading {
             return not_allowed("GET, HEAD", "larder: GET and HEAD only\n");
         }
-        if !is_reading && !is_of_own_page(request.headers()) {
-            return page(StatusCode::FORBIDDEN, TEXT, "larder: a page of another site has sent this\n".to_owned());
-        }
         if let Some(file) = Console::file(path).filter(|_| path != "/" || Console::is_for_page(request.headers())) {
             return file;
+        }
+        if !is_of_own_page(request.headers()) {
+            return of_other_site();
         }
         match (path, pages) {
             ("/healthz", _) => page(StatusCode::OK, TEXT, "alive\n".to_owned()),
@@ -291,6 +291,10 @@ impl Serving {
             ("/console/apply", Some(pages)) => pages.apply(request).await,
             (_, Some(pages)) if path == "/capture" || path.starts_with("/console/") => {
                 self.show_to_authorized(&request, peer, &pages).await
+            }
+            ("/status", Some(pages)) => {
+                let refusal = self.console.refusal_of_status(request.headers());
+                refusal.unwrap_or_else(|| pages.show(&request))
             }
             (_, Some(pages)) => pages.show(&request),
         }

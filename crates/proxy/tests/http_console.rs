@@ -186,6 +186,17 @@ fn another_site_reads_the_console() {
     let mut client = Client::to(admin.local_addr());
     client.host = "rebound.example".to_owned();
     assert_eq!(client.get("/console/events").status, 421);
+    // The status page names peers. Monitoring reads the others under any name.
+    assert_eq!(client.get("/status").status, 421);
+    for target in ["/metrics", "/healthz", "/readyz", "/"] {
+        assert_eq!(client.get(target).status, 200, "{target}");
+    }
+    for target in ["/status", "/metrics", "/healthz", "/readyz"] {
+        for (field, value) in [("origin", "http://evil.example"), ("sec-fetch-site", "cross-site")] {
+            assert_eq!(get(&admin, target, &[(field, value)]).status, 403, "{target}: {field}");
+        }
+        assert_eq!(get(&admin, target, &[("sec-fetch-site", "none")]).status, 200, "{target}");
+    }
     client.host = admin.local_addr().to_string();
     let order = |client: &mut Client, fields: &[(&str, &str)]| {
         client.send("POST", "/purge", fields, b"{\"everything\": true}").status
@@ -215,6 +226,11 @@ fn a_client_of_a_local_proxy_needs_no_token() {
     for target in ["/", "/console/console.js", "/status", "/metrics", "/healthz"] {
         assert_eq!(get(&admin, target, &[]).status, 200, "{target}");
     }
+    // A client with the token may use any name of the node.
+    let mut client = Client::to(admin.local_addr());
+    client.host = "node.example".to_owned();
+    assert_eq!(client.get("/status").status, 421);
+    assert_eq!(client.send("GET", "/status", &[("authorization", &bearer)], b"").status, 200);
     admin.stop();
 }
 

@@ -195,6 +195,7 @@ fn the_admin_pages() {
     let source = node.http.as_ref().unwrap().source();
     let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![source], None).unwrap();
     let mut pages = Client::to(admin.local_addr());
+    pages.host = "localhost".to_owned();
     assert!(pages.get("/").text().contains("/metrics"));
     let metrics = pages.get("/metrics");
     assert!(metrics.header("content-type").starts_with("text/plain; version=0.0.4"));

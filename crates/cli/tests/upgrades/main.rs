@@ -146,7 +146,9 @@ impl Node {
 pub(crate) fn get(address: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").ok()?;
+    // The status page is shown under this name only.
+    let host = if path == "/status" { "localhost" } else { "a" };
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").ok()?;
     let mut text = Vec::new();
     stream.read_to_end(&mut text).ok()?;
     String::from_utf8(text).ok()

@@ -147,7 +147,7 @@ impl Stage {
 
     fn status(&self) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.node.admin_address().unwrap()).unwrap();
-        stream.write_all(b"GET /status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+        stream.write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
         serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap()

@@ -92,7 +92,7 @@ impl Place {
     /// A value of `/status`, by its path.
     pub(crate) fn figure(&self, pointer: &str) -> u64 {
         let mut stream = TcpStream::connect(self.node().admin_address().unwrap()).unwrap();
-        stream.write_all(b"GET /status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+        stream.write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let body = answer.split_once("\r\n\r\n").unwrap().1;

@@ -10,13 +10,12 @@
 
 use crate::listen_address::Peer;
 use crate::token::AdminToken;
-use ::http::header::{FORWARDED, HOST, ORIGIN, VIA};
+use ::http::header::{HOST, ORIGIN};
 use ::http::uri::Authority;
 use ::http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The reason why the console does not serve a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +52,28 @@ pub(in crate::console) fn check(headers: &HeaderMap, peer: Peer, token: &AdminTo
     if token.is_set() {
         return if token.is_in(headers) { Ok(()) } else { Err(Refused::NoToken) };
     }
-    // A proxy on this machine passes on requests of others.
-    let is_passed_on = [FORWARDED, VIA, X_FORWARDED_FOR].iter().any(|name| headers.contains_key(name));
-    if is_passed_on || !is_of_this_machine(peer) {
+    if headers.keys().any(is_of_proxy) || !is_of_this_machine(peer) {
         return Err(Refused::NoToken);
     }
     if has_safe_host(headers) { Ok(()) } else { Err(Refused::HostName) }
+}
+
+/// Decides about a request for the status page. It needs no token, but names the node's peers, so
+/// no page of another site may read it.
+///
+/// # Errors
+/// The reason of the refusal.
+pub(in crate::console) fn check_status(headers: &HeaderMap, token: &AdminToken) -> Result<(), Refused> {
+    if !is_of_own_page(headers) {
+        return Err(Refused::OtherSite);
+    }
+    if token.is_in(headers) || has_safe_host(headers) { Ok(()) } else { Err(Refused::HostName) }
+}
+
+/// Returns true for a field that a proxy on this machine adds: it passes on requests of others.
+fn is_of_proxy(name: &HeaderName) -> bool {
+    let of_proxies = ["forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip"];
+    name.as_str().starts_with("x-forwarded-") || of_proxies.contains(&name.as_str())
 }
 
 fn is_of_this_machine(peer: Peer) -> bool {
@@ -120,8 +135,17 @@ mod tests {
         assert_eq!(decide(None, "127.0.0.1", &[host, ("host", "127.0.0.1")]), Err(Refused::HostName));
         assert_eq!(decide(None, "[::ffff:127.0.0.1]", &[host]), Ok(()));
         assert_eq!(decide(None, "192.0.2.1", &[host]), Err(Refused::NoToken));
-        assert_eq!(decide(None, "127.0.0.1", &[host, ("x-forwarded-for", "192.0.2.1")]), Err(Refused::NoToken));
-        assert_eq!(decide(None, "127.0.0.1", &[host, ("via", "1.1 proxy")]), Err(Refused::NoToken));
+        for (name, value) in [
+            ("x-forwarded-for", "192.0.2.1"),
+            ("x-forwarded-host", "node.example"),
+            ("x-forwarded-proto", "https"),
+            ("x-real-ip", "192.0.2.1"),
+            ("cf-connecting-ip", "192.0.2.1"),
+            ("forwarded", "for=192.0.2.1"),
+            ("via", "1.1 proxy"),
+        ] {
+            assert_eq!(decide(None, "127.0.0.1", &[host, (name, value)]), Err(Refused::NoToken), "{name}");
+        }
         for (name, value, is_served) in [
             ("origin", "http://127.0.0.1:8081", true),
             ("origin", "https://127.0.0.1:8081", true),

@@ -175,11 +175,17 @@ impl Console {
 
     /// Returns the refusal for a client that may not read the console.
     pub(super) fn refusal(&self, headers: &HeaderMap, peer: Peer) -> Option<Response<Outgoing>> {
-        let refused = access::check(headers, peer, &self.token).err()?;
-        Some(match refused {
-            Refused::OtherSite => {
-                page(StatusCode::FORBIDDEN, TEXT, "larder: a page of another site has sent this\n".to_owned())
-            }
+        access::check(headers, peer, &self.token).err().map(|refused| self.explain(refused))
+    }
+
+    /// Returns the refusal for a client that may not read the status page.
+    pub(super) fn refusal_of_status(&self, headers: &HeaderMap) -> Option<Response<Outgoing>> {
+        access::check_status(headers, &self.token).err().map(|refused| self.explain(refused))
+    }
+
+    fn explain(&self, refused: Refused) -> Response<Outgoing> {
+        match refused {
+            Refused::OtherSite => of_other_site(),
             Refused::NoToken if self.token.is_set() => {
                 unauthorized("larder: send Authorization: Bearer and the [admin] token\n")
             }
@@ -188,10 +194,10 @@ impl Console {
                 page(StatusCode::FORBIDDEN, TEXT, line.to_owned())
             }
             Refused::HostName => {
-                let line = "larder: open the console by an address or localhost, or send the [admin] token\n";
+                let line = "larder: name this node by an address or localhost, or send the [admin] token\n";
                 page(StatusCode::MISDIRECTED_REQUEST, TEXT, line.to_owned())
             }
-        })
+        }
     }
 
     /// Returns the stream of events: the history, the status page, then a point each second.
@@ -233,6 +239,11 @@ impl Console {
     pub(super) fn end_streams(&self) {
         self.ends.send_replace(());
     }
+}
+
+/// Returns the refusal for a page of another site.
+pub(super) fn of_other_site() -> Response<Outgoing> {
+    page(StatusCode::FORBIDDEN, TEXT, "larder: a page of another site has sent this\n".to_owned())
 }
 
 impl State {
