@@ -4,10 +4,12 @@ use super::reading::{Point, Reading, names};
 use crate::limits;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError, mpsc};
 use std::time::Duration;
 
@@ -94,11 +96,12 @@ impl History {
         json!({ "figures": names().collect::<Vec<_>>(), "hour": self.hour.to_json(), "day": self.day.to_json() })
     }
 
-    /// Reads the file of an earlier process.
+    /// Reads the file of an earlier process, and removes what others have left beside it.
     ///
     /// # Errors
     /// The system's; a file that does not exist is none.
     pub(super) fn restore(&mut self, path: &Path, now: u64) -> io::Result<()> {
+        remove_leftovers(path);
         let file = match fs::File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             file => file?,
@@ -137,10 +140,18 @@ impl HistoryWriter {
     /// Writes the file a last time. Gives up if the disk takes longer than `patience`.
     pub(super) fn leave(self: &Arc<Self>, path: &Path, history: String, patience: Duration) {
         if !self.is_left.load(Ordering::Acquire) {
-            let is_written = self.start(path.to_owned(), history).is_ok_and(|end| end.recv_timeout(patience).is_ok());
-            if !is_written {
-                let file = path.display();
-                tracing::warn!(%file, ?patience, "the console's last minute is not kept, because the disk took longer");
+            let file = path.display();
+            match self.start(path.to_owned(), history).map(|end| end.recv_timeout(patience)) {
+                Ok(Ok(())) => {}
+                Ok(Err(RecvTimeoutError::Timeout)) => {
+                    tracing::warn!(%file, ?patience, "the console's last minute is not kept, because the disk took longer");
+                }
+                Ok(Err(RecvTimeoutError::Disconnected)) => {
+                    tracing::warn!(%file, "the console's last minute is not kept, because its thread has panicked");
+                }
+                Err(error) => {
+                    tracing::warn!(%file, %error, "the console's last minute is not kept, because no thread starts");
+                }
             }
         }
         self.is_left.store(true, Ordering::Release);
@@ -183,12 +194,47 @@ fn replace(path: &Path, content: &str, may_write: impl Fn() -> bool) -> io::Resu
     if !may_write() {
         return Ok(());
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = fs::File::create(&beside)?;
+    let beside = beside(path);
+    // A process that was killed may have had the same number. What still writes to that file does
+    // not write to the new one.
+    let _ = fs::remove_file(&beside);
+    let is_replaced = write_new(&beside, content).and_then(|()| match may_write() {
+        true => fs::rename(&beside, path).map(|()| true),
+        false => Ok(false),
+    });
+    if !matches!(is_replaced, Ok(true)) {
+        let _ = fs::remove_file(&beside);
+    }
+    is_replaced.map(drop)
+}
+
+fn write_new(path: &Path, content: &str) -> io::Result<()> {
+    let mut file = fs::File::create_new(path)?;
     file.write_all(content.as_bytes())?;
-    file.sync_data()?;
-    if may_write() { fs::rename(&beside, path) } else { Ok(()) }
+    file.sync_data()
+}
+
+/// Returns the file that this process writes before it replaces the history: `PATH.PID.new`. No two
+/// processes share it.
+fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.new", std::process::id()));
+    beside.into()
+}
+
+/// Removes what processes that were killed have left beside the history.
+fn remove_leftovers(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else { return };
+    let is_leftover = |file: &str| {
+        let number = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".new"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    // A folder that cannot be read is noticed when the history is written.
+    for file in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if file.file_name().to_str().is_some_and(is_leftover) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -255,6 +301,40 @@ mod tests {
         (100..200).for_each(|second| drop(history.add(&reading(second, second), start + second - 50)));
         let hour = times(&history.to_json(), "hour");
         assert!(hour.is_sorted() && hour.last().unwrap() > &(start + 130), "{hour:?}");
+    }
+
+    /// Failure: a write that hung in the old process goes on in the file of the new one, or what a
+    /// killed process has left stays for ever.
+    #[test]
+    fn a_write_that_hung_ends_up_in_the_new_history() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tier.history");
+        let names = || {
+            let files = fs::read_dir(folder.path()).unwrap().flatten();
+            let mut names: Vec<String> = files.map(|file| file.file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let asked = std::cell::Cell::new(0);
+        // The old process hangs before it replaces the file, and the new one writes meanwhile.
+        let may_write = || {
+            asked.set(asked.get() + 1);
+            if asked.get() == 2 {
+                let name = names().into_iter().find(|name| name.ends_with(".new")).unwrap();
+                let mut hangs = fs::File::options().write(true).open(folder.path().join(name)).unwrap();
+                replace(&path, "new", || true).unwrap();
+                hangs.write_all(b"old").unwrap();
+            }
+            asked.get() < 2
+        };
+        replace(&path, "old, and longer", may_write).unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("new", vec!["tier.history".to_owned()]));
+        for name in ["tier.history.4711.new", "tier.history.mine.new", "other.4711.new"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        // That file is no history.
+        let _ = History::default().restore(&path, 1_800_000_000);
+        assert_eq!(names(), ["other.4711.new", "tier.history", "tier.history.mine.new"]);
     }
 
     const PATIENCE: Duration = Duration::from_secs(60);
