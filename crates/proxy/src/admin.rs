@@ -1,8 +1,9 @@
 //! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/healthz`
 //! and `/readyz` for a supervisor, and `/` with links: for a browser, the console (`console/`).
 //! These pages only read, and need no authorization, except the figures of the console, and
-//! `/capture`, the traffic as a trace. No page of another site may read them. `POST /purge` (`purge.rs`) needs a token, and is disabled
-//! without one. The server listens on loopback by default.
+//! `/capture`, the traffic as a trace. No page of another site may read them. `POST /purge`
+//! (`purge.rs`) needs a token, and is disabled without one. The server listens on loopback by
+//! default.
 //!
 //! It is the first part of a node that starts and the last that stops. Until the others run,
 //! `/readyz` and the pages with figures answer 503.
