@@ -80,6 +80,7 @@ def times(column: Any, name: str) -> U64:
     late = "is later than the year 2554; numbers are seconds, cast others to timestamps"
     _check(numbers > (2**64 - 1) // scale, numbers, name, late)
     if pa.types.is_floating(kind):
+        numbers = numbers.astype(np.float64)
         # The fraction apart: a product of seconds since 1970 would lose it.
         whole = np.floor(numbers)
         nanoseconds: U64 = whole.astype(np.uint64) * np.uint64(scale)

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from . import _columns, _core
 
-#: Names of columns that need not be given, the first one that a frame has.
+#: Names of columns that need not be given, in any case: those of the command line, and ``url``.
 _USUAL = {
-    "id": ("id", "object", "obj_id", "key", "url"),
-    "size": ("size", "obj_size", "bytes"),
+    "id": ("id", "object", "obj", "obj_id", "object_id", "key", "url"),
+    "size": ("size", "obj_size", "object_size", "bytes"),
     "time": ("time", "timestamp", "ts"),
 }
 
@@ -274,7 +274,10 @@ def _arrays(frame: Mapping[str, Any], given: dict[str, str | None]) -> _Arrays:
     for role, name in given.items():
         if name is not None and name not in frame:
             raise ValueError(f"{role}={name!r}: the columns are {', '.join(map(repr, frame))}")
-        chosen[role] = name or next((usual for usual in _USUAL[role] if usual in frame), None)
+        usual = [] if name else [each for each in frame if str(each).lower() in _USUAL[role]]
+        if len(usual) > 1:
+            raise ValueError(f"{role}: the columns {usual} could all be it; give {role}=…")
+        chosen[role] = name or next(iter(usual), None)
     id, size, time = chosen["id"], chosen["size"], chosen["time"]
     if id is None:
         raise ValueError(

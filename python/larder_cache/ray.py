@@ -25,7 +25,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import ray
 
-from . import __version__
+from . import __version__, _core
 from ._replay import SCHEMA, PolicyLike, SizeLike, listed, policy_argument, replay, size_text
 from ._trace import Trace
 
@@ -171,7 +171,8 @@ def _spec(policy: Any) -> str:
     spec = policy_argument(policy)
     if not isinstance(spec, str):
         raise TypeError(f"policies: {policy!r} is in Python; larder_cache.replay runs it")
-    return spec
+    # As the rows have it: they are found by it.
+    return _core.canonical_spec(spec)
 
 
 def _cores() -> int:

@@ -36,6 +36,7 @@ pub fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(curve::curve, module)?)?;
     module.add_function(wrap_pyfunction!(curve::predict, module)?)?;
     module.add_function(wrap_pyfunction!(names::hash_names, module)?)?;
+    module.add_function(wrap_pyfunction!(policies::canonical_spec, module)?)?;
     module.add_function(wrap_pyfunction!(policies::policies, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))

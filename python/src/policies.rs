@@ -1,6 +1,7 @@
 //! The list of policies.
 
-use larder_policy::{Kind, registry};
+use crate::trace::wrong;
+use larder_policy::{Kind, Spec, registry};
 use pyo3::prelude::*;
 use serde::Serialize;
 
@@ -34,4 +35,10 @@ pub fn policies() -> Vec<String> {
         bytes_an_object: policy.bytes_an_object,
     };
     registry().iter().filter_map(|policy| serde_json::to_string(&entry(policy)).ok()).collect()
+}
+
+/// Returns a spec as the rows have it: `S3-FIFO` is `s3fifo`.
+#[pyfunction]
+pub fn canonical_spec(spec: &str) -> PyResult<String> {
+    Ok(spec.parse::<Spec>().map_err(wrong)?.to_string())
 }

@@ -82,6 +82,7 @@ pub fn sweep<C: Cache>(
             let sweep = Sweep::new((0..caches).map(make).collect::<PyResult<Vec<C>>>()?);
             let work = |nth| match nth {
                 0 => {
+                    let _guard = sweep.ends_on_panic();
                     let read = requests.chunks(|chunk| Ok(sweep.push(chunk) && !watch.stops()));
                     sweep.end(read.is_err() || watch.stops());
                     read

@@ -75,6 +75,11 @@ def test_rows_differ_from_the_command_line(larder: Path, nasa: Path, tmp_path: P
     assert (rows[0]["path"], rows[0]["size"], rows[-1]["size"]) == (str(nasa), "0.1", "64KiB")
 
 
+def test_a_spec_in_other_words_has_no_row(nasa: Path) -> None:
+    rows = sweep(nasa, ["S3-FIFO", "LRU", "filter( theta=2 )+lru"], 0.1)
+    assert [row["policy"] for row in rows] == ["s3fifo", "lru", "filter(theta=2)+lru"]
+
+
 def test_finished_rows_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import larder_cache.ray as module
 

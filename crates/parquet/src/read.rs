@@ -9,6 +9,7 @@ use larder_units::Time;
 use parquet::column::reader::ColumnReader;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Parquet files with the columns of time, object and size, by the names that text traces have, or
 /// by those that the caller gives.
@@ -25,7 +26,8 @@ pub const ENTRY: FormatEntry = FormatEntry {
 
 fn open(file: File, asked: Option<ColumnNames>) -> Result<TraceReader, ReadError> {
     let failed = |problem: TraceProblem| ReadError::new(Place::File, problem);
-    let file = SerializedFileReader::new(file).map_err(|error| failed(damage(error)))?;
+    let opened = caught(|| SerializedFileReader::new(file)).ok_or_else(|| failed(panicked()))?;
+    let file = opened.map_err(|error| failed(damage(error)))?;
     let schema = file.metadata().file_metadata().schema_descr();
     let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
     let bytes: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
@@ -43,6 +45,16 @@ fn open(file: File, asked: Option<ColumnNames>) -> Result<TraceReader, ReadError
     let rows = file.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum();
     let columns = [time, Some(object), size];
     Ok(Box::new(ParquetReader { file, columns, groups: 0, group: None, batch: Batch::default(), row: 0, rows }))
+}
+
+/// Returns the result of `decode`, or `None` if it panicked: the library does so on some damaged
+/// pages. The panic's message is printed.
+fn caught<T>(decode: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(decode)).ok()
+}
+
+fn panicked() -> TraceProblem {
+    "the Parquet data is damaged: the library that reads it panicked".to_owned().into()
 }
 
 struct ParquetReader {
@@ -81,7 +93,11 @@ impl Requests for ParquetReader {
             if let Some(error) = self.batch.error.take() {
                 return Err(error);
             }
-            if !self.decode()? {
+            let decoded = caught(|| self.decode()).unwrap_or_else(|| {
+                self.end();
+                Err(ReadError::new(Place::Row(self.row + 1), panicked()))
+            });
+            if !decoded? {
                 return Ok(None);
             }
         }
@@ -101,6 +117,13 @@ impl Requests for ParquetReader {
 }
 
 impl ParquetReader {
+    /// Reads no further.
+    fn end(&mut self) {
+        self.groups = self.file.num_row_groups();
+        self.group = None;
+        (self.batch.rows, self.batch.returned) = (0, 0);
+    }
+
     /// Decodes the next batch; returns false at the end of the file.
     fn decode(&mut self) -> Result<bool, ReadError> {
         let group = match &mut self.group {

@@ -209,6 +209,13 @@ fn an_error_names_no_column_or_row() {
     assert_eq!(error(&lists), "column `id`: it has lists, not one value in each row");
 }
 
+/// The library slices beyond a page of this file, which a mutation of a good one gave.
+#[test]
+fn a_page_on_which_the_library_panics_ends_the_program() {
+    let message = error(include_bytes!("data/damaged_pages.parquet"));
+    assert!(message.contains("damaged"), "{message}");
+}
+
 #[test]
 fn rows_before_a_wrong_one_are_lost() {
     let bytes = table("required int64 time; required int64 id; required int64 size;", |columns| {

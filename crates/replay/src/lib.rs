@@ -49,7 +49,7 @@ pub use replay::{Counts, Events, Replay, replay};
 pub use row::Row;
 pub use size::{Size, SizeError};
 pub use survey::Survey;
-pub use sweep::Sweep;
+pub use sweep::{EndsOnPanic, Sweep};
 pub use trace::{
     ColumnNames, ColumnNamesError, ColumnPlaces, Format, FormatEntry, FormatError, FormatRegistry, Lines, Open, Place,
     ReadError, Requests, Trace, TraceBytes, TraceError, TraceProblem, TraceReader, TraceWriter, WriteError,

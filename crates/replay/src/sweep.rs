@@ -113,7 +113,7 @@ impl<C> Sweep<C> {
         take: impl Fn(&mut C, &[Access]) -> Result<(), E>,
         finish: impl Fn(usize, C) -> Result<(), E>,
     ) -> Result<(), E> {
-        let _bell = Bell(self);
+        let _guard = self.ends_on_panic();
         loop {
             let mut state = lock(&self.state);
             let step = loop {
@@ -135,6 +135,12 @@ impl<C> Sweep<C> {
                 Step::Wait | Step::Leave => return Ok(()),
             }
         }
+    }
+
+    /// Returns a guard for the thread that pushes: if that panics, the sweep ends as a failure, so
+    /// that no worker waits for it.
+    pub fn ends_on_panic(&self) -> EndsOnPanic<'_, C> {
+        EndsOnPanic(self)
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State<C>>) -> MutexGuard<'a, State<C>> {
@@ -177,11 +183,11 @@ impl<C> State<C> {
     }
 }
 
-/// Notifies all threads when its worker ends. After a panic of the worker, its cache never returns,
-/// and the other threads must not wait for it.
-struct Bell<'a, C>(&'a Sweep<C>);
+/// Ends the sweep as a failure if its thread panics. The cache of a worker never returns then, and
+/// no chunk follows from the thread that pushes; the other threads must not wait for them.
+pub struct EndsOnPanic<'a, C>(&'a Sweep<C>);
 
-impl<C> Drop for Bell<'_, C> {
+impl<C> Drop for EndsOnPanic<'_, C> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.end(true);

@@ -59,6 +59,7 @@ pub fn replay(
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..cores).map(|_| scope.spawn(|| sweep.work(take, finish))).collect();
+        let _guard = sweep.ends_on_panic();
         let read = source.chunks("replaying", progress, rows, |chunk| Ok(sweep.push(chunk))).map(drop);
         sweep.end(read.is_err());
         // A worker that panicked passes its panic on.
