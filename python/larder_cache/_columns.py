@@ -75,12 +75,12 @@ def times(column: Any, name: str) -> U64:
     else:
         raise TypeError(f"column {name!r} has type {kind}, times are timestamps or seconds")
     if pa.types.is_floating(kind):
+        numbers = numbers.astype(np.float64)
         _check_finite(numbers, name)
     _check_not_negative(numbers, name)
     late = "is later than the year 2554; numbers are seconds, cast others to timestamps"
     _check(numbers > (2**64 - 1) // scale, numbers, name, late)
     if pa.types.is_floating(kind):
-        numbers = numbers.astype(np.float64)
         # The fraction apart: a product of seconds since 1970 would lose it.
         whole = np.floor(numbers)
         nanoseconds: U64 = whole.astype(np.uint64) * np.uint64(scale)
@@ -107,6 +107,8 @@ def _arrow(column: Any, name: str) -> pa.Array:
     """Returns the column as one Arrow array, without a copy where it is one piece of numbers."""
     if isinstance(column, np.ndarray) and column.ndim != 1:
         raise ValueError(f"column {name!r} has {column.ndim} dimensions, give one")
+    if isinstance(column, np.ndarray) and not column.dtype.isnative:
+        column = column.astype(column.dtype.newbyteorder("="))
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
         column = column.astype("datetime64[ns]") if column.dtype == "datetime64[D]" else column
     try:

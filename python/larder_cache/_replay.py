@@ -129,7 +129,9 @@ def replay(
     traces = trace if _is_several(trace) else [trace]
     specs = [policy_argument(policy) for policy in listed(policies, "policies", str | Callable)]
     capacities = [size_text(size) for size in listed(sizes, "sizes", str | int | float | np.number)]
-    numbers = [int(seed) for seed in listed(seeds, "seeds", int | np.integer)]
+    numbers = _seeds(seeds)
+    if warmup < 0:
+        raise ValueError(f"warmup {warmup}: it is a number of requests")
     wanted = _metrics(metrics)
     rows: list[dict[str, Any]] = []
     for each in traces:
@@ -240,6 +242,14 @@ def listed(argument: Any, name: str, single: Any) -> list[Any]:
     if not listed:
         raise ValueError(f"{name}: give at least one")
     return listed
+
+
+def _seeds(seeds: int | Iterable[int]) -> list[int]:
+    numbers = listed(seeds, "seeds", int | np.integer | str)
+    for seed in numbers:
+        if not isinstance(seed, int | np.integer) or seed < 0:
+            raise ValueError(f"seeds: {seed!r} is no whole number from 0")
+    return [int(seed) for seed in numbers]
 
 
 def policy_argument(policy: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -81,11 +81,15 @@ class Trace:
         if isinstance(source, str | os.PathLike):
             path = os.fspath(source)
             name = name or os.path.basename(path)
-            if not path.endswith((".parquet", ".pq")):
+            if limit is not None and limit < 1:
+                raise ValueError(f"limit {limit}: keep at least one request")
+            if not path.lower().endswith((".parquet", ".pq")):
                 _check_file(path)
                 self._source = _core.Source.file(name, path, format, columns, limit)
                 return
-            source = _parquet(path)
+            if columns is not None or format not in (None, "parquet"):
+                raise ValueError(f"{path} is a Parquet file: name its columns by id=, size=, time=")
+            source = _parquet(path, {"id": id, "size": size, "time": time})
         elif format is not None or columns is not None:
             raise TypeError("format and columns describe files, this trace is in memory")
         frame = _frame(source)
@@ -243,15 +247,18 @@ def _check_file(path: str) -> None:
     os.stat(path)
 
 
-def _parquet(path: str) -> pa.Table:
+def _parquet(path: str, given: dict[str, str | None]) -> pa.Table:
+    """Reads the columns that the trace has."""
+    import pyarrow.fs as fs
     import pyarrow.parquet as pq
 
-    if "://" not in path:
-        return pq.read_table(path, memory_map=True)
-    import pyarrow.fs as fs
-
-    filesystem, inner = fs.FileSystem.from_uri(path)
-    return pq.read_table(inner, filesystem=filesystem)
+    if "://" in path:
+        filesystem, path = fs.FileSystem.from_uri(path)
+    else:
+        filesystem = fs.LocalFileSystem(use_mmap=True)
+    names = pq.read_schema(path, filesystem=filesystem).names
+    chosen = [name for name in _chosen(names, given).values() if name is not None]
+    return pq.read_table(path, columns=chosen, filesystem=filesystem)
 
 
 def _frame(source: Any) -> Mapping[str, Any] | None:
@@ -269,20 +276,27 @@ def _frame(source: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _arrays(frame: Mapping[str, Any], given: dict[str, str | None]) -> _Arrays:
+def _chosen(columns: Iterable[Any], given: dict[str, str | None]) -> dict[str, str | None]:
+    """Returns the column of each role: the one that is given, or has a usual name."""
+    columns = list(columns)
+    shown = ", ".join(map(repr, columns)) or "none"
     chosen: dict[str, str | None] = {}
     for role, name in given.items():
-        if name is not None and name not in frame:
-            raise ValueError(f"{role}={name!r}: the columns are {', '.join(map(repr, frame))}")
-        usual = [] if name else [each for each in frame if str(each).lower() in _USUAL[role]]
+        if name is not None and name not in columns:
+            raise ValueError(f"{role}={name!r}: the columns are {shown}")
+        usual = [] if name else [each for each in columns if str(each).lower() in _USUAL[role]]
         if len(usual) > 1:
             raise ValueError(f"{role}: the columns {usual} could all be it; give {role}=…")
         chosen[role] = name or next(iter(usual), None)
+    if chosen["id"] is None:
+        raise ValueError(f"no column of ids: give id=…, the columns are {shown}")
+    return chosen
+
+
+def _arrays(frame: Mapping[str, Any], given: dict[str, str | None]) -> _Arrays:
+    chosen = _chosen(frame, given)
     id, size, time = chosen["id"], chosen["size"], chosen["time"]
-    if id is None:
-        raise ValueError(
-            f"no column of ids: give id=…, the columns are {', '.join(map(repr, frame)) or 'none'}"
-        )
+    assert id is not None
     lengths = {name: len(frame[name]) for name in (id, size, time) if name is not None}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns have different lengths: {lengths}")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import larder_cache as lc
@@ -32,6 +33,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"id": IDS, "time": [-1, 1, 2]}, ValueError, "'time', row 0: -1 is negative"),
     ({"id": IDS, "time": [0, 1, 10**13]}, ValueError, "row 2: 10000000000000 is later than"),
     ({"id": IDS, "time": ["a", "b", "c"]}, TypeError, "'time' has type string"),
+    ({"id": IDS, "key": IDS}, ValueError, "the columns ['id', 'key'] could all be it; give id=…"),
     ({"id": IDS, "size": [1, 2]}, ValueError, "different lengths: {'id': 3, 'size': 2}"),
     ({"id": []}, TypeError, "'id' has type null"),
     ({"id": np.array([], dtype=np.int64)}, ValueError, "the trace has no rows"),
@@ -131,8 +133,6 @@ def test_arrays_of_64_bits_are_copied() -> None:
 
 
 def test_parquet_and_structured_arrays(tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
     table = lc.Trace({"id": IDS, "size": [4, 5, 6], "time": [1, 2, 3]}).to_arrow()
     pq.write_table(table, tmp_path / "t.parquet")
     assert lc.Trace(tmp_path / "t.parquet").to_arrow() == table
@@ -167,3 +167,42 @@ def test_wrong_arguments() -> None:
 def test_numbers_of_sizes_are_read_as_others() -> None:
     table = lc.replay(list(range(1000)), "lru", [1e2, 100, np.int32(100), np.float64(0.1), 1e-2])
     assert table.column("capacity").to_pylist() == [100, 100, 100, 100, 10]
+
+
+def test_sizes_under_a_name_in_capitals_are_dropped() -> None:
+    assert lc.Trace({"ID": IDS, "Size": [4, 5, 6]}).to_arrow()["size"].to_pylist() == [4, 5, 6]
+
+
+def test_numbers_of_another_byte_order_are_refused() -> None:
+    trace = lc.Trace({"id": np.array(IDS, dtype=">i8"), "size": np.array([4, 5, 6], dtype=">u4")})
+    assert trace.to_arrow()["id"].to_pylist() == IDS
+    assert trace.to_arrow()["size"].to_pylist() == [4, 5, 6]
+
+
+def test_times_of_16_bits_lose_their_fraction() -> None:
+    trace = lc.Trace({"id": [1, 2], "time": np.array([0.25, 0.5], dtype=np.float16)})
+    times = trace.to_arrow()["time"].cast(pa.int64()).to_pylist()
+    assert times == [250_000_000, 500_000_000]
+
+
+def test_arguments_that_a_parquet_file_does_not_take(tmp_path: Path) -> None:
+    path = tmp_path / "trace.PARQUET"
+    pq.write_table(pa.table({"key": IDS, "bytes": [4, 5, 6], "note": ["a", "b", "c"]}), path)
+    assert lc.Trace(path).to_arrow()["size"].to_pylist() == [4, 5, 6]
+    with pytest.raises(ValueError, match="name its columns by id="):
+        lc.Trace(path, columns="id=key")
+    with pytest.raises(ValueError, match="id='x': the columns are 'key', 'bytes', 'note'"):
+        lc.Trace(path, id="x")
+
+
+def test_numbers_that_are_no_seed_limit_or_warmup() -> None:
+    for named in ({"seeds": "12"}, {"seeds": [1.7]}, {"seeds": -1}, {"warmup": -1}):
+        with pytest.raises(ValueError, match=next(iter(named))):
+            lc.replay(IDS, "lru", 2, **named)
+
+
+def test_many_seeds_have_the_normal_interval() -> None:
+    table = lc.replay(lc.Trace.generate(500, objects=100), "random", 20, seeds=range(40))
+    found = lc.over_seeds(table)["object_error"][0].as_py()
+    ratios = np.array(table["object_hit_ratio"])
+    assert found == pytest.approx(2.0227 * ratios.std(ddof=1) / 40**0.5, rel=1e-4)
