@@ -5,8 +5,8 @@
 //! is not: a second engine. Policies, readers, curves and models are those of `larder-policy` and
 //! `larder-replay`.
 //!
-//! Read [`Source`](trace::Source) first, then `replay.rs`. Long work releases the interpreter's
-//! lock, uses all cores, and looks for Ctrl-C twenty times a second ([`watch`]).
+//! Read `Source` (`trace.rs`) first, then `replay.rs`. Long work releases the interpreter's
+//! lock, uses all cores, and looks for Ctrl-C twenty times a second (`watch.rs`).
 //!
 //! ```text
 //!   Trace (Python) ──► Source: arrays or a file ──► Cell: a Replay with one policy ──► rows as JSON ──► Arrow table (Python)
