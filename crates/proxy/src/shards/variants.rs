@@ -16,7 +16,7 @@ impl Shards {
         self.router.route(scheme, authority, target).tier_key()
     }
 
-    /// Returns what the second tier has returned for a URL: see [`Cache::variant_in_tier`].
+    /// Returns what the second tier has returned for a URL: see `Cache::variant_in_tier`.
     pub fn variant_in_tier(
         &self,
         (scheme, authority, target): (&str, &str, &str),
