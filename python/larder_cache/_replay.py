@@ -92,7 +92,7 @@ def replay(
     The rows are those of ``larder replay`` with the same arguments. The interpreter's lock is
     released. Ctrl-C stops within a tenth of a second, and the table has the rows that are finished
     (with a warning, :class:`Interrupted`): of a trace in memory each row as it is done, of a file
-    all of them at its end.
+    all of them at its end. A call of a policy in Python that does not return is waited for.
 
     >>> trace = Trace({"id": [1, 2, 1, 3, 1, 2], "size": [4, 5, 4, 3, 4, 5]})
     >>> table = replay(trace, ["lru", "fifo"], [8, "100%"])

@@ -8,13 +8,14 @@ use larder_replay::{Access, Breakdown, Figures, Replay, Row};
 use pyo3::prelude::*;
 use serde::Serialize;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The least and the most requests between two looks whether the work stops. A policy in Python may
 /// take a millisecond for one, and one in Rust 50 ns.
 const STEP_REQUESTS: std::ops::RangeInclusive<usize> = 16..=1 << 14;
 
-/// The time that a step may take, about: short beside the tenth of a second in which Ctrl-C works.
+/// The time that a step may take, about, on the clock: a policy may wait for a file or a device. It
+/// is short beside the tenth of a second in which Ctrl-C works.
 const STEP: Duration = Duration::from_millis(8);
 
 /// A cache during a replay.
@@ -80,7 +81,7 @@ impl Cache for Cell {
                 left => left.min(self.step),
             };
             let (now, later) = rest.split_at(step.min(rest.len()));
-            let start = thread_time();
+            let (begun, start) = (Instant::now(), thread_time());
             match &self.python {
                 // The lock is taken once for many calls, and other threads get it between them.
                 Some((_, failure)) => {
@@ -90,9 +91,8 @@ impl Cache for Cell {
                 }
                 None => self.requests(now),
             }
-            let took = thread_time().saturating_sub(start);
-            self.busy += took;
-            let step = if took > STEP { self.step / 2 } else { self.step * 2 };
+            self.busy += thread_time().saturating_sub(start);
+            let step = if begun.elapsed() > STEP { self.step / 2 } else { self.step * 2 };
             self.step = step.clamp(*STEP_REQUESTS.start(), *STEP_REQUESTS.end());
             if self.warm_up_left > 0 {
                 self.warm_up_left -= now.len();

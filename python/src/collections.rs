@@ -197,21 +197,22 @@ pub enum Native {
 }
 
 impl Native {
-    /// Returns the method, if `method` is one of a collection.
-    pub fn of(method: &Bound<'_, PyAny>) -> Option<Native> {
+    /// Returns the method, if `method` is one of a collection that a policy can call as `role`
+    /// with the arguments of that role.
+    pub fn of(role: &str, method: &Bound<'_, PyAny>) -> Option<Native> {
         let owner = method.getattr("__self__").ok()?;
         let name: String = method.getattr("__name__").ok()?.extract().ok()?;
         if let Ok(queue) = owner.cast_exact::<Queue>() {
             let queue = queue.clone().unbind();
-            return match name.as_str() {
-                "push" => Some(Native::Push(queue)),
-                "move_to_end" => Some(Native::MoveToEnd(queue)),
-                "pop" => Some(Native::Pop(queue)),
+            return match (role, name.as_str()) {
+                ("hit" | "miss" | "insert", "push") => Some(Native::Push(queue)),
+                ("hit" | "miss", "move_to_end") => Some(Native::MoveToEnd(queue)),
+                ("evict", "pop") => Some(Native::Pop(queue)),
                 _ => None,
             };
         }
         let counts = owner.cast_exact::<Counts>().ok()?;
-        (name == "add").then(|| Native::Add(counts.clone().unbind()))
+        (matches!(role, "hit" | "miss") && name == "add").then(|| Native::Add(counts.clone().unbind()))
     }
 
     /// Begins to load what a call for `id`, expected soon, will read first. Changes nothing.

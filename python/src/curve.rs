@@ -3,16 +3,20 @@
 use crate::replay::{check_units, measure};
 use crate::sweep::{Cache, sweep};
 use crate::trace::{Source, survey, wrong};
-use crate::watch::Watch;
+use crate::watch::{Watch, whole};
 use larder_policy::Spec;
 use larder_replay::model::{self, Popularity, Prediction};
 use larder_replay::{Access, Curve, LruCurve, Miniature, Point, Sample, Sampled, Size, Unit, spaced_sizes};
 use larder_units::ByteSize;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Serialize;
 
 /// The requests between two looks whether the work stops: some milliseconds of the slowest policy.
 const STEP_REQUESTS: usize = 1 << 13;
+
+/// The largest size of a curve: beyond it, a float holds no whole numbers.
+const LARGEST: u64 = 1 << 53;
 
 /// LRU's whole curve, or one point of another policy.
 enum Line {
@@ -142,6 +146,9 @@ fn capacities(py: Python<'_>, source: &Source, sizes: &[String], points: usize) 
             bytes.collect::<PyResult<_>>()?
         }
     };
+    if let Some(large) = capacities.iter().find(|capacity| **capacity > LARGEST) {
+        return Err(wrong(format!("size {large}: a curve ends at {LARGEST}")));
+    }
     capacities.sort_unstable();
     capacities.dedup();
     Ok(Some(capacities))
@@ -162,10 +169,10 @@ struct PredictionRow<'a> {
 /// Returns the predictions of the models of the literature as JSON.
 #[pyfunction]
 pub fn predict(py: Python<'_>, source: &Source, sizes: Vec<String>) -> PyResult<Vec<String>> {
-    let Some(capacities) = capacities(py, source, &sizes, 0)? else { return Ok(Vec::new()) };
+    let Some(capacities) = capacities(py, source, &sizes, 0)? else { return Err(PyKeyboardInterrupt::new_err(())) };
     let borrowed = source.borrow(py)?;
     let requests = borrowed.requests()?;
-    let popularity = py.detach(|| survey(&requests, || true).map(|survey| Popularity::of(&survey)))?;
+    let popularity = whole(py, |watch| survey(&requests, || !watch.stops()).map(|survey| Popularity::of(&survey)))?;
     let mut rows = Vec::new();
     for capacity in capacities {
         let size = ByteSize::from_bytes(capacity);

@@ -9,7 +9,8 @@
 //! lock, uses all cores, and looks for Ctrl-C twenty times a second (`watch.rs`).
 //!
 //! ```text
-//!   Trace (Python) ──► Source: arrays or a file ──► Cell: a Replay with one policy ──► rows as JSON ──► Arrow table (Python)
+//!   Trace (Python) ──► Source: arrays or a file ──► Cell: a Replay with one policy
+//!                                                     └─► rows as JSON ──► Arrow table (Python)
 //! ```
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ mod sweep;
 mod trace;
 mod watch;
 
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
 /// Fills the module `_core`.
@@ -39,5 +41,7 @@ pub fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(policies::canonical_spec, module)?)?;
     module.add_function(wrap_pyfunction!(policies::policies, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
+    // Loads NumPy's functions now: Ctrl-C during that, later, would be a panic.
+    drop(PyArray1::<u64>::from_slice(module.py(), &[]));
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -77,7 +77,7 @@ impl PythonPolicy {
     pub fn new(policy: &Bound<'_, PyAny>, failure: Arc<Failure>) -> PyResult<PythonPolicy> {
         let method = |name: &str| -> PyResult<Option<Method>> {
             let method = policy.getattr_opt(name)?.filter(|method| method.is_callable());
-            Ok(method.map(|method| match Native::of(&method) {
+            Ok(method.map(|method| match Native::of(name, &method) {
                 Some(native) => Method::Native(native),
                 None => Method::Python(method.unbind()),
             }))

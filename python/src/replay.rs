@@ -112,9 +112,6 @@ pub fn check_units(py: Python<'_>, source: &Source, requests: &Requests<'_>, siz
 ///
 /// # Errors
 /// If the trace cannot be read, has no request, or is too long to be foreseen.
-///
-/// # Errors
-/// If the trace cannot be read, has no request, or is too long to be foreseen.
 pub fn measure(
     py: Python<'_>,
     source: &Source,

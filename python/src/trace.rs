@@ -1,6 +1,6 @@
 //! The requests of a trace: arrays in memory, or a file that is read as a stream.
 
-use crate::watch::Watch;
+use crate::watch::{Watch, whole};
 use larder_replay::{Access, ColumnNames, Format, Sample, Survey, Trace, Web, gather};
 use larder_units::{Streams, Time};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
@@ -79,7 +79,7 @@ impl Source {
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let borrowed = self.borrow(py)?;
         let requests = borrowed.requests()?;
-        let survey = py.detach(|| survey(&requests, || true))?;
+        let survey = whole(py, |watch| survey(&requests, || !watch.stops()))?;
         if survey.requests() == 0 {
             return Err(wrong(format!("{}: no request was read", self.name)));
         }
@@ -91,17 +91,18 @@ impl Source {
     #[pyo3(signature = (most, rate, seed))]
     fn read<'py>(&self, py: Python<'py>, most: Option<u64>, rate: f64, seed: u64) -> PyResult<Arrays<'py>> {
         let sample = Sample::of(rate, seed);
-        let mut sample = sample.ok_or_else(|| wrong(format!("rate {rate}: a share above 0, up to 1, such as 0.01")))?;
+        let sample = sample.ok_or_else(|| wrong(format!("rate {rate}: a share above 0, up to 1, such as 0.01")))?;
         let borrowed = self.borrow(py)?;
         let requests = borrowed.requests()?;
         let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-        let mut read = Vec::new();
-        py.detach(|| {
+        let read = whole(py, |watch| {
+            let (mut read, mut sample) = (Vec::new(), sample.clone());
             requests.chunks(|chunk| {
                 let sampled = chunk.iter().filter_map(|access| sample.take(access));
                 read.extend(sampled.take(most - read.len()).map(|sampled| sampled.access));
-                Ok(read.len() < most)
-            })
+                Ok(read.len() < most && !watch.stops())
+            })?;
+            Ok(read)
         })?;
         Ok(arrays(py, &read))
     }
@@ -124,9 +125,13 @@ impl Source {
     ) -> PyResult<Arrays<'_>> {
         let web = Web { objects, exponent, shift, requests_per_second, object_bytes: size };
         let streams = Streams::new(seed);
-        let accesses = py.detach(|| {
-            let accesses: Vec<Access> = web.requests(&streams).map_err(wrong)?.take(requests).collect();
-            match locality {
+        let accesses = whole(py, |watch| {
+            let mut generated = web.requests(&streams).map_err(wrong)?.take(requests);
+            let mut accesses: Vec<Access> = Vec::new();
+            while accesses.len() < requests && !watch.stops() {
+                accesses.extend(generated.by_ref().take(CHUNK_REQUESTS));
+            }
+            match locality.filter(|_| !watch.stops()) {
                 Some(least) => gather(accesses, least, &streams).map_err(wrong),
                 None => Ok(accesses),
             }

@@ -27,6 +27,23 @@ pub enum End {
     Interrupted,
 }
 
+/// Runs work whose parts are of no use: Ctrl-C is an error here. `work` looks at its watch now and
+/// then.
+///
+/// # Errors
+/// The error of `work` or of a signal's handler; KeyboardInterrupt after Ctrl-C.
+pub fn whole<T: Send>(py: Python<'_>, work: impl Fn(&Watch) -> PyResult<T> + Sync) -> PyResult<T> {
+    let (watch, result) = (Watch::default(), Mutex::new(None));
+    let run = |_| {
+        let found = work(&watch)?;
+        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        Ok(())
+    };
+    let end = watch.run(py, 1, None, run, || ())?;
+    let found = result.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.filter(|_| end == End::Whole).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+}
+
 impl Watch {
     /// Returns true if the workers have to stop.
     pub fn stops(&self) -> bool {

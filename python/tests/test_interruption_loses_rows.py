@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from collections import deque
 from typing import Any
 
@@ -71,3 +74,46 @@ def test_an_exception_of_progress_or_handler_is_lost(monkeypatch: pytest.MonkeyP
             lc.replay(ids(3_000_000), "lhd", 10_000, seeds=range(100))
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+class Waiting(Fifo):
+    """Waits without using the processor, and interrupts the replay itself."""
+
+    calls = 0
+
+    def hit(self, id: int) -> None:
+        Waiting.calls += 1
+        if Waiting.calls == 1_100:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.002)
+
+
+def test_a_policy_that_waits_is_waited_for() -> None:
+    # Steps by the processor's time would double: from 1,008 requests on to 2,032.
+    with pytest.warns(lc.Interrupted):
+        lc.replay(np.zeros(200_000, dtype=np.int64), Waiting, 900)
+    assert Waiting.calls < 1_700
+
+
+@pytest.mark.parametrize("work", ["Trace.generate(10**9)", "predict(trace, [10])", "trace.load()"])
+def test_an_interruption_is_a_panic(work: str, tmp_path: Any) -> None:
+    path = tmp_path / "t.bin"
+    ids(30_000_000).astype(">u4").tofile(path)
+    program = f"""
+import larder_cache
+from larder_cache import *
+trace = Trace({str(path)!r}, format="numbers")
+print("begun", flush=True)
+try:
+    {work}
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate()[0] == "interrupted\n"

@@ -214,3 +214,13 @@ def test_names_of_policies() -> None:
 
     names = lc.replay([1, 2], [made, functools.partial(Recorder, calls=[])], 1).column("policy")
     assert names.to_pylist() == ["made", "Recorder(calls=[])"]
+
+
+def test_a_method_for_another_purpose_is_called_without_the_interpreter() -> None:
+    class Wrong:
+        def __init__(self, capacity: int, seed: int) -> None:
+            self.queue = lc.Queue()
+            self.insert = self.evict = self.queue.push
+
+    with pytest.raises(TypeError, match="argument"):
+        lc.replay([1, 2, 3], Wrong, 2)

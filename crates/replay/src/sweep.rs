@@ -27,7 +27,8 @@ const WAITING_CHUNKS: usize = 4;
 /// std::thread::scope(|threads| {
 ///     threads.spawn(|| {
 ///         let count = |cache: &mut usize, chunk: &[Access]| Ok(*cache += chunk.len());
-///         sweep.work(count, |place, cache| Ok::<(), ()>(counts.lock().unwrap().push((place, cache))))
+///         let finish = |place, cache| Ok::<(), ()>(counts.lock().unwrap().push((place, cache)));
+///         sweep.work(count, finish)
 ///     });
 ///     sweep.push(&mut chunk);
 ///     sweep.end(false);

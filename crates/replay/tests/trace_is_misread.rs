@@ -37,6 +37,11 @@ fn columns_are_mistaken_for_each_other() {
     assert_eq!(triples("t.csv", b""), []);
     let named = read("t.csv", b"0,/index.html,5\n1,/other.html,5\n2,/index.html,5\n").unwrap();
     assert!(named[0].id == named[2].id && named[0].id != named[1].id);
+    // Names of digits with leading zeros are not the number.
+    for bytes in [&b"0,7,5\n1,07,5\n2,007,5\n3,0,5\n"[..], b"0 7 5\n1 07 5\n2 007 5\n3 0 5\n"] {
+        let ids: Vec<u64> = read("t.csv", bytes).unwrap().iter().map(|access| access.id).collect();
+        assert!(ids[0] == 7 && ids[3] == 0 && ids[1] != 7 && ids[2] != 7 && ids[1] != ids[2], "{ids:?}");
+    }
     assert_eq!(named[0].id, 11_573_615_933_122_706_495, "ids of names are part of every published figure");
 }
 

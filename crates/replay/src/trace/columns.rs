@@ -122,7 +122,7 @@ impl Layout {
         if object.is_empty() {
             return Err(TraceProblem::Missing("object"));
         }
-        let id = whole(object).unwrap_or_else(|| name_hash(object));
+        let id = id_of(object);
         let size = size.map_or(Ok(1), |size| whole(size).ok_or_else(|| TraceProblem::field("size in bytes", size)))?;
         Ok(Access { id, size, now })
     }
@@ -167,6 +167,13 @@ pub(super) fn seconds(text: &[u8]) -> Result<Time, TraceProblem> {
         Some(Ok(since_start)) => time_of(since_start, text),
         Some(Err(_)) => Err(TraceProblem::LateTime(shown(text))),
     }
+}
+
+/// Returns the id of an object: the number that `text` is, or the hash of the name. `07` is a name:
+/// it is not the object `7`.
+pub(super) fn id_of(text: &[u8]) -> u64 {
+    let number = if text.starts_with(b"0") && text.len() > 1 { None } else { whole(text) };
+    number.unwrap_or_else(|| name_hash(text))
 }
 
 /// Returns the number of an object with a name: SipHash-2-4 with a fixed key. Every reader uses it.

@@ -3,7 +3,7 @@
 //! same object there and here, and so is a name. A time is also a date of ISO 8601.
 
 use super::column_names::{ColumnNames, ColumnPlaces};
-use super::columns::{name_hash, seconds};
+use super::columns::{id_of, seconds};
 use super::entry::{FormatEntry, Open, first_line, is_text};
 use super::error::{ReadError, TraceProblem, shown};
 use super::json_line::iso_time;
@@ -115,7 +115,7 @@ fn id(text: &[u8]) -> Result<u64, TraceProblem> {
     if text.is_empty() {
         return Err(TraceProblem::Missing("object"));
     }
-    Ok(whole(text).unwrap_or_else(|| name_hash(text)))
+    Ok(id_of(text))
 }
 
 /// Reads a size. pandas writes whole numbers as decimals if any of them is missing.

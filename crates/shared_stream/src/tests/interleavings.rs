@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::{self, Acquire, Release};
 /// model takes 20 s; a wake-up is lost with two.
 const PREEMPTIONS: usize = 3;
 
-/// A word of memory as loom models it. Without `FENCES`, the protocol leaves its fences out.
+/// A word of memory as loom models it. `FENCES` decides whether [`Word::fence`] does something.
 struct Modelled<const FENCES: bool>(AtomicU32);
 
 impl<const FENCES: bool> Word for Modelled<FENCES> {
