@@ -77,7 +77,7 @@ async function attackRaw() {
         const { status } = await fetch(`${console_}purge`, { method: "POST", headers: { authorization }, body: JSON.stringify({ tag: text }) });
         if (status !== 200) fail(`a purge of the tag ${text} is answered ${status}`);
     }
-    for (const text of RAW) await request("/kind/a", "www.example", { "x-kind": text });
+    for (const text of RAW) await request("/kind/a", "www.example", { "user-agent": text });
     await request("/passed/a");
 }
 
@@ -137,7 +137,7 @@ async function checkHostileText(page) {
     await page.$eval("#lookup-url", (element) => (element.value = "http://www.example/kind/a"));
     await page.focus("#lookup-url");
     await page.keyboard.press("Enter");
-    await shows("#lookup-result", RAW.map((text) => `for x-kind: ${text}`));
+    await shows("#lookup-result", RAW.map((text) => `for user-agent: ${text}`));
     await shows("#lookup-result", ["alert('rule')"]);
     await checkNothingMade(page);
 }

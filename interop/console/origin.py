@@ -19,7 +19,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("ETag", f'"{HOSTILE}"')
         self.send_header("Surrogate-Key", "page")
         if "/kind/" in self.path:
-            self.send_header("Vary", "X-Kind")
+            self.send_header("Vary", "User-Agent")
         self.send_header("Content-Type", f"text/html; {HOSTILE}")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
