@@ -204,8 +204,9 @@ impl Proxy {
         method: Method,
         upstream_target: &UpstreamTarget,
         fields: impl Fn() -> HeaderMap + Send + Sync,
-        body: Upload,
+        mut body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
+        body.check_emptiness().await?;
         let forwarded_headers = || {
             let mut headers = fields();
             set_forwarded_headers(&mut headers, upstream_target);

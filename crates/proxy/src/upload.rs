@@ -2,6 +2,7 @@
 
 use super::body::{BodyError, Timed, TooLarge};
 use super::limits;
+use ::http::HeaderMap;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use larder_http::UpstreamFailure;
@@ -38,6 +39,10 @@ pub struct Coming {
     later: Option<Duration>,
     /// Bytes that may still come.
     room: u64,
+    /// The last bytes of the announced length, until the body ends there.
+    last: Option<Bytes>,
+    /// The trailers after them.
+    trailers: Option<Box<HeaderMap>>,
 }
 
 /// The way in which a body ended.
@@ -62,6 +67,8 @@ impl Upload {
             answered: Arc::default(),
             later: Some(later),
             room: most,
+            last: None,
+            trailers: None,
         })
     }
 
@@ -72,6 +79,23 @@ impl Upload {
         let (end, ended) = oneshot::channel();
         coming.end = Some(end);
         Some(ended)
+    }
+
+    /// Waits for the end of a body that has no bytes according to its `Content-Length`. It comes
+    /// after the head in HTTP/2. Bytes in it make the request malformed, and a malformed request
+    /// is not forwarded (RFC 9113 §8.1.1).
+    ///
+    /// # Errors
+    /// The failure of a body that has bytes, breaks off, or does not end in time.
+    pub(super) async fn check_emptiness(&mut self) -> Result<(), UpstreamFailure> {
+        if self.is_end_stream() || self.size_hint().exact() != Some(0) {
+            return Ok(());
+        }
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
+            frame.map_err(|error| error.failure())?;
+        }
+        *self = Upload::empty();
+        Ok(())
     }
 
     /// Returns a flag to set when the head of the response has arrived. `None` if the body is
@@ -169,19 +193,47 @@ impl Coming {
         if self.later.is_some() && self.answered.load(Ordering::Relaxed) {
             self.later.take().into_iter().for_each(|silence| self.body.extend(silence));
         }
-        let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+        let frame = match ready!(self.poll_announced(cx)) {
             Some(Ok(frame)) if !self.has_room_for(&frame) => Some(Err(BodyError::new(TooLarge))),
             frame => frame,
         };
         let error = frame.as_ref().and_then(|frame| frame.as_ref().err()).map(BodyError::failure);
         // hyper may drop the body without a poll after its last frame.
-        let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && self.body.is_end_stream());
+        let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && self.is_end_stream());
         let ended = error.map(UploadEnd::Failed).or(is_whole.then_some(UploadEnd::Whole));
         if let Some((ended, end)) = ended.and_then(|ended| Some((ended, self.end.take()?))) {
             // The request may have been given up.
             let _ = end.send(ended);
         }
         Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.last.is_none() && self.trailers.is_none() && self.body.is_end_stream()
+    }
+
+    /// Returns the next frame. The last bytes of the announced length wait for the end of the body:
+    /// with them, a server would have a whole request, which more bytes make malformed (RFC 9113
+    /// §8.1.1).
+    fn poll_announced(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(*trailers))));
+        }
+        while let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            let is_last = self.last.is_none() && self.body.size_hint().exact() == Some(0);
+            match frame?.into_data() {
+                Ok(data) if is_last && !self.body.is_end_stream() => self.last = Some(data),
+                // More bytes would have been an error: it is empty.
+                Ok(_) if self.last.is_some() => {}
+                Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Err(frame) => {
+                    let Some(last) = self.last.take() else { return Poll::Ready(Some(Ok(frame))) };
+                    self.trailers = frame.into_trailers().ok().map(Box::new);
+                    return Poll::Ready(Some(Ok(Frame::data(last))));
+                }
+            }
+        }
+        Poll::Ready(self.last.take().map(|last| Ok(Frame::data(last))))
     }
 
     fn has_room_for(&mut self, frame: &Frame<Bytes>) -> bool {
@@ -220,7 +272,7 @@ impl Body for Upload {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Upload::Coming(coming) => coming.body.is_end_stream(),
+            Upload::Coming(coming) => coming.is_end_stream(),
             Upload::Whole(bytes) => bytes.is_none(),
         }
     }

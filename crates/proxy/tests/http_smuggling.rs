@@ -436,14 +436,30 @@ fn the_origin_gets_a_body_of_http2_of_another_length_than_announced() {
         ("5", &[]),
         ("0", &["hello"]),
         ("5", &["hello", SMUGGLED]),
+        ("5", &["hello", "", SMUGGLED]),
     ] {
         let stream = client.request("POST", "/", &[("content-length", length)], pieces.is_empty());
         for (number, piece) in pieces.iter().enumerate() {
+            // What has come is complete by its length, and what follows makes it malformed.
+            std::thread::sleep(Duration::from_millis(50));
             client.data(stream, piece.as_bytes(), number + 1 == pieces.len());
         }
         let answer = client.answer(stream);
         assert!(answer.is_refused(), "{length} {pieces:?}: {answer:?}");
         assert!(witness.seen().is_empty(), "{length} {pieces:?}");
+    }
+    // The end may come later than the last byte, and with trailers.
+    for (length, body) in [("5", "hello"), ("0", "")] {
+        let stream = client.request("POST", "/", &[("content-length", length)], false);
+        client.data(stream, body.as_bytes(), false);
+        client.data(stream, b"", true);
+        assert_eq!(client.answer(stream).status, Some(200));
+        let stream = client.request("POST", "/", &[("content-length", length), ("trailer", "x")], false);
+        client.data(stream, body.as_bytes(), false);
+        client.trailers(stream, &[("x", "y")]);
+        assert_eq!(client.answer(stream).status, Some(200));
+        let seen = witness.seen();
+        assert_eq!((seen.len(), &seen[0].body[..], &seen[1].body[..]), (2, body.as_bytes(), body.as_bytes()));
     }
     // A fragment is no part of a target.
     let stream = client.request("POST", "/a#b", &[("content-length", "0")], true);
