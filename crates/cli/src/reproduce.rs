@@ -80,6 +80,11 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "COMMAND")]
     forwarder: Option<String>,
 
+    /// Directory of applications of other NDN implementations, for ndn-vs-http, which then runs
+    /// `applications` too: programs NAME-producer and NAME-consumer, as in interop/applications
+    #[arg(long, value_name = "DIR")]
+    applications: Option<PathBuf>,
+
     /// Run only these experiments, as listed below. Commas separate several. Their report replaces
     /// a complete one in the same directory
     #[arg(long, value_name = "EXPERIMENT,…")]
@@ -128,6 +133,9 @@ pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
     if args.forwarder.is_some() && !paper.takes_forwarder() {
         return Err(Failure::usage(format!("--forwarder: {} runs no forwarder as a program", paper.name)));
     }
+    if args.applications.is_some() && !paper.takes_applications() {
+        return Err(Failure::usage(format!("--applications: {} runs no applications as programs", paper.name)));
+    }
     let scale = if args.full { Scale::Full } else { Scale::Quick };
     let kind = if args.testbed { "-testbed" } else { "" };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
@@ -135,8 +143,9 @@ pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
     std::fs::create_dir_all(&out).map_err(|error| Failure { code: 2, ..unwritable(&out, &error) })?;
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
-    let (testbed, forwarder) = (args.testbed, args.forwarder.as_deref());
-    let request = Request { paper, scale, seed: args.seed, traces, testbed, only, forwarder, rows: &rows };
+    let (testbed, forwarder, applications) = (args.testbed, args.forwarder.as_deref(), args.applications.as_deref());
+    let request =
+        Request { paper, scale, seed: args.seed, traces, testbed, only, forwarder, applications, rows: &rows };
     paper.check_requirements(&request).map_err(|error| Failure::usage(error.to_string()))?;
     let status = Arc::new(RunStatus::of(&request, &out));
     watch_signals(status.clone(), paper.builds_networks())?;

@@ -83,6 +83,10 @@ pub struct Request<'a> {
     /// The shell command of a forwarder to run in place of Larder's node, for papers that support
     /// it ([`Paper::takes_forwarder`]).
     pub forwarder: Option<&'a str>,
+    /// A directory of applications of other NDN implementations, for papers that support it
+    /// ([`Paper::takes_applications`]): programs `NAME-producer OBJECT FILE`, which serves a file
+    /// until it is killed, and `NAME-consumer OBJECT FILE`, which fetches it.
+    pub applications: Option<&'a Path>,
     /// The rows that are finished, and the store for new ones.
     pub rows: &'a Rows,
 }
@@ -100,11 +104,25 @@ impl Request<'_> {
     /// For tests: a paper's experiments at the quick scale.
     #[cfg(test)]
     fn quick<'a>(paper: &'static Paper, rows: &'a Rows) -> Request<'a> {
-        Request { paper, scale: Scale::Quick, seed: 1, traces: None, testbed: false, only: &[], forwarder: None, rows }
+        let (traces, forwarder, applications) = (None, None, None);
+        Request {
+            paper,
+            scale: Scale::Quick,
+            seed: 1,
+            traces,
+            testbed: false,
+            only: &[],
+            forwarder,
+            applications,
+            rows,
+        }
     }
 
     fn wants(&self, experiment: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| name == experiment)
+        if self.only.is_empty() {
+            return self.applications.is_some() || self.paper.with_applications != Some(experiment);
+        }
+        self.only.iter().any(|name| name == experiment)
     }
 }
 
@@ -143,6 +161,8 @@ pub struct Paper {
     /// exceeds the processor's caches.
     minutes: &'static [(&'static str, [u64; 2])],
     builds_networks: bool,
+    /// The experiment that needs [`Request::applications`], and runs only with them.
+    with_applications: Option<&'static str>,
     /// Checks that the programs and the privilege that a request needs are there.
     requirements: fn(&Request<'_>) -> Result<(), Error>,
 }
@@ -188,6 +208,12 @@ impl Paper {
     /// ([`Request::forwarder`]). These are the papers whose nodes are real programs.
     pub fn takes_forwarder(&self) -> bool {
         self.builds_networks
+    }
+
+    /// Returns true if it can run applications of other NDN implementations
+    /// ([`Request::applications`]).
+    pub fn takes_applications(&self) -> bool {
+        self.with_applications.is_some()
     }
 
     fn runs(&self, testbed: bool) -> &'static [(&'static str, Run)] {

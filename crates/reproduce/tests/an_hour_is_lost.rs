@@ -33,6 +33,7 @@ fn what_was_found_before_a_failure_is_lost() {
         traces: None,
         only: &only,
         forwarder: None,
+        applications: None,
         rows: &rows,
     };
     let fails = Fails { after: 1, seen: Mutex::default() };

@@ -53,5 +53,6 @@ pub(crate) const PAPER: Paper = Paper {
     testbed: testbed::EXPERIMENTS,
     minutes: testbed::MINUTES,
     builds_networks: false,
+    with_applications: None,
     requirements: |request| if request.testbed { testbed::check_installed() } else { Ok(()) },
 };

@@ -144,8 +144,7 @@ mod tests {
         let paper = &super::super::PAPER;
         let rows = Rows::default();
         let (scale, traces) = (crate::Scale::Quick, Some(&*directory));
-        let request =
-            Request { paper, scale, seed: 1, testbed: false, traces, only: &[], forwarder: None, rows: &rows };
+        let request = Request { scale, traces, ..Request::quick(paper, &rows) };
         let warned = Warned(std::sync::Mutex::new(Vec::new()));
         let section = super::run(&request, &warned);
         std::fs::remove_dir_all(&directory).unwrap();

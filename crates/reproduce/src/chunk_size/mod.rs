@@ -28,6 +28,7 @@ pub(crate) const PAPER: Paper = Paper {
     testbed: &[],
     minutes: &[("figures", [0, 8]), ("ndnsim", [0, 1]), ("beyond", [0, 3]), ("ambiguities", [0, 2])],
     builds_networks: false,
+    with_applications: None,
     requirements: |_| Ok(()),
 };
 

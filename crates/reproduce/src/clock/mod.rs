@@ -23,6 +23,7 @@ pub(crate) const PAPER: Paper = Paper {
     testbed: &[],
     minutes: &[("linear", [0, 0]), ("dumbbell", [0, 1]), ("methods", [0, 0])],
     builds_networks: false,
+    with_applications: None,
     requirements: |_| Ok(()),
 };
 

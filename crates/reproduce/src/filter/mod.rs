@@ -30,6 +30,7 @@ pub(crate) const PAPER: Paper = Paper {
     testbed: &[],
     minutes: &[("hit-rates", [0, 3]), ("sizes", [0, 15]), ("parameters", [0, 4]), ("collisions", [0, 0])],
     builds_networks: false,
+    with_applications: None,
     requirements: |_| Ok(()),
 };
 

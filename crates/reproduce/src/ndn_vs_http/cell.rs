@@ -50,6 +50,9 @@ impl Run {
     }
 }
 
+/// The name of `larder put` and `larder get` among the applications.
+pub(super) const LARDER: &str = "Larder";
+
 /// The program that fetches the file, and the place of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
@@ -66,6 +69,10 @@ pub(super) enum System {
     /// and the edges, and a node on each client's host, which is wget's proxy. The link from there
     /// to the edge uses reliable datagrams, as the documentation advises for a lossy link.
     Pair,
+    /// One client under one edge: this producer at the server, this consumer at the client, and
+    /// Larder's nodes between them. The names are [`LARDER`], or those of programs in
+    /// [`Request::applications`](crate::Request::applications).
+    Applications { producer: &'static str, consumer: &'static str },
 }
 
 /// The transport between NDN nodes and clients.
@@ -91,6 +98,7 @@ impl System {
             System::Larder { levels, faces: Faces::Udp } => with_levels("Larder, UDP", levels),
             System::LarderTuned { levels } => with_levels("Larder, packets of 64 KiB", levels),
             System::Pair => "wget, Larder's pair".into(),
+            System::Applications { producer, consumer } => format!("{consumer} from {producer}"),
         }
     }
 }

@@ -239,7 +239,7 @@ impl Runs<'_> {
 fn measured(cell: &Cell, number: usize, request: &Request<'_>, watch: &dyn Watch) -> Result<Run, Error> {
     let forwarder = request.forwarder.map_or_else(String::new, |command| format!(", forwarder {command}"));
     let key = format!("ndn-vs-http {cell:?}{forwarder}");
-    let download = || programs::download(cell, &testbed(number), request.forwarder, watch);
+    let download = || programs::download(cell, &testbed(number), request, watch);
     let run = request.rows.get_or(&key, download)?;
     watch.advance(1);
     Ok(run)

@@ -4,6 +4,7 @@
 //! It needs root, and lighttpd, Squid and wget as Debian packages them. Rates, file and clients are
 //! scaled to one machine. Each experiment states how.
 
+mod applications;
 mod cell;
 mod cells;
 mod clean;
@@ -30,6 +31,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("simulated", simulated::run),
         ("clean", clean::run),
         ("tcp", tcp::run),
+        (applications::NAME, applications::run),
     ],
     testbed: &[],
     minutes: &[
@@ -39,9 +41,17 @@ pub(crate) const PAPER: Paper = Paper {
         ("simulated", [1, 8]),
         ("clean", [1, 24]),
         ("tcp", [1, 5]),
+        (applications::NAME, [1, 5]),
     ],
     builds_networks: true,
-    requirements: |request| cells::check_requirements(request.experiments().any(|name| name != "tcp")),
+    with_applications: Some(applications::NAME),
+    requirements: |request| {
+        let has_applications = request.experiments().any(|name| name == applications::NAME);
+        if has_applications {
+            applications::check(request)?;
+        }
+        cells::check_requirements(request.experiments().any(|name| !["tcp", applications::NAME].contains(&name)))
+    },
 };
 
 impl From<larder_testbed::Error> for Error {

@@ -1,17 +1,17 @@
 //! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; the node, `put`
 //! and `get` of this binary.
 
-use super::cell::{Cell, Faces, Run, System};
+use super::cell::{Cell, Faces, LARDER, Run, System};
 use super::configurations::{self, Route};
 use super::tree::{CLUSTERS, edge};
 use crate::programs::{cpu_seconds, this_binary};
 use crate::site::{Probe, Site};
-use crate::{Error, Watch};
+use crate::{Error, Request, Watch};
 use larder_testbed::{LatenessReport, Spec, Testbed};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -25,6 +25,10 @@ const ATTEMPTS: usize = 5;
 /// The fetched file. Its type is in Debian's table; without a type, lighttpd sends neither
 /// validators nor times.
 const FILE: &str = "file.txt";
+
+/// The name under which applications serve the file, and the file that they write.
+const OBJECT: &str = "/repo/file";
+const FETCHED: &str = "fetched";
 
 /// The `[http]` of a node that only forwards.
 const NO_HTTP: &str = "listen = \"\"";
@@ -54,7 +58,7 @@ pub(super) fn check_installed() -> Result<(), Error> {
 /// Builds the network as the testbed `name`, starts the programs, lets every client fetch the file
 /// at once, and removes everything. A run with late links measured another network, so it is
 /// repeated. It then runs alone, because concurrent runs may be the reason.
-pub(super) fn download(cell: &Cell, name: &str, forwarder: Option<&str>, watch: &dyn Watch) -> Result<Run, Error> {
+pub(super) fn download(cell: &Cell, name: &str, request: &Request<'_>, watch: &dyn Watch) -> Result<Run, Error> {
     static BESIDE: RwLock<()> = RwLock::new(());
     for attempt in 0..ATTEMPTS {
         let _beside = (attempt == 0).then(|| BESIDE.read().unwrap_or_else(PoisonError::into_inner));
@@ -63,8 +67,7 @@ pub(super) fn download(cell: &Cell, name: &str, forwarder: Option<&str>, watch: 
             return Err(Error::interrupted());
         }
         let spec = cell.network.testbed(name, cell.clients, cell.congestion, cell.seed);
-        let (run, lateness) =
-            Deployment::new(spec, cell.bytes, forwarder)?.download(cell.system, cell.clients, watch)?;
+        let (run, lateness) = Deployment::new(spec, cell.bytes, request)?.download(cell.system, cell.clients, watch)?;
         if lateness.is_sound() {
             run.check(cell.clients).map_err(|fault| Error(format!("{}: {fault}", cell.system.name())))?;
             return Ok(run);
@@ -112,13 +115,17 @@ struct Deployment {
     /// The shell command of a forwarder that runs in place of nodes that only forward packets of
     /// NDN's usual size.
     forwarder: Option<String>,
+    /// The directory of applications of other NDN implementations.
+    applications: Option<PathBuf>,
 }
 
 impl Deployment {
-    fn new(spec: Spec, bytes: usize, forwarder: Option<&str>) -> Result<Deployment, Error> {
+    fn new(spec: Spec, bytes: usize, request: &Request<'_>) -> Result<Deployment, Error> {
         let site = Site::temporary(&prefix(&spec.name))?;
-        let deployment =
-            Deployment { bed: Testbed::up(spec)?, site, programs: Vec::new(), forwarder: forwarder.map(str::to_owned) };
+        let (forwarder, applications) =
+            (request.forwarder.map(str::to_owned), request.applications.map(Path::to_path_buf));
+        let bed = Testbed::up(spec)?;
+        let deployment = Deployment { bed, site, programs: Vec::new(), forwarder, applications };
         // Random bytes, which no compression shortens.
         let mut stream = larder_units::Streams::new(1).stream("file");
         let file: Vec<u8> = std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(bytes).collect();
@@ -147,6 +154,7 @@ impl Deployment {
             System::LarderTuned { levels } => {
                 self.start_larder(levels, Faces::Tcp, LARGE_AT_NODES, &LARGE_AT_PUT)?;
             }
+            System::Applications { producer, .. } => self.start_applications(producer)?,
         }
         self.site.wait_until_all_serve()?;
         if system == System::Pair {
@@ -158,6 +166,9 @@ impl Deployment {
         let before = self.cpu();
         let times = self.fetch(system, clients, FILE, watch)?;
         let [cpu, cpu_top] = std::array::from_fn(|at| self.cpu()[at] - before[at]);
+        if matches!(system, System::Applications { .. }) {
+            self.compare(system)?;
+        }
         self.site.kill_programs();
         let lateness = self.bed.down()?;
         Ok((Run { times, cpu, cpu_top, late_p99_ns: lateness.p99_ns }, lateness))
@@ -224,8 +235,13 @@ impl Deployment {
             System::Squid { levels, .. } => (wget(Some(self.address(&above(levels))?)), None),
             System::Larder { levels, .. } | System::LarderTuned { levels } => {
                 let faces = if let System::Larder { faces, .. } = system { faces } else { Faces::Tcp };
-                let words = [&*this_binary()?, "get", "/repo/file", "--retries", "100"].map(Into::into).into();
+                let words = [&*this_binary()?, "get", OBJECT, "--retries", "100"].map(Into::into).into();
                 (words, Some(faces.uri(self.address(&above(levels))?)))
+            }
+            System::Applications { consumer, .. } => {
+                let mut words = self.application(consumer, "consumer", &["get", OBJECT, "-o"])?;
+                words.push(self.site.path(FETCHED));
+                (words, Some(Faces::Tcp.uri(self.address(&edge(client % CLUSTERS))?)))
             }
         };
         // The command waits for a line, because the process in its namespace takes 10 ms to start,
@@ -291,6 +307,43 @@ impl Deployment {
         Ok(())
     }
 
+    /// Starts a producer at the server, and the nodes between it and the client. The producer is
+    /// ready when its prefix is registered.
+    fn start_applications(&mut self, producer: &'static str) -> Result<(), Error> {
+        self.start_node("server", None, "")?;
+        self.site.wait_until_all_serve()?;
+        let mut words = self.application(producer, "producer", &["put", OBJECT])?;
+        words.push(self.site.path(FILE));
+        let transport = ("NDN_CLIENT_TRANSPORT", format!("unix://{}", self.site.path("server.sock")));
+        let mut command = self.bed.command(self.bed.spec().host("server")?, &words[0]);
+        command.args(&words[1..]).env(transport.0, &transport.1);
+        let mut probe = Command::new("sh");
+        probe.args(["-c", "\"$0\" ctl route list | grep --quiet \"$1\"", &this_binary()?, OBJECT]);
+        probe.env(transport.0, &transport.1).stdout(Stdio::null());
+        self.start_until(command, producer, "server", probe)?;
+        self.start_node("top", Some(("server", Faces::Tcp)), "")?;
+        self.site.wait_until_all_serve()?;
+        self.start_node(&edge(0), Some(("top", Faces::Tcp)), "")
+    }
+
+    /// Returns the words of an application: this binary with `own`, or another implementation's
+    /// program with the name of the object. The path of a file follows.
+    fn application(&self, name: &str, role: &str, own: &[&str]) -> Result<Vec<String>, Error> {
+        match &self.applications {
+            Some(directory) if name != LARDER => {
+                let program = directory.join(format!("{name}-{role}")).display().to_string();
+                Ok(vec![program, OBJECT.to_owned()])
+            }
+            _ => Ok([&*this_binary()?].iter().chain(own).map(|word| (*word).to_owned()).collect()),
+        }
+    }
+
+    /// Compares the file that a consumer has written with the one that was served.
+    fn compare(&self, system: System) -> Result<(), Error> {
+        let [served, fetched] = [FILE, FETCHED].map(|name| fs::read(self.site.path(name)).map_err(Error::from_cause));
+        if served? == fetched? { Ok(()) } else { Err(Error(format!("{}: the file has changed", system.name()))) }
+    }
+
     /// Starts a node that only forwards.
     fn start_node(&mut self, host: &str, up: Option<(&str, Faces)>, ndn: &str) -> Result<(), Error> {
         let up = up.map(|(up, faces)| Ok::<_, Error>(Route { to: faces.uri(self.address(up)?), reliable: false }));
@@ -336,7 +389,7 @@ impl Deployment {
         let host = self.bed.spec().host("server")?;
         let transport = format!("unix://{}", self.site.path("server.sock"));
         let mut put = self.bed.command(host, &this_binary()?);
-        put.args(["put", "/repo/file"]).arg(self.site.path(FILE)).args(words).env("NDN_CLIENT_TRANSPORT", transport);
+        put.args(["put", OBJECT]).arg(self.site.path(FILE)).args(words).env("NDN_CLIENT_TRANSPORT", transport);
         // The program reports when it is ready. A request for the file would fill the server's
         // cache.
         let mut probe = Command::new("grep");

@@ -50,6 +50,7 @@ fn reproduced(experiment: &str) -> Report {
         testbed: false,
         only: &only,
         forwarder: None,
+        applications: None,
         rows: &rows,
     };
     reproduce(&request, &Unwatched).expect("a report")

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Files from each application to each, at the quick scale. Exit status 1 of `larder reproduce` is a claim about the speed, which
+# depends on the machine; both claims must have been measured.
+. "$(dirname "$0")/../nodes.sh"
+status=0
+"$LARDER" reproduce ndn-vs-http --only applications --applications "$(dirname "$0")" --out "$work/out" || status=$?
+((status <= 1)) || exit "$status"
+python3 - "$work/out/claims.json" <<'PYTHON'
+import json, sys
+claims = json.load(open(sys.argv[1]))["claims"]
+assert [claim["measured"] > 0 for claim in claims] == [True, True], claims
+PYTHON
