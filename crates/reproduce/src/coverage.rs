@@ -89,7 +89,7 @@ const FILES: [Files; 5] = [
     files!("chunk-size": "figures" "ndnsim" "ambiguities" "skew" "beyond"),
     files!("clock": "linear" "dumbbell" "methods"),
     files!("filter": "hit-rates" "sizes" "readings" "published-cycles" "parameters" "collisions" "cycles"),
-    files!("ndn-vs-http": "large" "lossy" "peak" "simulated" "clean" "tcp" "applications"),
+    files!("ndn-vs-http": "large" "lossy" "peak" "simulated" "clean" "tcp" "varied" "applications"),
 ];
 
 impl Coverage {

@@ -26,6 +26,9 @@ pub(super) struct Run {
     pub(super) cpu: f64,
     /// That of the node or cache at the top alone, s.
     pub(super) cpu_top: f64,
+    /// The bytes that have left the server's host, with all headers.
+    #[serde(default)]
+    pub(super) sent: u64,
     /// The lateness of the links at the 99th percentile, ns.
     pub(super) late_p99_ns: u64,
 }
@@ -54,7 +57,7 @@ impl Run {
 pub(super) const LARDER: &str = "Larder";
 
 /// The program that fetches the file, and the place of the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum System {
     /// lighttpd without a cache.
     Lighttpd { tuned: bool },
@@ -69,10 +72,25 @@ pub(super) enum System {
     /// and the edges, and a node on each client's host, which is wget's proxy. The link from there
     /// to the edge uses reliable datagrams, as the documentation advises for a lossy link.
     Pair,
+    /// Squid at two levels, or the pair, with traffic of varied names: each wget fetches its share
+    /// of the requests, one after the other.
+    Varied { pair: bool, names: VariedNames },
     /// One client under one edge: this producer at the server, this consumer at the client, and
     /// Larder's nodes between them. The names are [`LARDER`], or those of programs in
     /// [`Request::applications`](crate::Request::applications).
     Applications { producer: &'static str, consumer: &'static str },
+}
+
+/// Traffic of varied names. Popularity follows Zipf's law. The sizes are between 1 kB and the
+/// cell's `bytes`, uniform in their logarithm.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VariedNames {
+    pub(super) objects: u64,
+    /// The requests of all clients together.
+    pub(super) requests: u64,
+    /// The exponent of Zipf's law.
+    pub(super) exponent: f64,
 }
 
 /// The transport between NDN nodes and clients.
@@ -98,6 +116,8 @@ impl System {
             System::Larder { levels, faces: Faces::Udp } => with_levels("Larder, UDP", levels),
             System::LarderTuned { levels } => with_levels("Larder, packets of 64 KiB", levels),
             System::Pair => "wget, Larder's pair".into(),
+            System::Varied { pair: false, .. } => System::Squid { levels: 2, tuned: true }.name(),
+            System::Varied { pair: true, .. } => System::Pair.name(),
             System::Applications { producer, consumer } => format!("{consumer} from {producer}"),
         }
     }

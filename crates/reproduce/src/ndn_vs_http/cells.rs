@@ -266,7 +266,7 @@ mod tests {
         let system = System::Larder { levels: 2, faces: Faces::Tcp };
         let cell = Cell { system, network, clients: 3, bytes: 1, congestion: "cubic", seed: 1 };
         let rows = Rows::default();
-        let kept = Run { times: vec![1.0, 2.0, 6.0], cpu: 0.5, cpu_top: 0.25, late_p99_ns: 7000 };
+        let kept = Run { times: vec![1.0, 2.0, 6.0], cpu: 0.5, cpu_top: 0.25, sent: 9, late_p99_ns: 7000 };
         rows.add(&format!("ndn-vs-http {cell:?}"), &kept).unwrap();
         let request = Request::quick(&super::super::PAPER, &rows);
         let mut measured = Measured::default();

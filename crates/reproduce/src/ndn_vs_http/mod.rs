@@ -16,6 +16,7 @@ mod programs;
 mod simulated;
 mod tcp;
 mod tree;
+mod varied;
 
 use crate::statistics::{self, Confidence, median};
 use crate::{Error, Paper, Request, Section};
@@ -31,6 +32,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("simulated", simulated::run),
         ("clean", clean::run),
         ("tcp", tcp::run),
+        ("varied", varied::run),
         (applications::NAME, applications::run),
     ],
     testbed: &[],
@@ -41,6 +43,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("simulated", [1, 8]),
         ("clean", [1, 24]),
         ("tcp", [1, 5]),
+        ("varied", [1, 10]),
         (applications::NAME, [1, 5]),
     ],
     builds_networks: true,

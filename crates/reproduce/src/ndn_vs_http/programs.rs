@@ -1,12 +1,13 @@
 //! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; the node, `put`
 //! and `get` of this binary.
 
-use super::cell::{Cell, Faces, LARDER, Run, System};
+use super::cell::{Cell, Faces, LARDER, Run, System, VariedNames};
 use super::configurations::{self, Route};
 use super::tree::{CLUSTERS, edge};
 use crate::programs::{cpu_seconds, this_binary};
 use crate::site::{Probe, Site};
 use crate::{Error, Request, Watch};
+use larder_replay::Zipf;
 use larder_testbed::{LatenessReport, Spec, Testbed};
 use std::fs;
 use std::io::{Read, Write};
@@ -101,6 +102,25 @@ pub(super) fn remove_left(testbed: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Nothing states the lifetime of the files. They were modified so long ago, and caches consider
+/// them fresh for a tenth of that (RFC 9111, section 4.2.2).
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn set_modified(path: &str, time: SystemTime) -> Result<(), Error> {
+    let set = fs::File::options().write(true).open(path).and_then(|file| file.set_modified(time));
+    set.map_err(|error| Error(format!("{path}: {error}")))
+}
+
+/// Returns the file of an object of varied names.
+fn varied(object: u64) -> String {
+    format!("varied-{object}.txt")
+}
+
+/// Returns the file with the URLs that a client fetches.
+fn list(client: usize) -> String {
+    format!("client{client}.urls")
+}
+
 /// The parts of Squid's collapsed forwarding that use shared memory, even with one process.
 const SHARED: [&str; 3] = ["metadata", "queues", "readers"];
 
@@ -130,26 +150,16 @@ impl Deployment {
         let mut stream = larder_units::Streams::new(1).stream("file");
         let file: Vec<u8> = std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(bytes).collect();
         let path = deployment.site.write(FILE, file)?;
-        // Nothing states the file's lifetime. It was modified a year ago, so caches consider it
-        // fresh (RFC 9111, section 4.2.2).
-        let then = SystemTime::now() - Duration::from_secs(365 * 24 * 3600);
-        let set = fs::File::options().write(true).open(&path).and_then(|file| file.set_modified(then));
-        set.map_err(|error| Error(format!("{path}: {error}")))?;
+        set_modified(&path, SystemTime::now() - YEAR)?;
         Ok(deployment)
     }
 
     fn download(mut self, system: System, clients: usize, watch: &dyn Watch) -> Result<(Run, LatenessReport), Error> {
         match system {
             System::Lighttpd { tuned } => self.start_lighttpd(tuned)?,
-            System::Squid { levels, tuned } => {
-                self.start_lighttpd(true)?;
-                self.start_squid("top", None, tuned)?;
-                self.site.wait_until_all_serve()?;
-                for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
-                    self.start_squid(&edge(cluster), Some("top"), tuned)?;
-                }
-            }
-            System::Pair => self.start_pair(clients)?,
+            System::Squid { levels, tuned } => self.start_squids(levels, tuned)?,
+            System::Varied { pair: false, .. } => self.start_squids(2, true)?,
+            System::Pair | System::Varied { pair: true, .. } => self.start_pair(clients)?,
             System::Larder { levels, faces } => self.start_larder(levels, faces, "", &[])?,
             System::LarderTuned { levels } => {
                 self.start_larder(levels, Faces::Tcp, LARGE_AT_NODES, &LARGE_AT_PUT)?;
@@ -157,21 +167,25 @@ impl Deployment {
             System::Applications { producer, .. } => self.start_applications(producer)?,
         }
         self.site.wait_until_all_serve()?;
-        if system == System::Pair {
+        if let System::Varied { names, .. } = system {
+            self.write_varied(names, clients)?;
+        }
+        if matches!(system, System::Pair | System::Varied { .. }) {
             // Each client's host has a node that has just started. Its first packets create tables
             // and connections, which last for weeks in practice.
             self.site.write("small.txt", "a small file")?;
             self.fetch(system, clients, "small.txt", watch)?;
         }
-        let before = self.cpu();
+        let (before, sent) = (self.cpu(), self.sent()?);
         let times = self.fetch(system, clients, FILE, watch)?;
         let [cpu, cpu_top] = std::array::from_fn(|at| self.cpu()[at] - before[at]);
         if matches!(system, System::Applications { .. }) {
             self.compare(system)?;
         }
+        let sent = self.sent()? - sent;
         self.site.kill_programs();
         let lateness = self.bed.down()?;
-        Ok((Run { times, cpu, cpu_top, late_p99_ns: lateness.p99_ns }, lateness))
+        Ok((Run { times, cpu, cpu_top, sent, late_p99_ns: lateness.p99_ns }, lateness))
     }
 
     /// Lets every client fetch this file at once. Returns the time of each, from the start of its
@@ -226,12 +240,16 @@ impl Deployment {
                 words
                     .extend(["-e", "use_proxy=yes", "-e", &format!("http_proxy=http://{proxy}:3128/")].map(Into::into));
             }
-            words.push(url.clone());
+            match system {
+                System::Varied { .. } if file == FILE => words.extend(["-i".into(), self.site.path(&list(client))]),
+                _ => words.push(url.clone()),
+            }
             words
         };
         let (words, transport) = match system {
             System::Lighttpd { .. } => (wget(None), None),
-            System::Pair => (wget(Some(Ipv4Addr::LOCALHOST)), None),
+            System::Pair | System::Varied { pair: true, .. } => (wget(Some(Ipv4Addr::LOCALHOST)), None),
+            System::Varied { pair: false, .. } => (wget(Some(self.address(&edge(client % CLUSTERS))?)), None),
             System::Squid { levels, .. } => (wget(Some(self.address(&above(levels))?)), None),
             System::Larder { levels, .. } | System::LarderTuned { levels } => {
                 let faces = if let System::Larder { faces, .. } = system { faces } else { Faces::Tcp };
@@ -264,6 +282,50 @@ impl Deployment {
         // Squid's shared memory has this name. Other testbeds have their own Squids.
         let service = format!("{}{host}", self.bed.spec().name);
         self.start(host, "squid", &["-N", "-n", &service, "-f", &file], 3128)
+    }
+
+    /// Starts Squid before lighttpd, at one level or at two.
+    fn start_squids(&mut self, levels: u8, tuned: bool) -> Result<(), Error> {
+        self.start_lighttpd(true)?;
+        self.start_squid("top", None, tuned)?;
+        self.site.wait_until_all_serve()?;
+        for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
+            self.start_squid(&edge(cluster), Some("top"), tuned)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the objects of varied names, which are parts of the file, and for each client the
+    /// list of the URLs that it fetches. Both depend on the seed alone.
+    fn write_varied(&self, names: VariedNames, clients: usize) -> Result<(), Error> {
+        let VariedNames { objects, requests, exponent } = names;
+        let zipf = Zipf::new(objects, exponent).ok_or_else(|| Error("no objects".into()))?;
+        let streams = larder_units::Streams::new(self.bed.spec().seed);
+        let (mut drawn, mut sizes) = (streams.stream("names"), streams.stream("sizes"));
+        let content = fs::read(self.site.path(FILE)).map_err(Error::from_cause)?;
+        let a_year_ago = SystemTime::now() - YEAR;
+        for object in 0..objects {
+            let bytes = 1000.0 * (content.len() as f64 / 1000.0).powf(sizes.unit());
+            let path = self.site.write(&varied(object), &content[..(bytes as usize).min(content.len())])?;
+            set_modified(&path, a_year_ago)?;
+        }
+        let server = self.address("server")?;
+        let mut lists = vec![String::new(); clients];
+        for request in 0..requests as usize {
+            // Ranks start at 1.
+            lists[request % clients] += &format!("http://{server}/{}\n", varied(zipf.draw(&mut drawn) - 1));
+        }
+        lists.iter().enumerate().try_for_each(|(client, text)| self.site.write(&list(client), text).map(|_| ()))
+    }
+
+    /// Returns the bytes that have left the server's host.
+    fn sent(&self) -> Result<u64, Error> {
+        let mut command = self.bed.command(self.bed.spec().host("server")?, "cat");
+        let output = command.arg("/proc/net/dev").output().map_err(Error::from_cause)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        // proc_net(5): eight numbers of what was received follow the name, then the sent bytes.
+        let devices = text.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.trim() != "lo");
+        Ok(devices.filter_map(|(_, figures)| figures.split_whitespace().nth(8)?.parse::<u64>().ok()).sum())
     }
 
     /// Starts HTTP over NDN from each client's host to lighttpd.

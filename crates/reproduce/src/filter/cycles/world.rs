@@ -157,27 +157,39 @@ impl World {
         now
     }
 
-    /// Forwards a batch, Interests and then the Data of those that were sent on, and returns the
-    /// cost of the stages of both.
-    fn profile(&mut self) -> [StageProfile; 2] {
-        let now = self.ask();
+    /// Hands the batch to `run`: its Interests, and then the Data of those that were sent on.
+    /// Returns the results of both, and the number of packets that were sent.
+    fn exchange<T>(
+        &mut self,
+        now: Time,
+        mut run: impl FnMut(&mut Forwarder, Time, &mut [Received<'_>], &mut Outbox) -> T,
+    ) -> ([T; 2], usize) {
         let World { forwarder, faces: (consumer, producer), batch, outbox, .. } = self;
-        let mut clock = counter::now;
         let asked = batch.iter_mut().map(|each| Received { face: *consumer, frame: &mut each.interest });
-        let of_interests = forwarder.profile(now, &mut asked.collect::<Vec<_>>(), outbox, &mut clock);
-        let mut is_asked = [false; BATCH];
-        let sent_on = outbox.drain().filter(|send| matches!(send.body, Body::Input));
-        sent_on.for_each(|send| is_asked[send.index] = true);
+        let of_interests = run(forwarder, now, &mut asked.collect::<Vec<_>>(), outbox);
+        let (mut is_asked, mut packets) = ([false; BATCH], 0);
+        for send in outbox.drain() {
+            packets += 1;
+            is_asked[send.index] |= matches!(send.body, Body::Input);
+        }
         let answers = batch.iter_mut().zip(is_asked).filter(|(_, is_asked)| *is_asked);
         let answers = answers.map(|(each, _)| Received { face: *producer, frame: &mut each.data });
-        let of_data = forwarder.profile(now, &mut answers.collect::<Vec<_>>(), outbox, &mut clock);
-        outbox.drain();
-        [of_interests, of_data]
+        let of_data = run(forwarder, now, &mut answers.collect::<Vec<_>>(), outbox);
+        packets += outbox.drain().count();
+        ([of_interests, of_data], packets)
     }
 
-    /// Runs batches of whole exchanges, packet by packet.
+    /// Forwards a batch and returns the cost of its stages, for Interests and for Data.
+    fn profile(&mut self) -> [StageProfile; 2] {
+        let now = self.ask();
+        let profile = |forwarder: &mut Forwarder, now, batch: &mut [Received<'_>], outbox: &mut Outbox| {
+            forwarder.profile(now, batch, outbox, &mut counter::now)
+        };
+        self.exchange(now, profile).0
+    }
+
+    /// Runs batches of whole exchanges, as the node does.
     pub(super) fn forward(&mut self, batches: usize) -> Whole {
-        let (consumer, producer) = self.faces;
         let before = self.forwarder.stats().content_store;
         let (mut cycles, mut packets) = (Vec::with_capacity(batches), 0);
         let mut rates = Vec::with_capacity(batches);
@@ -185,18 +197,7 @@ impl World {
             let now = self.ask();
             let sent_before = self.bits_sent();
             let (begun, begun_at) = (counter::now(), thread_time());
-            for exchange in &mut self.batch {
-                let _ = self.forwarder.on_packet(now, consumer, &mut exchange.interest, &mut self.outbox);
-                let mut asked = false;
-                for send in self.outbox.drain() {
-                    packets += 1;
-                    asked |= matches!(send.body, Body::Input);
-                }
-                if asked {
-                    let _ = self.forwarder.on_packet(now, producer, &mut exchange.data, &mut self.outbox);
-                    packets += self.outbox.drain().count();
-                }
-            }
+            packets += self.exchange(now, Forwarder::on_packets).1;
             cycles.push((counter::now() - begun) as f64 / BATCH as f64);
             let nanos = (thread_time() - begun_at).as_nanos().max(1) as f64;
             rates.push((self.bits_sent() - sent_before) as f64 / nanos);
