@@ -1,10 +1,9 @@
 //! The arguments of `larder advise`.
 
-use super::choice::Goal;
-use super::prices::Price;
 use crate::layout::Layout;
 use crate::numbers::{bytes, count};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use larder_advise::{Goal, KEEP, POLICIES, Price, Prices};
 use std::path::PathBuf;
 
 /// Find the cache for a site from its access logs: policy, size, and what they save
@@ -20,7 +19,7 @@ pub struct AdviseArgs {
     pub(super) files: Vec<PathBuf>,
 
     /// Policies to compare, as `larder policies` lists them. Commas separate several
-    #[arg(long, short, value_name = "SPEC,…", default_value = "agd,s3fifo,w-tinylfu,gdsf,adaptsize+lru,sieve,lru")]
+    #[arg(long, short, value_name = "SPEC,…", default_value = POLICIES)]
     pub(super) policy: Vec<String>,
 
     /// Sizes to compare: bytes (64MiB) or shares of all objects (10%) [default: all objects, and
@@ -29,8 +28,8 @@ pub struct AdviseArgs {
     pub(super) size: Vec<String>,
 
     /// What the cache should save: requests to the origin, or bytes from it
-    #[arg(long, value_enum, default_value_t = Goal::Requests, conflicts_with_all = ["egress", "memory"])]
-    pub(super) goal: Goal,
+    #[arg(long, value_enum, default_value_t = Saved::Requests, conflicts_with_all = ["egress", "memory"])]
+    pub(super) goal: Saved,
 
     /// Price of bytes from the origin, such as 0.05/GB. With --memory: the cheapest size is chosen
     #[arg(long, value_name = "PRICE", requires = "memory")]
@@ -47,7 +46,7 @@ pub struct AdviseArgs {
 
     /// The most requests to keep in memory, 100 bytes each with all caches. With more requests, a
     /// share of the objects is looked at, and the error is stated
-    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = KEEP, value_parser = count)]
     pub(super) keep: u64,
 
     /// Seed of the sample and of all random choices
@@ -68,4 +67,26 @@ pub struct AdviseArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// What a cache should save.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Saved {
+    /// Requests to the origin.
+    Requests,
+    /// Bytes from the origin.
+    Bytes,
+}
+
+impl AdviseArgs {
+    pub(super) fn goal(&self) -> Goal {
+        match self.goal {
+            Saved::Requests => Goal::Requests,
+            Saved::Bytes => Goal::Bytes,
+        }
+    }
+
+    pub(super) fn prices(&self) -> Option<Prices> {
+        self.egress.zip(self.memory).map(|(egress, memory)| Prices { egress, memory })
+    }
 }

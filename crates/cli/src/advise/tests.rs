@@ -80,7 +80,7 @@ fn names_of_files_become_markup() {
     let log = folder.path().join("<script>alert(1)<!--.csv");
     fs::write(&log, "# time, object, size\n0,1,10\n1,2,20\n2,1,10\n").unwrap();
     let advice = advise(&args(&[log.to_str().unwrap()])).unwrap();
-    assert!(page::page(&advice).contains("&lt;script&gt;") && !page::page(&advice).contains("<script"));
+    assert!(advice.page().contains("&lt;script&gt;") && !advice.page().contains("<script"));
 }
 
 #[test]

@@ -1,14 +1,19 @@
 //! The advice as text for a terminal.
 
-use super::advice::Advice;
-use super::choice::Goal;
-use super::configuration::configuration;
-use super::sentences::{facts, lines_of_choice, ratios, worth};
+use crate::advice::Advice;
+use crate::choice::Goal;
+use crate::sentences::{facts, lines_of_choice, ratios, worth};
 use comfy_table::{CellAlignment, Table, presets};
 use larder_replay::Unit;
 
-/// Returns the whole text.
-pub fn text(advice: &Advice) -> String {
+impl Advice {
+    /// Returns the advice as text for a terminal, without a line feed at its end.
+    pub fn text(&self) -> String {
+        text(self)
+    }
+}
+
+fn text(advice: &Advice) -> String {
     let mut text = String::new();
     for (name, fact) in facts(&advice.traffic) {
         text += &format!("{name:<13}{fact}\n");
@@ -22,7 +27,7 @@ pub fn text(advice: &Advice) -> String {
     text += "\nAdvice:\n";
     lines_of_choice(advice).iter().for_each(|line| text += &format!("  {line}\n"));
     if advice.traffic.unit == Unit::Bytes {
-        text += &format!("\nConfiguration (--config FILE writes it):\n\n{}", configuration(advice));
+        text += &format!("\nConfiguration (--config FILE writes it):\n\n{}", advice.configuration());
     }
     text.trim_end().to_owned()
 }

@@ -1,9 +1,8 @@
 //! The advice as a page: one file that needs no other, and no script.
 
-use super::advice::Advice;
-use super::choice::Goal;
-use super::configuration::configuration;
-use super::sentences::{facts, lines_of_choice, ratios, worth};
+use crate::advice::Advice;
+use crate::choice::Goal;
+use crate::sentences::{facts, lines_of_choice, ratios, worth};
 use larder_figure::{Axis, Figure, Series};
 use larder_replay::Unit;
 use std::fmt::Write;
@@ -21,8 +20,14 @@ dt { float: left; clear: left; min-width: 7rem; } dd { margin-left: 7rem; overfl
 .advice, pre { background: var(--box); padding: .8rem 1rem; border-radius: .4rem; overflow-x: auto; }
 ";
 
-/// Returns the page.
-pub fn page(advice: &Advice) -> String {
+impl Advice {
+    /// Returns the advice as an HTML document with figures, which needs no other file.
+    pub fn page(&self) -> String {
+        page(self)
+    }
+}
+
+fn page(advice: &Advice) -> String {
     let title = format!("Which cache for {}?", advice.traffic.files.join(", "));
     let title = escaped(&title);
     let mut page = format!(
@@ -48,7 +53,7 @@ pub fn page(advice: &Advice) -> String {
     if advice.traffic.unit == Unit::Bytes {
         page += "<h2>Sizes of the objects</h2>\n";
         let _ = writeln!(page, "<figure>{}</figure>", sizes(advice).svg());
-        let text = escaped(&configuration(advice));
+        let text = escaped(&advice.configuration());
         let _ = write!(page, "<h2>Configuration</h2>\n<pre>{text}</pre>\n");
     }
     page

@@ -1,4 +1,4 @@
-//! Prices as arguments: `0.05/GB`, `3/GiB-month`.
+//! Prices: `0.05/GB`, `3/GiB-month`.
 
 use larder_units::ByteSize;
 use serde::Serialize;
@@ -9,6 +9,15 @@ use std::str::FromStr;
 pub struct Price {
     /// For one byte; of memory, for a month.
     pub per_byte: f64,
+}
+
+/// The prices of what a cache saves, and of what it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prices {
+    /// Of bytes from the origin.
+    pub egress: Price,
+    /// Of the cache's memory, for a month.
+    pub memory: Price,
 }
 
 impl FromStr for Price {

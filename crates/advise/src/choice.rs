@@ -1,9 +1,8 @@
 //! Chooses a policy and a size.
 
-use super::candidates::Candidate;
-use super::gather::Traffic;
-use super::prices::Price;
-use clap::ValueEnum;
+use crate::candidate::Candidate;
+use crate::gathering::Traffic;
+use crate::price::Prices;
 use serde::Serialize;
 
 /// Seconds of a month, as clouds bill it: 730 hours.
@@ -14,7 +13,7 @@ const MONTH: f64 = 730.0 * 3600.0;
 const KNEE: f64 = 0.01;
 
 /// What a cache should save.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Goal {
     /// Requests to the origin.
@@ -44,7 +43,9 @@ impl Goal {
 /// The advice.
 #[derive(Clone, Debug, Serialize)]
 pub struct Choice {
+    /// What the cache should save.
     pub goal: Goal,
+    /// The policy and the size.
     pub chosen: Candidate,
     /// LRU at the same size, if it was compared: what most caches run.
     pub lru: Option<Candidate>,
@@ -58,10 +59,10 @@ pub struct Choice {
 
 impl Choice {
     /// Chooses among `candidates`, of which there is at least one.
-    pub fn new(candidates: &[Candidate], traffic: &Traffic, goal: Goal, prices: Option<(Price, Price)>) -> Choice {
+    pub(crate) fn new(candidates: &[Candidate], traffic: &Traffic, goal: Goal, prices: Option<Prices>) -> Choice {
         let goal = if prices.is_some() { Goal::Bytes } else { goal };
         let cost = |candidate: &Candidate| {
-            prices.map(|(egress, memory)| {
+            prices.map(|Prices { egress, memory }| {
                 let missed = (1.0 - candidate.byte_hit_ratio) * traffic.requested_bytes;
                 let missed = traffic.in_seconds(missed, MONTH).unwrap_or_default();
                 candidate.capacity as f64 * memory.per_byte + missed * egress.per_byte
@@ -75,7 +76,7 @@ impl Choice {
             }
             None => knee(candidates, goal),
         };
-        let without = prices.and_then(|(egress, _)| {
+        let without = prices.and_then(|Prices { egress, .. }| {
             traffic.in_seconds(traffic.requested_bytes, MONTH).map(|bytes| bytes * egress.per_byte)
         });
         let reason = match cost(chosen).zip(without) {
@@ -97,7 +98,7 @@ impl Choice {
 }
 
 /// Returns the best policy at each size, from the smallest to the largest.
-pub fn best_by_size(candidates: &[Candidate], goal: Goal) -> Vec<&Candidate> {
+pub(crate) fn best_by_size(candidates: &[Candidate], goal: Goal) -> Vec<&Candidate> {
     let mut sizes: Vec<u64> = candidates.iter().map(|candidate| candidate.capacity).collect();
     sizes.sort_unstable();
     sizes.dedup();

@@ -1,11 +1,11 @@
 //! The phrases and tables that the terminal, the page and the configuration share.
 
-use super::advice::Advice;
-use super::candidates::Candidate;
-use super::choice::{Goal, best_by_size};
-use super::gather::Traffic;
-use crate::trace::info::{bytes, percent, span};
+use crate::advice::Advice;
+use crate::candidate::Candidate;
+use crate::choice::{Goal, best_by_size};
+use crate::gathering::Traffic;
 use larder_replay::Unit;
+use larder_units::rounded::{bytes, percent, span};
 
 const DAY: f64 = 86_400.0;
 /// The steps of memory whose worth is shown, in bytes: for large sites the second.
@@ -14,8 +14,15 @@ const STEPS: [(&str, f64); 2] = [("MiB", (1_u64 << 20) as f64), ("GiB", (1_u64 <
 /// The footprint from which a site is large: then a MiB is worth too little to compare.
 const LARGE: f64 = 4.0 * (1_u64 << 30) as f64;
 
+impl Advice {
+    /// Returns what is recommended and why, one sentence or two in each string.
+    pub fn sentences(&self) -> Vec<String> {
+        lines_of_choice(self)
+    }
+}
+
 /// Returns the properties of the traffic, each with its name.
-pub fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
     let is_sized = traffic.unit == Unit::Bytes;
     let popularity = &traffic.looked_at.popularity;
     let mut facts = vec![("files", traffic.files.join(", "))];
@@ -67,7 +74,7 @@ pub fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the hit ratios: a row for each size, a column for each policy, the head first.
-pub fn ratios(advice: &Advice) -> Vec<Vec<String>> {
+pub(crate) fn ratios(advice: &Advice) -> Vec<Vec<String>> {
     let goal = advice.choice.goal;
     let mut policies: Vec<&str> = Vec::new();
     advice.candidates.iter().for_each(|candidate| {
@@ -90,7 +97,7 @@ pub fn ratios(advice: &Advice) -> Vec<Vec<String>> {
 }
 
 /// Returns what each size saves with its best policy, the head first.
-pub fn worth(advice: &Advice) -> Vec<Vec<String>> {
+pub(crate) fn worth(advice: &Advice) -> Vec<Vec<String>> {
     let traffic = &advice.traffic;
     let per = if traffic.seconds > 0.0 { "a day" } else { "in all" };
     let amount = |amount: f64| traffic.in_seconds(amount, DAY).unwrap_or(amount);
@@ -121,7 +128,7 @@ pub fn worth(advice: &Advice) -> Vec<Vec<String>> {
 }
 
 /// Returns the advice in sentences.
-pub fn lines_of_choice(advice: &Advice) -> Vec<String> {
+pub(crate) fn lines_of_choice(advice: &Advice) -> Vec<String> {
     let choice = &advice.choice;
     let chosen = &choice.chosen;
     let least = if chosen.error_is_least { "more than " } else { "" };
@@ -153,7 +160,7 @@ pub fn lines_of_choice(advice: &Advice) -> Vec<String> {
 }
 
 /// Returns a capacity as text.
-pub fn size(capacity: u64, advice: &Advice) -> String {
+pub(crate) fn size(capacity: u64, advice: &Advice) -> String {
     match advice.traffic.unit {
         Unit::Bytes => bytes(capacity as f64),
         Unit::Objects => format!("{} objects", grouped(capacity as f64)),

@@ -1,15 +1,22 @@
 //! The configuration of a node with the chosen policy and size.
 
-use super::advice::Advice;
-use super::sentences::{lines_of_choice, size};
+use crate::advice::Advice;
+use crate::sentences::{lines_of_choice, size};
 use larder_units::ByteSize;
 use std::fmt::Write;
 
 /// The default of `[http] max_object`, which may not exceed the cache.
 const MAX_OBJECT: u64 = 64 << 20;
 
-/// Returns the text of a configuration file.
-pub fn configuration(advice: &Advice) -> String {
+impl Advice {
+    /// Returns the text of a configuration file of the node. It has a meaning if the objects have
+    /// sizes ([`Traffic::check_sizes`](crate::Traffic::check_sizes)).
+    pub fn configuration(&self) -> String {
+        configuration(self)
+    }
+}
+
+fn configuration(advice: &Advice) -> String {
     let chosen = &advice.choice.chosen;
     let mut text = format!("# From {} by `larder advise`.\n", advice.traffic.files.join(", ").escape_debug());
     lines_of_choice(advice).iter().for_each(|line| _ = writeln!(text, "# {line}"));
