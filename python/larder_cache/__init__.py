@@ -6,6 +6,7 @@
 {'policy': ['lru', 'belady'], 'hits': [0, 2]}
 """
 
+from ._advise import Advice, Candidate, advise
 from ._core import Counts, Queue, __version__
 from ._cost import with_cost, with_latency
 from ._curve import curve, over_seeds, predict
@@ -14,12 +15,15 @@ from ._replay import Interrupted, explode, policies, replay
 from ._trace import Trace
 
 __all__ = [
+    "Advice",
+    "Candidate",
     "Counts",
     "Interrupted",
     "Policy",
     "Queue",
     "Trace",
     "__version__",
+    "advise",
     "curve",
     "explode",
     "over_seeds",

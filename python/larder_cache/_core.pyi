@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,3 +98,24 @@ def curve(
     progress: Callable[[int], object] | None,
 ) -> tuple[list[str], bool]: ...
 def predict(source: Source, sizes: Sequence[str]) -> list[str]: ...
+
+class Advice(TypedDict):
+    json: str
+    sentences: list[str]
+    text: str
+    page: str
+    config: str | None
+
+def advise(
+    sources: Sequence[Source],
+    policies: Sequence[str],
+    sizes: Sequence[str],
+    *,
+    goal: str,
+    egress: str | None,
+    memory: str | None,
+    overhead: int | None,
+    keep: int,
+    seed: int,
+    progress: Callable[[int], object] | None,
+) -> Advice: ...

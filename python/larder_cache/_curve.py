@@ -82,7 +82,7 @@ def curve(
     """
     source = trace if isinstance(trace, Trace) else Trace(trace)
     specs = listed(policies, "policies", str)
-    texts = _texts(sizes)
+    texts = size_texts(sizes)
     if not 0 < points <= 1000:
         raise ValueError(f"points: {points} sizes, give 1 to 1000")
     for spec in specs:
@@ -120,11 +120,11 @@ def predict(trace: Any, sizes: SizeLike | Iterable[SizeLike]) -> pa.Table:
     ['fifo', 'random', 'lru', 'lfu', None]
     """
     source = trace if isinstance(trace, Trace) else Trace(trace)
-    rows = _core.predict(source._source, _texts(sizes))
+    rows = _core.predict(source._source, size_texts(sizes))
     return pa.Table.from_pylist([json.loads(row) for row in rows], _PREDICTION)
 
 
-def _texts(sizes: SizeLike | Iterable[SizeLike] | None) -> list[str]:
+def size_texts(sizes: SizeLike | Iterable[SizeLike] | None) -> list[str]:
     if sizes is None:
         return []
     return [size_text(size) for size in listed(sizes, "sizes", str | int | float | np.number)]

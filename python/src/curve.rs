@@ -172,7 +172,8 @@ pub fn predict(py: Python<'_>, source: &Source, sizes: Vec<String>) -> PyResult<
     let Some(capacities) = capacities(py, source, &sizes, 0)? else { return Err(PyKeyboardInterrupt::new_err(())) };
     let borrowed = source.borrow(py)?;
     let requests = borrowed.requests()?;
-    let popularity = whole(py, |watch| survey(&requests, || !watch.stops()).map(|survey| Popularity::of(&survey)))?;
+    let popularity =
+        whole(py, None, |watch| survey(&requests, || !watch.stops()).map(|survey| Popularity::of(&survey)))?;
     let mut rows = Vec::new();
     for capacity in capacities {
         let size = ByteSize::from_bytes(capacity);

@@ -3,7 +3,7 @@
 //! What it is: the part of the package `larder_cache` that has to be fast. The Python files beside
 //! it check arguments, turn frames and tables into arrays, and results into Arrow tables. What it
 //! is not: a second engine. Policies, readers, curves and models are those of `larder-policy` and
-//! `larder-replay`.
+//! `larder-replay`, and the advice is that of `larder-advise`.
 //!
 //! Read `Source` (`trace.rs`) first, then `replay.rs`. Long work releases the interpreter's
 //! lock, uses all cores, and looks for Ctrl-C twenty times a second (`watch.rs`).
@@ -14,6 +14,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod advise;
 mod cell;
 mod collections;
 mod curve;
@@ -35,6 +36,7 @@ pub fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<trace::Source>()?;
     module.add_class::<collections::Queue>()?;
     module.add_class::<collections::Counts>()?;
+    module.add_function(wrap_pyfunction!(advise::advise, module)?)?;
     module.add_function(wrap_pyfunction!(curve::curve, module)?)?;
     module.add_function(wrap_pyfunction!(curve::predict, module)?)?;
     module.add_function(wrap_pyfunction!(names::hash_names, module)?)?;

@@ -79,7 +79,7 @@ impl Source {
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let borrowed = self.borrow(py)?;
         let requests = borrowed.requests()?;
-        let survey = whole(py, |watch| survey(&requests, || !watch.stops()))?;
+        let survey = whole(py, None, |watch| survey(&requests, || !watch.stops()))?;
         if survey.requests() == 0 {
             return Err(wrong(format!("{}: no request was read", self.name)));
         }
@@ -95,7 +95,7 @@ impl Source {
         let borrowed = self.borrow(py)?;
         let requests = borrowed.requests()?;
         let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-        let read = whole(py, |watch| {
+        let read = whole(py, None, |watch| {
             let (mut read, mut sample) = (Vec::new(), sample.clone());
             requests.chunks(|chunk| {
                 let sampled = chunk.iter().filter_map(|access| sample.take(access));
@@ -125,7 +125,7 @@ impl Source {
     ) -> PyResult<Arrays<'_>> {
         let web = Web { objects, exponent, shift, requests_per_second, object_bytes: size };
         let streams = Streams::new(seed);
-        let accesses = whole(py, |watch| {
+        let accesses = whole(py, None, |watch| {
             let mut generated = web.requests(&streams).map_err(wrong)?.take(requests);
             let mut accesses: Vec<Access> = Vec::new();
             while accesses.len() < requests && !watch.stops() {
@@ -302,18 +302,7 @@ impl Requests<'_> {
                     }
                 }
             }
-            Requests::File(file) => {
-                let mut trace = file.open()?;
-                let mut left = file.limit.unwrap_or(u64::MAX);
-                loop {
-                    let most = left.min(CHUNK_REQUESTS as u64) as usize;
-                    trace.read_many(&mut chunk, most).map_err(wrong)?;
-                    left -= chunk.len() as u64;
-                    if chunk.is_empty() || !take(&mut chunk)? {
-                        break;
-                    }
-                }
-            }
+            Requests::File(file) => file.chunks(file.open()?, CHUNK_REQUESTS, take)?,
         }
         Ok(())
     }
@@ -326,6 +315,38 @@ impl File {
             None => Trace::open(&self.path, self.format),
         };
         trace.map_err(wrong)
+    }
+
+    /// Opens it for a caller that reads it once; see [`Trace::open_once`].
+    ///
+    /// # Errors
+    /// If it cannot be read or recognised.
+    pub fn open_once(&self) -> PyResult<Trace> {
+        match &self.columns {
+            Some(_) => self.open(),
+            None => Trace::open_once(&self.path, self.format).map_err(wrong),
+        }
+    }
+
+    /// Passes the requests of this opened file to `take`, up to `most` at a time, until it has
+    /// enough.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or `take` fails.
+    pub fn chunks(
+        &self,
+        mut trace: Trace,
+        most: usize,
+        mut take: impl FnMut(&mut Vec<Access>) -> PyResult<bool>,
+    ) -> PyResult<()> {
+        let (mut chunk, mut left) = (Vec::new(), self.limit.unwrap_or(u64::MAX));
+        loop {
+            trace.read_many(&mut chunk, left.min(most as u64) as usize).map_err(wrong)?;
+            left -= chunk.len() as u64;
+            if chunk.is_empty() || !take(&mut chunk)? {
+                return Ok(());
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The time between two looks for signals. The package promises that Ctrl-C takes 0.1 s.
-const LOOK: Duration = Duration::from_millis(50);
+pub const LOOK: Duration = Duration::from_millis(50);
 
 /// The shared state of long work: workers count what is done, and stop when they should.
 #[derive(Default)]
@@ -28,18 +28,22 @@ pub enum End {
 }
 
 /// Runs work whose parts are of no use: Ctrl-C is an error here. `work` looks at its watch now and
-/// then.
+/// then. `progress` is called with the finished units.
 ///
 /// # Errors
-/// The error of `work` or of a signal's handler; KeyboardInterrupt after Ctrl-C.
-pub fn whole<T: Send>(py: Python<'_>, work: impl Fn(&Watch) -> PyResult<T> + Sync) -> PyResult<T> {
+/// The error of `work`, of `progress` or of a signal's handler; KeyboardInterrupt after Ctrl-C.
+pub fn whole<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Py<PyAny>>,
+    work: impl Fn(&Watch) -> PyResult<T> + Sync,
+) -> PyResult<T> {
     let (watch, result) = (Watch::default(), Mutex::new(None));
     let run = |_| {
         let found = work(&watch)?;
         *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
         Ok(())
     };
-    let end = watch.run(py, 1, None, run, || ())?;
+    let end = watch.run(py, 1, progress, run, || ())?;
     let found = result.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.filter(|_| end == End::Whole).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }

@@ -16,7 +16,7 @@ pub struct Candidate {
     pub object_hit_ratio: f64,
     /// Its error with 95 % of confidence; 0 if exact.
     pub object_error: f64,
-    /// The share of the bytes that hit; 0 if the objects have no sizes.
+    /// The share of the bytes that hit; without sizes, every object has one byte.
     pub byte_hit_ratio: f64,
     /// Its error with 95 % of confidence; 0 if exact.
     pub byte_error: f64,

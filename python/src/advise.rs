@@ -1,0 +1,140 @@
+//! `larder_cache.advise`: which cache to run, by the crate that `larder advise` asks.
+
+use crate::trace::{Requests, Source, wrong};
+use crate::watch::{LOOK, Watch, whole};
+use larder_advise::{Advice, AdviseError, Comparison, Gathered, Gathering, Goal, POLICIES, Prices, Question};
+use larder_replay::Access;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+
+/// The requests read at a time: lines of a log take some milliseconds.
+const STEP_REQUESTS: usize = 1 << 14;
+
+/// The advice as JSON, and as it is shown.
+#[derive(IntoPyObject)]
+pub struct Shown {
+    json: String,
+    sentences: Vec<String>,
+    text: String,
+    page: String,
+    /// Of caches in bytes.
+    config: Option<String>,
+}
+
+/// Returns the advice. The traces follow each other in time. Without policies and sizes, there are
+/// those of `larder advise`.
+#[pyfunction]
+#[pyo3(signature = (sources, policies, sizes, *, goal, egress, memory, overhead, keep, seed, progress))]
+#[allow(clippy::too_many_arguments, reason = "the keyword arguments of a function in Python")]
+pub fn advise(
+    py: Python<'_>,
+    sources: Vec<Py<Source>>,
+    policies: Vec<String>,
+    sizes: Vec<String>,
+    goal: &str,
+    egress: Option<&str>,
+    memory: Option<&str>,
+    overhead: Option<u64>,
+    keep: u64,
+    seed: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Shown> {
+    let policies = if policies.is_empty() { POLICIES.split(',').map(str::to_owned).collect() } else { policies };
+    let question = Question {
+        policies: policies.iter().map(|policy| policy.parse().map_err(wrong)).collect::<PyResult<_>>()?,
+        sizes: sizes.iter().map(|size| size.parse().map_err(wrong)).collect::<PyResult<_>>()?,
+        goal: match goal {
+            "requests" => Goal::Requests,
+            "bytes" => Goal::Bytes,
+            _ => return Err(wrong(format!("goal {goal:?}: give \"requests\" or \"bytes\""))),
+        },
+        prices: prices(egress, memory)?,
+        seed,
+    };
+    question.check().map_err(wrong)?;
+    let borrowed = sources.iter().map(|source| source.get().borrow(py)).collect::<PyResult<Vec<_>>>()?;
+    let requests = borrowed.iter().map(|borrowed| borrowed.requests()).collect::<PyResult<Vec<_>>>()?;
+    let names = sources.iter().map(|source| source.get().trace_name());
+    let traces: Vec<(&str, Requests<'_>)> = names.zip(requests).collect();
+    let advice = whole(py, progress.as_ref(), |watch| {
+        let gathering = read(&traces, Gathering::new(keep, seed), watch)?;
+        let advice = finish(gathering, overhead, watch)
+            .and_then(|gathered| Comparison::new(&question, gathered))
+            .and_then(|comparison| {
+                comparison.advice(|requests| {
+                    watch.advance(requests);
+                    !watch.stops()
+                })
+            });
+        match advice {
+            Ok(advice) => shown(&advice).map(Some),
+            Err(AdviseError::Stopped) => Ok(None),
+            Err(error @ AdviseError::TooFewObjects(_)) => Err(wrong(format!("keep {keep}: {error}"))),
+            Err(error) => Err(wrong(error)),
+        }
+    })?;
+    // `whole` has an advice unless it was interrupted, which is its error.
+    advice.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+}
+
+fn prices(egress: Option<&str>, memory: Option<&str>) -> PyResult<Option<Prices>> {
+    match (egress, memory) {
+        (None, None) => Ok(None),
+        (Some(egress), Some(memory)) => Ok(Some(Prices {
+            egress: egress.parse().map_err(|error| wrong(format!("egress: {error}")))?,
+            memory: memory.parse().map_err(|error| wrong(format!("memory: {error}")))?,
+        })),
+        _ => Err(wrong("egress and memory: give both prices, or none")),
+    }
+}
+
+/// Reads all traces, unless the work stops meanwhile.
+fn read(traces: &[(&str, Requests<'_>)], mut gathering: Gathering, watch: &Watch) -> PyResult<Gathering> {
+    for (name, requests) in traces {
+        let trace = match requests {
+            Requests::File(file) => Some((file, file.open_once()?)),
+            Requests::Columns(_) => None,
+        };
+        gathering.begin(*name, trace.as_ref().map(|(_, trace)| trace.format()));
+        let take = |chunk: &mut Vec<Access>| {
+            gathering.requests(chunk);
+            watch.advance(chunk.len() as u64);
+            Ok(!watch.stops())
+        };
+        match trace {
+            Some((file, trace)) => file.chunks(trace, STEP_REQUESTS, take)?,
+            None => requests.chunks(take)?,
+        }
+    }
+    Ok(gathering)
+}
+
+/// Describes the traffic on a thread of its own: it sorts millions of objects, and looks at no
+/// watch. If the work stops, the thread is left behind, and ends by itself.
+fn finish(gathering: Gathering, overhead: Option<u64>, watch: &Watch) -> Result<Gathered, AdviseError> {
+    if watch.stops() {
+        return Err(AdviseError::Stopped);
+    }
+    let (ends, ended) = channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let _ends = ends;
+        gathering.finish(overhead)
+    });
+    while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        if watch.stops() {
+            return Err(AdviseError::Stopped);
+        }
+    }
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn shown(advice: &Advice) -> PyResult<Shown> {
+    Ok(Shown {
+        json: serde_json::to_string(advice).map_err(wrong)?,
+        sentences: advice.sentences(),
+        text: advice.text(),
+        page: advice.page(),
+        config: advice.traffic.check_sizes("configuration").is_ok().then(|| advice.configuration()),
+    })
+}
