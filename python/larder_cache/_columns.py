@@ -68,8 +68,11 @@ def times(column: Any, name: str) -> U64:
     _check_nulls(array, name, "every request needs a time, or leave the column out")
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         numbers, scale = _numbers(array.cast(pa.int64())), _NANOSECONDS[kind.unit]
-    elif pa.types.is_date64(kind):
-        numbers, scale = _numbers(array.cast(pa.int64())), 1_000_000
+    elif pa.types.is_date(kind):
+        # Days in 32 bits, or milliseconds in 64.
+        days = pa.types.is_date32(kind)
+        numbers = _numbers(array.cast(pa.int32() if days else pa.int64()))
+        scale = 86_400_000_000_000 if days else 1_000_000
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         numbers, scale = _numbers(array), 1_000_000_000
     else:

@@ -48,7 +48,7 @@ _PART = pa.struct(
     ]
 )
 #: The columns of further figures.
-_METRICS = {
+METRICS = {
     "windows": pa.list_(_PART),
     "size_classes": pa.list_(_PART),
     "evictions": pa.struct(
@@ -132,7 +132,7 @@ def replay(
     numbers = _seeds(seeds)
     if warmup < 0:
         raise ValueError(f"warmup {warmup}: it is a number of requests")
-    wanted = _metrics(metrics)
+    wanted = chosen_metrics(metrics)
     rows: list[dict[str, Any]] = []
     for each in traces:
         each = each if isinstance(each, Trace) else Trace(each)
@@ -149,7 +149,7 @@ def replay(
                 seeds=numbers,
                 warmup=warmup,
                 fill=fill,
-                windows=_window(window, count) if "windows" in wanted else None,
+                windows=window_argument(window, count) if "windows" in wanted else None,
                 size_classes="size_classes" in wanted,
                 evictions="evictions" in wanted,
                 progress=bar,
@@ -162,14 +162,14 @@ def replay(
             message = f"interrupted: {len(rows)} of {whole} rows are finished"
             warnings.warn(message, Interrupted, stacklevel=2)
             break
-    return pa.Table.from_pylist(rows, pa.schema([*SCHEMA, *((m, _METRICS[m]) for m in wanted)]))
+    return pa.Table.from_pylist(rows, pa.schema([*SCHEMA, *((m, METRICS[m]) for m in wanted)]))
 
 
-def _metrics(metrics: str | Iterable[str]) -> list[str]:
-    wanted = [metrics] if isinstance(metrics, str) else list(metrics)
+def chosen_metrics(metrics: str | Iterable[str]) -> list[str]:
+    wanted = [metrics] if isinstance(metrics, str) else list(dict.fromkeys(metrics))
     for metric in wanted:
-        if metric not in _METRICS:
-            raise ValueError(f"metrics: {metric!r} is none of {', '.join(_METRICS)}")
+        if metric not in METRICS:
+            raise ValueError(f"metrics: {metric!r} is none of {', '.join(METRICS)}")
     return wanted
 
 
@@ -185,7 +185,7 @@ _UNITS = {
 }
 
 
-def _window(window: int | str | None, requests: int | None) -> tuple[str, int]:
+def window_argument(window: int | str | None, requests: int | None) -> tuple[str, int]:
     if window is None:
         if requests is None:
             raise ValueError("window: the length of a file is unknown; give a number or a time")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
-from . import _columns, _core
+from . import _columns, _core, _url
 
 #: Names of columns that need not be given, in any case: those of the command line, and ``url``.
 _USUAL = {
@@ -28,11 +30,13 @@ class Trace:
 
     A trace is made from
 
-    * a **path**: a file of any format that ``larder replay`` reads, which is read as a stream by
-      every call that needs it; :meth:`load` reads it into memory once. A Parquet file is read into
-      memory at once, also from a URL (``s3://``, ``gs://``);
-    * a **frame**: pandas, Polars, an Arrow table or record batch, a NumPy structured array, or a
-      mapping of arrays;
+    * a **path** or URL (``https://``, ``s3://``, ``gs://``, ``file://``): a file of any format that
+      ``larder replay`` reads, which is read as a stream by every call that needs it; :meth:`load`
+      reads it into memory once. A file of another machine is first copied into a temporary
+      directory, up to 64 GiB, and deleted with the trace. A Parquet file is read into memory at
+      once, of ``s3://`` and ``gs://`` the columns of the trace only;
+    * a **frame**: pandas, Polars (a LazyFrame is collected), an Arrow table or record batch, a
+      NumPy structured array, or a mapping of arrays;
     * an **array** of ids: NumPy, a pandas or Polars series, an Arrow array, or a list.
 
     Columns are found by their usual names (``id``, ``size``, ``time``, and others), or given by
@@ -54,7 +58,7 @@ class Trace:
     ValueError: column 'size', row 1: -1 is negative
 
     Args:
-        source: The path, frame or array.
+        source: The path, URL, frame or array.
         id: The column of ids: integers, strings or bytes.
         size: The column of sizes in bytes. None: the usual names, if there is one.
         time: The column of times: timestamps, or seconds. None: the usual names, if there is one.
@@ -62,6 +66,8 @@ class Trace:
         format: The format of a file, as ``larder replay --format`` takes it.
         columns: The columns of a text file, such as ``"time=1,id=key,size=3"``.
         limit: Keep at most this many requests.
+        filesystem: The file system of pyarrow in which the path is, such as an ``S3FileSystem`` of
+            one's own server. None: this machine, or the one that the URL names.
 
     """
 
@@ -76,28 +82,39 @@ class Trace:
         format: str | None = None,
         columns: str | None = None,
         limit: int | None = None,
+        filesystem: Any = None,
     ) -> None:
         self._length: int | None = None
+        if limit is not None and limit < 1:
+            raise ValueError(f"limit {limit}: keep at least one request")
+        given = {"id": id, "size": size, "time": time}
         if isinstance(source, str | os.PathLike):
-            path = os.fspath(source)
-            name = name or os.path.basename(path)
-            if limit is not None and limit < 1:
-                raise ValueError(f"limit {limit}: keep at least one request")
-            if not path.lower().endswith((".parquet", ".pq")):
-                _check_file(path)
+            filesystem, path = _url.located(os.fspath(source), filesystem)
+            name = name or _url.name_of(path)
+            may_be_parquet = format in (None, "parquet")
+            is_here = filesystem is None and not _url.is_web(path)
+            if not is_here and not (filesystem and may_be_parquet and _has_suffix(path)):
+                copy = _url.Copy(path, filesystem)
+                weakref.finalize(self, copy.remove)
+                filesystem, path = None, copy.path
+            if not may_be_parquet or not _is_parquet(path, filesystem):
                 self._source = _core.Source.file(name, path, format, columns, limit)
                 return
-            if columns is not None or format not in (None, "parquet"):
-                raise ValueError(f"{path} is a Parquet file: name its columns by id=, size=, time=")
-            source = _parquet(path, {"id": id, "size": size, "time": time})
-        elif format is not None or columns is not None:
-            raise TypeError("format and columns describe files, this trace is in memory")
-        frame = _frame(source)
+            if columns is not None:
+                shown = _url.shown(os.fspath(source))
+                raise ValueError(
+                    f"{shown} is a Parquet file: name its columns by id=, size=, time="
+                )
+            source = _parquet(path, given, filesystem)
+        elif format is not None or columns is not None or filesystem is not None:
+            raise TypeError(
+                "format, columns and filesystem describe files, this trace is in memory"
+            )
+        frame = _frame(source, given)
         if frame is None:
             self._keep((_columns.ids(source, id or "id"), None, None), name, limit)
         else:
-            arrays = _arrays(frame, {"id": id, "size": size, "time": time})
-            self._keep(arrays, name, limit)
+            self._keep(_arrays(frame, given), name, limit)
 
     def _keep(self, arrays: _Arrays, name: str | None, limit: int | None = None) -> None:
         ids, sizes, times = (None if array is None else array[:limit] for array in arrays)
@@ -225,13 +242,17 @@ class Trace:
     def head(self, requests: int = 5) -> pa.Table:
         """Returns the first requests: ids, sizes in bytes, times since the trace's start of time.
 
+        The times are whole microseconds, as those of Python; :meth:`to_arrow` has nanoseconds.
+
         >>> Trace([7, 8]).head().select(["id", "size"]).to_pydict()
         {'id': [7, 8], 'size': [1, 1]}
         """
-        return _table(self._source.read(requests, 1.0, 0))
+        table = _table(self._source.read(requests, 1.0, 0))
+        times = table["time"].cast(pa.duration("us"), safe=False)
+        return table.set_column(2, "time", times)
 
     def to_arrow(self) -> pa.Table:
-        """Returns all requests, as :meth:`head` does. The table is a trace again."""
+        """Returns all requests: ids, sizes in bytes, times in ns. The table is a trace again."""
         return _table(self._source.read(None, 1.0, 0))
 
 
@@ -240,29 +261,41 @@ def _table(arrays: _core.Arrays) -> pa.Table:
     return pa.table({"id": ids, "size": sizes, "time": times.view("m8[ns]")})
 
 
-def _check_file(path: str) -> None:
-    if "://" in path:
-        raise ValueError(f"{path}: of the URLs, only Parquet files can be read; download it")
+def _has_suffix(path: str) -> bool:
+    return path.lower().endswith((".parquet", ".pq"))
+
+
+def _is_parquet(path: str, filesystem: Any) -> bool:
+    """Returns true if a Parquet file has such a name or such first bytes."""
+    if filesystem is not None:
+        return True
     # Raises FileNotFoundError and its like, which name the path.
-    os.stat(path)
+    if not stat.S_ISREG(os.stat(path).st_mode) or _has_suffix(path):
+        return _has_suffix(path)
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
 
 
-def _parquet(path: str, given: dict[str, str | None]) -> pa.Table:
+def _parquet(path: str, given: dict[str, str | None], filesystem: Any) -> pa.Table:
     """Reads the columns that the trace has."""
     import pyarrow.fs as fs
     import pyarrow.parquet as pq
 
-    if "://" in path:
-        filesystem, path = fs.FileSystem.from_uri(path)
-    else:
-        filesystem = fs.LocalFileSystem(use_mmap=True)
-    names = pq.read_schema(path, filesystem=filesystem).names
-    chosen = [name for name in _chosen(names, given).values() if name is not None]
-    return pq.read_table(path, columns=chosen, filesystem=filesystem)
+    filesystem = filesystem or fs.LocalFileSystem(use_mmap=True)
+    try:
+        names = pq.read_schema(path, filesystem=filesystem).names
+        chosen = [name for name in _chosen(names, given).values() if name is not None]
+        return pq.read_table(path, columns=chosen, filesystem=filesystem)
+    except pa.ArrowException as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
-def _frame(source: Any) -> Mapping[str, Any] | None:
+def _frame(source: Any, given: dict[str, str | None]) -> Mapping[str, Any] | None:
     """Returns the columns of a frame by name, or None if it is a single column."""
+    if hasattr(source, "collect_schema") and hasattr(source, "collect"):
+        # A LazyFrame of Polars: the columns of the trace only.
+        chosen = _chosen(source.collect_schema().names(), given).values()
+        source = source.select([name for name in chosen if name is not None]).collect()
     if isinstance(source, Mapping):
         return source
     if isinstance(source, np.ndarray):

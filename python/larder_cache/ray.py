@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-import tempfile
 import time
 import uuid
 import warnings
@@ -26,7 +25,18 @@ import pyarrow.parquet as pq
 import ray
 
 from . import __version__, _core
-from ._replay import SCHEMA, PolicyLike, SizeLike, listed, policy_argument, replay, size_text
+from ._replay import (
+    METRICS,
+    SCHEMA,
+    PolicyLike,
+    SizeLike,
+    chosen_metrics,
+    listed,
+    policy_argument,
+    replay,
+    size_text,
+    window_argument,
+)
 from ._trace import Trace
 
 #: What a row depends on, beside the columns of a replay.
@@ -34,13 +44,15 @@ _KEY = [
     ("path", pa.string()),
     ("size", pa.string()),
     ("warmup", pa.uint64()),
+    ("metrics", pa.string()),
+    ("window", pa.string()),
     ("format", pa.string()),
     ("file_bytes", pa.int64()),
     ("file_modified", pa.int64()),
     ("version", pa.string()),
 ]
 #: The columns of the files in ``results``.
-_STORED = pa.schema([*SCHEMA, *_KEY])
+_STORED = pa.schema([*SCHEMA, *METRICS.items(), *_KEY])
 
 #: Requests times rows of a task, at least: one to two seconds, a thousand times what a task costs.
 _LEAST_WORK = 30_000_000
@@ -98,6 +110,8 @@ def sweep(
     *,
     warmup: int = 0,
     fill: bool = True,
+    metrics: str | Iterable[str] = (),
+    window: int | str | None = None,
     format: str | None = None,
     results: str | os.PathLike[str] | None = None,
     address: str | None = None,
@@ -126,6 +140,9 @@ def sweep(
         seeds: Seeds of all random choices, one row for each.
         warmup: The number of first requests that no figure counts.
         fill: Store without asking the admission policy until the first object has to leave.
+        metrics: Further columns, as :func:`larder_cache.replay` has them: ``"windows"``,
+            ``"size_classes"``, ``"evictions"``.
+        window: The length of a window, in requests or as a time. None: a hundredth of the trace.
         format: The format of the files, as ``larder replay --format`` takes it.
         results: A directory or URL for finished rows, which are not computed again. A row belongs
             to a file with its length and time, and to this version of the package.
@@ -152,7 +169,16 @@ def sweep(
     numbers = [int(seed) for seed in listed(seeds, "seeds", int)]
     cells = [_Cell(*each) for each in itertools.product(specs, texts, numbers)]
     files = _files(traces, format)
-    common = {"warmup": warmup, "fill": fill}
+    wanted = chosen_metrics(metrics)
+    if "windows" in wanted:
+        # Refuses what a task would refuse. A trace that is loaded has a known length.
+        window_argument(window, 1 if load else None)
+    common = {
+        "warmup": warmup,
+        "fill": fill,
+        "metrics": ",".join(sorted(wanted)),
+        "window": str(window) if "windows" in wanted and window is not None else "",
+    }
     store = None if results is None else _Store(os.fspath(results))
     finished = _Finished(common, store)
     if store is not None:
@@ -163,7 +189,7 @@ def sweep(
     jobs = _jobs([(file, left) for file, left in missing if left], _cores())
     _run(jobs, finished, common, memory, load, retries)
     rows = finished.rows(itertools.product(files, cells))
-    columns = [*SCHEMA.names, "path", "size"]
+    columns = [*SCHEMA.names, *wanted, "path", "size"]
     return ray.data.from_arrow(pa.Table.from_pylist(rows, _STORED).select(columns))
 
 
@@ -363,64 +389,39 @@ def _replay_job(job: _Job, common: dict[str, Any], load: bool) -> Iterator[list[
     """Computes the rows of a job in a worker, and yields them as they finish."""
     rows: list[dict[str, Any]] = []
     sent = time.monotonic()
+    window: str = common["window"]
     for file, cells in job:
-        with _Opened(file, load) as trace:
-            for cell in cells:
-                table = replay(
-                    trace, cell.policy, cell.size, seeds=cell.seed, progress=False, **common
-                )
-                rows.append(
-                    {
-                        **table.to_pylist()[0],
-                        "path": file.path,
-                        "size": cell.size,
-                        "warmup": common["warmup"],
-                        "format": file.format,
-                        "file_bytes": file.length,
-                        "file_modified": file.modified,
-                        "version": __version__,
-                    }
-                )
-                if time.monotonic() - sent >= _SEND_SECONDS:
-                    yield rows
-                    rows, sent = [], time.monotonic()
+        trace = Trace(file.path, name=file.path.rsplit("/", 1)[-1], format=file.format)
+        trace = trace.load() if load else trace
+        for cell in cells:
+            table = replay(
+                trace,
+                cell.policy,
+                cell.size,
+                warmup=common["warmup"],
+                seeds=cell.seed,
+                fill=common["fill"],
+                metrics=common["metrics"].split(",") if common["metrics"] else (),
+                window=int(window) if window.isdigit() else window or None,
+                progress=False,
+            )
+            rows.append(
+                {
+                    **table.to_pylist()[0],
+                    **common,
+                    "path": file.path,
+                    "size": cell.size,
+                    "format": file.format,
+                    "file_bytes": file.length,
+                    "file_modified": file.modified,
+                    "version": __version__,
+                }
+            )
+            if time.monotonic() - sent >= _SEND_SECONDS:
+                yield rows
+                rows, sent = [], time.monotonic()
     if rows:
         yield rows
-
-
-class _Opened:
-    """A trace that is open in a worker; a file of another machine is copied to this one."""
-
-    def __init__(self, file: _File, load: bool) -> None:
-        self._file = file
-        self._load = load
-        self._copy: str | None = None
-
-    def __enter__(self) -> Trace:
-        path, name = self._file.path, self._file.path.rsplit("/", 1)[-1]
-        if "://" in path and not path.endswith((".parquet", ".pq")):
-            filesystem, inner = _filesystem(path)
-            descriptor, self._copy = tempfile.mkstemp(suffix=f"-{name}")
-            with (
-                os.fdopen(descriptor, "wb") as copy,
-                filesystem.open_input_stream(inner, compression=None) as source,
-            ):
-                while block := source.read(1 << 20):
-                    copy.write(block)
-            path = self._copy
-        trace = Trace(path, name=name, format=self._file.format)
-        if self._load:
-            trace = trace.load()
-            self._remove()
-        return trace
-
-    def __exit__(self, *_: object) -> None:
-        self._remove()
-
-    def _remove(self) -> None:
-        if self._copy is not None:
-            os.unlink(self._copy)
-            self._copy = None
 
 
 __all__: Sequence[str] = ["sweep"]

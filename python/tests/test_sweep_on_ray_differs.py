@@ -75,9 +75,38 @@ def test_rows_differ_from_the_command_line(larder: Path, nasa: Path, tmp_path: P
     assert (rows[0]["path"], rows[0]["size"], rows[-1]["size"]) == (str(nasa), "0.1", "64KiB")
 
 
+def test_a_file_at_a_url_has_other_rows(nasa: Path) -> None:
+    url, local = (sweep(each, "lru", 0.1) for each in (nasa.as_uri(), nasa))
+    assert list(map(figures, url)) == list(map(figures, local))
+
+
 def test_a_spec_in_other_words_has_no_row(nasa: Path) -> None:
     rows = sweep(nasa, ["S3-FIFO", "LRU", "filter( theta=2 )+lru"], 0.1)
     assert [row["policy"] for row in rows] == ["s3fifo", "lru", "filter(theta=2)+lru"]
+
+
+def test_further_figures_differ_from_those_of_replay(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.parquet", 1)
+    cells: Any = (["lru", "s3fifo"], [100, 1000])
+    named: Any = {"metrics": ["evictions", "windows", "size_classes"], "window": 5_000}
+    results = tmp_path / "results"
+    for metrics in ({}, {"metrics": "windows"}, named, named):
+        rows = sweep(path, *cells, results=results, **metrics)
+        expected = lc.replay(path, *cells, **metrics)
+        names = [name for name in expected.column_names if name != "requests_per_second"]
+        found = pa.Table.from_pylist(rows, expected.schema).select(names)
+        assert found == expected.select(names)
+        assert list(rows[0]) == [*expected.column_names, "path", "size"]
+    # Rows with other figures are other rows, and the last sweep had none to compute.
+    stored = pa.concat_tables(pq.read_table(file) for file in results.glob("rows-*.parquet"))
+    assert stored.num_rows == 12
+    for wrong, words in (
+        ({"metrics": "window"}, "'window' is none of windows, size_classes, evictions"),
+        ({"metrics": "windows", "load": False}, "the length of a file is unknown"),
+        ({"metrics": "windows", "window": "1x"}, "'1x' is no time"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            sweep(path, "lru", 100, **wrong)
 
 
 def test_finished_rows_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

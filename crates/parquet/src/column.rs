@@ -204,6 +204,9 @@ fn late(value: impl std::fmt::Display) -> TraceProblem {
 /// Returns the problem of bytes that the crate `parquet` refuses.
 pub fn damage(error: ParquetError) -> TraceProblem {
     let text = error.to_string();
+    if let Some((_, compression)) = text.split_once("Disabled feature at compile time: ") {
+        return format!("its compression is {compression}; write the file with zstd, snappy, gzip or lz4").into();
+    }
     format!("the Parquet data is damaged or unsupported ({})", text.strip_prefix("Parquet error: ").unwrap_or(&text))
         .into()
 }

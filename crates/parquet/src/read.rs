@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// by those that the caller gives.
 ///
 /// A time is a timestamp of any unit, or a number of seconds. An object is an integer (its 64 bits)
-/// or a name (its hash). Compression with zstd, snappy and gzip is supported.
+/// or a name (its hash). Compression with zstd, snappy, gzip and lz4 is supported.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "parquet",
     summary: "Parquet files with columns `time`, `object` and `size`",

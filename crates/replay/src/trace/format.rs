@@ -1,7 +1,8 @@
 //! The registry of trace formats, and the detection of a file's format.
 
-use super::entry::FormatEntry;
+use super::entry::{FormatEntry, is_text};
 use super::error::{Place, ReadError, TraceProblem};
+use super::lines::BYTE_ORDER_MARK;
 use super::source::Source;
 use super::{arc, columns, json_lines, numbers, twitter, web_log};
 use std::fmt;
@@ -156,6 +157,7 @@ impl FormatRegistry {
         let suits = |format: &Format| !has_columns || format.0.open.takes_columns();
         let formats = || added.iter().rev().chain(&DETECTION).copied().filter(suits);
         let has_suffix = |format: &Format| format.0.suffixes.iter().any(|suffix| name.ends_with(suffix));
+        let start = if is_text(start) { start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start) } else { start };
         formats().find(has_suffix).or_else(|| formats().find(|format| (format.0.detect)(name, start)))
     }
 
@@ -273,6 +275,7 @@ mod tests {
             ("t", b"1 2 3", "columns"),
             ("t.jsonl.gz", b"x", "json-lines"),
             ("t", b"{", "json-lines"),
+            ("t", b"\xef\xbb\xbf{\"id\": 1}", "json-lines"),
         ] {
             assert_eq!(registry.detect(name, start, false).map(Format::name), Some(expected), "{name}");
         }

@@ -7,6 +7,9 @@ use std::fmt;
 use std::io::{BufRead, Read};
 use std::time::Duration;
 
+/// The byte order mark, with which some programs begin a text in UTF-8.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The lines of a text trace that are not blank, with their numbers.
 pub struct Lines {
     source: Box<dyn BufRead + Send>,
@@ -27,7 +30,7 @@ impl Lines {
     }
 
     /// Reads the next line that is not blank, and returns it without its end; `None` at the end of
-    /// the trace.
+    /// the trace. The byte order mark of a text in UTF-8 is no part of its first line.
     ///
     /// # Errors
     /// [`ReadError`] if the bytes cannot be read, or the line has more than [`MAX_LINE_BYTES`].
@@ -37,6 +40,9 @@ impl Lines {
             self.number += 1;
             let mut bounded = self.source.by_ref().take(MAX_LINE_BYTES as u64 + 1);
             let read = bounded.read_until(b'\n', &mut self.line);
+            if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
+                self.line.drain(..BYTE_ORDER_MARK.len());
+            }
             match read {
                 Err(error) => return Err(self.error(TraceProblem::Io(error))),
                 Ok(0) => return Ok(None),
