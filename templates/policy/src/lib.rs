@@ -4,6 +4,9 @@
 //! The engine owns the objects' sizes and the capacity. A policy knows slots: numbers of stored
 //! objects, which are small and are used again after a removal.
 
+#[cfg(feature = "python")]
+mod python;
+
 use larder_policy::{Build, Evict, Policy, PolicyEntry, Request, Slot};
 use std::collections::{HashSet, VecDeque};
 
