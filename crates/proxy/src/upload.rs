@@ -25,6 +25,9 @@ pub enum Upload {
 /// A body that the client sends.
 pub struct Coming {
     body: Timed<Incoming>,
+    /// True if its end has a flag, END_STREAM (HTTP/2). hyper also reports an end where a stream is
+    /// reset without an error.
+    ends_by_flag: bool,
     /// True if the client waits for `100 Continue`.
     expects: bool,
     /// True after the client was asked for the body.
@@ -57,9 +60,16 @@ pub(super) enum UploadEnd {
 impl Upload {
     /// A body of up to `most` bytes, whose client may be silent for this long; after the head of
     /// the response, for as long as `later`, as both sides of a conversation may be (gRPC).
-    pub(super) fn new(body: Incoming, expects: bool, most: u64, (silence, later): (Duration, Duration)) -> Upload {
+    pub(super) fn new(
+        body: Incoming,
+        ends_by_flag: bool,
+        expects: bool,
+        most: u64,
+        (silence, later): (Duration, Duration),
+    ) -> Upload {
         Upload::Coming(Coming {
             body: Timed::new(body, silence),
+            ends_by_flag,
             expects,
             asked: Arc::default(),
             held: None,
@@ -91,10 +101,14 @@ impl Upload {
         if self.is_end_stream() || self.size_hint().exact() != Some(0) {
             return Ok(());
         }
+        let mut trailers = None;
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
-            frame.map_err(|error| error.failure())?;
+            trailers = frame.map_err(|error| error.failure())?.into_trailers().ok();
         }
-        *self = Upload::empty();
+        match (trailers, &mut *self) {
+            (Some(trailers), Upload::Coming(coming)) => coming.trailers = Some(Box::new(trailers)),
+            (..) => *self = Upload::empty(),
+        }
         Ok(())
     }
 
@@ -208,6 +222,13 @@ impl Coming {
         Poll::Ready(frame)
     }
 
+    fn size_hint(&self) -> SizeHint {
+        match &self.last {
+            Some(last) => SizeHint::with_exact(last.len() as u64),
+            None => self.body.size_hint(),
+        }
+    }
+
     fn is_end_stream(&self) -> bool {
         self.last.is_none() && self.trailers.is_none() && self.body.is_end_stream()
     }
@@ -232,6 +253,9 @@ impl Coming {
                     return Poll::Ready(Some(Ok(Frame::data(last))));
                 }
             }
+        }
+        if self.ends_by_flag && !self.body.is_end_stream() {
+            return Poll::Ready(Some(Err(BodyError::new("the stream was reset"))));
         }
         Poll::Ready(self.last.take().map(|last| Ok(Frame::data(last))))
     }
@@ -279,7 +303,7 @@ impl Body for Upload {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Upload::Coming(coming) => coming.body.size_hint(),
+            Upload::Coming(coming) => coming.size_hint(),
             Upload::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
         }
     }

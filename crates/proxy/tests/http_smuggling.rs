@@ -3,12 +3,12 @@
 
 mod wire;
 use larder_proxy::{HttpConfig, OriginProtocol, Upstream};
-use std::io::{BufReader, Write};
-use std::net::TcpStream;
+use std::io::{BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::http2::{self, DATA, END_STREAM, Http2, frame, head_frames, pseudo};
-use wire::{Asked, Client, Node, Origin, say, say_last};
+use wire::{Asked, Client, Node, Origin, config, say, say_last};
 
 /// An origin that writes down what it was asked.
 struct Witness {
@@ -474,6 +474,58 @@ fn the_origin_gets_a_body_of_http2_of_another_length_than_announced() {
             assert_eq!(client.answer(stream).status, Some(200));
             let seen = witness.seen();
             assert_eq!((seen.len(), &seen[0].body[..]), (1, text.as_bytes()), "{fields:?}");
+        }
+    }
+}
+
+/// A client that sends the last byte and never ends the stream.
+#[test]
+fn the_origin_gets_a_body_of_http2_that_never_ends() {
+    let witness = Witness::new();
+    let mut config = config(Upstream::Http(format!("http://{}", witness.origin.address).parse().unwrap()));
+    config.timeouts.client_body = Duration::from_millis(300);
+    let node = Node::with(&config);
+    let mut client = Http2::new(&node);
+    for (length, body) in [("5", "hello"), ("0", "")] {
+        let stream = client.request("POST", "/", &[("content-length", length)], false);
+        client.data(stream, body.as_bytes(), false);
+        assert_eq!(client.status(stream), Some(408), "{length}");
+        assert!(witness.seen().is_empty(), "{length}");
+    }
+}
+
+/// The end of a stream without END_STREAM is no end of its body, whatever the code of the reset
+/// (RFC 9113 §8.1). The origin has answered before, so that the node still reads the body.
+#[test]
+fn a_body_of_http2_that_is_reset_reaches_the_origin_as_complete() {
+    for code in [0, 8] {
+        for length in [&[("content-length", "5")][..], &[]] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let node = Node::of(listener.local_addr().unwrap());
+            let origin = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+                let (mut read, mut buffer) = (Vec::new(), [0; 4096]);
+                let mut is_answered = false;
+                // The node closes the connection of a body that broke off.
+                while let Ok(count @ 1..) = stream.read(&mut buffer) {
+                    read.extend_from_slice(&buffer[..count]);
+                    if !is_answered && read.windows(4).any(|four| four == b"\r\n\r\n") {
+                        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
+                        is_answered = true;
+                    }
+                }
+                String::from_utf8_lossy(&read).into_owned()
+            });
+            let mut client = Http2::new(&node);
+            let stream = client.request("POST", "/", length, false);
+            assert_eq!(client.status(stream), Some(200));
+            client.data(stream, b"hello", false);
+            client.reset(stream, code);
+            let seen = origin.join().unwrap();
+            let (_, body) = seen.split_once("\r\n\r\n").unwrap();
+            let is_whole = if length.is_empty() { body.ends_with("0\r\n\r\n") } else { body == "hello" };
+            assert!(!is_whole, "{code} {length:?}: {seen:?}");
         }
     }
 }

@@ -101,7 +101,8 @@ impl Proxy {
 
     fn upload(&self, body: Incoming, request: &UpstreamRequest) -> Upload {
         let silence = (self.timeouts().client_body, self.timeouts().origin_relay());
-        Upload::new(body, request.expects, request.body_bytes, silence)
+        let ends_by_flag = request.parts.version == Version::HTTP_2;
+        Upload::new(body, ends_by_flag, request.expects, request.body_bytes, silence)
     }
 
     async fn send(

@@ -35,9 +35,10 @@ enum Role {
     Consumer,
 }
 
-/// Checks that there is a directory of applications.
-pub(super) fn check(request: &Request<'_>) -> Result<(), Error> {
-    names(request).map(|_| ())
+/// Checks that there is a directory of applications, and that the experiment runs.
+pub(super) fn check(request: &Request<'_>, runs: bool) -> Result<(), Error> {
+    names(request)?;
+    if runs { Ok(()) } else { Err(Error(format!("--applications: the experiment `{NAME}` does not run"))) }
 }
 
 /// Returns the names of the producers and of the consumers, Larder's first, then by name.
@@ -48,6 +49,14 @@ fn names(request: &Request<'_>) -> Result<[Vec<&'static str>; 2], Error> {
         )));
     };
     let found = found(directory)?;
+    if let Some(own) =
+        found.iter().find(|name| [format!("{LARDER}-producer"), format!("{LARDER}-consumer")].contains(name))
+    {
+        return Err(Error(format!(
+            "{}: `{LARDER}` is this program; choose another name",
+            directory.join(own).display()
+        )));
+    }
     let of = |role: &str| -> Vec<&'static str> {
         // The names are part of cells, which are copied. There are few, and the process ends soon.
         let others = found.iter().filter_map(|name| name.strip_suffix(role)).map(|name| &*name.to_owned().leak());
@@ -193,14 +202,17 @@ mod tests {
         let only = [NAME.to_owned()];
         let named = Request { only: &only, ..request };
         assert!(named.experiments().eq([NAME]));
-        assert!(check(&named).unwrap_err().to_string().contains("--applications"));
+        assert!(check(&named, true).unwrap_err().to_string().contains("--applications"));
         let directory = tempfile::tempdir().unwrap();
         let with = Request { applications: Some(directory.path()), ..request };
         assert!(with.experiments().any(|name| name == NAME));
-        assert!(check(&with).unwrap_err().to_string().contains("NAME-producer"));
+        assert!(check(&with, true).unwrap_err().to_string().contains("NAME-producer"));
         for name in ["x-producer", "y-producer", "x-consumer", "README.md"] {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
         assert_eq!(names(&with).unwrap(), [vec![LARDER, "x", "y"], vec![LARDER, "x"]]);
+        assert!(check(&with, true).is_ok() && check(&with, false).is_err());
+        std::fs::write(directory.path().join("Larder-consumer"), "").unwrap();
+        assert!(check(&with, true).unwrap_err().to_string().contains("another name"));
     }
 }

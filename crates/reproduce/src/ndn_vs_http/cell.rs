@@ -27,7 +27,6 @@ pub(super) struct Run {
     /// That of the node or cache at the top alone, s.
     pub(super) cpu_top: f64,
     /// The bytes that have left the server's host, with all headers.
-    #[serde(default)]
     pub(super) sent: u64,
     /// The lateness of the links at the 99th percentile, ns.
     pub(super) late_p99_ns: u64,
@@ -40,6 +39,9 @@ impl Run {
         let is_time = |time: &f64| time.is_finite() && *time > 0.0;
         if self.times.len() != clients || !self.times.iter().all(is_time) {
             return Err(format!("download times {:?} of {clients} clients", self.times));
+        }
+        if self.sent == 0 {
+            return Err("no bytes have left the server".to_owned());
         }
         if !is_time(&self.cpu) {
             return Err(format!("processor time {} s", self.cpu));

@@ -1,7 +1,7 @@
 //! Cells of the experiments: a system on a network with a seed. A cell is measured once and stored,
 //! so that `--resume` does not measure it again.
 
-use super::cell::{Cell, Run};
+use super::cell::{Cell, Run, System};
 use super::programs;
 use crate::{Error, Request, Watch};
 use std::collections::VecDeque;
@@ -238,7 +238,11 @@ impl Runs<'_> {
 
 fn measured(cell: &Cell, number: usize, request: &Request<'_>, watch: &dyn Watch) -> Result<Run, Error> {
     let forwarder = request.forwarder.map_or_else(String::new, |command| format!(", forwarder {command}"));
-    let key = format!("ndn-vs-http {cell:?}{forwarder}");
+    let applications = match (cell.system, request.applications) {
+        (System::Applications { .. }, Some(directory)) => format!(", {}", directory.display()),
+        _ => String::new(),
+    };
+    let key = format!("ndn-vs-http {cell:?}{forwarder}{applications}");
     let download = || programs::download(cell, &testbed(number), request, watch);
     let run = request.rows.get_or(&key, download)?;
     watch.advance(1);
@@ -252,7 +256,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::{Faces, System};
+    use super::super::cell::Faces;
     use super::super::tree::{Network, Shape};
     use super::*;
     use crate::{Rows, Unwatched};

@@ -44,14 +44,14 @@ pub(crate) const PAPER: Paper = Paper {
         ("clean", [1, 24]),
         ("tcp", [1, 5]),
         ("varied", [1, 10]),
-        (applications::NAME, [1, 5]),
+        (applications::NAME, [1, 12]),
     ],
     builds_networks: true,
     with_applications: Some(applications::NAME),
     requirements: |request| {
         let has_applications = request.experiments().any(|name| name == applications::NAME);
-        if has_applications {
-            applications::check(request)?;
+        if has_applications || request.applications.is_some() {
+            applications::check(request, has_applications)?;
         }
         cells::check_requirements(request.experiments().any(|name| !["tcp", applications::NAME].contains(&name)))
     },

@@ -182,7 +182,8 @@ impl Deployment {
         if matches!(system, System::Applications { .. }) {
             self.compare(system)?;
         }
-        let sent = self.sent()? - sent;
+        let sent =
+            self.sent()?.checked_sub(sent).ok_or_else(|| Error("/proc/net/dev: fewer bytes than before".into()))?;
         self.site.kill_programs();
         let lateness = self.bed.down()?;
         Ok((Run { times, cpu, cpu_top, sent, late_p99_ns: lateness.p99_ns }, lateness))
@@ -322,6 +323,9 @@ impl Deployment {
     fn sent(&self) -> Result<u64, Error> {
         let mut command = self.bed.command(self.bed.spec().host("server")?, "cat");
         let output = command.arg("/proc/net/dev").output().map_err(Error::from_cause)?;
+        if !output.status.success() {
+            return Err(Error(format!("/proc/net/dev: {}", String::from_utf8_lossy(&output.stderr).trim())));
+        }
         let text = String::from_utf8_lossy(&output.stdout);
         // proc_net(5): eight numbers of what was received follow the name, then the sent bytes.
         let devices = text.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.trim() != "lo");
