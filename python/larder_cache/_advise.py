@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import os
@@ -11,7 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from . import _core
+from . import _core, _url
 from ._curve import size_texts
 from ._progress import Bar
 from ._replay import SizeLike, listed
@@ -156,7 +157,7 @@ def advise(
         if not 0 <= number < 2**64:
             raise ValueError(f"{name} {number}: give a whole number from 0, below 2**64")
     bar = Bar(None, "requests", progress)
-    try:
+    with contextlib.closing(bar), _url.named_copies():
         found = _core.advise(
             [trace._source for trace in traces],
             specs,
@@ -169,8 +170,6 @@ def advise(
             seed=seed,
             progress=bar,
         )
-    finally:
-        bar.close()
     return _advice(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import statistics
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from . import _core
+from . import _core, _url
 from ._progress import Bar
 from ._replay import Interrupted, SizeLike, listed, size_text
 from ._trace import Trace
@@ -90,7 +91,7 @@ def curve(
             kind = type(spec).__name__
             raise TypeError(f"policies: {spec!r} is a {kind}, curves take specs; see replay()")
     bar = Bar(None, "requests", progress)
-    try:
+    with contextlib.closing(bar), _url.named_copies():
         rows, is_whole = _core.curve(
             source._source,
             specs,
@@ -101,8 +102,6 @@ def curve(
             fill=fill,
             progress=bar,
         )
-    finally:
-        bar.close()
     if not is_whole:
         warnings.warn(f"interrupted: {len(rows)} points are finished", Interrupted, stacklevel=2)
     return pa.Table.from_pylist([json.loads(row) for row in rows], _CURVE)
@@ -120,7 +119,8 @@ def predict(trace: Any, sizes: SizeLike | Iterable[SizeLike]) -> pa.Table:
     ['fifo', 'random', 'lru', 'lfu', None]
     """
     source = trace if isinstance(trace, Trace) else Trace(trace)
-    rows = _core.predict(source._source, size_texts(sizes))
+    with _url.named_copies():
+        rows = _core.predict(source._source, size_texts(sizes))
     return pa.Table.from_pylist([json.loads(row) for row in rows], _PREDICTION)
 
 

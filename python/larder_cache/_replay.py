@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
@@ -13,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from . import _core
+from . import _core, _url
 from ._progress import Bar
 from ._trace import Trace
 
@@ -141,7 +142,7 @@ def replay(
         bar = Bar(count and count * cells, "requests", progress)
         if count is not None and warmup >= count:
             raise ValueError(f"warmup {warmup}: the trace has only {count} requests")
-        try:
+        with contextlib.closing(bar), _url.named_copies():
             found, is_whole = _core.replay(
                 each._source,
                 specs,
@@ -154,8 +155,6 @@ def replay(
                 evictions="evictions" in wanted,
                 progress=bar,
             )
-        finally:
-            bar.close()
         rows.extend(json.loads(row) for row in found)
         if not is_whole:
             whole = cells * len(traces)

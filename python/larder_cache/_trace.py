@@ -105,7 +105,8 @@ class Trace:
                 raise ValueError(
                     f"{shown} is a Parquet file: name its columns by id=, size=, time="
                 )
-            source = _parquet(path, given, filesystem)
+            with _url.named_copies():
+                source = _parquet(path, given, filesystem)
         elif format is not None or columns is not None or filesystem is not None:
             raise TypeError(
                 "format, columns and filesystem describe files, this trace is in memory"
@@ -123,6 +124,10 @@ class Trace:
             raise ValueError("the trace has no rows")
         self._length = len(ids)
         self._source = _core.Source.columns(name or "trace", ids, sizes, times)
+
+    def _read(self, most: int | None = None, rate: float = 1.0, seed: int = 0) -> _core.Arrays:
+        with _url.named_copies():
+            return self._source.read(most, rate, seed)
 
     @property
     def name(self) -> str:
@@ -152,7 +157,7 @@ class Trace:
         """
         if self.in_memory:
             return self
-        return Trace._of(self._source.read(None, 1.0, 0), self.name)
+        return Trace._of(self._read(), self.name)
 
     @staticmethod
     def _of(arrays: _Arrays, name: str) -> Trace:
@@ -213,7 +218,7 @@ class Trace:
         ``rate`` times the size has about the hit ratio of the whole one. :func:`curve` does that,
         and states the error.
         """
-        return Trace._of(self._source.read(None, rate, seed), f"{self.name} sampled {rate:g}")
+        return Trace._of(self._read(None, rate, seed), f"{self.name} sampled {rate:g}")
 
     def filter(self, mask: Any) -> Trace:
         """Returns the requests at which a mask is true, in memory.
@@ -226,7 +231,7 @@ class Trace:
         kept = np.asarray(mask)
         if kept.dtype != bool or kept.ndim != 1:
             raise TypeError(f"mask: an array of booleans, this one is of {kept.dtype}")
-        ids, sizes, times = self._source.read(None, 1.0, 0)
+        ids, sizes, times = self._read()
         if len(kept) != len(ids):
             raise ValueError(f"mask: {len(kept)} values, the trace has {len(ids)} requests")
         return Trace._of((ids[kept], sizes[kept], times[kept]), self.name)
@@ -237,7 +242,8 @@ class Trace:
         >>> Trace({"id": [1, 2, 1], "size": [10, 20, 10]}).info()["unique_bytes"]
         30
         """
-        return cast("dict[str, Any]", json.loads(self._source.info()))
+        with _url.named_copies():
+            return cast("dict[str, Any]", json.loads(self._source.info()))
 
     def head(self, requests: int = 5) -> pa.Table:
         """Returns the first requests: ids, sizes in bytes, times since the trace's start of time.
@@ -247,13 +253,13 @@ class Trace:
         >>> Trace([7, 8]).head().select(["id", "size"]).to_pydict()
         {'id': [7, 8], 'size': [1, 1]}
         """
-        table = _table(self._source.read(requests, 1.0, 0))
+        table = _table(self._read(requests))
         times = table["time"].cast(pa.duration("us"), safe=False)
         return table.set_column(2, "time", times)
 
     def to_arrow(self) -> pa.Table:
         """Returns all requests: ids, sizes in bytes, times in ns. The table is a trace again."""
-        return _table(self._source.read(None, 1.0, 0))
+        return _table(self._read())
 
 
 def _table(arrays: _core.Arrays) -> pa.Table:

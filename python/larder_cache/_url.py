@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import re
 import shutil
 import tempfile
 import urllib.error
@@ -22,8 +23,8 @@ MAX_BYTES = 64 << 30
 _BLOCK = 1 << 20
 #: A server that sends nothing for so long is given up.
 _SILENT_SECONDS = 60
-#: The longest name of a copy; file systems take 255 bytes.
-_NAME_LENGTH = 100
+#: The longest name of a copy. File systems take no longer one.
+_NAME_BYTES = 255
 
 #: What helps after a response of this status.
 _REMEDIES = {
@@ -47,13 +48,23 @@ def located(source: str, filesystem: Any) -> tuple[Any, str]:
                 " be given as pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(…))"
             )
         return (None if isinstance(filesystem, fs.LocalFileSystem) else filesystem), source
-    if "://" not in source or is_web(source):
+    if is_web(source):
+        if _has_user(source.partition("://")[2], True):
+            raise ValueError(
+                f"{shown(source)}: a user and a password in the address are not sent; download the"
+                " file and give its path"
+            )
+        return None, source
+    if "://" not in source:
         return None, source
     try:
         found, path = fs.FileSystem.from_uri(source)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # The library's text quotes the URL with its password.
         raise ValueError(
-            f"{shown(source)}: {error}; a URL starts with https://, s3://, gs:// or file:///"
+            f"{shown(source)}: pyarrow reads no such URL; a URL starts with https://, s3://, gs://"
+            " or file:///, its special characters are quoted (%20 is a space, %2F a slash in a"
+            " password), and its query has known names"
         ) from None
     return (None if isinstance(found, fs.LocalFileSystem) else found), path
 
@@ -67,8 +78,17 @@ def shown(source: str) -> str:
     if "://" not in source:
         return source
     scheme, _, rest = source.partition("://")
-    place, slash, path = rest.partition("/")
-    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}".split("?")[0].split("#")[0]
+    if _has_user(rest, is_web(source)):
+        rest = rest.rpartition("@")[2]
+    return f"{scheme}://{re.split('[?#]', rest)[0]}"
+
+
+def _has_user(rest: str, is_web: bool) -> bool:
+    """Returns true if there is a user before the host, even with a password that is not quoted."""
+    place = re.split("[/?#]", rest)[0]
+    _, colon, word = place.partition(":")
+    is_port = is_web and word.isdigit()
+    return "@" in place or (bool(colon) and not is_port and "@" in rest)
 
 
 def name_of(source: str) -> str:
@@ -80,13 +100,35 @@ def name_of(source: str) -> str:
     return name if name not in ("", ".", "..") else "trace"
 
 
+#: What errors call the copies that exist, by their paths.
+_copies: dict[str, str] = {}
+
+
+@contextlib.contextmanager
+def named_copies() -> Iterator[None]:
+    """Puts the URL in the place of the copy's path in errors, which name the file."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        text = str(error)
+        for path, source in list(_copies.items()):
+            text = text.replace(path, source)
+        if text == str(error):
+            raise
+        kind = ValueError if isinstance(error, ValueError) else OSError
+        raise kind(text) from None
+
+
 class Copy:
     """A file of another machine in a temporary directory of this one."""
 
     def __init__(self, source: str, filesystem: Any) -> None:
         self.directory = tempfile.mkdtemp(prefix="larder-")
-        # The end of the name tells the format.
-        self.path = os.path.join(self.directory, name_of(source)[-_NAME_LENGTH:])
+        self._process = os.getpid()
+        # The end of the name tells the format. The cut may be within a character.
+        name = os.fsencode(name_of(source))[-_NAME_BYTES:].decode("utf-8", "ignore")
+        self.path = os.path.join(self.directory, name or "trace")
+        _copies[self.path] = shown(source)
         try:
             with _opened(source, filesystem) as blocks, open(self.path, "wb") as copy:
                 self._write(source, blocks, copy)
@@ -99,10 +141,7 @@ class Copy:
         for block in blocks:
             length += len(block)
             if length > MAX_BYTES:
-                raise ValueError(
-                    f"{shown(source)}: more than {MAX_BYTES >> 30} GiB; download it, and give the"
-                    " path"
-                )
+                raise _too_large(source)
             try:
                 copy.write(block)
             except OSError as error:
@@ -112,13 +151,23 @@ class Copy:
                 ) from error
 
     def remove(self) -> None:
-        shutil.rmtree(self.directory, ignore_errors=True)
+        # A child of a fork has the same object, and the parent still reads the file.
+        if os.getpid() == self._process:
+            _copies.pop(self.path, None)
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _too_large(source: str) -> ValueError:
+    limit = MAX_BYTES >> 30
+    return ValueError(f"{shown(source)}: more than {limit} GiB; download it, and give the path")
 
 
 @contextlib.contextmanager
 def _opened(source: str, filesystem: Any) -> Iterator[Iterator[bytes]]:
     if filesystem is None:
         with _response(source) as response:
+            if (response.length or 0) > MAX_BYTES:
+                raise _too_large(source)
             yield _web_blocks(source, response)
         return
     try:
@@ -130,21 +179,42 @@ def _opened(source: str, filesystem: Any) -> Iterator[Iterator[bytes]]:
         yield iter(lambda: stream.read(_BLOCK), b"")
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects within the web. The library would also follow them to FTP."""
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if not is_web(newurl):
+            raise urllib.error.HTTPError(req.full_url, code, msg, headers, fp)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _response(url: str) -> Any:
     # Spaces and letters of other alphabets, as browsers take them; what is quoted stays so.
     quoted = urllib.parse.quote(url, safe="%/:=&?~#+!$,;'@()*[]")
     request = urllib.request.Request(quoted, headers={"User-Agent": "larder-cache"})
     try:
-        return urllib.request.urlopen(request, timeout=_SILENT_SECONDS)
+        return urllib.request.build_opener(_Redirects).open(request, timeout=_SILENT_SECONDS)
     except urllib.error.HTTPError as error:
         with error:
+            # Not the server's or the library's text, which may quote the address of a redirect.
+            status = f"status {error.code} {http.client.responses.get(error.code, '')}".rstrip()
             again = "try again later" if error.code >= 500 else "check the address"
             remedy = _REMEDIES.get(error.code, again)
-            message = f"{shown(url)}: status {error.code} {error.reason}; {remedy}"
+            message = f"{shown(url)}: {status}; {remedy}"
+        if 300 <= error.code < 400:
+            raise ValueError(
+                f"{shown(url)}: {status} leads in a circle, or to no address of http:// or"
+                " https://; give the address of the file"
+            ) from None
         kind = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError}
         raise kind.get(error.code, OSError)(message) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
+        if not isinstance(reason, OSError):
+            # These texts quote the URL, or the line that a server has sent.
+            reason = "the address, or the server's answer, is not of HTTP"
         raise OSError(
             f"{shown(url)}: {reason}; check the address and the connection, or download the file"
             " and give its path"

@@ -13,7 +13,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import re
 import time
+import urllib.parse
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +26,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import ray
 
-from . import __version__, _core
+from . import __version__, _core, _url
 from ._replay import (
     METRICS,
     SCHEMA,
@@ -81,7 +83,7 @@ class _File:
     @property
     def requests(self) -> int:
         """An estimate: a request takes 4 bytes in a compressed file, and 16 in another."""
-        return self.length // (4 if self.path.endswith(_COMPRESSED) else 16) + 1
+        return self.length // (4 if _split(self.path)[0].endswith(_COMPRESSED) else 16) + 1
 
     @property
     def memory(self) -> int:
@@ -215,7 +217,6 @@ def _files(traces: Any, format: str | None) -> list[_File]:
         directory, _, name = inner.rpartition("/")
         if "*" in name:
             before, after = name.split("*", 1)
-            prefix = path[: len(path) - len(name)]
             found = [
                 info
                 for info in filesystem.get_file_info(fs.FileSelector(directory or "."))
@@ -225,22 +226,36 @@ def _files(traces: Any, format: str | None) -> list[_File]:
             ]
             found.sort(key=lambda info: info.base_name)
             if not found:
-                raise ValueError(f"{path}: no file has such a name")
+                raise ValueError(f"{_url.shown(path)}: no file has such a name")
         else:
-            prefix, found = path[: len(path) - len(name)], [filesystem.get_file_info(inner)]
+            found = [filesystem.get_file_info(inner)]
             if not found[0].is_file:
-                raise ValueError(f"{path}: no such file")
+                raise ValueError(f"{_url.shown(path)}: no such file")
         for info in found:
-            modified = info.mtime_ns or 0
-            files.append(_File(prefix + info.base_name, format, info.size, modified))
+            one = _sibling(path, info.base_name) if "*" in name else path
+            files.append(_File(one, format, info.size, info.mtime_ns or 0))
     return files
 
 
+def _split(path: str) -> tuple[str, str]:
+    """Returns a path or URL without its query, and the query."""
+    match = re.search(r"[?#]", path) if "://" in path else None
+    end = match.start() if match else len(path)
+    return path[:end], path[end:]
+
+
+def _sibling(path: str, name: str) -> str:
+    """Returns the path or URL of a file in the same directory."""
+    place, query = _split(path)
+    directory, slash, _ = place.rpartition("/")
+    return directory + slash + (urllib.parse.quote(name) if "://" in path else name) + query
+
+
 def _filesystem(path: str) -> tuple[fs.FileSystem, str]:
-    if "://" in path:
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(path)
-        return found
-    return fs.LocalFileSystem(), os.path.abspath(path)
+    if _url.is_web(path):
+        raise ValueError(f"{_url.shown(path)}: a sweep reads no https://; download the file")
+    filesystem, inner = _url.located(path, None)
+    return (filesystem, inner) if filesystem else (fs.LocalFileSystem(), os.path.abspath(inner))
 
 
 class _Store:
@@ -380,8 +395,9 @@ def _check_memory(jobs: list[_Job]) -> None:
     for file, _ in itertools.chain.from_iterable(jobs):
         if file.memory > largest:
             raise ValueError(
-                f"{file.path}: needs about {file.memory >> 20} MiB in memory, the largest machine"
-                f" has {int(largest) >> 20} MiB; give load=False, or the true need as memory=…"
+                f"{_url.shown(file.path)}: needs about {file.memory >> 20} MiB in memory, the"
+                f" largest machine has {int(largest) >> 20} MiB; give load=False, or the true need"
+                " as memory=…"
             )
 
 
@@ -391,7 +407,7 @@ def _replay_job(job: _Job, common: dict[str, Any], load: bool) -> Iterator[list[
     sent = time.monotonic()
     window: str = common["window"]
     for file, cells in job:
-        trace = Trace(file.path, name=file.path.rsplit("/", 1)[-1], format=file.format)
+        trace = Trace(file.path, format=file.format)
         trace = trace.load() if load else trace
         for cell in cells:
             table = replay(

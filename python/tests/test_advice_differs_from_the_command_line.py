@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -172,18 +173,21 @@ def test_an_interruption_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     requests = 2_000_000
     ids = np.random.default_rng(1).integers(0, 100_000, requests)
     done: list[int] = []
+    interrupted: list[float] = []
 
     class Watched(_progress.Bar):
         def __call__(self, units: int) -> None:
             done.append(units)
             # The first caches run.
-            if units > requests and len(done) > 1:
+            if units > requests and not interrupted:
+                interrupted.append(time.monotonic())
                 os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(_advise, "Bar", Watched)
     # It would take minutes.
     with pytest.raises(KeyboardInterrupt):
         lc.advise(ids, ["lhd", "agd"], [10_000 + size for size in range(100)])
+    assert time.monotonic() - interrupted[0] < 20
     assert done[-1] < 50 * requests
 
 
@@ -193,9 +197,11 @@ def test_an_exception_of_a_handler_is_lost() -> None:
 
     ids = np.random.default_rng(1).integers(0, 100_000, 1_000_000)
     before = signal.signal(signal.SIGUSR1, handler)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1))
     try:
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        timer.start()
         with pytest.raises(ZeroDivisionError, match="from the handler"):
             lc.advise(ids, ["lhd", "agd"], [10_000 + size for size in range(100)])
     finally:
+        timer.cancel()
         signal.signal(signal.SIGUSR1, before)

@@ -56,10 +56,13 @@ def test_a_file_is_left(tmp_path: Any) -> None:
     ids(4_000_000).astype(">u4").tofile(path)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.warns(lc.Interrupted):
-        table = lc.replay(
-            lc.Trace(path, format="numbers"), ["lhd", "agd"], [10_000], seeds=range(50)
-        )
+    try:
+        with pytest.warns(lc.Interrupted):
+            table = lc.replay(
+                lc.Trace(path, format="numbers"), ["lhd", "agd"], [10_000], seeds=range(50)
+            )
+    finally:
+        timer.cancel()
     assert table.num_rows == 0
 
 
@@ -68,11 +71,13 @@ def test_an_exception_of_progress_or_handler_is_lost(monkeypatch: pytest.MonkeyP
         raise ZeroDivisionError("from the handler")
 
     before = signal.signal(signal.SIGUSR1, handler)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1))
     try:
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        timer.start()
         with pytest.raises(ZeroDivisionError, match="from the handler"):
             lc.replay(ids(3_000_000), "lhd", 10_000, seeds=range(100))
     finally:
+        timer.cancel()
         signal.signal(signal.SIGUSR1, before)
 
 

@@ -39,6 +39,13 @@ def replaced(text: str) -> str:
 
 def generate(directory: Path) -> None:
     """Replaces the placeholders in files and their names, as cargo-generate does."""
+    directory.mkdir(parents=True, exist_ok=True)
+    # Files of an earlier run, of which the template may have fewer now.
+    for old in directory.iterdir():
+        if old.is_dir() and old.name != "target":
+            shutil.rmtree(old)
+        elif not old.is_dir():
+            old.unlink()
     template = ROOT / "templates/policy"
     for path in template.rglob("*"):
         if path.is_file() and path.name != "cargo-generate.toml":

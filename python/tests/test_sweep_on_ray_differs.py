@@ -80,6 +80,41 @@ def test_a_file_at_a_url_has_other_rows(nasa: Path) -> None:
     assert list(map(figures, url)) == list(map(figures, local))
 
 
+def test_a_url_with_a_space_or_a_query_has_no_file(tmp_path: Path) -> None:
+    for name in ("a b 1.csv", "a b 2.csv", "c.csv"):
+        (tmp_path / name).write_text("1,2,1\n" * 10)
+    url = tmp_path.as_uri()
+    spaces = ["a b 1.csv", "a b 2.csv"]
+    for traces, names, paths in (
+        (f"{url}/a%20b%201.csv", spaces[:1], [f"{url}/a%20b%201.csv"]),
+        (f"{url}/a%20b*.csv", spaces, [f"{url}/a%20b%20{n}.csv" for n in (1, 2)]),
+        (f"{url}/c.csv?x=/y", ["c.csv"], [f"{url}/c.csv?x=/y"]),
+        (f"{url}/c*.csv?x=/y", ["c.csv"], [f"{url}/c.csv?x=/y"]),
+        (f"{tmp_path}/a b*.csv", spaces, [f"{tmp_path}/{name}" for name in spaces]),
+        (f"{tmp_path}/a b 1.csv", spaces[:1], [f"{tmp_path}/a b 1.csv"]),
+    ):
+        found = sweep(traces, "lru", 1)
+        assert [row["trace"] for row in found] == names
+        assert [row["path"] for row in found] == paths
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://KEYID:secret%zz@bucket/t.csv",
+        "s3://KEYID:sec/ret@bucket/t.csv",
+        "https://user:secret@host/t.csv",
+        "file:///none.csv?token=secret",
+        "file:///none*.csv?token=secret",
+    ],
+)
+def test_an_error_has_a_password(url: str) -> None:
+    with pytest.raises(ValueError, match=r"t\.csv: |none\*?\.csv: no") as caught:
+        sweep(url, "lru", 1)
+    for secret in ("KEYID", "secret", "sec/ret", "token"):
+        assert secret not in str(caught.value)
+
+
 def test_a_spec_in_other_words_has_no_row(nasa: Path) -> None:
     rows = sweep(nasa, ["S3-FIFO", "LRU", "filter( theta=2 )+lru"], 0.1)
     assert [row["policy"] for row in rows] == ["s3fifo", "lru", "filter(theta=2)+lru"]
