@@ -22,5 +22,7 @@ def test_notebook(notebook: Path) -> None:
     assert code
     for cell in code:
         assert cell["outputs"], f"no output of:\n{cell['source']}"
-        errors = [output for output in cell["outputs"] if output.get("name") == "stderr"]
+        # A progress bar appears where a machine is slow.
+        written = [output for output in cell["outputs"] if output.get("name") == "stderr"]
+        errors = [output for output in written if not output["text"].startswith("\r")]
         assert not errors, errors
