@@ -121,14 +121,15 @@ impl Node {
     /// Waits for the end of an upgrade.
     pub(crate) fn upgraded(&mut self) {
         let old = *self.pids.last().unwrap();
-        let log = self.path("log");
+        let mut new = None;
         wait("an upgrade", || {
-            let log = std::fs::read_to_string(&log).unwrap();
+            let log = self.log();
             assert!(!log.contains("ERROR"), "{log}");
-            self.pid().is_some_and(|pid| pid != old)
+            // The old process may still answer after the new one has.
+            new = self.pid().filter(|pid| *pid != old);
+            new.is_some()
         });
-        let new = self.pid().unwrap();
-        self.pids.push(new);
+        self.pids.extend(new);
         wait("the end of the old process", || self.has_ended(old));
     }
 

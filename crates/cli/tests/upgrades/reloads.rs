@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Node {
     /// Replaces texts of the file.
@@ -25,7 +25,11 @@ impl Node {
         self.edit(changes);
         let before = self.log().len();
         self.signal(Signal::HUP);
-        wait(end, || self.log()[before..].contains(end));
+        let deadline = Instant::now() + PATIENCE;
+        while !self.log()[before..].contains(end) {
+            assert!(Instant::now() < deadline, "no {end:?} within {PATIENCE:?} in {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
         self.log()[before..].to_owned()
     }
 
