@@ -6,6 +6,7 @@ use larder_packet::{
     Certificate, DigestSigner, HmacSigner, HmacVerifier, Name, Signer, SystemRandom, Verifier, VerifyError,
     signer_from_pem, verifier_from_pem,
 };
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,6 +40,19 @@ impl KeyFiles {
             (None, Some(path)) => Ok(Box::new(HmacSigner::new(&secret(table, path)?, name))),
             (None, None) => Ok(Box::new(DigestSigner)),
         }
+    }
+
+    /// Returns a digest that differs between keys, and is the same after a restart.
+    ///
+    /// # Errors
+    /// As [`KeyFiles::signer`].
+    pub(super) fn fingerprint(&self, table: &'static str) -> Result<[u8; 32], Error> {
+        let (kind, bytes) = match (&self.key, &self.secret) {
+            (Some(path), _) => (&b"key"[..], read(table, "key", path)?),
+            (None, Some(path)) => (&b"secret"[..], secret(table, path)?),
+            (None, None) => (&b"digest"[..], Vec::new()),
+        };
+        Ok(Sha256::new().chain_update(kind).chain_update(bytes).finalize().into())
     }
 
     /// Returns the ingress's signer of requests in full, if the two share a secret. Of a key pair,

@@ -12,8 +12,10 @@
 //! * a **question**, `OBJECT/32=http/params-sha256=…`: a request in the parameters of the Interest
 //!   ([`message`]). Its one Data is the head of the response, with the body if that fits, otherwise
 //!   with the version of its segments;
-//! * a **segment**, `OBJECT/v=VERSION/seg=N`: bytes of the body. Each response of the origin gets a
-//!   new version, so that no two mix;
+//! * a **segment**, `OBJECT/v=VERSION/seg=N`: bytes of the body. No two bodies have the same
+//!   version, so none mix. A body that the origin marks as unchanged keeps its version, so Content
+//!   Stores on the path go on serving it (`egress/body_version.rs` has the rules, and what may go
+//!   wrong);
 //! * **metadata**, `OBJECT/32=metadata` (RDR): the version of the response to a plain GET. So
 //!   `larder get /far/example.com/img/a.png` fetches a page.
 //!

@@ -30,8 +30,14 @@ fn fetches() -> Fetches {
 }
 
 fn core(memory: usize) -> EgressCore {
-    let options = EgressOptions { memory, shared_for: Duration::from_secs(10), targets: Vec::new() };
-    EgressCore::new(prefix(), Box::new(DigestSigner), options, 1000, [1, 2])
+    started_at(memory, 1000)
+}
+
+/// A far node that was started at this time.
+fn started_at(memory: usize, start: u64) -> EgressCore {
+    let shared_for = Duration::from_secs(10);
+    let options = EgressOptions { memory, shared_for, targets: Vec::new(), identity: [7; 32] };
+    EgressCore::new(prefix(), Box::new(DigestSigner), options, start, [start, 2])
 }
 
 fn head(fields: &[(&'static str, &'static str)], body: Option<&[u8]>, length: Option<u64>) -> OriginHead {
@@ -231,6 +237,91 @@ fn answered(core: &mut EgressCore, ask: Ask, of_origin: OriginHead) -> (Answer, 
     core.on_head(Time::ZERO, 1, id, of_origin, &mut out);
     let data = Data::decode(&out.replies[0].wire).unwrap();
     (Answer::decode(data.content).unwrap(), data.freshness)
+}
+
+/// The name of a body that a client is sent to, and what has to be done then.
+fn body_named(core: &mut EgressCore, now: Time, ask: Ask, of_origin: OriginHead) -> (u64, Outcome) {
+    let (mut fetches, mut out) = (fetches(), Outcome::default());
+    fetches.begin(now, 1, ask);
+    hand_in(core, now, &interests(&mut fetches, now), &mut out);
+    let id = out.orders.pop().expect("the origin is asked").id;
+    core.on_head(now, 1, id, of_origin, &mut out);
+    let data = out.replies.pop().unwrap().wire;
+    match Answer::decode(Data::decode(&data).unwrap().content).unwrap() {
+        Answer::Head(Head { body: Content::Segments { version, .. }, .. }) => (version, out),
+        other => panic!("{other:?}"),
+    }
+}
+
+const TAGGED: [(&str, &str); 2] = [("cache-control", "max-age=600"), ("etag", "\"a\"")];
+
+/// Failure: a body that has not changed crosses the network again, because its head is no longer
+/// fresh, or because a node was started again.
+#[test]
+fn an_unchanged_body_keeps_its_name() {
+    let mut core = core(100 << 20);
+    let page = || ask(Method::GET, "/a");
+    let tagged = || head(&TAGGED, None, Some(50_000));
+    let (first, out) = body_named(&mut core, Time::ZERO, page(), tagged());
+    assert_eq!((out.grants.len(), out.stops.len()), (1, 0), "the body is read");
+    core.on_piece(Time::ZERO, 1, &[7; 50_000], &mut Outcome::default());
+    core.on_end(1, true, &mut Outcome::default());
+    let reserved = core.figures().reserved_bytes;
+    let later = Time::from_secs(15);
+    core.on_timeout(later, &mut Outcome::default());
+    let (second, out) = body_named(&mut core, later, page(), tagged());
+    assert_eq!(second, first);
+    assert_eq!((out.grants.len(), out.stops), (0, vec![2]), "it is here, and not read again");
+    assert!(core.figures().reserved_bytes <= reserved, "once");
+    // It is gone, and so is the node.
+    let much_later = Time::from_secs(600);
+    core.on_timeout(much_later, &mut Outcome::default());
+    assert_eq!(core.figures().reserved_bytes, 0);
+    let (third, out) = body_named(&mut core, much_later, page(), tagged());
+    assert_eq!((third, out.grants.len()), (first, 1));
+    assert_eq!(body_named(&mut started_at(1 << 20, 99), Time::ZERO, page(), tagged()).0, first);
+    // Other bytes, or perhaps.
+    let other = [("cache-control", "max-age=600"), ("etag", "\"b\"")];
+    let weak = [("cache-control", "max-age=600"), ("etag", "W/\"a\"")];
+    let mut versions = vec![first];
+    for fields in [other, weak, weak] {
+        let (version, _) = body_named(&mut core, much_later, ask(Method::GET, "/b"), head(&fields, None, Some(50_000)));
+        assert!(!versions.contains(&version));
+        versions.push(version);
+        core = started_at(100 << 20, version + 1);
+    }
+    let own = Ask { shared: None, ..page() };
+    assert_ne!(body_named(&mut core, much_later, own, tagged()).0, first, "of one client");
+}
+
+/// Failure: of two answers that name one body, one goes on naming it after it broke off; or what
+/// comes next is the broken one.
+#[test]
+fn a_broken_body_is_fetched_again_under_its_name() {
+    let mut core = core(100 << 20);
+    let pages = || {
+        ["de", "fr"].map(|language| {
+            let mut page = ask(Method::GET, "/a");
+            page.headers.insert("accept-language", HeaderValue::from_static(language));
+            page.shared = form::shared(&page.method, false, &page.headers);
+            page
+        })
+    };
+    let named = |core: &mut EgressCore| {
+        pages().map(|page| body_named(core, Time::ZERO, page, head(&TAGGED, None, Some(50_000))).0)
+    };
+    let [one, other] = named(&mut core);
+    assert_eq!(one, other, "while it comes, too");
+    let mut out = Outcome::default();
+    core.on_piece(Time::ZERO, 1, &[7; 20_000], &mut out);
+    core.on_end(1, false, &mut out);
+    assert_eq!(named(&mut core), [one; 2], "both are asked for again");
+    core.on_piece(Time::ZERO, 3, &[8; 50_000], &mut out);
+    core.on_end(3, true, &mut out);
+    let mut name = pages()[0].object.versioned(one);
+    name.push_segment(0);
+    hand_in(&mut core, Time::ZERO, &[larder_packet::InterestBuilder::new(name).build()], &mut out);
+    assert_eq!(Data::decode(&out.replies[0].wire).unwrap().content[0], 8);
 }
 
 /// Failure: one page's own version tells a stranger under which name the next client's is.

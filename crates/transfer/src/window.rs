@@ -17,6 +17,8 @@ struct Slot {
     sends: u32,
     sent_at: Time,
     state: State,
+    /// See [`Window::bypass_caches`].
+    must_be_fresh: bool,
     /// A refusal by the network. The timeout then says nothing about congestion.
     refused: Option<Refusal>,
 }
@@ -36,6 +38,8 @@ pub(crate) struct Sent {
     pub sends: u32,
     /// The time of the last one.
     pub sent_at: Time,
+    /// See [`Window::bypass_caches`].
+    pub must_be_fresh: bool,
     /// See [`Window::refuse`].
     pub refused: Option<Refusal>,
 }
@@ -87,7 +91,13 @@ impl Window {
     pub fn sent(&mut self, segment: u64, now: Time) -> u32 {
         let index = (segment - self.base) as usize;
         if index == self.slots.len() {
-            self.slots.push_back(Slot { sends: 0, sent_at: now, state: State::InFlight, refused: None });
+            self.slots.push_back(Slot {
+                sends: 0,
+                sent_at: now,
+                state: State::InFlight,
+                must_be_fresh: false,
+                refused: None,
+            });
         } else {
             self.lost.pop_front();
         }
@@ -104,8 +114,9 @@ impl Window {
     /// Returns the transmission of a segment that has not arrived; `None` for any other segment.
     pub fn pending(&self, segment: u64) -> Option<Sent> {
         let slot = self.slot(segment)?;
-        let Slot { sends, sent_at, refused, .. } = *slot;
-        (!matches!(slot.state, State::Arrived(_))).then_some(Sent { segment, sends, sent_at, refused })
+        let Slot { sends, sent_at, must_be_fresh, refused, .. } = *slot;
+        let is_pending = !matches!(slot.state, State::Arrived(_));
+        is_pending.then_some(Sent { segment, sends, sent_at, must_be_fresh, refused })
     }
 
     /// Stores a pending segment's content, and passes everything that is now in order to `sink`.
@@ -150,6 +161,14 @@ impl Window {
     pub fn refuse(&mut self, segment: u64, refusal: Refusal) {
         if let Some(slot) = self.slot_mut(segment) {
             slot.refused = Some(refusal);
+        }
+    }
+
+    /// Makes the segment's next Interests demand fresh Data, so that no cache answers with stale
+    /// Data that was no use.
+    pub fn bypass_caches(&mut self, segment: u64) {
+        if let Some(slot) = self.slot_mut(segment) {
+            slot.must_be_fresh = true;
         }
     }
 

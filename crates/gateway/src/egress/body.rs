@@ -125,6 +125,17 @@ impl Body {
         !self.is_shared
     }
 
+    /// Returns true if a later answer may name it too: all of its bytes are here, or will be.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole && self.base == 0 && self.ended != Some(false)
+    }
+
+    /// Keeps it as long as caches may name it after another answer, which is fresh for `fresh_for`.
+    pub(super) fn pin(&mut self, now: Time, fresh_for: Duration) {
+        self.pinned_until = self.pinned_until.max(now + fresh_for + limits::BODY_PINNED);
+        self.last_asked = now;
+    }
+
     /// Returns true if its beginning is gone: later requests must not get its version.
     pub(super) fn is_shared_no_more(&self) -> bool {
         self.is_shared && self.base > 0

@@ -68,10 +68,9 @@ impl DataSigner {
     /// Returns the metadata with the version of the object's body.
     pub(super) fn metadata(&self, object: &Object, content: &Content) -> Option<Bytes> {
         let Content::Segments { version, length } = content else { return None };
-        let versioned = object.versioned(*version);
-        let segment_bytes = segment_bytes(&versioned) as u64;
+        let segment_bytes = segment_bytes(object) as u64;
         let metadata = Metadata {
-            name: versioned,
+            name: object.versioned(*version),
             last_segment: length.map(|length| length.div_ceil(segment_bytes).max(1) - 1),
             segment_bytes: length.map(|_| segment_bytes),
             size_bytes: *length,
@@ -100,9 +99,9 @@ pub(super) fn inline_room(key: &[u8], headers: &HeaderMap) -> usize {
     limits::MAX_PACKET_BYTES.saturating_sub(limits::OVERHEAD_BYTES + key.len() * 2 + fields).min(limits::SEGMENT_BYTES)
 }
 
-/// Returns the bytes of a segment under this name. The key's name, which is in every packet, is
-/// shorter than the object's name and 16 bytes.
-pub(super) fn segment_bytes(name: &Name) -> usize {
-    let names = 2 * name.as_bytes().len() + 32;
+/// Returns the bytes of each segment but the last of this object. The key's name, which is in every
+/// packet, is shorter than the object's name and 16 bytes.
+pub(super) fn segment_bytes(object: &Object) -> usize {
+    let names = 2 * object.versioned(u64::MAX).as_bytes().len() + 32;
     (limits::MAX_PACKET_BYTES - limits::OVERHEAD_BYTES).saturating_sub(names).clamp(1, limits::SEGMENT_BYTES)
 }

@@ -10,6 +10,7 @@
 //! is short, entries leave in the order of [`super::reply_cache`]; without room, the answer is 503.
 
 use super::body::{Body, Found, Receipt};
+use super::body_version::Known;
 use super::data::{DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNREACHABLE, inline_room, segment_bytes};
 use super::exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};
 use super::replay_filter::ReplayFilter;
@@ -37,6 +38,9 @@ pub struct EgressOptions {
     pub shared_for: Duration,
     /// Targeted response fields for shared caches (RFC 9213).
     pub targets: Vec<HeaderName>,
+    /// The same for all egresses with this key and this origin, and after a restart. No others have
+    /// it: their segments must not have the same names.
+    pub identity: [u8; 32],
 }
 
 /// The state of an egress. See the module's documentation.
@@ -169,7 +173,9 @@ impl EgressCore {
         let id = self.last_id;
         let state = State::Waiting { token, until };
         let (authority, target) = (object.authority.clone(), object.target.clone());
-        self.reply_cache.questions.insert(key.to_vec(), Question { object, form, is_head, is_unsafe, state });
+        let fields = if form == Form::Shared { headers.clone() } else { HeaderMap::new() };
+        let question = Question { object, form, is_head, is_unsafe, fields, body: None, state };
+        self.reply_cache.questions.insert(key.to_vec(), question);
         self.reply_cache.orders.insert(id, key.to_vec());
         self.figures.requests += 1;
         out.orders.push(OriginRequest { id, method, authority, target, headers, body });
@@ -244,7 +250,7 @@ impl EgressCore {
                 self.reply_cache.orders.remove(&id);
                 Content::Inline(body)
             }
-            None => match self.open_body(now, id, &key, &head, fresh_for, out) {
+            None => match self.body_of(now, id, &key, &head, fresh_for, out) {
                 Opened::Body(content) => content,
                 Opened::TooLargeToShare => return self.ask_in_full(now, id, &key, out),
                 Opened::NoRoom => return self.answer_error(now, id, &key, NO_ROOM, out),
@@ -280,14 +286,11 @@ impl EgressCore {
         let Some(body) = self.reply_cache.bodies.get_mut(&key) else { return };
         let is_whole = body.end(is_whole);
         self.reply_cache.reserved -= body.shrink();
-        let question = body.question().to_vec();
         if !is_whole {
             self.figures.broken += 1;
             // The next request asks the origin again; but an unsafe request is not repeated for
             // that.
-            if self.reply_cache.questions.get(&question).is_some_and(|question| !question.is_unsafe) {
-                self.reply_cache.forget_question(&question);
-            }
+            self.reply_cache.forget_answers_with(&key);
         }
         self.serve_waiting(&key, out);
     }
@@ -316,8 +319,9 @@ impl EgressCore {
 
     // ---- Answers ----
 
-    /// Adds a body, and moves the request of the origin to it.
-    fn open_body(
+    /// Returns the place of the body that follows this head: that of the same body, if it is here
+    /// already, or a new one.
+    fn body_of(
         &mut self,
         now: Time,
         id: u64,
@@ -326,33 +330,65 @@ impl EgressCore {
         fresh_for: Option<Duration>,
         out: &mut Outcome,
     ) -> Opened {
-        let Some(object) = self.reply_cache.questions.get(key).map(|question| question.object.clone()) else {
-            return Opened::NoRoom;
-        };
+        let Some(question) = self.reply_cache.questions.get_mut(key) else { return Opened::NoRoom };
+        let (object, request) = (question.object.clone(), std::mem::take(&mut question.fields));
+        let segment_bytes = segment_bytes(&object);
         let length = head.body.as_ref().map(|body| body.len() as u64).or(head.length);
+        let (status, headers, bytes) = (head.status, &head.headers, head.body.as_deref());
+        let known = Known { status, headers, request: &request, bytes, length, segment_bytes };
+        let version = fresh_for.and_then(|_| known.version(&self.options.identity));
+        let version = version.unwrap_or_else(|| self.next_version(fresh_for.is_some()));
+        let name = object.versioned(version);
+        let versioned = name.as_bytes().to_vec();
+        match self.reply_cache.bodies.get_mut(&versioned) {
+            Some(body) if body.is_whole() => {
+                body.pin(now, fresh_for.unwrap_or_default());
+                self.reply_cache.orders.remove(&id);
+                out.stops.push(id);
+            }
+            broken => {
+                if broken.is_some() {
+                    self.reply_cache.forget_body(&versioned, out);
+                }
+                let receipt = Receipt { id, name, segment_bytes, length, whole: true, reserved: 0, fresh_for };
+                if let Err(refused) = self.open_body(now, key, receipt, bytes, out) {
+                    return refused;
+                }
+            }
+        }
+        if let Some(question) = self.reply_cache.questions.get_mut(key) {
+            question.body = Some(versioned);
+        }
+        Opened::Body(Content::Segments { version, length })
+    }
+
+    /// Adds a body, of which `bytes` are all or nothing has arrived, and moves the request of the
+    /// origin to it. Decides how much of it is kept.
+    fn open_body(
+        &mut self,
+        now: Time,
+        key: &[u8],
+        mut receipt: Receipt,
+        bytes: Option<&[u8]>,
+        out: &mut Outcome,
+    ) -> Result<(), Opened> {
+        let (id, length) = (receipt.id, receipt.length);
         let (window, most) = (Body::window_bytes(), self.options.memory / 8);
         let whole = length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= most);
-        if fresh_for.is_some() && whole.is_none() && length.is_some() {
-            return Opened::TooLargeToShare;
+        if receipt.fresh_for.is_some() && whole.is_none() && length.is_some() {
+            return Err(Opened::TooLargeToShare);
         }
-        let needed = whole.unwrap_or(window);
-        if !self.reply_cache.make_room(now, needed) {
-            self.figures.no_room += 1;
-            return Opened::NoRoom;
-        }
-        self.reply_cache.reserved += needed;
+        receipt.reserved = whole.unwrap_or(window);
         // With unknown length, it may turn out to be short.
-        let is_whole = whole.is_some() || length.is_none();
-        let version = self.next_version(fresh_for.is_some());
-        let name = object.versioned(version);
-        let segment_bytes = segment_bytes(&name);
-        let mut body = Body::new(
-            Receipt { id, name, segment_bytes, length, whole: is_whole, reserved: needed, fresh_for },
-            key,
-            now,
-        );
+        receipt.whole = whole.is_some() || length.is_none();
+        if !self.reply_cache.make_room(now, receipt.reserved) {
+            self.figures.no_room += 1;
+            return Err(Opened::NoRoom);
+        }
+        self.reply_cache.reserved += receipt.reserved;
+        let mut body = Body::new(receipt, key, now);
         let versioned = body.name().as_bytes().to_vec();
-        if let Some(bytes) = &head.body {
+        if let Some(bytes) = bytes {
             body.push(now, bytes);
             body.end(true);
             self.reply_cache.orders.remove(&id);
@@ -362,11 +398,12 @@ impl EgressCore {
             out.grants.extend(body.grant().map(|bytes| (id, bytes)));
         }
         self.reply_cache.bodies.insert(versioned, body);
-        Opened::Body(Content::Segments { version, length })
+        Ok(())
     }
 
-    /// Returns a new version. A client that knows a body's name may fetch it, so the version of one
-    /// client's response is unguessable: only its head, whose name is unguessable too, has it.
+    /// Returns a version that no body has. A client that knows a body's name may fetch it, so the
+    /// version of one client's response is unguessable: only its head, whose name is unguessable
+    /// too, has it.
     fn next_version(&mut self, is_shared: bool) -> u64 {
         self.last_version += 1;
         if is_shared {
@@ -445,6 +482,7 @@ impl EgressCore {
             out.replies.push(Reply { token, wire: wire.clone(), no_cache });
         }
         let until = now + kept_for;
+        question.fields = HeaderMap::new();
         question.state = State::Answered { wire, no_cache, until };
         let answers =
             if question.is_unsafe { &mut self.reply_cache.answered_once } else { &mut self.reply_cache.answered };
@@ -534,7 +572,8 @@ mod tests {
     use larder_packet::{DigestSigner, InterestBuilder};
 
     fn core() -> EgressCore {
-        let options = EgressOptions { memory: 64 << 20, shared_for: Duration::ZERO, targets: Vec::new() };
+        let options =
+            EgressOptions { memory: 64 << 20, shared_for: Duration::ZERO, targets: Vec::new(), identity: [0; 32] };
         EgressCore::new("/far".parse().unwrap(), Box::new(DigestSigner), options, 1, [1, 2])
     }
 

@@ -3,6 +3,7 @@
 //! to the origin.
 
 mod body;
+mod body_version;
 mod data;
 mod egress_core;
 mod exchange;
@@ -22,6 +23,7 @@ use larder_client::{Client, ClientError, Output, Received};
 use larder_packet::{LpHeader, Name};
 use larder_units::ByteSize;
 use origin::{FromOrigin, Requests};
+use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -69,6 +71,14 @@ impl EgressConfig {
         self.key.request_verifier(TABLE)?;
         origin::trust_of(&self.origin, self.origin_ca.as_deref()).map(drop)
     }
+
+    /// Returns what distinguishes its bodies from those of egresses with another key or origin.
+    fn identity(&self) -> Result<[u8; 32], Error> {
+        let mut hash = Sha256::new();
+        hash.update(self.key.fingerprint(TABLE)?);
+        hash.update(self.origin.to_string());
+        Ok(hash.finalize().into())
+    }
 }
 
 impl Egress {
@@ -88,6 +98,7 @@ impl Egress {
             memory: usize::try_from(config.memory.bytes()).unwrap_or(usize::MAX),
             shared_for: config.shared_for,
             targets: vec![::http::HeaderName::from_static("cdn-cache-control")],
+            identity: config.identity()?,
         };
         let version = u64::try_from(since_1970().as_micros()).unwrap_or(u64::MAX);
         let core = EgressCore::new(prefix.clone(), signer, options, version, larder_client::entropy::words())

@@ -11,6 +11,7 @@ use super::exchange::Outcome;
 use crate::limits;
 use crate::naming::Object;
 use bytes::Bytes;
+use http::HeaderMap;
 use larder_packet::PitToken;
 use larder_units::Time;
 use std::collections::{HashMap, VecDeque};
@@ -37,6 +38,10 @@ pub(super) struct Question {
     pub(super) is_head: bool,
     /// True if it must not be executed twice.
     pub(super) is_unsafe: bool,
+    /// The fields of a request in the shared form, until it is answered.
+    pub(super) fields: HeaderMap,
+    /// The versioned name of the body that the answer names.
+    pub(super) body: Option<Vec<u8>>,
     pub(super) state: State,
 }
 
@@ -139,6 +144,14 @@ impl ReplyCache {
         if self.questions.remove(key).is_some() {
             self.reserved -= limits::ANSWER_BYTES;
         }
+    }
+
+    /// Removes the answers that name a body, but not those to unsafe requests.
+    pub(super) fn forget_answers_with(&mut self, body: &[u8]) {
+        let names = |question: &Question| question.body.as_deref() == Some(body) && !question.is_unsafe;
+        let keys: Vec<_> =
+            self.questions.iter().filter(|(_, question)| names(question)).map(|(key, _)| key.clone()).collect();
+        keys.iter().for_each(|key| self.forget_question(key));
     }
 
     pub(super) fn forget_body(&mut self, key: &[u8], out: &mut Outcome) {

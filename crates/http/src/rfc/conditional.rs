@@ -78,7 +78,7 @@ fn strong_last_modified(headers: &HeaderMap) -> Option<u64> {
 
 /// Returns the validator that distinguishes this representation from every other of the same
 /// resource, if there is one: a strong entity tag, or without a tag a strong Last-Modified.
-pub(crate) fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &HeaderValue)> {
+pub fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &HeaderValue)> {
     match headers.get(ETAG) {
         Some(tag) => is_same_strong_tag(tag.as_bytes(), tag.as_bytes()).then_some((ETAG, tag)),
         None => strong_last_modified(headers).and_then(|_| Some((LAST_MODIFIED, headers.get(LAST_MODIFIED)?))),

@@ -9,7 +9,10 @@ mod what_passes;
 #[path = "../../../proxy/tests/wire/mod.rs"]
 mod wire;
 
+use larder_client::{Received, Transport};
 use larder_node::{Config, Node};
+use larder_packet::Name;
+use larder_transfer::{CongestionSpec, FetchOptions, Fetcher, PathFeedback, Progress};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -128,4 +131,31 @@ pub(crate) fn pair(origin: &Origin) -> (Place, Place) {
 pub(crate) fn noise(length: usize) -> Vec<u8> {
     let mut stream = larder_units::Streams::new(7).stream("noise");
     std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(length).collect()
+}
+
+/// What `larder get` does. Returns the bytes, and the name with their version.
+pub(crate) fn fetch_by_name(node: &Place, name: &str) -> Result<(Vec<u8>, Name), String> {
+    let mut client = larder_client::Client::connect_to(Transport::unix(node.socket())).unwrap();
+    let name: Name = name.parse().unwrap();
+    let nonces = client.random_stream("nonces");
+    let mut fetcher = Fetcher::new(name, FetchOptions::default(), CongestionSpec::default().build(), None, nonces);
+    let mut bytes = Vec::new();
+    loop {
+        let now = client.now();
+        fetcher.on_timeout(now);
+        while client.output().send(None, |out| fetcher.poll(now, out)) {}
+        match fetcher.progress() {
+            Progress::Running => {}
+            Progress::Done => return Ok((bytes, fetcher.versioned_name().unwrap().clone())),
+            Progress::Failed(error) => return Err(error.to_string()),
+        }
+        let received = client.receive(fetcher.next_timeout(), |now, received, _| match received {
+            Received::Data { data, .. } => {
+                fetcher.on_data(now, &data, PathFeedback::default(), |piece| bytes.extend_from_slice(piece))
+            }
+            Received::Nack { interest, reason } => fetcher.on_nack(now, interest.name, reason),
+            Received::Interest { .. } => {}
+        });
+        received.unwrap();
+    }
 }

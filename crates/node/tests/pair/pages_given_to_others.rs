@@ -1,7 +1,9 @@
 //! Failure: a page for one is given to another; or a page for everybody is fetched for each.
 
 use crate::wire::{Asked, Origin, say};
-use crate::{Place, noise};
+use crate::{Place, fetch_by_name, noise};
+use larder_client::{Client, Received, Transport};
+use larder_packet::{InterestBuilder, Name, types};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -34,6 +36,96 @@ fn two_edges_share_what_the_node_between_has() {
         "no segment came twice over the link behind the node between"
     );
     assert!(between.figure("/ndn/content_store/hits") > 50);
+}
+
+/// Failure: every answer that names an unchanged body sends all of it over the network again; or
+/// one that has changed is put together of old and new parts.
+#[test]
+fn an_unchanged_body_crosses_the_network_once() {
+    let large = noise(400_000);
+    let origin = Origin::new(move |asked: &Asked, stream| {
+        let tag = match asked.line.split(' ').nth(1).unwrap() {
+            "/weak" => "W/\"1\"",
+            "/changed" if asked.header("accept-language") == Some("fr") => "\"2\"",
+            _ => "\"1\"",
+        };
+        let fields = format!("etag: {tag}\r\ncache-control: max-age=60\r\ncontent-length: 400000");
+        let of = if tag == "\"2\"" { &large[1..] } else { &large[..] };
+        say(stream, &format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n"))
+            && stream.write_all(of).is_ok()
+            && stream.write_all(&large[..400_000 - of.len()]).is_ok()
+    });
+    let (one, other, _between, far) = network(&origin);
+    let get = |edge: &Place, host: &str, target: &str, language: &str| {
+        let mut client = edge.client();
+        client.host = host.to_owned();
+        let seen = client.send("GET", target, &[("accept-language", language)], b"");
+        assert_eq!((seen.status, seen.body.len(), seen.cut), (200, 400_000, false), "{target}");
+        seen.body
+    };
+    let mut sent = 0;
+    for (host, target, again) in
+        [("a", "/same", false), ("a", "/weak", true), ("a", "/changed", true), ("b", "/same", false)]
+    {
+        let requests = origin.requests();
+        // Another question, so that its answer is in no Content Store.
+        let first = get(&one, host, target, "de");
+        let second = get(&other, host, target, "fr");
+        assert_eq!(first == second, target != "/changed", "{target}");
+        assert!(first == noise(400_000) && second.starts_with(if target == "/changed" { &first[1..] } else { &first }));
+        assert_eq!(origin.requests() - requests, 2, "{target}");
+        let segments = far.figure("/gateway/segments");
+        assert_eq!(segments - sent, if again { 100 } else { 50 }, "{target} of {host}");
+        sent = segments;
+    }
+}
+
+/// Failure: a Content Store keeps the word of a far node that it has not got a body, and every
+/// later client gets half of it.
+#[test]
+fn that_a_body_was_gone_once_does_no_harm() {
+    let large = noise(400_000);
+    let origin = Origin::new(move |_, stream| {
+        say(stream, "HTTP/1.1 200 OK\r\netag: \"1\"\r\ncache-control: max-age=60\r\ncontent-length: 400000\r\n\r\n")
+            && stream.write_all(&large).is_ok()
+    });
+    let known = Place::far(origin.address, "");
+    let (body, name) = fetch_by_name(&known, "/far/example.test/page").unwrap();
+    assert!(body == noise(400_000));
+    // Another far node of the same origin, as after a restart.
+    let far = Place::far(origin.address, "");
+    let between = Place::between(&far);
+    let edge = Place::edge(&between.tcp(), "");
+    for segment in [0, 7] {
+        let mut name = name.clone();
+        name.push_segment(segment);
+        assert_eq!(ask_for(&between, &name), Some(types::CONTENT_NACK));
+    }
+    let seen = edge.client().get("/page");
+    assert!((seen.status, seen.cut) == (200, false) && seen.body == noise(400_000));
+    assert_eq!(far.figure("/gateway/segments"), 50, "under the names that the other one gave them");
+    assert_eq!(ask_for(&between, name.clone().push_segment(7)), None, "the segment has taken the word's place");
+    assert_eq!(far.figure("/gateway/segments"), 50);
+}
+
+/// The content type of the Data of this name.
+fn ask_for(node: &Place, name: &Name) -> Option<u64> {
+    let mut client = Client::connect_to(Transport::unix(node.socket())).unwrap();
+    let nonce = client.random_stream("nonces").bits() as u32;
+    client.output().send(None, |out| {
+        out.extend_from_slice(&InterestBuilder::new(name).nonce(nonce).build());
+        true
+    });
+    let (mut found, patience) = (None, client.now() + Duration::from_secs(20));
+    while found.is_none() && client.now() < patience {
+        let received = client.receive(Some(patience), |_, received, _| {
+            if let Received::Data { data, .. } = received {
+                found = Some(data.content_type);
+            }
+        });
+        received.unwrap();
+    }
+    found.expect("Data")
 }
 
 #[test]

@@ -2,11 +2,8 @@
 //! otherwise.
 
 use crate::wire::{self, Asked, Node, Origin, say};
-use crate::{Place, noise, pair};
-use larder_client::{Client, Received, Transport};
-use larder_packet::Name;
+use crate::{Place, fetch_by_name, noise, pair};
 use larder_proxy::{CertificateFiles, HttpConfig, TlsConfig, Upstream};
-use larder_transfer::{CongestionSpec, FetchOptions, Fetcher, PathFeedback, Progress};
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -203,35 +200,12 @@ fn the_origin_hears_who_asks_where_that_makes_no_difference_to_others() {
 fn a_page_is_fetched_by_its_name_alone() {
     let origin = site();
     let far = Place::far(origin.address, "");
-    assert_eq!(fetch(&far, "/far/example.test/large").unwrap(), noise(1_000_000));
-    assert_eq!(fetch(&far, "/far/example.test/page").unwrap(), b"hello");
-    assert_eq!(fetch(&far, "/far/example.test/browser").unwrap(), b"none", "a name has no fields to vary by");
-    assert!(fetch(&far, "/far/example.test/none").unwrap_err().contains("no such object"));
-    assert!(fetch(&far, "/far/example.test/seen").unwrap_err().contains("no such object"), "no-store is nobody else's");
-}
-
-fn fetch(node: &Place, name: &str) -> Result<Vec<u8>, String> {
-    let mut client = Client::connect_to(Transport::unix(node.socket())).unwrap();
-    let name: Name = name.parse().unwrap();
-    let nonces = client.random_stream("nonces");
-    let mut fetcher = Fetcher::new(name, FetchOptions::default(), CongestionSpec::default().build(), None, nonces);
-    let mut bytes = Vec::new();
-    loop {
-        let now = client.now();
-        fetcher.on_timeout(now);
-        while client.output().send(None, |out| fetcher.poll(now, out)) {}
-        match fetcher.progress() {
-            Progress::Running => {}
-            Progress::Done => return Ok(bytes),
-            Progress::Failed(error) => return Err(error.to_string()),
-        }
-        let received = client.receive(fetcher.next_timeout(), |now, received, _| match received {
-            Received::Data { data, .. } => {
-                fetcher.on_data(now, &data, PathFeedback::default(), |piece| bytes.extend_from_slice(piece))
-            }
-            Received::Nack { interest, reason } => fetcher.on_nack(now, interest.name, reason),
-            Received::Interest { .. } => {}
-        });
-        received.unwrap();
-    }
+    assert_eq!(fetch_by_name(&far, "/far/example.test/large").unwrap().0, noise(1_000_000));
+    assert_eq!(fetch_by_name(&far, "/far/example.test/page").unwrap().0, b"hello");
+    assert_eq!(fetch_by_name(&far, "/far/example.test/browser").unwrap().0, b"none", "a name has no fields to vary by");
+    assert!(fetch_by_name(&far, "/far/example.test/none").unwrap_err().contains("no such object"));
+    assert!(
+        fetch_by_name(&far, "/far/example.test/seen").unwrap_err().contains("no such object"),
+        "no-store is nobody else's"
+    );
 }

@@ -17,6 +17,11 @@
 //! still ahead (a producer that learns its length late), but never before a segment that arrived,
 //! and never after a segment has named itself as the last.
 //!
+//! A cache may answer with Data that is no use: its signature is wrong, or it says (content type
+//! Nack) that the producer had no such segment once. The next Interest for this segment has
+//! MustBeFresh, so a cache answers only if its Data is still fresh. A Nack for such an Interest
+//! ends the transfer.
+//!
 //! A path may stall without a loss, for example behind a TCP connection that recovers from losses
 //! of its own. If many Interests are in flight and none that was sent later than the oldest is
 //! answered, the timeout sends only the oldest again, whatever is left of the window. The timeout
@@ -220,11 +225,18 @@ impl Fetcher {
         };
         if !self.is_genuine(sent.segment, data) {
             self.stats.rejected += 1;
+            self.window.bypass_caches(sent.segment);
             self.send_again(sent, Refusal::BadSignature);
             return;
         }
         self.account(now, sent, path.into());
         if data.content_type == Some(types::CONTENT_NACK) {
+            let is_segment = matches!(self.target, Target::Segments(_));
+            if is_segment && !sent.must_be_fresh && sent.sends <= self.options.retries {
+                self.window.bypass_caches(sent.segment);
+                self.window.lose(sent.segment);
+                return;
+            }
             self.fail(FetchError::NotFound { name: data.name.to_name() });
             return;
         }
@@ -616,7 +628,8 @@ impl Fetcher {
     fn encode_interest(&mut self, segment: u64, out: &mut Vec<u8>) {
         // A retransmission contains the digest, if it is known, so that a cache with other Data
         // under the name does not answer.
-        let again = self.window.pending(segment).is_some();
+        let sent = self.window.pending(segment);
+        let (again, must_be_fresh) = (sent.is_some(), sent.is_some_and(|sent| sent.must_be_fresh));
         let digest = self.digest_of(segment).filter(|_| again).copied();
         let (prefix, selectors, segment): (_, &[u8], _) = match &self.target {
             // A retransmission also accepts Data of a longer name, to learn what exists.
@@ -627,6 +640,9 @@ impl Fetcher {
             Target::Metadata(discovery) if discovery.is_segment => (&discovery.metadata, &[], None),
             Target::Metadata(discovery) => {
                 (&discovery.metadata, &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0], None)
+            }
+            Target::Segments(object) if must_be_fresh => {
+                (object.request_prefix(), &[types::MUST_BE_FRESH as u8, 0], Some(segment))
             }
             Target::Segments(object) => (object.request_prefix(), &[], Some(segment)),
             Target::Failed(_) => return,

@@ -231,6 +231,31 @@ fn an_application_nack_ends_the_transfer_at_once() {
     assert!(outcome.elapsed.as_millis() < 100);
 }
 
+/// Failure: a cache on the path that once got a Nack, or a forgery, for a segment ends every later
+/// transfer.
+#[test]
+fn stale_data_that_is_no_use_is_not_requested_from_the_cache_again() {
+    let genuine = |interest: &Interest<'_>| segment(interest, b"x", Some(2));
+    let nack = |interest: &Interest<'_>| {
+        let builder = DataBuilder::new(interest.name).content_type(types::CONTENT_NACK);
+        Reply::Data(builder.build(&DigestSigner).unwrap())
+    };
+    let forgery = |interest: &Interest<'_>| {
+        let mut wire = DataBuilder::new(interest.name).content(b"y").build(&DigestSigner).unwrap();
+        *wire.last_mut().unwrap() ^= 1;
+        Reply::Data(wire)
+    };
+    let stored: [&dyn Fn(&Interest<'_>) -> Reply; 2] = [&nack, &forgery];
+    for stored in stored {
+        let outcome = fetch(few_retries(), |interest| match number(interest) == 1 && !interest.must_be_fresh {
+            true => stored(interest),
+            false => genuine(interest),
+        });
+        assert_eq!(outcome.result.unwrap(), b"xxx");
+        assert_eq!(outcome.stats.retransmissions, 1);
+    }
+}
+
 #[test]
 fn no_route_is_said_at_once_and_borne_later() {
     let outcome = run(fetcher("/file", few_retries()), |_| Reply::Nack(NackReason::NoRoute), Link::default());
