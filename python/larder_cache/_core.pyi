@@ -20,6 +20,7 @@ class Source:
         ids: NDArray[np.uint64],
         sizes: NDArray[np.uint64] | None,
         times: NDArray[np.uint64] | None,
+        is_log: bool,
     ) -> Source: ...
     @staticmethod
     def file(
@@ -44,7 +45,7 @@ class Source:
     @property
     def name(self) -> str: ...
     def info(self) -> str: ...
-    def read(self, most: int | None, rate: float, seed: int) -> Arrays: ...
+    def read(self, most: int | None, rate: float, seed: int) -> tuple[Arrays, bool]: ...
 
 class Queue:
     """Ids in an order, each of them once: pushed to its end, popped from its start."""
@@ -97,7 +98,15 @@ def curve(
     fill: bool,
     progress: Callable[[int], object] | None,
 ) -> tuple[list[str], bool]: ...
-def predict(source: Source, sizes: Sequence[str]) -> list[str]: ...
+def predict(
+    source: Source,
+    sizes: Sequence[str],
+    *,
+    theta: int,
+    window: int | None,
+    table: int,
+    admit: str | None,
+) -> tuple[list[str], list[str]]: ...
 
 class Advice(TypedDict):
     json: str

@@ -107,21 +107,67 @@ def curve(
     return pa.Table.from_pylist([json.loads(row) for row in rows], _CURVE)
 
 
-def predict(trace: Any, sizes: SizeLike | Iterable[SizeLike]) -> pa.Table:
+def predict(
+    trace: Any,
+    sizes: SizeLike | Iterable[SizeLike],
+    *,
+    theta: int = 2,
+    window: int | None = None,
+    table: int = 1 << 24,
+    admit: int | str | None = None,
+) -> pa.Table:
     """Returns what the models of the literature predict from the popularity of the objects.
 
-    They assume independent requests: FIFO and Random by Gelenbe, LRU by Che's approximation, LFU
-    by the most requested objects. The row without a policy bounds every policy that stores a fixed
-    set. A replay tells how much the order of the requests matters beside their popularity.
+    They assume independent requests: FIFO and Random by Gelenbe, LRU by Che's approximation, FIFO
+    behind the Filter by equations (3) to (7) of its paper, LFU by the most requested objects, and
+    LRU behind AdaptSize's two admissions by size. The row without a policy bounds every policy that
+    stores a fixed set. A replay tells how much the order of the requests matters beside their
+    popularity. The rows are those of ``larder predict``.
 
     >>> table = predict(Trace.generate(5000, objects=1000), 100)
-    >>> table["policy"].to_pylist()
-    ['fifo', 'random', 'lru', 'lfu', None]
+    >>> table["policy"].to_pylist()[:3], table["policy"].to_pylist()[4:]
+    (['fifo', 'random', 'lru'], ['lfu', None])
+    >>> table["policy"][3].as_py()
+    'filter(theta=2,window=100,table=16777216)+fifo'
+
+    Args:
+        trace: A trace, or anything that :class:`Trace` accepts.
+        sizes: Capacities, as in :func:`replay`.
+        theta: Filter: requests in the history that admit an object, the current one included.
+        window: Filter: requests in the history. None: as many as objects that fit into the cache,
+            at least ``theta``, at most 2**24 and the slots of the table; a warning says if it is
+            changed to these limits.
+        table: Filter: slots of the counter table, a power of two.
+        admit: Also predict ``threshold(c=admit)+lru`` and ``expsize(c=admit)+lru``: bytes, or a
+            text such as "64KiB".
     """
     source = trace if isinstance(trace, Trace) else Trace(trace)
+    texts = size_texts(sizes)
+    _check_whole("theta", theta, 65_535)
+    _check_whole("window", window, 1 << 63)
+    _check_whole("table", table, 1 << 63)
+    _check_whole("admit", None if isinstance(admit, str) else admit, 1 << 63)
     with _url.named_copies():
-        rows = _core.predict(source._source, size_texts(sizes))
+        rows, notes = _core.predict(
+            source._source,
+            texts,
+            theta=theta,
+            window=window,
+            table=table,
+            admit=None if admit is None else str(admit),
+        )
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
     return pa.Table.from_pylist([json.loads(row) for row in rows], _PREDICTION)
+
+
+def _check_whole(name: str, value: Any, most: int) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a whole number")
+    if not 1 <= value <= most:
+        raise ValueError(f"{name}={value}: give 1 to {most}")
 
 
 def size_texts(sizes: SizeLike | Iterable[SizeLike] | None) -> list[str]:

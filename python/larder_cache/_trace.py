@@ -117,15 +117,20 @@ class Trace:
         else:
             self._keep(_arrays(frame, given), name, limit)
 
-    def _keep(self, arrays: _Arrays, name: str | None, limit: int | None = None) -> None:
+    def _keep(
+        self, arrays: _Arrays, name: str | None, limit: int | None = None, is_log: bool = False
+    ) -> None:
         ids, sizes, times = (None if array is None else array[:limit] for array in arrays)
         assert ids is not None
         if len(ids) == 0:
             raise ValueError("the trace has no rows")
         self._length = len(ids)
-        self._source = _core.Source.columns(name or "trace", ids, sizes, times)
+        self._source = _core.Source.columns(name or "trace", ids, sizes, times, is_log)
 
-    def _read(self, most: int | None = None, rate: float = 1.0, seed: int = 0) -> _core.Arrays:
+    def _read(
+        self, most: int | None = None, rate: float = 1.0, seed: int = 0
+    ) -> tuple[_core.Arrays, bool]:
+        """Returns requests, and whether they come from a web server's log."""
         with _url.named_copies():
             return self._source.read(most, rate, seed)
 
@@ -157,13 +162,14 @@ class Trace:
         """
         if self.in_memory:
             return self
-        return Trace._of(self._read(), self.name)
+        arrays, is_log = self._read()
+        return Trace._of(arrays, self.name, is_log)
 
     @staticmethod
-    def _of(arrays: _Arrays, name: str) -> Trace:
+    def _of(arrays: _Arrays, name: str, is_log: bool = False) -> Trace:
         trace = Trace.__new__(Trace)
         trace._length = None
-        trace._keep(arrays, name)
+        trace._keep(arrays, name, is_log=is_log)
         return trace
 
     @staticmethod
@@ -218,7 +224,8 @@ class Trace:
         ``rate`` times the size has about the hit ratio of the whole one. :func:`curve` does that,
         and states the error.
         """
-        return Trace._of(self._read(None, rate, seed), f"{self.name} sampled {rate:g}")
+        arrays, is_log = self._read(None, rate, seed)
+        return Trace._of(arrays, f"{self.name} sampled {rate:g}", is_log)
 
     def filter(self, mask: Any) -> Trace:
         """Returns the requests at which a mask is true, in memory.
@@ -231,10 +238,10 @@ class Trace:
         kept = np.asarray(mask)
         if kept.dtype != bool or kept.ndim != 1:
             raise TypeError(f"mask: an array of booleans, this one is of {kept.dtype}")
-        ids, sizes, times = self._read()
+        (ids, sizes, times), is_log = self._read()
         if len(kept) != len(ids):
             raise ValueError(f"mask: {len(kept)} values, the trace has {len(ids)} requests")
-        return Trace._of((ids[kept], sizes[kept], times[kept]), self.name)
+        return Trace._of((ids[kept], sizes[kept], times[kept]), self.name, is_log)
 
     def info(self) -> dict[str, Any]:
         """Returns what the trace holds: requests, objects, bytes, sizes and popularity.
@@ -253,13 +260,13 @@ class Trace:
         >>> Trace([7, 8]).head().select(["id", "size"]).to_pydict()
         {'id': [7, 8], 'size': [1, 1]}
         """
-        table = _table(self._read(requests))
+        table = _table(self._read(requests)[0])
         times = table["time"].cast(pa.duration("us"), safe=False)
         return table.set_column(2, "time", times)
 
     def to_arrow(self) -> pa.Table:
         """Returns all requests: ids, sizes in bytes, times in ns. The table is a trace again."""
-        return _table(self._read())
+        return _table(self._read()[0])
 
 
 def _table(arrays: _core.Arrays) -> pa.Table:

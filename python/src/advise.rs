@@ -1,12 +1,11 @@
 //! `larder_cache.advise`: which cache to run, by the crate that `larder advise` asks.
 
 use crate::trace::{Requests, Source, wrong};
-use crate::watch::{LOOK, Watch, whole};
-use larder_advise::{Advice, AdviseError, Comparison, Gathered, Gathering, Goal, POLICIES, Prices, Question};
-use larder_replay::Access;
+use crate::watch::{Watch, unless_stopped, whole};
+use larder_advise::{Advice, AdviseError, Comparison, Gathering, Goal, POLICIES, Prices, Question};
+use larder_replay::{Access, Format};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 
 /// The requests read at a time: lines of a log take some milliseconds.
 const STEP_REQUESTS: usize = 1 << 14;
@@ -59,7 +58,10 @@ pub fn advise(
     let traces: Vec<(&str, Requests<'_>)> = names.zip(requests).collect();
     let advice = whole(py, progress.as_ref(), |watch| {
         let gathering = read(&traces, Gathering::new(keep, seed), watch)?;
-        let advice = finish(gathering, overhead, watch)
+        // It sorts millions of objects.
+        let gathered = unless_stopped(watch, move || gathering.finish(overhead));
+        let advice = gathered
+            .unwrap_or(Err(AdviseError::Stopped))
             .and_then(|gathered| Comparison::new(&question, gathered))
             .and_then(|comparison| {
                 comparison.advice(|requests| {
@@ -92,11 +94,15 @@ fn prices(egress: Option<&str>, memory: Option<&str>) -> PyResult<Option<Prices>
 /// Reads all traces, unless the work stops meanwhile.
 fn read(traces: &[(&str, Requests<'_>)], mut gathering: Gathering, watch: &Watch) -> PyResult<Gathering> {
     for (name, requests) in traces {
-        let trace = match requests {
-            Requests::File(file) => Some((file, file.open_once()?)),
-            Requests::Columns(_) => None,
+        let (trace, format) = match requests {
+            Requests::File(file) => {
+                let trace = file.open_once()?;
+                let format = trace.format();
+                (Some((file, trace)), Some(format))
+            }
+            Requests::Columns(columns) => (None, columns.is_log.then_some(Format::WEB_LOG)),
         };
-        gathering.begin(*name, trace.as_ref().map(|(_, trace)| trace.format()));
+        gathering.begin(*name, format);
         let take = |chunk: &mut Vec<Access>| {
             gathering.requests(chunk);
             watch.advance(chunk.len() as u64);
@@ -104,29 +110,10 @@ fn read(traces: &[(&str, Requests<'_>)], mut gathering: Gathering, watch: &Watch
         };
         match trace {
             Some((file, trace)) => file.chunks(trace, STEP_REQUESTS, take)?,
-            None => requests.chunks(take)?,
+            None => requests.chunks(take).map(drop)?,
         }
     }
     Ok(gathering)
-}
-
-/// Describes the traffic on a thread of its own: it sorts millions of objects, and looks at no
-/// watch. If the work stops, the thread is left behind, and ends by itself.
-fn finish(gathering: Gathering, overhead: Option<u64>, watch: &Watch) -> Result<Gathered, AdviseError> {
-    if watch.stops() {
-        return Err(AdviseError::Stopped);
-    }
-    let (ends, ended) = channel::<()>();
-    let thread = std::thread::spawn(move || {
-        let _ends = ends;
-        gathering.finish(overhead)
-    });
-    while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-        if watch.stops() {
-            return Err(AdviseError::Stopped);
-        }
-    }
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn shown(advice: &Advice) -> PyResult<Shown> {

@@ -5,7 +5,7 @@ use crate::sweep::{Cache, sweep};
 use crate::trace::{Source, survey, wrong};
 use crate::watch::{Watch, whole};
 use larder_policy::Spec;
-use larder_replay::model::{self, Popularity, Prediction};
+use larder_replay::model::{HistoryLength, ModelParameters, Modelled, Popularity, Prediction};
 use larder_replay::{Access, Curve, LruCurve, Miniature, Point, Sample, Sampled, Size, Unit, spaced_sizes};
 use larder_units::ByteSize;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -158,7 +158,7 @@ fn capacities(py: Python<'_>, source: &Source, sizes: &[String], points: usize) 
 #[derive(Serialize)]
 struct PredictionRow<'a> {
     trace: &'a str,
-    policy: Option<&'static str>,
+    policy: Option<String>,
     model: &'static str,
     capacity: u64,
     unit: Unit,
@@ -166,29 +166,42 @@ struct PredictionRow<'a> {
     predicted: Prediction,
 }
 
-/// Returns the predictions of the models of the literature as JSON.
+/// Returns the predictions of the models of the literature as JSON, and notes on parameters that
+/// were changed to what a policy accepts.
 #[pyfunction]
-pub fn predict(py: Python<'_>, source: &Source, sizes: Vec<String>) -> PyResult<Vec<String>> {
+#[pyo3(signature = (source, sizes, *, theta, window, table, admit))]
+pub fn predict(
+    py: Python<'_>,
+    source: &Source,
+    sizes: Vec<String>,
+    theta: u16,
+    window: Option<u64>,
+    table: u64,
+    admit: Option<String>,
+) -> PyResult<(Vec<String>, Vec<String>)> {
+    let size = |c: String| c.parse::<ByteSize>().map_err(|error| wrong(format!("admit={c}: {error}")));
+    let admit = admit.map(size).transpose()?;
+    let parameters = ModelParameters { theta, window, table, admit };
+    parameters.check().map_err(wrong)?;
     let Some(capacities) = capacities(py, source, &sizes, 0)? else { return Err(PyKeyboardInterrupt::new_err(())) };
     let borrowed = source.borrow(py)?;
     let requests = borrowed.requests()?;
     let popularity =
         whole(py, None, |watch| survey(&requests, || !watch.stops()).map(|survey| Popularity::of(&survey)))?;
-    let mut rows = Vec::new();
+    let (mut rows, mut notes) = (Vec::new(), Vec::new());
     for capacity in capacities {
         let size = ByteSize::from_bytes(capacity);
-        let fifo = model::fifo(&popularity, size);
-        for (policy, model, predicted) in [
-            (Some("fifo"), "Gelenbe", fifo),
-            (Some("random"), "Gelenbe", fifo),
-            (Some("lru"), "Che", model::che_lru(&popularity, size)),
-            (Some("lfu"), "most requested", model::lfu_limit(&popularity, size)),
-            (None, "best fixed set", model::static_limit(&popularity, size)),
-        ] {
-            let (trace, unit) = (source.trace_name(), popularity.unit());
+        let HistoryLength { used, derived } = parameters.history(&popularity, size);
+        if used != derived {
+            notes.push(format!(
+                "size {capacity}: Filter's history has {used} requests, not one an object that fits ({derived})"
+            ));
+        }
+        let (trace, unit) = (source.trace_name(), popularity.unit());
+        for Modelled { model, policy, predicted } in parameters.models(&popularity, size) {
             let row = PredictionRow { trace, policy, model, capacity, unit, predicted };
             rows.push(serde_json::to_string(&row).map_err(wrong)?);
         }
     }
-    Ok(rows)
+    Ok((rows, notes))
 }

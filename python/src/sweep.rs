@@ -85,7 +85,7 @@ pub fn sweep<C: Cache>(
                     let _guard = sweep.ends_on_panic();
                     let read = requests.chunks(|chunk| Ok(sweep.push(chunk) && !watch.stops()));
                     sweep.end(read.is_err() || watch.stops());
-                    read
+                    read.map(drop)
                 }
                 _ => sweep.work(|cache: &mut C, chunk| cache.take(chunk, &watch), keep),
             };

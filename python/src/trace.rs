@@ -1,10 +1,10 @@
 //! The requests of a trace: arrays in memory, or a file that is read as a stream.
 
-use crate::watch::{Watch, whole};
+use crate::watch::{Watch, unless_stopped, whole};
 use larder_replay::{Access, ColumnNames, Format, Sample, Survey, Trace, Web, gather};
 use larder_units::{Streams, Time};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub struct Source {
 }
 
 enum Stored {
-    Columns { ids: Py<PyArray1<u64>>, sizes: Option<Py<PyArray1<u64>>>, times: Option<Py<PyArray1<u64>>> },
+    Columns { ids: Py<PyArray1<u64>>, sizes: Option<Py<PyArray1<u64>>>, times: Option<Py<PyArray1<u64>>>, is_log: bool },
     File(File),
 }
 
@@ -38,16 +38,17 @@ pub struct File {
 #[pymethods]
 impl Source {
     /// Takes arrays of equal length: ids, sizes in bytes, and ascending times in nanoseconds. The
-    /// arrays are not copied.
+    /// arrays are not copied. `is_log` says that they come from a web server's log.
     #[staticmethod]
-    #[pyo3(signature = (name, ids, sizes, times))]
+    #[pyo3(signature = (name, ids, sizes, times, is_log))]
     fn columns(
         name: String,
         ids: Py<PyArray1<u64>>,
         sizes: Option<Py<PyArray1<u64>>>,
         times: Option<Py<PyArray1<u64>>>,
+        is_log: bool,
     ) -> Source {
-        Source { name, requests: Stored::Columns { ids, sizes, times }, unique_bytes: OnceLock::new() }
+        Source { name, requests: Stored::Columns { ids, sizes, times, is_log }, unique_bytes: OnceLock::new() }
     }
 
     /// Takes a file of a format of the command line.
@@ -79,32 +80,38 @@ impl Source {
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let borrowed = self.borrow(py)?;
         let requests = borrowed.requests()?;
-        let survey = whole(py, None, |watch| survey(&requests, || !watch.stops()))?;
-        if survey.requests() == 0 {
-            return Err(wrong(format!("{}: no request was read", self.name)));
-        }
-        py.detach(|| serde_json::to_string(&survey.report())).map_err(wrong)
+        let report = whole(py, None, |watch| {
+            let survey = survey(&requests, || !watch.stops())?;
+            if survey.requests() == 0 && !watch.stops() {
+                return Err(wrong(format!("{}: no request was read", self.name)));
+            }
+            // It sorts the objects.
+            unless_stopped(watch, move || serde_json::to_string(&survey.report())).transpose().map_err(wrong)
+        })?;
+        // `whole` has a report unless it was interrupted, which is its error.
+        report.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
     }
 
     /// Reads the first `most` requests into arrays: ids, sizes in bytes, times in nanoseconds. With
-    /// a `rate` below 1, reads only those for this share of the objects, which `seed` chooses.
+    /// a `rate` below 1, reads only those for this share of the objects, which `seed` chooses. Also
+    /// returns whether they come from a web server's log.
     #[pyo3(signature = (most, rate, seed))]
-    fn read<'py>(&self, py: Python<'py>, most: Option<u64>, rate: f64, seed: u64) -> PyResult<Arrays<'py>> {
+    fn read<'py>(&self, py: Python<'py>, most: Option<u64>, rate: f64, seed: u64) -> PyResult<(Arrays<'py>, bool)> {
         let sample = Sample::of(rate, seed);
         let sample = sample.ok_or_else(|| wrong(format!("rate {rate}: a share above 0, up to 1, such as 0.01")))?;
         let borrowed = self.borrow(py)?;
         let requests = borrowed.requests()?;
         let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-        let read = whole(py, None, |watch| {
+        let (read, is_log) = whole(py, None, |watch| {
             let (mut read, mut sample) = (Vec::new(), sample.clone());
-            requests.chunks(|chunk| {
+            let is_log = requests.chunks(|chunk| {
                 let sampled = chunk.iter().filter_map(|access| sample.take(access));
                 read.extend(sampled.take(most - read.len()).map(|sampled| sampled.access));
                 Ok(read.len() < most && !watch.stops())
             })?;
-            Ok(read)
+            Ok((read, is_log))
         })?;
-        Ok(arrays(py, &read))
+        Ok((arrays(py, &read), is_log))
     }
 
     /// Generates requests of a Zipf-Mandelbrot law at the times of a Poisson process. With a
@@ -144,10 +151,11 @@ impl Source {
     /// Borrows the arrays for the time of a call.
     pub fn borrow<'py>(&'py self, py: Python<'py>) -> PyResult<Borrowed<'py>> {
         Ok(match &self.requests {
-            Stored::Columns { ids, sizes, times } => Borrowed::Columns {
+            Stored::Columns { ids, sizes, times, is_log } => Borrowed::Columns {
                 ids: ids.bind(py).try_readonly()?,
                 sizes: sizes.as_ref().map(|sizes| sizes.bind(py).try_readonly()).transpose()?,
                 times: times.as_ref().map(|times| times.bind(py).try_readonly()).transpose()?,
+                is_log: *is_log,
             },
             Stored::File(file) => Borrowed::File(file),
         })
@@ -209,6 +217,8 @@ pub enum Borrowed<'py> {
         sizes: Option<PyReadonlyArray1<'py, u64>>,
         /// Nanoseconds, if the trace has times.
         times: Option<PyReadonlyArray1<'py, u64>>,
+        /// True if they come from a web server's log.
+        is_log: bool,
     },
     /// A file.
     File(&'py File),
@@ -220,7 +230,7 @@ impl Borrowed<'_> {
     /// # Errors
     /// If an array is not contiguous, or the arrays have different lengths.
     pub fn requests(&self) -> PyResult<Requests<'_>> {
-        let Borrowed::Columns { ids, sizes, times } = self else {
+        let Borrowed::Columns { ids, sizes, times, is_log } = self else {
             let Borrowed::File(file) = self else { unreachable!("the other variant") };
             return Ok(Requests::File(file));
         };
@@ -230,7 +240,7 @@ impl Borrowed<'_> {
         if [sizes, times].into_iter().flatten().any(|column| column.len() != ids.len()) {
             return Err(wrong("the arrays have different lengths"));
         }
-        Ok(Requests::Columns(Columns { ids, sizes, times }))
+        Ok(Requests::Columns(Columns { ids, sizes, times, is_log: *is_log }))
     }
 }
 
@@ -248,6 +258,8 @@ pub struct Columns<'a> {
     ids: &'a [u64],
     sizes: Option<&'a [u64]>,
     times: Option<&'a [u64]>,
+    /// True if they come from a web server's log.
+    pub is_log: bool,
 }
 
 impl Columns<'_> {
@@ -287,11 +299,12 @@ impl Requests<'_> {
         Ok(has_sizes)
     }
 
-    /// Passes all requests to `take` in chunks, until it has enough.
+    /// Passes all requests to `take` in chunks, until it has enough. Returns whether they come from
+    /// a web server's log.
     ///
     /// # Errors
     /// If the trace cannot be read, or `take` fails.
-    pub fn chunks(&self, mut take: impl FnMut(&mut Vec<Access>) -> PyResult<bool>) -> PyResult<()> {
+    pub fn chunks(&self, mut take: impl FnMut(&mut Vec<Access>) -> PyResult<bool>) -> PyResult<bool> {
         let mut chunk = Vec::new();
         match self {
             Requests::Columns(columns) => {
@@ -301,10 +314,15 @@ impl Requests<'_> {
                         break;
                     }
                 }
+                Ok(columns.is_log)
             }
-            Requests::File(file) => file.chunks(file.open()?, CHUNK_REQUESTS, take)?,
+            Requests::File(file) => {
+                let trace = file.open()?;
+                let is_log = trace.format() == Format::WEB_LOG;
+                file.chunks(trace, CHUNK_REQUESTS, take)?;
+                Ok(is_log)
+            }
         }
-        Ok(())
     }
 }
 

@@ -3,11 +3,12 @@
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The time between two looks for signals. The package promises that Ctrl-C takes 0.1 s.
-pub const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The shared state of long work: workers count what is done, and stop when they should.
 #[derive(Default)]
@@ -46,6 +47,25 @@ pub fn whole<T: Send>(
     let end = watch.run(py, 1, progress, run, || ())?;
     let found = result.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.filter(|_| end == End::Whole).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+}
+
+/// Runs work that looks at no watch, such as sorting, on a thread of its own. Returns `None` if the
+/// work stops meanwhile: the thread is left behind, and ends by itself.
+pub fn unless_stopped<T: Send + 'static>(watch: &Watch, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    if watch.stops() {
+        return None;
+    }
+    let (ends, ended) = channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let _ends = ends;
+        work()
+    });
+    while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        if watch.stops() {
+            return None;
+        }
+    }
+    Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 impl Watch {

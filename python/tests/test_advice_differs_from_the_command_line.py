@@ -112,14 +112,29 @@ def test_logs_are_read_as_other_traces(larder: Path, tmp_path: Path) -> None:
 
 
 def test_a_trace_in_memory_gets_other_advice(nasa: Path) -> None:
-    # It is a web server's log, which a trace in memory does not tell.
-    in_memory = lc.advise(lc.Trace(nasa).load(), ["lru", "agd"], "1MiB", overhead=512)
-    assert in_memory.table == lc.advise(nasa, ["lru", "agd"], "1MiB").table
+    expected = lc.advise(nasa, ["lru", "agd"], "1MiB")
+    assert expected.traffic["overhead"] == 512
+    loaded = lc.Trace(nasa).load()
+    for trace in (loaded, loaded.filter(np.ones(len(loaded), dtype=bool)), loaded.sample(1)):
+        in_memory = lc.advise(trace, ["lru", "agd"], "1MiB")
+        columns = ["policy", "capacity", "object_hit_ratio", "byte_hit_ratio"]
+        assert in_memory.table.select(columns) == expected.table.select(columns)
+        assert in_memory.traffic["overhead"] == 512
     without_sizes = lc.advise([1, 2, 1, 3, 1], ["lru", "fifo"])
     assert (without_sizes.config, without_sizes.table["unit"][0].as_py()) == (None, "objects")
     assert "objects" in repr(without_sizes)
     names = lc.advise({"url": ["/a", "/b", "/a"]}, "lru", 2)
     assert names.recommended.object_hit_ratio == pytest.approx(1 / 3)
+
+
+def test_texts_name_flags_of_another_program(nasa: Path) -> None:
+    advice = lc.advise(nasa, ["lru", "agd"], ["1MiB"], keep=24_000)
+    assert "was looked at (`keep`)" in str(advice)
+    assert "(`overhead`)" in str(advice)
+    # The configuration's comments are for those who run the node.
+    text = str(advice).replace("larder run --print-config", "")
+    assert "--" not in text.replace("-----", "")
+    assert not any("--" in sentence for sentence in advice.sentences)
 
 
 def test_the_notebook_s_page_is_not_the_page(nasa: Path) -> None:

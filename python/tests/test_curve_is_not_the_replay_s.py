@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,35 @@ def test_points_differ_from_the_command_line(larder: Path, nasa: Path) -> None:
         assert table.to_pylist() == [{name: row[name] for name in names} for row in printed]
 
 
-def test_predictions_differ_from_the_command_line(larder: Path, nasa: Path) -> None:
-    command = [str(larder), "predict", str(nasa), "-s", "1MiB,5%", "--json"]
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"theta": 3, "window": 500, "table": 2048, "admit": "64KiB"},
+        {"theta": 2000, "table": 2048, "admit": 10_000},
+    ],
+)
+def test_predictions_differ_from_the_command_line(
+    larder: Path, nasa: Path, arguments: dict[str, Any]
+) -> None:
+    flags = [text for name, value in arguments.items() for text in (f"--{name}", str(value))]
+    command = [str(larder), "predict", str(nasa), "-s", "1MiB,5%", "--json", *flags]
     run = subprocess.run(command, check=True, capture_output=True, text=True)
-    printed = {
-        (row["capacity"], row.get("policy"), row["model"]): row["predicted"]
-        for row in map(json.loads, run.stdout.splitlines())
-    }
-    rows = lc.predict(nasa, ["1MiB", "5%"]).to_pylist()
-    assert len(rows) == 10
-    for row in rows:
-        expected = printed[row["capacity"], row["policy"], row["model"]]
-        assert {name: row[name] for name in expected} == expected
+    printed = [json.loads(line) for line in run.stdout.splitlines()]
+    for row in printed:
+        del row["replayed"]
+        row.update(row.pop("predicted"), trace=nasa.name)
+    # Fewer than 2,000 objects fit, so the window is longer than the sizes ask for: both say so.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rows = lc.predict(nasa, ["1MiB", "5%"], **arguments).to_pylist()
+    assert rows == printed
+    assert len(rows) == (16 if "admit" in arguments else 12)
+    notes = [
+        line.partition("Filter's")[2] for line in run.stderr.splitlines() if "Filter's" in line
+    ]
+    assert [str(warning.message).partition("Filter's")[2] for warning in caught] == notes
+    assert len(notes) == (2 if arguments.get("theta") == 2000 else 0)
 
 
 def test_a_curve_is_not_the_replay() -> None:
@@ -71,6 +89,14 @@ def test_wrong_arguments() -> None:
         (lambda: lc.curve(trace, "belady"), ValueError, "knows the trace in advance"),
         (lambda: lc.curve(trace, [lc.Policy]), TypeError, "curves take specs"),  # type: ignore[list-item]
         (lambda: lc.predict(trace, []), ValueError, "sizes: give at least one"),
+        (lambda: lc.predict(trace, 2, theta=0), ValueError, "theta=0: give 1 to 65535"),
+        (lambda: lc.predict(trace, 2, theta=9, window=5), ValueError, "theta=9: a history of 5"),
+        (lambda: lc.predict(trace, 2, window=2000, table=1024), ValueError, "window=2000: longer"),
+        (lambda: lc.predict(trace, 2, window=-1), ValueError, "window=-1: give 1 to"),
+        (lambda: lc.predict(trace, 2, table=3), ValueError, "table=3: "),
+        (lambda: lc.predict(trace, 2, table=8.5), TypeError, "table=8.5 is a float"),  # type: ignore
+        (lambda: lc.predict(trace, 2, admit=0), ValueError, "admit=0: give 1 to"),
+        (lambda: lc.predict(trace, 2, admit="10%"), ValueError, "admit=10%: "),
         (lambda: lc.replay(trace, "lru", 1, metrics="x"), ValueError, "metrics: 'x' is none of"),
         (lambda: lc.replay(trace, "lru", 1, metrics="windows", window=0), ValueError, "window: 0"),
         (

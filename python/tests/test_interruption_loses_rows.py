@@ -100,7 +100,10 @@ def test_a_policy_that_waits_is_waited_for() -> None:
     assert Waiting.calls < 1_700
 
 
-@pytest.mark.parametrize("work", ["Trace.generate(10**9)", "predict(trace, [10])", "trace.load()"])
+@pytest.mark.parametrize(
+    "work",
+    ["Trace.generate(10**9)", "predict(trace, [10])", "trace.load()", "trace.load().info()"],
+)
 def test_an_interruption_is_a_panic(work: str, tmp_path: Any) -> None:
     path = tmp_path / "t.bin"
     ids(30_000_000).astype(">u4").tofile(path)
@@ -121,4 +124,7 @@ except KeyboardInterrupt:
     assert process.stdout.readline() == "begun\n"
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    assert process.communicate()[0] == "interrupted\n"
+    try:
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
+    finally:
+        process.kill()

@@ -40,7 +40,7 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
     facts.push(("objects", format!("{about}{}{footprint}", grouped(traffic.objects))));
     if traffic.overhead > 0 {
         let overhead = traffic.overhead;
-        facts.push(("overhead", format!("{overhead} B for each object, for its key and header fields (--overhead)")));
+        facts.push(("overhead", format!("{overhead} B for each object, for its key and header fields (`overhead`)")));
     }
     facts.push((
         "popularity",
@@ -64,7 +64,7 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
         "accuracy",
         match traffic.sample < 1.0 {
             true => format!(
-                "one of {:.0} objects was looked at (--keep); errors hold with 95 % of confidence",
+                "one of {:.0} objects was looked at (`keep`); errors hold with 95 % of confidence",
                 1.0 / traffic.sample
             ),
             false => "all requests were looked at: the figures are exact for this traffic".to_owned(),

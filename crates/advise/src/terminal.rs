@@ -27,7 +27,7 @@ fn text(advice: &Advice) -> String {
     text += "\nAdvice:\n";
     lines_of_choice(advice).iter().for_each(|line| text += &format!("  {line}\n"));
     if advice.traffic.unit == Unit::Bytes {
-        text += &format!("\nConfiguration (--config FILE writes it):\n\n{}", advice.configuration());
+        text += &format!("\nConfiguration:\n\n{}", advice.configuration());
     }
     text.trim_end().to_owned()
 }

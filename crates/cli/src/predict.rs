@@ -78,7 +78,10 @@ mod tests {
             ("--zipf 1 --objects 9 -s 3 --table 3 --replay", "--table 3: "),
             ("--zipf 1 --objects 9 -s 3 --table 0", "--table 0: "),
             ("--zipf 1 --objects 9 -s 3 --window 0", "--window 0: "),
-            ("--zipf 1 --objects 9 -s 3 --window 2048 --table 1024", "--window 2048 is longer than --table 1024"),
+            (
+                "--zipf 1 --objects 9 -s 3 --window 2048 --table 1024",
+                "--window 2048: longer than the table of 1024 slots",
+            ),
             ("--zipf 1 --objects 9 -s 3 --admit 0", "--admit 0"),
             ("--zipf 1 --objects 9 -s 3 --theta 65535 --window 10", "--theta 65535: a history of 10 requests never"),
             ("--zipf 1 --objects 9 -s 3 --theta 65535 --table 1024", "--theta 65535: a history of 1024 requests never"),

@@ -19,16 +19,19 @@
 //! Objects come in [`Group`]s of equal rate and size ([`Popularity`]): a catalogue of 10⁷ takes
 //! milliseconds. Real traffic is not independent: what was asked for is asked for again soon, which
 //! LRU and FIFO profit from; the difference to a replay tells how much.
+//! [`ModelParameters::models`] lists all models at a capacity.
 
 mod adaptsize;
 mod filter;
 mod limit;
+mod list;
 mod popularity;
 mod recency;
 
 pub use adaptsize::adaptsize;
 pub use filter::{FilterTable, false_positives, filter, filter_between_requests};
 pub use limit::{lfu_limit, static_limit};
+pub use list::{HistoryLength, ModelParameters, Modelled, ParameterError};
 pub use popularity::{Group, Popularity};
 pub use recency::{che_lru, fifo};
 
