@@ -6,13 +6,13 @@
 //! that did arrive are forgotten, and the consumer asks again.
 //!
 //! One [`Reassembler`] serves one sender, as Sequences are the sender's own. Its memory is bounded
-//! by [`limits`](crate::limits), whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] of
-//! [`MAX_PACKET_BYTES`], the oldest forgotten first. Networks that agree on larger packets tell
-//! both ends so ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
+//! by [`limits`](crate::limits), whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] packets and
+//! [`PARTIAL_BYTES`], more on a reliable link, the oldest forgotten first. Networks that agree on
+//! larger packets tell both ends so ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
 
 use crate::limits::{
-    LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, REASSEMBLY_TIMEOUT,
-    RELIABLE_REASSEMBLY_TIMEOUT,
+    LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, PARTIAL_BYTES, REASSEMBLY_TIMEOUT,
+    RELIABLE_PARTIAL_BYTES, RELIABLE_PARTIAL_PACKETS, RELIABLE_REASSEMBLY_TIMEOUT,
 };
 use crate::lp::{LpHeader, encode_lp, lp_overhead};
 use larder_units::Time;
@@ -161,12 +161,13 @@ pub struct Reassembler {
     /// Bytes of the largest packet, and its fragments.
     largest: usize,
     most_fragments: u64,
-    /// Incomplete packets at once: as many as take the memory of [`MAX_PARTIAL_PACKETS`] ordinary
-    /// ones, but never less than a few.
+    /// Incomplete packets at once, and the bytes that they take; these may be exceeded by one
+    /// packet.
     most_partial: usize,
-    /// In the order of their first fragment's arrival.
+    most_held: usize,
     /// How long the rest of a packet is waited for.
     patience: Duration,
+    /// In the order of their first fragment's arrival.
     partial: VecDeque<Partial>,
     /// Bytes that they take: the sum of [`Partial::held_bytes`].
     held: usize,
@@ -246,21 +247,21 @@ impl Reassembler {
     }
 
     /// A reassembler for packets of up to `largest` bytes: fragments grow in proportion, and memory
-    /// beyond 70 KB packets. For networks whose nodes all agree on it; elsewhere larger packets
+    /// beyond packets of 110 kB. For networks whose nodes all agree on it; elsewhere larger packets
     /// than [`MAX_PACKET_BYTES`] get nowhere.
     pub fn for_packets_of(largest: usize) -> Self {
         let largest = largest.min(u32::MAX as usize);
         let (partial, counters) = (VecDeque::new(), ReassemblyCounters::default());
-        let most_partial =
-            (MAX_PARTIAL_PACKETS * MAX_PACKET_BYTES / largest.max(1)).clamp(LEAST_PARTIAL_PACKETS, MAX_PARTIAL_PACKETS);
+        let (most_partial, most_held) = (MAX_PARTIAL_PACKETS, PARTIAL_BYTES.max(LEAST_PARTIAL_PACKETS * largest));
         let (most_fragments, patience) = (most_fragments(largest), REASSEMBLY_TIMEOUT);
-        Reassembler { largest, most_fragments, most_partial, patience, partial, held: 0, counters }
+        Reassembler { largest, most_fragments, most_partial, most_held, patience, partial, held: 0, counters }
     }
 
     /// The same for a link whose neighbour sends again what is lost.
     #[must_use]
     pub fn of_reliable_link(self) -> Self {
-        Reassembler { patience: RELIABLE_REASSEMBLY_TIMEOUT, ..self }
+        let most_held = self.most_held.max(RELIABLE_PARTIAL_BYTES);
+        Reassembler { most_partial: RELIABLE_PARTIAL_PACKETS, most_held, patience: RELIABLE_REASSEMBLY_TIMEOUT, ..self }
     }
 
     /// Takes in the fragment that came with this header.
@@ -324,8 +325,9 @@ impl Reassembler {
             return Err(FragmentDrop::TooLarge);
         }
         let first_sequence = sequence.wrapping_sub(header.frag_index);
-        let found = self.partial.iter().position(|partial| partial.first_sequence == first_sequence);
-        let position = found.unwrap_or_else(|| {
+        // Mostly the youngest one.
+        let found = self.partial.iter().rposition(|partial| partial.first_sequence == first_sequence);
+        let mut position = found.unwrap_or_else(|| {
             if self.partial.len() == self.most_partial {
                 self.forget(0);
                 self.counters.evicted_packets += 1;
@@ -339,6 +341,11 @@ impl Reassembler {
         let before = partial.held_bytes();
         let added = partial.add(header, piece, self.largest);
         self.held += partial.held_bytes() - before;
+        while self.held > self.most_held && position > 0 {
+            self.forget(0);
+            self.counters.evicted_packets += 1;
+            position -= 1;
+        }
         if added == Err(FragmentDrop::TooLarge) {
             self.forget(position);
         }

@@ -20,12 +20,23 @@ pub const MAX_LP_PACKET_BYTES: usize = MAX_PACKET_BYTES + 1200;
 pub const MAX_FRAGMENTS: u64 = 400;
 
 /// Packets of which a reassembler holds some fragments but not all. A sender's fragments arrive
-/// nearly in a row, so few are open at once; this bounds the memory of one peer at 64 × (8800 bytes
-/// + 400 × 12 for the pieces' places + 300) = 890 kB, which only a hostile one reaches.
+/// nearly in a row, so few are open at once.
 pub const MAX_PARTIAL_PACKETS: usize = 64;
+
+/// Bytes that they take: as many packets of 8800 bytes, each with 400 × 12 for the pieces' places
+/// and 300. Only a hostile peer reaches it.
+pub const PARTIAL_BYTES: usize = MAX_PARTIAL_PACKETS * (MAX_PACKET_BYTES + 400 * 12 + 300);
 
 /// The least number of them, however large they are: two senders' packets, or a few out of order.
 pub const LEAST_PARTIAL_PACKETS: usize = 8;
+
+/// The same on a reliable link: packets of 8800 bytes that the neighbour may have in flight. A
+/// packet in many fragments mostly lacks one until the repair, at a loss of 10 % every second one
+/// in six fragments. To look for one among them takes a microsecond.
+pub const RELIABLE_PARTIAL_PACKETS: usize = UNACKNOWLEDGED_BYTES / MAX_PACKET_BYTES;
+
+/// Bytes that they take: those in flight, and a third for the pieces' places.
+pub const RELIABLE_PARTIAL_BYTES: usize = UNACKNOWLEDGED_BYTES / 3 * 4;
 
 /// The time that a reassembler waits for the rest of a packet: NFD's 500 ms. A retransmitted
 /// Interest costs less than a longer wait.
