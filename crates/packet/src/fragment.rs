@@ -8,7 +8,8 @@
 //! One [`Reassembler`] serves one sender, as Sequences are the sender's own. Its memory is bounded
 //! by [`limits`](crate::limits), whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] packets and
 //! [`PARTIAL_BYTES`], more on a reliable link, the oldest forgotten first. Networks that agree on
-//! larger packets tell both ends so ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
+//! larger packets tell both ends so ([`Fragmenter::for_packets_of`],
+//! [`Reassembler::for_packets_of`]).
 
 use crate::limits::{
     LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, PARTIAL_BYTES, REASSEMBLY_TIMEOUT,
