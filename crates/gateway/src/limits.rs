@@ -35,6 +35,11 @@ pub const ANSWER: Duration = larder_proxy::limits::RESPONSE;
 /// faster than the egress: once or twice from old caches, but not for ever.
 pub const FORGERIES: u32 = 3;
 
+/// The wait for the answer to a request in full, if the answers in the shared form were forged. If
+/// the two ends have different secrets, the egress does not answer, and the client has to learn
+/// that it was a forgery.
+pub const ANSWER_AFTER_FORGERIES: Duration = Duration::from_secs(5);
+
 /// Retransmissions of one segment. At 4 s, the longest time-out, these take minutes: pauses of the
 /// origin end a transfer sooner ([`larder_proxy::limits::BODY_STALL`]).
 pub const RETRIES: u32 = 60;
@@ -46,6 +51,10 @@ pub const WINDOW_SEGMENTS: usize = 1024;
 /// Unread bytes of one body at which the ingress stops requesting more. Segments in flight by then
 /// come on top, up to [`WINDOW_SEGMENTS`].
 pub const UNREAD_BYTES: usize = 256 << 10;
+
+/// Memory of an unread piece besides its bytes: its allocation, and its place in a channel. Without
+/// it, segments of one byte would hold a hundred times [`UNREAD_BYTES`].
+pub const PIECE_BYTES: usize = 128;
 
 /// Segments in flight of all fetches, as long as there are so few that each has
 /// [`WINDOW_SEGMENTS`]. With more, each fetch gets a share: 1,024 slow readers leave 700 MB unread,

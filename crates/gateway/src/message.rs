@@ -62,6 +62,27 @@ pub struct Head {
     pub unframed: bool,
 }
 
+impl Head {
+    /// Returns the head as an answer to a request with this method, whatever its sender says: a
+    /// response that has no body by its status or method (RFC 9110, 6.4.1) has none here, and
+    /// Content-Length is that of the body. HTTP frames the response by it, and with another length
+    /// its end would be read as the next response.
+    pub fn for_request(mut self, method: &Method) -> Head {
+        let has_no_body = *method == Method::HEAD || matches!(self.status.as_u16(), 204 | 304);
+        if has_no_body {
+            self.body = Content::Inline(Bytes::new());
+            return self;
+        }
+        self.headers.remove(CONTENT_LENGTH);
+        let length = match &self.body {
+            Content::Inline(body) => Some(body.len() as u64),
+            Content::Segments { length, .. } => *length,
+        };
+        self.headers.extend(length.map(|length| (CONTENT_LENGTH, HeaderValue::from(length))));
+        self
+    }
+}
+
 /// The body of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
@@ -339,6 +360,37 @@ mod tests {
             write_tlv(&mut many, FIELD_VALUE, b"b");
         });
         assert_eq!(Request::decode(&many), Err(MessageError::TooManyFields));
+    }
+
+    /// Failure: a far node that lies about the length of a body puts a response into a response.
+    #[test]
+    fn a_head_says_what_follows_it() {
+        let head = |status, fields: &[(String, String)], body| Head {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: headers(fields),
+            body,
+            unframed: false,
+        };
+        let lies = [("content-length".to_owned(), "5".to_owned()), ("content-length".to_owned(), "6".to_owned())];
+        let segments = |length| Content::Segments { version: 1, length };
+        for (body, length) in [
+            (Content::Inline(Bytes::from_static(b"abc")), Some("3")),
+            (segments(Some(9)), Some("9")),
+            (segments(None), None),
+        ] {
+            let seen = head(200, &lies, body.clone()).for_request(&Method::GET);
+            assert_eq!(seen.body, body);
+            let lengths: Vec<_> =
+                seen.headers.get_all("content-length").iter().map(|value| value.to_str().unwrap()).collect();
+            assert_eq!(lengths, Vec::from_iter(length));
+            for (method, status) in [(Method::HEAD, 200), (Method::GET, 304), (Method::GET, 204)] {
+                let seen = head(status, &lies[..1], body.clone()).for_request(&method);
+                assert_eq!(
+                    (seen.body, &seen.headers["content-length"]),
+                    (Content::Inline(Bytes::new()), &"5".parse::<HeaderValue>().unwrap())
+                );
+            }
+        }
     }
 
     /// Failure: a request within a request.

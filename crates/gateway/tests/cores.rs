@@ -12,6 +12,7 @@ use larder_transfer::PathFeedback;
 use larder_units::{Streams, Time};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 fn prefix() -> Name {
@@ -100,13 +101,14 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
     let signed = |name: &Name, key: u8| {
         DataBuilder::new(name).content(&content.encode()).build(&HmacSigner::new(&[key; 32], prefix())).unwrap()
     };
-    for forgeries in [1, limits::FORGERIES] {
-        fetches.begin(Time::ZERO, u64::from(forgeries), ask(Method::GET, "/a"));
-        let mut events = Vec::new();
+    for forgeries in [1, limits::FORGERIES, 2 * limits::FORGERIES] {
+        fetches.begin(Time::ZERO, u64::from(forgeries), ask(Method::GET, &format!("/{forgeries}")));
+        let (mut events, mut names) = (Vec::new(), BTreeSet::new());
         let mut asked = interests(&mut fetches, Time::ZERO);
-        let name = Interest::decode(&asked[0]).unwrap().name.to_name();
         for _ in 0..forgeries {
             assert_eq!(asked.len(), 1, "asked again after a forgery");
+            let name = Interest::decode(&asked[0]).unwrap().name.to_name();
+            names.insert(name.clone());
             fetches.on_data(
                 Time::ZERO,
                 &Data::decode(&signed(&name, 2)).unwrap(),
@@ -115,10 +117,21 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
             );
             asked = interests(&mut fetches, Time::ZERO);
         }
-        fetches.on_data(Time::ZERO, &Data::decode(&signed(&name, 1)).unwrap(), PathFeedback::default(), &mut events);
+        for wire in &asked {
+            let name = Interest::decode(wire).unwrap().name.to_name();
+            // A cache with a forgery has none for the request in full.
+            assert_eq!(names.contains(&name), forgeries < limits::FORGERIES);
+            fetches.on_data(
+                Time::ZERO,
+                &Data::decode(&signed(&name, 1)).unwrap(),
+                PathFeedback::default(),
+                &mut events,
+            );
+        }
         let is_forged = |(_, event): &(u64, Event)| matches!(event, Event::Failed(Failure::Forged));
-        assert_eq!(events.iter().any(is_forged), forgeries == limits::FORGERIES, "{events:?}");
-        assert_eq!(events.iter().any(|(_, event)| matches!(event, Event::Head(_))), forgeries == 1);
+        let is_given_up = forgeries == 2 * limits::FORGERIES;
+        assert_eq!(events.iter().any(is_forged), is_given_up, "{events:?}");
+        assert_eq!(events.iter().any(|(_, event)| matches!(event, Event::Head(_))), !is_given_up);
     }
 }
 
@@ -403,6 +416,53 @@ fn a_broken_body_is_fetched_again_under_its_name() {
     name.push_segment(0);
     hand_in(&mut core, Time::ZERO, &[larder_packet::InterestBuilder::new(name).build()], &mut out);
     assert_eq!(Data::decode(&out.replies[0].wire).unwrap().content[0], 8);
+}
+
+/// Failure: a far node that sends other bodies than its heads announce fills the edge's memory, or
+/// keeps it at work for ever.
+#[test]
+fn a_far_node_that_lies_about_a_body_is_cut_off() {
+    let content = |length| {
+        Answer::Head(Head {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: Content::Segments { version: 7, length },
+            unframed: false,
+        })
+    };
+    let lie = |length, piece: &'static [u8]| {
+        let (mut fetches, mut events, mut now, mut unread) = (fetches(), Vec::new(), Time::ZERO, 0);
+        fetches.begin(now, 1, ask(Method::GET, "/a"));
+        for _ in 0..5000 {
+            for wire in interests(&mut fetches, now) {
+                let name = Interest::decode(&wire).unwrap().name.to_name();
+                let is_segment = name.as_name().last().unwrap().as_segment().is_some();
+                let content = if is_segment { piece.to_vec() } else { content(length).encode() };
+                let data = DataBuilder::new(&name).content(&content).build(&DigestSigner).unwrap();
+                fetches.on_data(now, &Data::decode(&data).unwrap(), PathFeedback::default(), &mut events);
+            }
+            now += Duration::from_millis(10);
+            for (_, event) in events.drain(..) {
+                match event {
+                    Event::Failed(failure) => return (unread, Some(failure)),
+                    Event::Piece(_) => unread += 1,
+                    _ => {}
+                }
+            }
+        }
+        (unread, None)
+    };
+    let (pieces, failure) = lie(Some(1000), b"12345678901");
+    assert!(matches!(failure, Some(Failure::Body(_))) && pieces <= 90, "{pieces} pieces, {failure:?}");
+    let (pieces, failure) = lie(Some(1000), b"");
+    assert!(matches!(failure, Some(Failure::Body(_))) && pieces <= 1000, "{pieces} pieces, {failure:?}");
+    // Of unknown length, and its reader stands still.
+    for piece in [&b""[..], b"1"] {
+        let (pieces, failure) = lie(None, piece);
+        assert_eq!(failure, None);
+        let most = limits::UNREAD_BYTES / limits::PIECE_BYTES + limits::WINDOW_SEGMENTS;
+        assert!(pieces <= most, "{pieces} pieces");
+    }
 }
 
 /// Failure: one page's own version tells a stranger under which name the next client's is.

@@ -93,7 +93,7 @@ pub struct Figures {
     pub requests: u64,
     /// Requests in the shared form.
     pub shared: u64,
-    /// Requests that the egress wanted in full.
+    /// Requests that were repeated in full: the egress wanted that, or the answers were forged.
     pub asked_again: u64,
     /// Answers.
     pub answers: u64,
@@ -138,7 +138,7 @@ pub struct Fetches {
 
 struct Fetch {
     phase: Phase,
-    /// Bytes that its reader has not taken.
+    /// Bytes that its reader has not taken, with [`limits::PIECE_BYTES`] for each piece.
     unread: usize,
     due: Option<Time>,
 }
@@ -164,7 +164,10 @@ struct Asking {
     parameters: Vec<u8>,
     signer: Option<Arc<dyn Signer>>,
     sends: u32,
-    begun: Time,
+    /// The end of the wait for an answer.
+    until: Time,
+    /// True if the answers to the shared form were forged.
+    was_forged: bool,
     sent: Time,
     /// True if it has to be sent at the next poll.
     to_send: bool,
@@ -221,10 +224,10 @@ impl Fetches {
         self.remove(id);
     }
 
-    /// Records that its reader has taken so many bytes.
+    /// Records that its reader has taken a piece of so many bytes.
     pub fn taken(&mut self, id: u64, bytes: usize) {
         if let Some(fetch) = self.fetches.get_mut(&id) {
-            fetch.unread = fetch.unread.saturating_sub(bytes);
+            fetch.unread = fetch.unread.saturating_sub(limits::PIECE_BYTES + bytes);
             self.ready.push_back(id);
         }
     }
@@ -276,6 +279,10 @@ impl Fetches {
                 asking.forgeries += 1;
                 asking.to_send = true;
                 if asking.forgeries >= limits::FORGERIES {
+                    // A cache on the path may have one. It has no answer to a request in full.
+                    if !asking.in_full {
+                        return self.ask_in_full(now, id, true);
+                    }
                     return self.fail(id, Failure::Forged, events);
                 }
                 self.ready.push_back(id);
@@ -283,7 +290,7 @@ impl Fetches {
             Phase::Reading(reading) => {
                 let unread = &mut fetch.unread;
                 reading.fetcher.on_data(now, data, path, |bytes| {
-                    *unread += bytes.len();
+                    *unread += limits::PIECE_BYTES + bytes.len();
                     events.push((id, Event::Piece(Bytes::copy_from_slice(bytes))));
                 });
                 self.settle(now, id, events);
@@ -300,16 +307,9 @@ impl Fetches {
             self.rtt.sample(now.since(asking.sent).min(INITIAL_RTO / 3));
         }
         let head = match Answer::decode(data.content) {
-            Ok(Answer::Head(head)) => head,
+            Ok(Answer::Head(head)) => head.for_request(&asking.ask.method),
             Ok(Answer::InFull) if !asking.in_full => {
-                self.private.note(now, self.private.page(&asking.ask));
-                self.figures.asked_again += 1;
-                let (old, ask) = (asking.name.clone(), asking.ask.clone());
-                **asking = Asking::new(now, ask, true, self.signer.clone(), self.rtt.clone());
-                let new = asking.name.clone();
-                self.no_longer_wait_for(id, old.as_bytes());
-                self.wait_for(id, new.as_bytes());
-                return self.ready.push_back(id);
+                return self.ask_in_full(now, id, false);
             }
             Ok(Answer::InFull) => return self.fail(id, Failure::Malformed(MessageError::Structure), events),
             Err(error) => return self.fail(id, Failure::Malformed(error), events),
@@ -319,13 +319,13 @@ impl Fetches {
         let page = self.private.page(&asking.ask);
         let content = head.body.clone();
         events.push((id, Event::Head(head)));
-        let version = match content {
+        let (version, length) = match content {
             Content::Inline(bytes) => {
                 self.figures.bytes += bytes.len() as u64;
                 events.push((id, Event::End));
                 return self.remove(id);
             }
-            Content::Segments { version, .. } => version,
+            Content::Segments { version, length } => (version, length),
         };
         let segments = body.versioned(version);
         self.no_longer_wait_for(id, name.as_bytes());
@@ -335,6 +335,8 @@ impl Fetches {
             retries: limits::RETRIES,
             max_window: window_segments(self.fetches.len()),
             naming: Naming::Exact,
+            // More than the head has announced, or empty segments without end, break it off.
+            max_bytes: length.map_or(larder_transfer::limits::MAX_OBJECT_BYTES, |length| length.max(1)),
             ..FetchOptions::default()
         };
         let trust = self.trust.clone().map(|trust| Box::new(trust) as Box<dyn Verifier>);
@@ -344,6 +346,22 @@ impl Fetches {
         if let Some(fetch) = self.fetches.get_mut(&id) {
             fetch.phase = Phase::Reading(Box::new(Reading { fetcher, name: segments, page }));
         }
+        self.ready.push_back(id);
+    }
+
+    /// Asks again in full, and remembers the page for that.
+    fn ask_in_full(&mut self, now: Time, id: u64, was_forged: bool) {
+        let Some(Fetch { phase: Phase::Asking(asking), .. }) = self.fetches.get_mut(&id) else { return };
+        self.private.note(now, self.private.page(&asking.ask));
+        self.figures.asked_again += 1;
+        let (old, ask) = (asking.name.clone(), asking.ask.clone());
+        **asking = Asking::new(now, ask, true, self.signer.clone(), self.rtt.clone());
+        if was_forged {
+            (asking.was_forged, asking.until) = (true, now + limits::ANSWER_AFTER_FORGERIES);
+        }
+        let new = asking.name.clone();
+        self.no_longer_wait_for(id, old.as_bytes());
+        self.wait_for(id, new.as_bytes());
         self.ready.push_back(id);
     }
 
@@ -384,8 +402,9 @@ impl Fetches {
             let Some(fetch) = self.fetches.get_mut(&id) else { continue };
             fetch.due = None;
             match &mut fetch.phase {
-                Phase::Asking(asking) if now.since(asking.begun) >= limits::ANSWER => {
-                    self.fail(id, Failure::NoAnswer, events);
+                Phase::Asking(asking) if now >= asking.until => {
+                    let failure = if asking.was_forged { Failure::Forged } else { Failure::NoAnswer };
+                    self.fail(id, failure, events);
                 }
                 Phase::Asking(asking) => {
                     asking.rtt.back_off();
@@ -469,7 +488,7 @@ impl Fetches {
     fn schedule(&mut self, id: u64) {
         let Some(fetch) = self.fetches.get_mut(&id) else { return };
         let due = match &fetch.phase {
-            Phase::Asking(asking) => Some((asking.sent + asking.rtt.rto()).min(asking.begun + limits::ANSWER)),
+            Phase::Asking(asking) => Some((asking.sent + asking.rtt.rto()).min(asking.until)),
             Phase::Reading(reading) => reading.fetcher.next_timeout(),
         };
         if let Some(old) = std::mem::replace(&mut fetch.due, due) {
@@ -496,7 +515,8 @@ impl Asking {
             parameters,
             signer,
             sends: 0,
-            begun: now,
+            until: now + limits::ANSWER,
+            was_forged: false,
             sent: now,
             to_send: true,
             rtt,
