@@ -10,10 +10,14 @@ use traffic::{Owner, Zipf, size_of};
 struct Naive {
     capacity: u64,
     order: Order,
-    /// Requests of those that are not stored: four counters of each, in one line.
-    history: Vec<[u8; 64]>,
+    /// 1 − bytes/100.
+    size_exponent: f64,
+    /// Requests of those that are not stored.
+    history: History,
     /// Requests and misses since counts were last halved.
     since_halving: (usize, usize),
+    /// Objects requested for the first and for the second time, halved with the counts.
+    first_and_second: [f32; 2],
     /// `None` where the power is fixed.
     tuner: Option<Tuner>,
 }
@@ -66,9 +70,9 @@ fn log2(value: f32) -> f32 {
     whole + value / whole.exp2() - 1.0
 }
 
-/// The class of `count` / size in half octaves; a half is rounded up.
-fn class(count: f32, size: u64) -> f64 {
-    f64::from(((log2(count) - log2(size as f32)) * 2.0 + 0.5).floor())
+/// The class of `count` / size^κ in half octaves; a half is rounded up.
+fn class(count: f32, size: u64, size_exponent: f64) -> f64 {
+    ((f64::from(log2(count)) - size_exponent * f64::from(log2(size as f32))) * 2.0 + 0.5).floor()
 }
 
 /// The finaliser of MurmurHash3.
@@ -78,22 +82,84 @@ fn mix(id: u64) -> u64 {
     id ^ (id >> 33)
 }
 
-/// The line of an object in the history, and its counters there, one in each quarter.
-fn places(history: &[[u8; 64]], id: u64) -> (usize, [usize; 4]) {
-    let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
-    (
-        hash as usize % history.len(),
-        [0, 1, 2, 3].map(|quarter| quarter * 16 + (hash >> (48 + quarter * 4)) as usize % 16),
-    )
+/// How often objects that are not stored were requested, in lines of 64 bytes.
+enum History {
+    /// Four counters of each object, one in each quarter of a line.
+    Sketch(Vec<[u8; 64]>),
+    /// What a line remembers, newest first: 25 bits of an object's hash, and its count.
+    Table(Vec<Vec<(u64, u8)>>),
 }
 
-fn raise(history: &mut [[u8; 64]], id: u64, count: u8) {
-    let (line, counters) = places(history, id);
-    counters.iter().for_each(|at| history[line][*at] = history[line][*at].max(count));
+impl History {
+    fn lines(&self) -> usize {
+        match self {
+            History::Sketch(lines) => lines.len(),
+            History::Table(lines) => lines.len(),
+        }
+    }
+
+    fn get(&self, id: u64) -> u8 {
+        let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
+        let line = hash as usize % self.lines();
+        match self {
+            History::Sketch(lines) => counters(hash).map(|at| lines[line][at]).into_iter().min().unwrap(),
+            History::Table(lines) => lines[line].iter().find(|(tag, _)| *tag == hash >> 39).map_or(0, |known| known.1),
+        }
+    }
+
+    /// The object was requested at least `count` times.
+    fn raise(&mut self, id: u64, count: u8) {
+        let known = self.get(id);
+        let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
+        let line = hash as usize % self.lines();
+        match self {
+            History::Sketch(lines) => {
+                counters(hash).iter().for_each(|at| lines[line][*at] = lines[line][*at].max(count));
+            }
+            // It is the newest of the 16 of its line.
+            History::Table(_) if count == 0 => {}
+            History::Table(lines) => {
+                lines[line].retain(|(tag, _)| *tag != hash >> 39);
+                lines[line].insert(0, (hash >> 39, known.max(count).min(127)));
+                lines[line].truncate(16);
+            }
+        }
+    }
+
+    /// The object is one of `objects` that are stored now.
+    fn on_insert(&mut self, id: u64, objects: usize) {
+        let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
+        let line = hash as usize % self.lines();
+        match self {
+            History::Sketch(_) => {}
+            History::Table(lines) => lines[line].retain(|(tag, _)| *tag != hash >> 39),
+        }
+        // 16 bytes an object.
+        while self.lines() * 64 < objects * 16 {
+            match self {
+                History::Sketch(lines) => lines.extend_from_within(..),
+                History::Table(lines) => lines.extend_from_within(..),
+            }
+        }
+    }
+
+    fn halve(&mut self) {
+        match self {
+            History::Sketch(lines) => lines.as_flattened_mut().iter_mut().for_each(|count| *count /= 2),
+            History::Table(lines) => lines.iter_mut().for_each(|line| {
+                line.iter_mut().for_each(|(_, count)| *count /= 2);
+                line.retain(|(_, count)| *count > 0);
+            }),
+        }
+    }
+}
+
+fn counters(hash: u64) -> [usize; 4] {
+    [0, 1, 2, 3].map(|quarter| quarter * 16 + (hash >> (48 + quarter * 4)) as usize % 16)
 }
 
 impl Naive {
-    fn new(power: &str, capacity: u64) -> Naive {
+    fn new(power: &str, bytes: f64, capacity: u64) -> Naive {
         let tuner = (power == "auto").then(|| Tuner {
             capacity,
             shadows: POWERS.map(|power| (Order::new(power), 0.0)).into(),
@@ -106,41 +172,56 @@ impl Naive {
             sampled: 0,
         });
         let order = Order::new(power.parse().unwrap_or(1.5));
-        Naive { capacity, order, history: vec![[0; 64]; 64], since_halving: (0, 0), tuner }
+        let size_exponent = 1.0 - bytes / 100.0;
+        let history =
+            if bytes == 0.0 { History::Sketch(vec![[0; 64]; 64]) } else { History::Table(vec![Vec::new(); 64]) };
+        Naive { capacity, order, size_exponent, history, since_halving: (0, 0), first_and_second: [0.0; 2], tuner }
     }
 
     fn request(&mut self, id: u64, size: u64) -> bool {
         let stored = self.order.find(id);
         self.since_halving.0 += 1;
-        // 128 turns of the cache, or as many misses as the history has counters.
+        // 128 turns of the cache, or as many misses as the history has bytes.
         let turns = 128 * self.order.stored.len().max(64);
-        if self.since_halving.0 >= turns || (stored.is_none() && self.since_halving.1 >= self.history.len() * 64) {
+        if self.since_halving.0 >= turns || (stored.is_none() && self.since_halving.1 >= self.history.lines() * 64) {
             self.since_halving = (0, 0);
             self.order.stored.iter_mut().for_each(|stored| stored.count /= 2.0);
-            self.history.as_flattened_mut().iter_mut().for_each(|count| *count /= 2);
+            self.first_and_second = self.first_and_second.map(|objects| objects / 2.0);
+            self.history.halve();
         }
         if let Some(stored) = stored {
             self.order.stored[stored].count += 1.0;
-            let class = class(self.order.stored[stored].count, size);
+            let count = self.order.stored[stored].count;
+            self.see(count.round());
+            let class = class(count, size, self.size_exponent);
             self.order.touch(stored, class);
             self.tune(id, size, class, true);
             return true;
         }
         self.since_halving.1 += 1;
-        let (line, counters) = places(&self.history, id);
-        let known = counters.iter().map(|at| self.history[line][*at]).min().unwrap().saturating_add(1);
-        raise(&mut self.history, id, known);
+        self.history.raise(id, self.history.get(id).saturating_add(1));
+        let known = self.history.get(id);
         let count = f32::from(known);
-        let class = class(count, size);
+        self.see(count);
+        // If bytes count, one request stands for twice the share of objects that are requested
+        // again.
+        let [first, second] = self.first_and_second.map(|objects| objects + 10.0);
+        let promise = if known == 1 && self.size_exponent < 1.0 { (2.0 * second / first).min(1.0) } else { 1.0 };
+        let class = class(count * promise, size, self.size_exponent);
         self.tune(id, size, class, false);
         let history = &mut self.history;
         self.order.miss(Stored { id, size, count, class, ..Stored::default() }, self.capacity, |victim| {
-            raise(history, victim.id, victim.count.round() as u8);
+            history.raise(victim.id, victim.count.round() as u8);
         });
-        while self.history.len() * 64 < self.order.stored.len() * 16 {
-            self.history.extend_from_within(..);
+        if self.order.find(id).is_some() {
+            self.history.on_insert(id, self.order.stored.len());
         }
         false
+    }
+
+    fn see(&mut self, count: f32) {
+        self.first_and_second[0] += f32::from(u8::from(count == 1.0));
+        self.first_and_second[1] += f32::from(u8::from(count == 2.0));
     }
 
     fn tune(&mut self, id: u64, size: u64, class: f64, hit: bool) {
@@ -301,9 +382,9 @@ fn size(id: u64) -> u64 {
     1 + id * 7 % 40
 }
 
-fn compare(power: &str, steps: impl IntoIterator<Item = (bool, u64)>) -> Result<(), TestCaseError> {
-    let mut owner = Owner::new(&format!("agd(p={power})").parse().unwrap(), CAPACITY, 1);
-    let mut naive = Naive::new(power, CAPACITY);
+fn compare(power: &str, bytes: u8, steps: impl IntoIterator<Item = (bool, u64)>) -> Result<(), TestCaseError> {
+    let mut owner = Owner::new(&format!("agd(p={power},bytes={bytes})").parse().unwrap(), CAPACITY, 1);
+    let mut naive = Naive::new(power, bytes.into(), CAPACITY);
     for (removal, id) in steps {
         if removal {
             owner.remove(id);
@@ -325,8 +406,9 @@ proptest! {
     fn another_order(
         steps in proptest::collection::vec((proptest::bool::weighted(0.05), 0..25u64), 0..400),
         power in proptest::sample::select(vec!["0", "0.5", "1", "1.5", "2", "4", "8"]),
+        bytes in proptest::sample::select(vec![0, 100]),
     ) {
-        compare(power, steps)?;
+        compare(power, bytes, steps)?;
     }
 }
 
@@ -339,27 +421,30 @@ fn another_power_is_chosen() {
     let mut requests: Vec<_> = (0..20_000).map(|_| zipf.draw()).collect();
     requests.extend((0..30_000).map(|number| 10_000 + number / 8 + stream.below(600)));
     requests.extend((0..20_000).map(|_| zipf.draw()));
-    let mut owner = Owner::new(&"agd".parse().unwrap(), 400, 1);
-    let mut naive = Naive::new("auto", 400);
-    let mut powers = Vec::new();
-    for (number, id) in requests.into_iter().enumerate() {
-        assert_eq!(owner.request(id, 1, Time::ZERO), naive.request(id, 1), "request {number}");
-        let power = owner.engine.gauges()[0].1.value;
-        assert_eq!(power, naive.order.power, "request {number}");
-        if powers.last() != Some(&power) {
-            powers.push(power);
+    for bytes in [0, 100] {
+        let mut owner = Owner::new(&format!("agd(bytes={bytes})").parse().unwrap(), 400, 1);
+        let mut naive = Naive::new("auto", f64::from(bytes), 400);
+        let mut powers = Vec::new();
+        for (number, id) in requests.iter().enumerate() {
+            assert_eq!(owner.request(*id, 1, Time::ZERO), naive.request(*id, 1), "bytes {bytes}, request {number}");
+            let power = owner.engine.gauges()[0].1.value;
+            assert_eq!(power, naive.order.power, "bytes {bytes}, request {number}");
+            if powers.last() != Some(&power) {
+                powers.push(power);
+            }
         }
+        assert!(powers.contains(&0.0) && *powers.last().unwrap() >= 1.5, "bytes {bytes}: {powers:?}");
     }
-    assert!(powers.contains(&0.0) && *powers.last().unwrap() >= 2.0, "{powers:?}");
 }
 
 #[test]
 fn counts_that_never_fade() {
     let mut zipf = Zipf::new(25, 0.8, 3);
     let steps: Vec<_> = (0..30_000).map(|_| (false, zipf.draw())).collect();
-    compare("0", steps.iter().copied()).unwrap();
-    compare("1", steps.iter().copied()).unwrap();
-    compare("2", steps).unwrap();
+    compare("0", 0, steps.iter().copied()).unwrap();
+    compare("1", 0, steps.iter().copied()).unwrap();
+    compare("2", 0, steps.iter().copied()).unwrap();
+    compare("2", 100, steps).unwrap();
 }
 
 /// Hit ratio and the power at the end, of objects of one size.

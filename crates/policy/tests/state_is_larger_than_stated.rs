@@ -35,7 +35,7 @@ fn measured(entry: &PolicyEntry) -> f64 {
         ("size", _) => bytes_an_object("size(max=1KiB)+fifo") - bytes_an_object("fifo"),
         // Its shadows are as large for ten thousand objects as for ten million, and would be most
         // of what is measured here.
-        ("agd", _) => bytes_an_object("agd(p=1)") - ENGINE,
+        ("agd", _) => bytes_an_object("agd(p=1)").max(bytes_an_object("agd(p=1,bytes=100)")) - ENGINE,
         (name, Kind::Admission) => bytes_an_object(&format!("{name}+fifo")) - bytes_an_object("fifo"),
         (name, Kind::Eviction) => bytes_an_object(name) - ENGINE,
     }

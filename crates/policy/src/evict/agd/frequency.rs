@@ -24,6 +24,9 @@ pub(super) struct Frequency {
     size_exponent: f64,
     /// The object that was missed last, and its requests then: about to be judged, and stored.
     missed: Option<(u64, u8)>,
+    /// Which share of the objects is requested a second time. `None` if all hits are worth the
+    /// same.
+    second_requests: Option<SecondRequests>,
     /// Requests since the counts were last halved.
     requests: usize,
     /// Halvings since stored counts were last brought back.
@@ -35,8 +38,16 @@ pub(super) struct Frequency {
 
 impl Frequency {
     pub fn new(power: f64, size_exponent: f64) -> Self {
-        let ranking = Ranking::new(power);
-        Frequency { ranking, history: History::new(), size_exponent, missed: None, requests: 0, era: 0, one: 1.0 }
+        Frequency {
+            ranking: Ranking::new(power),
+            history: if size_exponent < 1.0 { History::table() } else { History::sketch() },
+            size_exponent,
+            missed: None,
+            second_requests: (size_exponent < 1.0).then(SecondRequests::default),
+            requests: 0,
+            era: 0,
+            one: 1.0,
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -48,6 +59,9 @@ impl Frequency {
     pub fn on_hit(&mut self, slot: Slot) -> u8 {
         self.fade();
         let (one, era, size_exponent) = (self.one, self.era, self.size_exponent);
+        if let Some(second_requests) = &mut self.second_requests {
+            second_requests.on_request(rounded(self.ranking.stored(slot).count / one + 1.0));
+        }
         self.ranking.touch(slot, |stored| {
             stored.count += one;
             class(stored.count, era, stored.size, size_exponent)
@@ -60,29 +74,33 @@ impl Frequency {
         if self.history.is_full() {
             self.halve();
         }
-        self.missed = Some((id, self.history.count(id)));
+        let known = self.history.count(id);
+        if let Some(second_requests) = &mut self.second_requests {
+            second_requests.on_request(known);
+        }
+        self.missed = Some((id, known));
     }
 
     /// The class that a newcomer would be in.
     #[inline]
     pub fn newcomer(&self, id: u64, size: u64) -> u8 {
-        class(self.known(id), self.era, size, self.size_exponent)
+        self.newcomer_class(self.known(id), size)
     }
 
     #[inline]
     pub fn on_insert(&mut self, slot: Slot, id: u64, size: u64) {
         let count = self.known(id);
-        let class = class(count, self.era, size, self.size_exponent);
+        let class = self.newcomer_class(count, size);
         self.ranking.push(slot, Stored { id, size, count, class, ..Stored::default() });
-        self.history.grow(self.ranking.len());
+        self.history.on_insert(id, self.ranking.len());
     }
 
     #[inline]
     pub fn victim(&mut self) -> Option<Slot> {
         let slot = self.ranking.pop()?;
         let stored = self.ranking.stored(slot);
-        // Rounded. Saturates at 255: who was requested that often is let in again at once.
-        self.history.raise(stored.id, (stored.count / self.one + 0.5) as u8);
+        // Saturates: who was requested that often is let in again at once.
+        self.history.raise(stored.id, rounded(stored.count / self.one));
         if let Some(next) = self.ranking.first() {
             self.history.prefetch(self.ranking.stored(next).id);
         }
@@ -96,6 +114,16 @@ impl Frequency {
             Some(slot) => self.ranking.prefetch(slot),
             None => self.history.prefetch(id),
         }
+    }
+
+    /// The class of an object that was requested `count` times and is not stored.
+    #[inline]
+    fn newcomer_class(&self, count: f32, size: u64) -> u8 {
+        let worth = match &self.second_requests {
+            Some(second_requests) if count <= self.one => count * second_requests.promise(),
+            _ => count,
+        };
+        class(worth, self.era, size, self.size_exponent)
     }
 
     /// Requests of an object that is not stored, this one included, as a stored count.
@@ -123,6 +151,9 @@ impl Frequency {
         self.requests = 0;
         self.missed = None;
         self.history.halve();
+        if let Some(second_requests) = &mut self.second_requests {
+            second_requests.halve();
+        }
         self.era += 1;
         self.one *= 2.0;
         if self.era == ERAS {
@@ -131,6 +162,50 @@ impl Frequency {
             self.one = 1.0;
         }
     }
+}
+
+/// How many objects were requested for the first and for the second time.
+///
+/// If hits are worth bytes, most newcomers in a small cache were requested once, and most of these
+/// will never be requested again.
+#[derive(Default)]
+struct SecondRequests {
+    once: f32,
+    twice: f32,
+}
+
+/// Objects of either kind that [`SecondRequests`] presumes: until more were requested, one request
+/// is worth one.
+const PRESUMED: f32 = 10.0;
+
+impl SecondRequests {
+    /// An object was requested `count` times now.
+    #[inline]
+    fn on_request(&mut self, count: u8) {
+        match count {
+            1 => self.once += 1.0,
+            2 => self.twice += 1.0,
+            _ => {}
+        }
+    }
+
+    /// Returns the requests that an object's only request stands for: twice the share of objects
+    /// that are requested again, at most 1. After Good and Turing (Good, Biometrika 1953).
+    #[inline]
+    fn promise(&self) -> f32 {
+        (2.0 * (self.twice + PRESUMED) / (self.once + PRESUMED)).min(1.0)
+    }
+
+    fn halve(&mut self) {
+        self.once /= 2.0;
+        self.twice /= 2.0;
+    }
+}
+
+/// `count` as the history has it: rounded, at most 255.
+#[inline]
+fn rounded(count: f32) -> u8 {
+    (count + 0.5) as u8
 }
 
 /// The class of `count` · 2^−`era` requests of an object of `size` bytes, half an octave of value

@@ -1,4 +1,4 @@
-//! How often objects that are not stored were requested: a count–min sketch that fades.
+//! A count–min sketch that fades.
 //!
 //! Cormode and Muthukrishnan, J. Algorithms 2005, with conservative update (Estan and Varghese,
 //! SIGCOMM 2002): four counters of a byte, all in one line of 64 bytes, so that a look costs one
@@ -23,15 +23,15 @@ impl Line {
     const EMPTY: Line = Line([[0; QUARTER]; ROWS]);
 }
 
-pub(super) struct History {
+pub struct Sketch {
     lines: Vec<Line>,
     /// Requests counted since the last halving.
     counted: usize,
 }
 
-impl History {
+impl Sketch {
     pub fn new() -> Self {
-        History { lines: vec![Line::EMPTY; AGD_MIN_COUNTERS / LINE], counted: 0 }
+        Sketch { lines: vec![Line::EMPTY; AGD_MIN_COUNTERS / LINE], counted: 0 }
     }
 
     pub fn bytes(&self) -> usize {

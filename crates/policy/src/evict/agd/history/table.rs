@@ -1,0 +1,140 @@
+//! A count for each of the objects that were missed or evicted last.
+//!
+//! Set-associative, as a processor's cache: a line of 64 bytes has 16 entries, newest first, and a
+//! new entry displaces the oldest of its line. An entry is four bytes: 25 bits of the object's
+//! hash, so that one look in two million finds another object's count, and 7 bits of count. So a
+//! look costs one cache miss. The owner halves the counts, as in TinyLFU. The table doubles with
+//! the cache: both copies of a line answer as it did.
+
+use crate::hash::mix;
+use crate::limits::{AGD_ENTRIES_AN_OBJECT, AGD_MAX_ENTRIES, AGD_MIN_ENTRIES, AGD_MISSES_AN_ENTRY};
+use crate::prefetch::{lengthen, prefetch};
+
+/// Entries in a line.
+const LINE: usize = 16;
+/// The largest count: the low bits of an entry.
+const MAX_COUNT: u32 = 127;
+
+/// A line of the processor's cache. An entry is the object's tag and, in the bits below, its count,
+/// which is 0 if the entry is empty.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u32; LINE]);
+
+impl Line {
+    const EMPTY: Line = Line([0; LINE]);
+
+    /// Returns the place of the object with `tag`.
+    #[inline]
+    fn find(&self, tag: u32) -> Option<usize> {
+        // Its count is 1 to 127: 0 wraps to the largest number.
+        self.first(|entry| (entry ^ tag).wrapping_sub(1) < MAX_COUNT)
+    }
+
+    /// Returns the first place whose entry is as asked for. It compares all of them, without a
+    /// branch, so that the compiler takes several at once.
+    #[inline]
+    fn first(&self, is: impl Fn(u32) -> bool) -> Option<usize> {
+        let found = self.0.iter().enumerate().fold(0_u32, |found, (at, entry)| found | u32::from(is(*entry)) << at);
+        (found != 0).then(|| found.trailing_zeros() as usize)
+    }
+
+    /// Makes the object with `tag` the newest, and its count what `change` makes of it, at most
+    /// [`MAX_COUNT`].
+    #[inline]
+    fn renew(&mut self, tag: u32, change: impl FnOnce(u32) -> u32) -> u32 {
+        let found = self.find(tag);
+        let count = change(found.map_or(0, |at| self.0[at] ^ tag)).min(MAX_COUNT);
+        let at = found.or_else(|| self.first(|entry| entry & MAX_COUNT == 0)).unwrap_or(LINE - 1);
+        self.0.copy_within(..at, 1);
+        self.0[0] = tag | count;
+        count
+    }
+}
+
+pub struct Table {
+    lines: Vec<Line>,
+    /// Requests counted since the last halving.
+    counted: usize,
+}
+
+impl Table {
+    pub fn new() -> Self {
+        Table { lines: vec![Line::EMPTY; AGD_MIN_ENTRIES / LINE], counted: 0 }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.lines.capacity() * size_of::<Line>()
+    }
+
+    /// Returns true if so many requests were counted that what is remembered is old.
+    pub fn is_full(&self) -> bool {
+        self.counted >= AGD_MISSES_AN_ENTRY * self.lines.len() * LINE
+    }
+
+    /// Makes room beside a cache of `objects`.
+    #[inline]
+    pub fn grow(&mut self, objects: usize) {
+        while self.lines.len() * LINE < (objects * AGD_ENTRIES_AN_OBJECT).min(AGD_MAX_ENTRIES) {
+            let lines = self.lines.len();
+            lengthen(&mut self.lines, 2 * lines, Line::EMPTY);
+            self.lines.copy_within(..lines, lines);
+        }
+    }
+
+    /// Counts a request: how many there were, this one included.
+    pub fn count(&mut self, id: u64) -> u8 {
+        self.counted += 1;
+        let (line, tag) = self.place(id);
+        self.lines[line].renew(tag, |known| known + 1) as u8
+    }
+
+    /// `id` will be counted or looked for soon.
+    #[inline]
+    pub fn prefetch(&self, id: u64) {
+        prefetch(&self.lines, self.place(id).0);
+    }
+
+    /// Returns how often `id` was requested, or 0 if that is forgotten.
+    #[inline]
+    pub fn estimate(&self, id: u64) -> u8 {
+        let (line, tag) = self.place(id);
+        let line = &self.lines[line];
+        line.find(tag).map_or(0, |at| (line.0[at] ^ tag) as u8)
+    }
+
+    /// `id` was requested at least `count` times.
+    #[inline]
+    pub fn raise(&mut self, id: u64, count: u8) {
+        if count > 0 {
+            let (line, tag) = self.place(id);
+            self.lines[line].renew(tag, |known| known.max(count.into()));
+        }
+    }
+
+    /// Empties the entry of `id`, which is counted elsewhere now.
+    #[inline]
+    pub fn forget(&mut self, id: u64) {
+        let (line, tag) = self.place(id);
+        let line = &mut self.lines[line];
+        if let Some(at) = line.find(tag) {
+            line.0[at] = 0;
+        }
+    }
+
+    /// Halves every count; one half is nothing.
+    pub fn halve(&mut self) {
+        for entry in self.lines.iter_mut().flat_map(|line| &mut line.0) {
+            *entry = (*entry & !MAX_COUNT) | ((*entry & MAX_COUNT) / 2);
+        }
+        self.counted = 0;
+    }
+
+    /// Returns the line of an object, and its tag there.
+    #[inline]
+    fn place(&self, id: u64) -> (usize, u32) {
+        // Other bits than the cache's own tables take.
+        let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
+        (hash as usize & (self.lines.len() - 1), (hash >> 32) as u32 & !MAX_COUNT)
+    }
+}
