@@ -86,6 +86,7 @@ def replay(
     size_classes: bool,
     evictions: bool,
     progress: Callable[[int], object] | None,
+    threads: int | None,
 ) -> tuple[list[str], bool]: ...
 def curve(
     source: Source,

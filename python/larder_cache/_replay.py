@@ -7,7 +7,7 @@ import functools
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -139,29 +139,59 @@ def replay(
         each = each if isinstance(each, Trace) else Trace(each)
         count = len(each) if each.in_memory else None
         cells = len(specs) * len(capacities) * len(numbers)
-        bar = Bar(count and count * cells, "requests", progress)
-        if count is not None and warmup >= count:
-            raise ValueError(f"warmup {warmup}: the trace has only {count} requests")
-        with contextlib.closing(bar), _url.named_copies():
-            found, is_whole = _core.replay(
-                each._source,
+        with contextlib.closing(Bar(count and count * cells, "requests", progress)) as bar:
+            found, is_whole = replay_rows(
+                each,
                 specs,
                 capacities,
-                seeds=numbers,
+                numbers,
                 warmup=warmup,
                 fill=fill,
-                windows=window_argument(window, count) if "windows" in wanted else None,
-                size_classes="size_classes" in wanted,
-                evictions="evictions" in wanted,
+                metrics=wanted,
+                window=window,
                 progress=bar,
             )
-        rows.extend(json.loads(row) for row in found)
+        rows.extend(found)
         if not is_whole:
             whole = cells * len(traces)
             message = f"interrupted: {len(rows)} of {whole} rows are finished"
             warnings.warn(message, Interrupted, stacklevel=2)
             break
     return pa.Table.from_pylist(rows, pa.schema([*SCHEMA, *((m, METRICS[m]) for m in wanted)]))
+
+
+def replay_rows(
+    trace: Trace,
+    specs: list[Any],
+    sizes: list[str],
+    seeds: list[int],
+    *,
+    warmup: int,
+    fill: bool,
+    metrics: Sequence[str],
+    window: int | str | None,
+    progress: Callable[[int], object] | None = None,
+    threads: int | None = None,
+) -> tuple[list[dict[str, Any]], bool]:
+    """Returns the rows of a trace that are finished, and whether all are; on so many threads."""
+    count = len(trace) if trace.in_memory else None
+    if count is not None and warmup >= count:
+        raise ValueError(f"warmup {warmup}: the trace has only {count} requests")
+    with _url.named_copies():
+        found, is_whole = _core.replay(
+            trace._source,
+            specs,
+            sizes,
+            seeds=seeds,
+            warmup=warmup,
+            fill=fill,
+            windows=window_argument(window, count) if "windows" in metrics else None,
+            size_classes="size_classes" in metrics,
+            evictions="evictions" in metrics,
+            progress=progress,
+            threads=threads,
+        )
+    return [json.loads(row) for row in found], is_whole
 
 
 def chosen_metrics(metrics: str | Iterable[str]) -> list[str]:

@@ -295,10 +295,14 @@ def _parquet(path: str, given: dict[str, str | None], filesystem: Any) -> pa.Tab
     import pyarrow.parquet as pq
 
     filesystem = filesystem or fs.LocalFileSystem(use_mmap=True)
-    try:
+
+    def read() -> pa.Table:
         names = pq.read_schema(path, filesystem=filesystem).names
         chosen = [name for name in _chosen(names, given).values() if name is not None]
         return pq.read_table(path, columns=chosen, filesystem=filesystem)
+
+    try:
+        return _url.unless_interrupted(read)
     except pa.ArrowException as error:
         raise ValueError(f"{path}: {error}") from None
 

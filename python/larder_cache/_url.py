@@ -8,11 +8,12 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -25,6 +26,8 @@ _BLOCK = 1 << 20
 _SILENT_SECONDS = 60
 #: The longest name of a copy. File systems take no longer one.
 _NAME_BYTES = 255
+
+_T = TypeVar("_T")
 
 #: What helps after a response of this status.
 _REMEDIES = {
@@ -58,7 +61,7 @@ def located(source: str, filesystem: Any) -> tuple[Any, str]:
     if "://" not in source:
         return None, source
     try:
-        found, path = fs.FileSystem.from_uri(source)
+        found, path = unless_interrupted(lambda: fs.FileSystem.from_uri(source))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         # The library's text quotes the URL with its password.
         raise ValueError(
@@ -69,18 +72,47 @@ def located(source: str, filesystem: Any) -> tuple[Any, str]:
     return (None if isinstance(found, fs.LocalFileSystem) else found), path
 
 
+def unless_interrupted(work: Callable[[], _T]) -> _T:
+    """Returns what ``work`` returns: a call of pyarrow, which waits for the network.
+
+    Such a call does not listen to Ctrl-C, so it runs on a thread of its own. Ctrl-C leaves the
+    thread behind, and it ends by itself.
+    """
+    results: list[_T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        # Signals are looked for between two waits.
+        thread.join(0.05)
+    if errors:
+        # Cleared, because the error's frames refer to the list.
+        raise errors.pop()
+    return results[0]
+
+
 def is_web(source: str) -> bool:
     return source.lower().startswith(("http://", "https://"))
 
 
 def shown(source: str) -> str:
     """Returns the URL without a user, a password and a query, which may be secrets."""
-    if "://" not in source:
-        return source
-    scheme, _, rest = source.partition("://")
-    if _has_user(rest, is_web(source)):
+    return re.split("[?#]", without_user(source))[0] if "://" in source else source
+
+
+def without_user(source: str) -> str:
+    """Returns the URL without a user and a password."""
+    scheme, mark, rest = source.partition("://")
+    if mark and _has_user(rest, is_web(source)):
         rest = rest.rpartition("@")[2]
-    return f"{scheme}://{re.split('[?#]', rest)[0]}"
+    return scheme + mark + rest
 
 
 def _has_user(rest: str, is_web: bool) -> bool:
@@ -120,9 +152,14 @@ def named_copies() -> Iterator[None]:
 
 
 class Copy:
-    """A file of another machine in a temporary directory of this one."""
+    """A file of another machine on this one.
+
+    It has no name, so it ends with this process, however that ends. A link in a temporary directory
+    leads to it while the process has it open.
+    """
 
     def __init__(self, source: str, filesystem: Any) -> None:
+        self._file = tempfile.TemporaryFile(prefix="larder-")  # noqa: SIM115
         self.directory = tempfile.mkdtemp(prefix="larder-")
         self._process = os.getpid()
         # The end of the name tells the format. The cut may be within a character.
@@ -130,8 +167,10 @@ class Copy:
         self.path = os.path.join(self.directory, name or "trace")
         _copies[self.path] = shown(source)
         try:
-            with _opened(source, filesystem) as blocks, open(self.path, "wb") as copy:
-                self._write(source, blocks, copy)
+            os.symlink(f"/proc/self/fd/{self._file.fileno()}", self.path)
+            with _opened(source, filesystem) as blocks:
+                self._write(source, blocks, self._file)
+            self._file.flush()
         except BaseException:
             self.remove()
             raise
@@ -145,8 +184,9 @@ class Copy:
             try:
                 copy.write(block)
             except OSError as error:
+                place = tempfile.gettempdir()
                 raise OSError(
-                    f"{shown(source)}: the copy in {self.directory} failed after {length} bytes:"
+                    f"{shown(source)}: the copy in {place} failed after {length} bytes:"
                     f" {error.strerror}; TMPDIR names another directory"
                 ) from error
 
@@ -154,6 +194,7 @@ class Copy:
         # A child of a fork has the same object, and the parent still reads the file.
         if os.getpid() == self._process:
             _copies.pop(self.path, None)
+            self._file.close()
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
@@ -172,11 +213,12 @@ def _opened(source: str, filesystem: Any) -> Iterator[Iterator[bytes]]:
         return
     try:
         # Larder decompresses by the first bytes, not by the name.
-        stream = filesystem.open_input_stream(source, compression=None)
+        stream = unless_interrupted(lambda: filesystem.open_input_stream(source, compression=None))
     except FileNotFoundError:
         raise FileNotFoundError(f"{shown(source)}: no such file") from None
-    with stream:
-        yield iter(lambda: stream.read(_BLOCK), b"")
+    yield iter(lambda: unless_interrupted(lambda: stream.read(_BLOCK)), b"")
+    # After an interruption, a thread still reads.
+    stream.close()
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

@@ -35,7 +35,7 @@ from ._replay import (
     chosen_metrics,
     listed,
     policy_argument,
-    replay,
+    replay_rows,
     size_text,
     window_argument,
 )
@@ -63,6 +63,9 @@ _TASKS_PER_CORE = 8
 #: Rows for each reading of a trace, if no core is without work then. A reading costs as much as one
 #: to three rows of a quick policy.
 _ROWS_PER_READING = 8
+#: Requests times rows of one call, at most: a tenth of a second of quick policies, a few hundred
+#: times what a call costs.
+_QUICK_WORK = 1_000_000
 #: Quick rows are sent together, this often.
 _SEND_SECONDS = 0.5
 #: Memory of a worker without a trace.
@@ -157,7 +160,7 @@ def sweep(
 
     Returns:
         A ``ray.data.Dataset`` with the columns of :func:`larder_cache.replay`, and ``path`` and
-        ``size`` as they were given.
+        ``size`` as they were given, without the user and the password of a URL.
 
     Raises:
         ValueError: A spec, a size or a trace that cannot be used, with the remedy.
@@ -292,7 +295,9 @@ class _Finished:
         self._rows: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def _key(self, file: _File, cell: _Cell) -> tuple[Any, ...]:
-        return (*dataclasses.astuple(file), *dataclasses.astuple(cell), *self._common.values())
+        place = _url.without_user(file.path)
+        state = (place, file.format, file.length, file.modified)
+        return (*state, *dataclasses.astuple(cell), *self._common.values())
 
     def __contains__(self, pair: tuple[_File, _Cell]) -> bool:
         return self._key(*pair) in self._rows
@@ -401,6 +406,16 @@ def _check_memory(jobs: list[_Job]) -> None:
             )
 
 
+def _parts(file: _File, cells: list[_Cell]) -> list[list[tuple[str, str, int]]]:
+    """Splits cells into those of one call each: all, if they are quick and a whole product."""
+    each = [dataclasses.astuple(cell) for cell in cells]
+    product = list(
+        itertools.product(*(dict.fromkeys(values) for values in zip(*each, strict=True)))
+    )
+    is_quick = file.requests * len(cells) <= _QUICK_WORK
+    return [each] if is_quick and each == product else [[cell] for cell in each]
+
+
 def _replay_job(job: _Job, common: dict[str, Any], load: bool) -> Iterator[list[dict[str, Any]]]:
     """Computes the rows of a job in a worker, and yields them as they finish."""
     rows: list[dict[str, Any]] = []
@@ -409,29 +424,29 @@ def _replay_job(job: _Job, common: dict[str, Any], load: bool) -> Iterator[list[
     for file, cells in job:
         trace = Trace(file.path, format=file.format)
         trace = trace.load() if load else trace
-        for cell in cells:
-            table = replay(
+        for part in _parts(file, cells):
+            found, _ = replay_rows(
                 trace,
-                cell.policy,
-                cell.size,
+                *(list(dict.fromkeys(values)) for values in zip(*part, strict=True)),
                 warmup=common["warmup"],
-                seeds=cell.seed,
                 fill=common["fill"],
                 metrics=common["metrics"].split(",") if common["metrics"] else (),
                 window=int(window) if window.isdigit() else window or None,
-                progress=False,
+                threads=1,
             )
-            rows.append(
+            rows.extend(
                 {
-                    **table.to_pylist()[0],
+                    **row,
                     **common,
-                    "path": file.path,
-                    "size": cell.size,
+                    # Rows are kept and shown to others, a password is not.
+                    "path": _url.without_user(file.path),
+                    "size": size,
                     "format": file.format,
                     "file_bytes": file.length,
                     "file_modified": file.modified,
                     "version": __version__,
                 }
+                for row, (_, size, _) in zip(found, part, strict=True)
             )
             if time.monotonic() - sent >= _SEND_SECONDS:
                 yield rows

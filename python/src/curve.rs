@@ -120,7 +120,7 @@ pub fn curve(
     };
     // A fault in a spec is reported before the work.
     (0..lines.len()).try_for_each(|place| make(place).map(drop))?;
-    sweep(py, &borrowed.requests()?, lines.len(), make, progress.as_ref())
+    sweep(py, &borrowed.requests()?, lines.len(), make, progress.as_ref(), None)
 }
 
 /// Returns the lines of a policy: LRU has one for all capacities.

@@ -46,7 +46,7 @@ struct Common<'a> {
 /// Returns the finished rows as JSON, and whether all are finished. `windows` is a unit ("requests"
 /// or "ns") and a length.
 #[pyfunction]
-#[pyo3(signature = (source, policies, sizes, *, seeds, warmup, fill, windows, size_classes, evictions, progress))]
+#[pyo3(signature = (source, policies, sizes, *, seeds, warmup, fill, windows, size_classes, evictions, progress, threads))]
 #[allow(clippy::too_many_arguments, reason = "the keyword arguments of a function in Python")]
 pub fn replay(
     py: Python<'_>,
@@ -60,6 +60,7 @@ pub fn replay(
     size_classes: bool,
     evictions: bool,
     progress: Option<Py<PyAny>>,
+    threads: Option<usize>,
 ) -> PyResult<(Vec<String>, bool)> {
     let policies: Vec<Chosen> = policies.into_iter().map(Chosen::of).collect::<PyResult<_>>()?;
     let sizes: Vec<Size> = sizes.iter().map(|size| size.parse().map_err(wrong)).collect::<PyResult<_>>()?;
@@ -89,7 +90,7 @@ pub fn replay(
     for plan in plans.iter().filter(|plan| matches!(plan.policy, Chosen::Spec(_))) {
         plan.cell(&common)?;
     }
-    sweep(py, &requests, plans.len(), |place| plans[place].cell(&common), progress.as_ref())
+    sweep(py, &requests, plans.len(), |place| plans[place].cell(&common), progress.as_ref(), threads)
 }
 
 /// Checks that sizes with a unit of bytes have a meaning for the trace.

@@ -32,8 +32,8 @@ pub trait Cache: Send {
     fn rows(self) -> PyResult<Vec<String>>;
 }
 
-/// Passes the trace to `caches` caches. Returns the rows of those that are finished, in their
-/// order, and whether all are.
+/// Passes the trace to `caches` caches on `threads` threads; without a number, on all cores.
+/// Returns the rows of those that are finished, in their order, and whether all are.
 ///
 /// # Errors
 /// If the trace cannot be read, a cache cannot be made, or one fails.
@@ -43,6 +43,7 @@ pub fn sweep<C: Cache>(
     caches: usize,
     make: impl Fn(usize) -> PyResult<C> + Sync,
     progress: Option<&Py<PyAny>>,
+    threads: Option<usize>,
 ) -> PyResult<(Vec<String>, bool)> {
     if caches > MAX_ROWS {
         return Err(wrong(format!("{caches} rows, more than {MAX_ROWS}; call it several times")));
@@ -53,7 +54,8 @@ pub fn sweep<C: Cache>(
         finished.lock().unwrap_or_else(PoisonError::into_inner).push((place, rows));
         Ok(())
     };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(caches);
+    let all_cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = threads.unwrap_or_else(all_cores).clamp(1, caches.max(1));
     let watch = Watch::default();
     let end = match requests {
         Requests::Columns(columns) => {

@@ -105,8 +105,15 @@ impl Source {
         let (read, is_log) = whole(py, None, |watch| {
             let (mut read, mut sample) = (Vec::new(), sample.clone());
             let is_log = requests.chunks(|chunk| {
-                let sampled = chunk.iter().filter_map(|access| sample.take(access));
-                read.extend(sampled.take(most - read.len()).map(|sampled| sampled.access));
+                let left = most - read.len();
+                match rate < 1.0 {
+                    // The hash of each object costs as much as the rest.
+                    false => read.extend(chunk.iter().take(left).copied()),
+                    true => {
+                        let sampled = chunk.iter().filter_map(|access| sample.take(access));
+                        read.extend(sampled.take(left).map(|sampled| sampled.access));
+                    }
+                }
                 Ok(read.len() < most && !watch.stops())
             })?;
             Ok((read, is_log))

@@ -4,6 +4,8 @@ import gzip
 import http.server
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -187,6 +189,70 @@ def test_a_child_deletes_the_copy(server: str) -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert rows(trace) == ROWS
+
+
+def started(tmp_path: Path, program: str) -> subprocess.Popen[str]:
+    """Starts a program, and returns when it has printed a line."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "copies")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        # The shell may have it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+def test_a_copy_outlives_its_process(server: str, tmp_path: Path) -> None:
+    process = started(
+        tmp_path,
+        f"""
+import larder_cache, signal
+trace = larder_cache.Trace("{server}/t.csv")
+assert len(trace.load()) == 3
+print("begun", flush=True)
+signal.pause()
+""",
+    )
+    copies = tmp_path / "copies"
+    (link,) = copies.glob("*/t.csv")
+    assert link.is_symlink()
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    # No bytes are left.
+    left = [path for path in copies.rglob("*") if not path.is_dir()]
+    assert [path for path in left if path.is_file() or not path.is_symlink()] == []
+
+
+@pytest.mark.skipif(not hasattr(fs, "GcsFileSystem"), reason="pyarrow without gs://")
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_ctrl_c_waits_for_a_server_that_is_not_there(tmp_path: Path, name: str) -> None:
+    (tmp_path / "copies").mkdir()
+    process = started(
+        tmp_path,
+        f"""
+import larder_cache
+print("begun", flush=True)
+try:
+    # Without an interruption, it is given up after more than a minute, with an OSError.
+    larder_cache.Trace("gs://anonymous@bucket/{name}?scheme=http&endpoint_override=127.0.0.1:1")
+except KeyboardInterrupt:
+    print("interrupted")
+""",
+    )
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    try:
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
+    finally:
+        process.kill()
+    assert process.returncode == 0
 
 
 def test_a_file_that_is_too_large_fills_the_disk(

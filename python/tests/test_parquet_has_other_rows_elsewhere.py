@@ -97,6 +97,7 @@ TIME_TYPES = [
     pa.array([0.0, 0.25, 1.5, 1_700_000_000.125]),
     pa.array([0.0, 0.25, 1.5, 65_536.0], pa.float32()),
     pa.array([datetime.date(2026, 1, day) for day in (1, 1, 2, 31)]),
+    *(pa.array(SECONDS, pa.int64()).cast(pa.duration(unit)) for unit in ("s", "ms", "us", "ns")),
 ]
 
 
@@ -134,6 +135,25 @@ def test_a_missing_value_is_read(larder: Path, tmp_path: Path, column: str) -> N
     done = subprocess.run([larder, "trace", "info", path], capture_output=True, text=True)
     assert done.returncode != 0
     assert f"t.parquet, row 3: column `{column}`: the value is missing" in done.stderr
+
+
+def test_durations_of_polars_are_numbers(larder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    times = [datetime.timedelta(milliseconds=count) for count in (0, 7, 7, 90_061_001)]
+    frame = pl.DataFrame({"note": NAMES, "id": IDS, "time": times})
+    frame.write_parquet(path)
+    check(larder, path, lc.Trace(frame))
+
+
+def test_times_out_of_order_are_read(larder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    frame = {"time": [1, 7, 6, 8], "id": IDS, "size": SIZES}
+    pq.write_table(pa.table(frame), path)
+    with pytest.raises(ValueError, match="column 'time', row 2: 6 is earlier than the row before"):
+        lc.Trace(path)
+    done = subprocess.run([larder, "trace", "info", path], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "row 3: column `time`: the time is earlier than that of the row before" in done.stderr
 
 
 def test_a_file_of_the_command_line_is_another_elsewhere(larder: Path, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import larder_cache
+
 ROOT = Path(__file__).parents[2]
 VALUES = {
     "project-name": "my-policy",
@@ -56,6 +58,11 @@ def generate(directory: Path) -> None:
         # The directory is below Larder's, and the project is no part of its workspace.
         manifest.write("\n[workspace]\n")
     shutil.copy(ROOT / "Cargo.lock", directory)
+
+
+def test_the_template_takes_another_version() -> None:
+    template = (ROOT / "templates/policy/pyproject.toml").read_text()
+    assert f'"larder-cache=={larder_cache.__version__}"' in template
 
 
 def python(code: str, modules: Path) -> subprocess.CompletedProcess[str]:

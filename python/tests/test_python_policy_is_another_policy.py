@@ -36,6 +36,18 @@ class FastLru:
         self.evict = self.queue.pop
 
 
+class BoundLru:
+    """The methods are those of Python's dictionary."""
+
+    def __init__(self, capacity: int, seed: int) -> None:
+        self.order: OrderedDict[int, int] = OrderedDict()
+        self.hit = self.order.move_to_end
+        self.insert = self.order.__setitem__
+
+    def evict(self) -> int:
+        return self.order.popitem(last=False)[0]
+
+
 class MixedLru(Lru):
     """Some calls are of the interpreter, and some are not."""
 
@@ -61,16 +73,16 @@ def traffic(seed: int, requests: int = 20_000) -> lc.Trace:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_lru_and_fifo_are_others(seed: int) -> None:
-    policies: list[Any] = ["lru", Lru, FastLru, MixedLru, "fifo", Fifo]
+    policies: list[Any] = ["lru", Lru, FastLru, MixedLru, BoundLru, "fifo", Fifo]
     table = lc.replay(traffic(seed), policies, [60, 500, 5000], seeds=[seed], metrics="evictions")
-    names = ["lru", "Lru", "FastLru", "MixedLru", "fifo", "Fifo"]
+    names = ["lru", "Lru", "FastLru", "MixedLru", "BoundLru", "fifo", "Fifo"]
     assert table.column("policy").to_pylist()[::3] == names
     rows = table.drop_columns(["policy", "requests_per_second"]).to_pylist()
     # The ages of all evicted objects are equal, not only the hits.
-    for nth in (1, 2, 3):
+    for nth in (1, 2, 3, 4):
         assert rows[:3] == rows[3 * nth : 3 * nth + 3], names[nth]
-    assert rows[12:15] == rows[15:]
-    assert rows[0] != rows[12]
+    assert rows[15:18] == rows[18:]
+    assert rows[0] != rows[15]
 
 
 class Sequence:

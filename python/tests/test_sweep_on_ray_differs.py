@@ -115,6 +115,23 @@ def test_an_error_has_a_password(url: str) -> None:
         assert secret not in str(caught.value)
 
 
+def test_rows_have_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    from larder_cache import ray as sweeps
+
+    monkeypatch.setattr(sweeps, "Trace", lambda path, format: lc.Trace([1, 2, 1]))
+    file = sweeps._File("s3://KEYID:secret@bucket/t.csv?region=x", None, 10, 20)
+    cell = sweeps._Cell("lru", "2", 1)
+    common = {"warmup": 0, "fill": True, "metrics": "", "window": ""}
+    (rows,) = sweeps._replay_job([(file, [cell])], common, True)
+    assert [row["path"] for row in rows] == ["s3://bucket/t.csv?region=x"]
+    # The row is found by a later call, also with another password.
+    finished = sweeps._Finished(common, None)
+    finished.add(rows)
+    for user in ("KEYID:secret@", "KEYID:other@", ""):
+        later = sweeps._File(f"s3://{user}bucket/t.csv?region=x", None, 10, 20)
+        assert (later, cell) in finished
+
+
 def test_a_spec_in_other_words_has_no_row(nasa: Path) -> None:
     rows = sweep(nasa, ["S3-FIFO", "LRU", "filter( theta=2 )+lru"], 0.1)
     assert [row["policy"] for row in rows] == ["s3fifo", "lru", "filter(theta=2)+lru"]

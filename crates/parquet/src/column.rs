@@ -45,8 +45,14 @@ enum Kind {
 pub type Wrong = (usize, TraceProblem);
 
 impl Column {
-    /// Returns the column, if its type suits the quantity.
-    pub fn new(place: usize, descriptor: &ColumnDescriptor, quantity: Quantity) -> Result<Column, TraceProblem> {
+    /// Returns the column, if its type suits the quantity. `duration` is the unit of a column of
+    /// durations in nanoseconds, which Parquet does not know.
+    pub fn new(
+        place: usize,
+        descriptor: &ColumnDescriptor,
+        quantity: Quantity,
+        duration: Option<u64>,
+    ) -> Result<Column, TraceProblem> {
         let name = descriptor.path().string();
         let physical = descriptor.physical_type();
         let wrong = |expected: &str| {
@@ -59,13 +65,14 @@ impl Column {
         let is_number = matches!(physical, Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE);
         let is_decimal = matches!(descriptor.logical_type_ref(), Some(LogicalType::Decimal(_)))
             || descriptor.converted_type() == ConvertedType::DECIMAL;
+        let unit = unit(descriptor).or_else(|| duration.filter(|_| physical == Type::INT64));
         let kind = match quantity {
-            Quantity::Time => match unit(descriptor) {
+            Quantity::Time => match unit {
                 Some(nanos) => Kind::Units(nanos),
                 None if is_number && !is_decimal => Kind::Seconds,
                 None => return wrong("a timestamp or a number of seconds; cast it to one"),
             },
-            Quantity::Size if is_number && !is_decimal && unit(descriptor).is_none() => Kind::Bytes,
+            Quantity::Size if is_number && !is_decimal && unit.is_none() => Kind::Bytes,
             Quantity::Size => return wrong("a whole number of bytes; cast it to int64"),
             Quantity::Object if matches!(physical, Type::FLOAT | Type::DOUBLE) => {
                 return wrong("an integer or a name; cast it to int64 or to strings");

@@ -22,6 +22,7 @@
 
 #![deny(unsafe_code, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+mod arrow_schema;
 mod column;
 pub mod limits;
 mod read;

@@ -1,5 +1,6 @@
 //! The reader: the columns of time, object and size, row group by row group.
 
+use crate::arrow_schema;
 use crate::column::{Column, Quantity, Wrong, damage};
 use crate::limits::BATCH_ROWS;
 use larder_replay::{
@@ -14,7 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Parquet files with the columns of time, object and size, by the names that text traces have, or
 /// by those that the caller gives.
 ///
-/// A time is a timestamp of any unit, or a number of seconds. An object is an integer (its 64 bits)
+/// A time is a timestamp or a duration of any unit, or a number of seconds, and not earlier than
+/// that of the row before: unlike a log, which is written when requests end, a file that is not
+/// sorted has its requests in a wrong order. An object is an integer (its 64 bits)
 /// or a name (its hash). Compression with zstd, snappy, gzip and lz4 is supported.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "parquet",
@@ -32,8 +35,14 @@ fn open(file: File, asked: Option<ColumnNames>) -> Result<TraceReader, ReadError
     let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
     let bytes: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
     let places = ColumnPlaces::find(asked.as_ref(), &bytes).map_err(failed)?;
+    let metadata = file.metadata().file_metadata().key_value_metadata();
+    let arrow = metadata.and_then(|pairs| pairs.iter().find(|pair| pair.key == arrow_schema::KEY)?.value.as_deref());
+    let durations = arrow.map(arrow_schema::durations).unwrap_or_default();
     let column = |place: usize, quantity| match schema.columns().get(place) {
-        Some(descriptor) => Column::new(place, descriptor, quantity).map_err(failed),
+        Some(descriptor) => {
+            let duration = durations.get(&names[place]).copied();
+            Column::new(place, descriptor, quantity, duration).map_err(failed)
+        }
         None => {
             let (column, line) = ((place + 1).to_string(), names.join(","));
             Err(failed(TraceProblem::NoColumnCalled { column, line }))
@@ -44,7 +53,16 @@ fn open(file: File, asked: Option<ColumnNames>) -> Result<TraceReader, ReadError
     let object = column(places.object, Quantity::Object)?;
     let rows = file.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum();
     let columns = [time, Some(object), size];
-    Ok(Box::new(ParquetReader { file, columns, groups: 0, group: None, batch: Batch::default(), row: 0, rows }))
+    Ok(Box::new(ParquetReader {
+        file,
+        columns,
+        groups: 0,
+        group: None,
+        batch: Batch::default(),
+        row: 0,
+        rows,
+        latest: 0,
+    }))
 }
 
 /// Returns the result of `decode`, or `None` if it panicked: the library does so on some damaged
@@ -68,6 +86,8 @@ struct ParquetReader {
     /// The number of rows that were decoded, and of all rows.
     row: u64,
     rows: u64,
+    /// The time of the last row that was decoded, in nanoseconds.
+    latest: u64,
 }
 
 /// The rest of a row group.
@@ -143,6 +163,17 @@ impl ParquetReader {
             {
                 first_wrong = Some(wrong);
             }
+        }
+        if let Some(column) = &self.columns[0] {
+            let times = &self.batch.numbers[0];
+            let before = std::iter::once(&self.latest).chain(times);
+            if let Some(row) = times.iter().zip(before).position(|(time, before)| time < before)
+                && first_wrong.as_ref().is_none_or(|(first, _)| row < *first)
+            {
+                let problem = "the time is earlier than that of the row before; sort the rows by it";
+                first_wrong = Some((row, column.problem(problem.to_owned())));
+            }
+            self.latest = times.last().copied().unwrap_or(self.latest);
         }
         group.rows -= most;
         self.batch.returned = 0;

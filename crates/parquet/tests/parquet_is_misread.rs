@@ -227,6 +227,20 @@ fn rows_before_a_wrong_one_are_lost() {
 }
 
 #[test]
+fn rows_out_of_order_are_read() {
+    let bytes = table("required int64 time; required int64 id; required int64 size;", |columns| {
+        columns.add::<Int64Type>(&[1, 1, 7, 6]).add::<Int64Type>(&[1, 2, 3, 4]).add::<Int64Type>(&[1, 2, 3, 4]);
+    });
+    let expected = "row 4: column `time`: the time is earlier than that of the row before; sort the rows by it";
+    assert_eq!(error(&bytes), expected);
+    // The rows are in two batches.
+    let rows = BATCH_ROWS as u64;
+    let mut accesses: Vec<_> = (0..=rows).map(|row| at(row + 10, row, 1)).collect();
+    accesses[rows as usize].now = Time::from_nanos(9);
+    assert!(error(&written(&accesses)).starts_with(&format!("row {}: column `time`: the time", rows + 1)));
+}
+
+#[test]
 fn a_stream_is_not_refused() {
     let bytes = written(&[at(1, 2, 3)]);
     let streamed = Trace::read(std::io::Cursor::new(bytes), "x.parquet", Some(format())).err().unwrap();
