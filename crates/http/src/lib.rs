@@ -193,7 +193,7 @@ pub use now::Now;
 pub use outbox::{FollowerId, Invalidation, Outbox};
 pub use rfc::accept_encoding::Codings;
 pub use rfc::cache_status::ForwardReason;
-pub use rfc::conditional::{renew, set_validators, strong_validator};
+pub use rfc::conditional::strong_validator;
 pub use rfc::fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
 pub use rfc::key::keyed_authority;
 pub use rfc::overrides::{Overrides, ResponseRules};

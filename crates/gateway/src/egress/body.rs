@@ -130,11 +130,6 @@ impl Body {
         self.whole && self.base == 0 && self.ended != Some(false)
     }
 
-    /// Returns true if it is whole and has ended.
-    pub(super) fn is_complete(&self) -> bool {
-        self.is_whole() && self.ended == Some(true)
-    }
-
     /// Keeps it as long as caches may name it after another answer, which is fresh for `fresh_for`.
     pub(super) fn pin(&mut self, now: Time, fresh_for: Duration) {
         self.pinned_until = self.pinned_until.max(now + fresh_for + limits::BODY_PINNED);

@@ -15,7 +15,6 @@ use super::data::{DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNRE
 use super::exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};
 use super::replay_filter::ReplayFilter;
 use super::reply_cache::{Form, Question, ReplyCache, State};
-use super::validation;
 use crate::message::{self, Answer, Content, Head, Request};
 use crate::naming::{self, Object, Subject};
 use crate::{Trust, form, limits};
@@ -139,14 +138,19 @@ impl EgressCore {
     ) {
         let Waiter { token, until } = waiter;
         let key = interest.name.as_bytes();
-        match self.reply_cache.questions.get_mut(key).map(|question| &mut question.state) {
-            Some(State::Waiting { token: last, until: end, .. }) => return (*last, *end) = (token, until),
-            Some(State::Answered { wire, no_cache, until }) if *until > now => {
-                return out.replies.push(Reply { token, wire: wire.clone(), no_cache: *no_cache });
+        if let Some(question) = self.reply_cache.questions.get_mut(key) {
+            match &mut question.state {
+                State::Waiting { token: last, until: end } => (*last, *end) = (token, until),
+                State::Answered { wire, no_cache, until } if *until > now => {
+                    out.replies.push(Reply { token, wire: wire.clone(), no_cache: *no_cache });
+                }
+                State::Answered { .. } => {
+                    self.reply_cache.forget_question(&key.to_vec());
+                    return self.on_question(now, object, subject, interest, waiter, out);
+                }
             }
-            _ => {}
+            return;
         }
-        let stale = self.reply_cache.take_stale_head(key);
         let Some((form, Request { method, mut headers, body, .. })) = self.accepted(subject, interest) else {
             self.figures.not_ours += 1;
             return;
@@ -167,10 +171,9 @@ impl EgressCore {
         larder_http::append_cdn_loop(&mut headers, Version::HTTP_11);
         self.last_id += 1;
         let id = self.last_id;
+        let state = State::Waiting { token, until };
         let (authority, target) = (object.authority.clone(), object.target.clone());
         let fields = if form == Form::Shared { headers.clone() } else { HeaderMap::new() };
-        let stale = stale.filter(|stale| validation::set_condition(&mut headers, stale));
-        let state = State::Waiting { token, until, stale };
         let question = Question { object, form, is_head, is_unsafe, fields, body: None, state };
         self.reply_cache.questions.insert(key.to_vec(), question);
         self.reply_cache.orders.insert(id, key.to_vec());
@@ -215,7 +218,6 @@ impl EgressCore {
             let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_seconds));
             head.headers.extend(HeaderValue::try_from(date).ok().map(|date| (DATE, date)));
         }
-        let Some(mut head) = self.confirmed(id, &key, head, out) else { return };
         let sharing = sharing(head.status, &head.headers, &self.options.targets, Now { time: now, unix_seconds });
         let fresh_for = match (form, sharing) {
             (Form::InFull, _) => None,
@@ -317,33 +319,6 @@ impl EgressCore {
 
     // ---- Answers ----
 
-    /// Returns the head of the stale answer if this head confirms it: a 304, for a body that is
-    /// here. Returns `None` if the origin has to be asked again, without a condition.
-    fn confirmed(&mut self, id: u64, key: &[u8], head: OriginHead, out: &mut Outcome) -> Option<OriginHead> {
-        let question = self.reply_cache.questions.get_mut(key)?;
-        let State::Waiting { stale, .. } = &mut question.state else { return Some(head) };
-        let Some(renewed) = stale.take().and_then(|stale| validation::renewed(*stale, &head)) else {
-            return Some(head);
-        };
-        let version = known(&renewed, &question.object, &question.fields).version(&self.options.identity);
-        let name = version.map(|version| question.object.versioned(version));
-        let body = name.and_then(|name| self.reply_cache.bodies.get(name.as_bytes()));
-        if body.is_some_and(Body::is_complete) {
-            return Some(renewed);
-        }
-        // The body has left meanwhile, or the 304 is about another one.
-        let Object { authority, target, .. } = question.object.clone();
-        let headers = question.fields.clone();
-        self.reply_cache.orders.remove(&id);
-        out.stops.push(id);
-        self.last_id += 1;
-        let id = self.last_id;
-        self.reply_cache.orders.insert(id, key.to_vec());
-        self.figures.requests += 1;
-        out.orders.push(OriginRequest { id, method: Method::GET, authority, target, headers, body: Bytes::new() });
-        None
-    }
-
     /// Returns the place of the body that follows this head: that of the same body, if it is here
     /// already, or a new one.
     fn body_of(
@@ -357,8 +332,10 @@ impl EgressCore {
     ) -> Opened {
         let Some(question) = self.reply_cache.questions.get_mut(key) else { return Opened::NoRoom };
         let (object, request) = (question.object.clone(), std::mem::take(&mut question.fields));
-        let known = known(head, &object, &request);
-        let Known { bytes, length, segment_bytes, .. } = known;
+        let segment_bytes = segment_bytes(&object);
+        let length = head.body.as_ref().map(|body| body.len() as u64).or(head.length);
+        let (status, headers, bytes) = (head.status, &head.headers, head.body.as_deref());
+        let known = Known { status, headers, request: &request, bytes, length, segment_bytes };
         let version = fresh_for.and_then(|_| known.version(&self.options.identity));
         let version = version.unwrap_or_else(|| self.next_version(fresh_for.is_some()));
         let name = object.versioned(version);
@@ -499,7 +476,7 @@ impl EgressCore {
     fn settle(&mut self, now: Time, key: &[u8], wire: Bytes, no_cache: bool, kept_for: Duration, out: &mut Outcome) {
         let Some(question) = self.reply_cache.questions.get_mut(key) else { return };
         let kept_for = if question.is_unsafe { limits::ANSWER_TO_UNSAFE_KEPT } else { kept_for };
-        if let State::Waiting { token, until, .. } = question.state
+        if let State::Waiting { token, until } = question.state
             && until > now
         {
             out.replies.push(Reply { token, wire: wire.clone(), no_cache });
@@ -578,13 +555,6 @@ impl EgressCore {
             out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
         }
     }
-}
-
-/// Returns what is known of the body that follows a head.
-fn known<'a>(head: &'a OriginHead, object: &Object, request: &'a HeaderMap) -> Known<'a> {
-    let length = head.body.as_ref().map(|body| body.len() as u64).or(head.length);
-    let (status, headers, bytes) = (head.status, &head.headers, head.body.as_deref());
-    Known { status, headers, request, bytes, length, segment_bytes: segment_bytes(object) }
 }
 
 /// The result of a request for a body's place.

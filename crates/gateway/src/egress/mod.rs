@@ -11,7 +11,6 @@ mod origin;
 mod replay_filter;
 mod reply_cache;
 mod status;
-mod validation;
 
 pub use egress_core::{EgressCore, EgressOptions};
 pub use exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};

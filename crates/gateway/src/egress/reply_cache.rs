@@ -8,13 +8,11 @@
 
 use super::body::Body;
 use super::exchange::Outcome;
-use super::validation;
 use crate::limits;
-use crate::message::{Answer, Head};
 use crate::naming::Object;
 use bytes::Bytes;
 use http::HeaderMap;
-use larder_packet::{Data, PitToken};
+use larder_packet::PitToken;
 use larder_units::Time;
 use std::collections::{HashMap, VecDeque};
 
@@ -52,8 +50,6 @@ pub(super) enum State {
     Waiting {
         token: Option<PitToken>,
         until: Time,
-        /// The earlier answer, if the origin is asked whether it still holds.
-        stale: Option<Box<Head>>,
     },
     Answered {
         wire: Bytes,
@@ -85,37 +81,16 @@ impl ReplyCache {
 
     /// Removes what has expired.
     pub(super) fn sweep(&mut self, now: Time, out: &mut Outcome) {
-        let old: Vec<_> =
-            self.bodies.iter().filter(|(_, body)| body.is_past(now)).map(|(key, _)| key.clone()).collect();
-        old.iter().for_each(|key| self.forget_body(key, out));
-        let past = |question: &Question| {
-            matches!(question.state, State::Answered { until, .. } if until <= now) && !self.may_hold(question)
-        };
+        let past = |question: &Question| matches!(question.state, State::Answered { until, .. } if until <= now);
         let old: Vec<_> =
             self.questions.iter().filter(|(_, question)| past(question)).map(|(key, _)| key.clone()).collect();
         old.iter().for_each(|key| self.forget_question(key));
         for answers in [&mut self.answered, &mut self.answered_once] {
             answers.retain(|(until, key)| is_answered(&self.questions, key, *until));
         }
-    }
-
-    /// Returns true if the origin can confirm an answer that has expired: the body that it names is
-    /// here.
-    fn may_hold(&self, question: &Question) -> bool {
-        let body = question.body.as_ref().and_then(|body| self.bodies.get(body));
-        question.form == Form::Shared && body.is_some_and(Body::is_complete)
-    }
-
-    /// Removes an answer that has expired. Returns its head, if the origin can confirm it.
-    pub(super) fn take_stale_head(&mut self, key: &[u8]) -> Option<Box<Head>> {
-        let question = self.questions.remove(key)?;
-        self.reserved -= limits::ANSWER_BYTES;
-        let State::Answered { wire, .. } = &question.state else { return None };
-        let answer = self.may_hold(&question).then(|| Answer::decode(Data::decode(wire).ok()?.content).ok())?;
-        match answer? {
-            Answer::Head(head) => validation::is_worthwhile(&head).then(|| Box::new(head)),
-            Answer::InFull => None,
-        }
+        let old: Vec<_> =
+            self.bodies.iter().filter(|(_, body)| body.is_past(now)).map(|(key, _)| key.clone()).collect();
+        old.iter().for_each(|key| self.forget_body(key, out));
     }
 
     /// Removes bodies that no answer names, and then answers, until so many bytes are free. Returns

@@ -3,8 +3,7 @@
 
 use crate::rfc::date;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
-    IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE, TRANSFER_ENCODING,
+    DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -106,7 +105,7 @@ pub(crate) fn has_condition(request: &HeaderMap) -> bool {
 /// Replaces the client's conditions by the stored response's validators (RFC 9111 §4.3.1). Removes
 /// the range too, because the answer must be able to replace the stored response. Returns false if
 /// there is no validator.
-pub fn set_validators(request: &mut HeaderMap, stored: &HeaderMap) -> bool {
+pub(crate) fn set_validators(request: &mut HeaderMap, stored: &HeaderMap) -> bool {
     let (tag, modified) = (stored.get(ETAG), stored.get(LAST_MODIFIED));
     if tag.is_none() && modified.is_none() {
         return false;
@@ -119,26 +118,6 @@ pub fn set_validators(request: &mut HeaderMap, stored: &HeaderMap) -> bool {
         request.insert(IF_MODIFIED_SINCE, modified.clone());
     }
     true
-}
-
-/// Renews the fields of a stored response by those of a 304 (RFC 9111 §3.2): every field that it
-/// brings, but those that say how the stored bytes are framed and encoded. With them changed, the
-/// body would be read wrongly.
-pub fn renew(stored: &mut HeaderMap, not_modified: &HeaderMap) {
-    const OF_THE_BODY: [HeaderName; 6] = [
-        CONTENT_ENCODING,
-        CONTENT_LENGTH,
-        HeaderName::from_static("content-md5"),
-        CONTENT_RANGE,
-        HeaderName::from_static("content-digest"),
-        TRANSFER_ENCODING,
-    ];
-    for name in not_modified.keys().filter(|name| !OF_THE_BODY.contains(name)) {
-        stored.remove(name);
-        for value in not_modified.get_all(name) {
-            stored.append(name, value.clone());
-        }
-    }
 }
 
 /// Removes the conditions that a cache may answer, and the range.

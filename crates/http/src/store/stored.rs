@@ -6,7 +6,6 @@ use crate::limits;
 use crate::now::Now;
 use crate::rfc::cache_status;
 use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus};
-use crate::rfc::conditional;
 use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::Ready;
@@ -14,7 +13,7 @@ use crate::rfc::vary::Selector;
 use crate::store::allocation::allocated;
 use crate::store::sliced::Sliced;
 use bytes::Bytes;
-use http::header::{AGE, CONTENT_LENGTH, ETAG, LAST_MODIFIED};
+use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
 use std::sync::Arc;
@@ -170,7 +169,9 @@ impl Stored {
         self.elsewhere = Some(Box::new(Elsewhere::Tier(body)));
     }
 
-    /// A 304 renews the header fields and the freshness (RFC 9111 §4.3.4).
+    /// A 304 renews the header fields and the freshness (RFC 9111 §4.3.4). §3.2: every field that
+    /// it brings, but those that say how the stored bytes are framed and encoded: with them
+    /// changed, the body would be read wrongly.
     pub(crate) fn freshen(
         &mut self,
         not_modified: &HeaderMap,
@@ -179,7 +180,21 @@ impl Stored {
         now: Now,
     ) -> ResponseDirectives {
         let mut headers = self.headers();
-        conditional::renew(&mut headers, not_modified);
+        const OF_THE_BODY: [HeaderName; 6] = [
+            CONTENT_ENCODING,
+            CONTENT_LENGTH,
+            HeaderName::from_static("content-md5"),
+            CONTENT_RANGE,
+            HeaderName::from_static("content-digest"),
+            TRANSFER_ENCODING,
+        ];
+        let renewed = not_modified.keys().filter(|name| !OF_THE_BODY.contains(name));
+        for name in renewed {
+            headers.remove(name);
+            for value in not_modified.get_all(name) {
+                headers.append(name, value.clone());
+            }
+        }
         let says = says(self.status, &headers);
         self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
         self.earlier = cache_status::earlier(&headers).into_boxed_str();
