@@ -19,6 +19,8 @@ struct Slot {
     state: State,
     /// See [`Window::bypass_caches`].
     must_be_fresh: bool,
+    /// Interests without that demand which may still be answered.
+    stale: u32,
     /// A refusal by the network. The timeout then says nothing about congestion.
     refused: Option<Refusal>,
 }
@@ -96,6 +98,7 @@ impl Window {
                 sent_at: now,
                 state: State::InFlight,
                 must_be_fresh: false,
+                stale: 0,
                 refused: None,
             });
         } else {
@@ -167,9 +170,19 @@ impl Window {
     /// Makes the segment's next Interests demand fresh Data, so that no cache answers with stale
     /// Data that was no use.
     pub fn bypass_caches(&mut self, segment: u64) {
-        if let Some(slot) = self.slot_mut(segment) {
+        if let Some(slot) = self.slot_mut(segment).filter(|slot| !slot.must_be_fresh) {
             slot.must_be_fresh = true;
+            slot.stale = slot.sends.saturating_sub(1);
         }
+    }
+
+    /// Returns true if an answer may be stale although fresh Data is demanded: an earlier Interest
+    /// has got it. Each of those is answered once at most.
+    pub fn may_be_stale(&mut self, segment: u64) -> bool {
+        let Some(slot) = self.slot_mut(segment).filter(|slot| slot.must_be_fresh) else { return false };
+        let may_be = slot.state == State::Lost || slot.stale > 0;
+        slot.stale = slot.stale.saturating_sub(1);
+        may_be
     }
 
     /// The oldest Interest in flight.

@@ -232,6 +232,9 @@ impl Fetcher {
         self.account(now, sent, path.into());
         if data.content_type == Some(types::CONTENT_NACK) {
             let is_segment = matches!(self.target, Target::Segments(_));
+            if is_segment && self.window.may_be_stale(sent.segment) {
+                return;
+            }
             if is_segment && !sent.must_be_fresh && sent.sends <= self.options.retries {
                 self.window.bypass_caches(sent.segment);
                 self.window.lose(sent.segment);

@@ -7,6 +7,7 @@ use larder_packet::{
 };
 use larder_transfer::{EndProblem, FetchError, FetchOptions, Metadata, Naming, Refusal};
 use proptest::prelude::*;
+use std::time::Duration;
 
 /// Returns a segment of /file/v=7 with this content and FinalBlockId.
 fn segment(interest: &Interest<'_>, content: &[u8], last: Option<u64>) -> Reply {
@@ -254,6 +255,26 @@ fn stale_data_that_is_no_use_is_not_requested_from_the_cache_again() {
         assert_eq!(outcome.result.unwrap(), b"xxx");
         assert_eq!(outcome.stats.retransmissions, 1);
     }
+}
+
+/// Failure: a segment was requested twice before the stored word that it is gone has come, and the
+/// second word of that counts as the answer to an Interest that demands fresh Data.
+#[test]
+fn a_stale_word_that_comes_twice_is_believed() {
+    let link = Link { delay: Duration::from_millis(700), ..Link::default() };
+    let nack = |interest: &Interest<'_>| {
+        let builder = DataBuilder::new(interest.name).content_type(types::CONTENT_NACK);
+        Reply::Data(builder.build(&DigestSigner).unwrap())
+    };
+    let producer = |interest: &Interest<'_>| match interest.must_be_fresh {
+        true => segment(interest, b"x", Some(2)),
+        false => nack(interest),
+    };
+    let outcome = run(fetcher("/file/v=7", FetchOptions::default()), producer, link);
+    assert_eq!(outcome.result.unwrap(), b"xxx");
+    // One that is really gone ends the transfer, if later.
+    let outcome = run(fetcher("/file/v=7", FetchOptions::default()), nack, link);
+    assert!(matches!(outcome.result, Err(FetchError::NotFound { .. })), "{:?}", outcome.result);
 }
 
 #[test]
