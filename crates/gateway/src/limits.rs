@@ -35,9 +35,9 @@ pub const ANSWER: Duration = larder_proxy::limits::RESPONSE;
 /// faster than the egress: once or twice from old caches, but not for ever.
 pub const FORGERIES: u32 = 3;
 
-/// The wait for the answer to a request in full, if the answers in the shared form were forged. If
-/// the two ends have different secrets, the egress does not answer, and the client has to learn
-/// that it was a forgery.
+/// The wait for the answer to a signed request in full, if the answers in the shared form were
+/// forged. If the two ends have different secrets, the egress does not answer, and the client has
+/// to learn that it was a forgery. With a key pair the egress answers, so [`ANSWER`] applies.
 pub const ANSWER_AFTER_FORGERIES: Duration = Duration::from_secs(5);
 
 /// Retransmissions of one segment. At 4 s, the longest time-out, these take minutes: pauses of the

@@ -135,6 +135,58 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
     }
 }
 
+/// Failure: with different secrets, only the first client of a page hears of it soon; or with a key
+/// pair, a slow origin is called a forger because a cache has forgeries.
+#[test]
+fn silence_after_forgeries_means_different_secrets_and_nothing_without_one() {
+    let data = |name: &Name, key: u8| {
+        let body = Content::Inline(Bytes::from_static(b"x"));
+        let head = Head { status: StatusCode::OK, headers: HeaderMap::new(), body, unframed: false };
+        let content = Answer::Head(head).encode();
+        DataBuilder::new(name).content(&content).build(&HmacSigner::new(&[key; 32], prefix())).unwrap()
+    };
+    for is_secret in [true, false] {
+        let trust = larder_gateway::Trust::new(larder_packet::HmacVerifier::new(&[1; 32]));
+        let signer = is_secret.then(|| std::sync::Arc::new(HmacSigner::new(&[1; 32], prefix())) as _);
+        let mut fetches = Fetches::new(Some(trust), Streams::new(1)).signing(signer);
+        let mut now = Time::ZERO;
+        // Returns the name of the request in full that follows the forgeries.
+        let forge = |fetches: &mut Fetches, now: Time, id: u64| {
+            fetches.begin(now, id, ask(Method::GET, "/a"));
+            let mut asked = interests(fetches, now);
+            for _ in 0..limits::FORGERIES {
+                let name = Interest::decode(&asked[0]).unwrap().name.to_name();
+                let mut events = Vec::new();
+                fetches.on_data(now, &Data::decode(&data(&name, 2)).unwrap(), PathFeedback::default(), &mut events);
+                assert!(events.is_empty(), "{events:?}");
+                asked = interests(fetches, now);
+            }
+            Interest::decode(&asked[0]).unwrap().name.to_name()
+        };
+        for id in [1, 2] {
+            let (began, mut events) = (now, Vec::new());
+            forge(&mut fetches, now, id);
+            while events.is_empty() {
+                now = fetches.next_timeout().unwrap();
+                fetches.on_timeout(now, &mut events);
+                interests(&mut fetches, now);
+            }
+            let [(_, Event::Failed(failure))] = &events[..] else { panic!("{events:?}") };
+            let (expected, after) = match is_secret {
+                true => (Failure::Forged, limits::ANSWER_AFTER_FORGERIES),
+                false => (Failure::NoAnswer, limits::ANSWER),
+            };
+            assert_eq!((failure, now), (&expected, began + after), "request {id}");
+        }
+        let (name, mut events) = (forge(&mut fetches, now, 3), Vec::new());
+        fetches.on_data(now, &Data::decode(&data(&name, 1)).unwrap(), PathFeedback::default(), &mut events);
+        assert!(matches!(events[..], [(3, Event::Head(_)), (3, Event::End)]), "{events:?}");
+        let shared = fetches.figures().shared;
+        fetches.begin(now, 4, ask(Method::GET, "/a"));
+        assert_eq!(fetches.figures().shared, shared, "the cache with the forgeries is bypassed at once");
+    }
+}
+
 /// Failure: somebody on the way makes up an order, or alters one, and the origin carries it out,
 /// though its answer is then nobody's.
 #[test]

@@ -15,11 +15,16 @@
 //!   `shared_for`; with a version from the tag, segments of both could mix as long as a Content
 //!   Store holds the old ones, and no one would see it. RFC 9110 (15.3.7.3) lets every cache
 //!   combine ranges by such a tag, and an HTTP cache that validates by it also keeps the old body.
-//!   Mistakes that are common are covered: servers make their tags of the seconds of the last
-//!   change and of the length, so a tag counts only if the last change is a minute old; and bodies
-//!   of different length, type, coding, language, variant or time of change never share a version.
-//!   For the rest, a client's reload (`Cache-Control: no-cache`) is a request in full, whose body
-//!   has a version of its own. `larder ctl cs erase` removes the segments at a node.
+//!   Servers such as nginx and Apache make their tags of the time of the last change and of the
+//!   length. So a tag counts only if that time is a minute old and not one that tools write in
+//!   place of a real one ([`FIRST_REAL_CHANGE`]); and bodies of different length, type, coding,
+//!   language, variant, digest field or time of change never share a version.
+//!   **This remains:** two bodies of equal length whose files have an equal, plausible time, that
+//!   `rsync -t` or `cp -p` kept, or a build set (`SOURCE_DATE_EPOCH`); or any
+//!   equal time, if the origin sends such a tag without Last-Modified. Such an origin needs tags of
+//!   the content, or no validators: then every answer has a new version. After a mix, a client's
+//!   reload (`Cache-Control: no-cache`) is a request in full, whose body has a version of its own.
+//!   `larder ctl cs erase` removes the segments at a node.
 //! * **A purge.** It reaches no Content Store: for up to `shared_for` they give the old head. Then
 //!   the head comes from the origin. If it has another validator, it names other segments; if it
 //!   has the same one, the old segments are the body, according to the origin.
@@ -35,6 +40,12 @@
 //! * **A segment that is gone.** The message about that has the segment's name, and a Content Store
 //!   may keep it. It is never fresh, and consumers ask once more with MustBeFresh before they
 //!   believe it ([`larder_transfer::Fetcher`]). So it does not outlive the body's next fetch.
+//! * **A forgery.** Whoever answers on the path may store a wrong segment, or a Nack, in a Content
+//!   Store, under a name that now stays for days. MustBeFresh gets past it only if it has no
+//!   FreshnessPeriod, and the forger chooses that. While it is fresh, transfers through that store
+//!   fail, if the consumer has a key; without one, it believes the forgery. After a failure, the
+//!   ingress requests the page in full for a while, and that body has another name. Consumers by
+//!   name (RDR) fail until the forgery is stale or dropped, or until `larder ctl cs erase`.
 //! * **Two bodies with the same 64 bits.** They would have to belong to one object. With a million
 //!   bodies of one object, the chance is 3 in 100 million. Numbers that count up, and unguessable
 //!   ones, meet a given one with a chance of 1 in 2⁶⁴ each. An origin that searches for such bodies
@@ -64,12 +75,28 @@ pub(super) struct Known<'a> {
 }
 
 /// The fields that describe a representation and a change of which makes another body.
-static DESCRIBING: [HeaderName; 7] =
-    [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED];
+static DESCRIBING: [HeaderName; 11] = [
+    CONTENT_ENCODING,
+    CONTENT_LANGUAGE,
+    CONTENT_LOCATION,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    ETAG,
+    LAST_MODIFIED,
+    HeaderName::from_static("repr-digest"),
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("digest"),
+    HeaderName::from_static("content-md5"),
+];
 
 /// The age of a change from which on its time distinguishes it from the next one. RFC 9110, 8.8.2.2
 /// asks for a difference to `Date` that the clocks' cannot explain; RFC 7232 had this minute.
 const SETTLED: Duration = Duration::from_secs(60);
+
+/// 1991-01-01. HTTP is of that year. Earlier times are those that tools write in place of a real
+/// one, the same for every file: 0 and 1 (Nix, Guix, OSTree), 1980-01-01 (the first time in a ZIP
+/// file, and so also in many reproducible images), 1985-10-26 (npm).
+const FIRST_REAL_CHANGE: Duration = Duration::from_secs(662_688_000);
 
 impl Known<'_> {
     /// Returns the version of this body at the egress with this identity; `None` if nothing tells
@@ -83,7 +110,7 @@ impl Known<'_> {
         }
         let length = self.length?;
         let is_one_range = self.status == StatusCode::PARTIAL_CONTENT && self.headers.contains_key(CONTENT_RANGE);
-        if !(self.status == StatusCode::OK || is_one_range) || self.may_still_change() {
+        if !(self.status == StatusCode::OK || is_one_range) || !self.is_change_distinct() {
             return None;
         }
         larder_http::strong_validator(self.headers)?;
@@ -97,11 +124,16 @@ impl Known<'_> {
         Some(hash.end())
     }
 
-    /// Returns true if the last change is so young that the next one could have the same time, and
-    /// a tag that was made of it.
-    fn may_still_change(&self) -> bool {
+    /// Returns false if another body could have the same time of change, and a tag that was made of
+    /// it: the time is too young, no real one, or unreadable. True if there is none.
+    fn is_change_distinct(&self) -> bool {
+        if !self.headers.contains_key(LAST_MODIFIED) {
+            return true;
+        }
         let [changed, sent] = [LAST_MODIFIED, DATE].map(|name| self.time(&name));
-        changed.zip(sent).is_some_and(|(changed, sent)| sent < changed + SETTLED)
+        changed.zip(sent).is_some_and(|(changed, sent)| {
+            changed >= SystemTime::UNIX_EPOCH + FIRST_REAL_CHANGE && sent >= changed + SETTLED
+        })
     }
 
     fn time(&self, name: &HeaderName) -> Option<SystemTime> {
@@ -188,6 +220,11 @@ mod tests {
             of(&[TAG, ("last-modified", "Sun, 06 Nov 1994 08:47:58 GMT")], |_| ()),
             of(&[TAG, OLD, ("content-type", "text/html")], |_| ()),
             of(&[TAG, OLD, ("content-encoding", "gzip")], |_| ()),
+            of(&[TAG, OLD, ("repr-digest", "sha-256=:AAA=:")], |_| ()),
+            of(&[TAG, OLD, ("repr-digest", "sha-256=:BBB=:")], |_| ()),
+            of(&[TAG, OLD, ("content-digest", "sha-256=:AAA=:")], |_| ()),
+            of(&[TAG, OLD, ("digest", "sha-256=AAA=")], |_| ()),
+            of(&[TAG, OLD, ("content-md5", "AAA=")], |_| ()),
             of(&[TAG, OLD], |known| known.length = Some(50_001)),
             of(&[TAG, OLD], |known| known.segment_bytes = 7999),
             of(&[TAG, OLD, vary], |_| ()),
@@ -220,6 +257,19 @@ mod tests {
             assert_eq!(of(weak, |_| ()), None, "{weak:?}");
             assert!(of(weak, |known| known.bytes = Some(b"its bytes do")).is_some());
         }
+        let at = |time| of(&[TAG, ("last-modified", time)], |_| ());
+        for written_by_a_tool in [
+            "Thu, 01 Jan 1970 00:00:00 GMT",
+            "Thu, 01 Jan 1970 00:00:01 GMT",
+            "Tue, 01 Jan 1980 00:00:00 GMT",
+            "Sat, 26 Oct 1985 08:15:00 GMT",
+            "Mon, 31 Dec 1990 23:59:59 GMT",
+            "Wed, 31 Dec 1969 23:59:59 GMT",
+            "never",
+        ] {
+            assert_eq!(at(written_by_a_tool), None, "{written_by_a_tool}");
+        }
+        assert!(at("Tue, 01 Jan 1991 00:00:00 GMT").is_some());
         assert_eq!(of(&[TAG], |known| known.length = None), None, "its segments end where its pieces do");
         assert_eq!(of(&[TAG], |known| known.status = StatusCode::NOT_FOUND), None);
         assert_eq!(of(&[TAG], |known| known.status = StatusCode::PARTIAL_CONTENT), None, "of several ranges");

@@ -306,17 +306,23 @@ impl Fetches {
         if self.rtt.smoothed().is_none() && asking.sends == 1 {
             self.rtt.sample(now.since(asking.sent).min(INITIAL_RTO / 3));
         }
+        let page = self.private.page(&asking.ask);
         let head = match Answer::decode(data.content) {
             Ok(Answer::Head(head)) => head.for_request(&asking.ask.method),
             Ok(Answer::InFull) if !asking.in_full => {
+                self.private.note(now, page);
                 return self.ask_in_full(now, id, false);
             }
             Ok(Answer::InFull) => return self.fail(id, Failure::Malformed(MessageError::Structure), events),
             Err(error) => return self.fail(id, Failure::Malformed(error), events),
         };
         self.figures.answers += 1;
+        if asking.was_forged {
+            // The forgeries are in a cache, so the next request has to bypass it too. Without this
+            // proof, the secrets may differ, and every request has to find that out soon.
+            self.private.note(now, page);
+        }
         let (name, body) = (asking.name.clone(), asking.ask.object.clone());
-        let page = self.private.page(&asking.ask);
         let content = head.body.clone();
         events.push((id, Event::Head(head)));
         let (version, length) = match content {
@@ -349,15 +355,15 @@ impl Fetches {
         self.ready.push_back(id);
     }
 
-    /// Asks again in full, and remembers the page for that.
+    /// Asks again in full.
     fn ask_in_full(&mut self, now: Time, id: u64, was_forged: bool) {
         let Some(Fetch { phase: Phase::Asking(asking), .. }) = self.fetches.get_mut(&id) else { return };
-        self.private.note(now, self.private.page(&asking.ask));
         self.figures.asked_again += 1;
         let (old, ask) = (asking.name.clone(), asking.ask.clone());
         **asking = Asking::new(now, ask, true, self.signer.clone(), self.rtt.clone());
-        if was_forged {
-            (asking.was_forged, asking.until) = (true, now + limits::ANSWER_AFTER_FORGERIES);
+        asking.was_forged = was_forged;
+        if asking.is_silence_forgery() {
+            asking.until = now + limits::ANSWER_AFTER_FORGERIES;
         }
         let new = asking.name.clone();
         self.no_longer_wait_for(id, old.as_bytes());
@@ -403,7 +409,7 @@ impl Fetches {
             fetch.due = None;
             match &mut fetch.phase {
                 Phase::Asking(asking) if now >= asking.until => {
-                    let failure = if asking.was_forged { Failure::Forged } else { Failure::NoAnswer };
+                    let failure = if asking.is_silence_forgery() { Failure::Forged } else { Failure::NoAnswer };
                     self.fail(id, failure, events);
                 }
                 Phase::Asking(asking) => {
@@ -527,6 +533,12 @@ impl Asking {
             asking.name = interest.name.to_name();
         }
         asking
+    }
+
+    /// Returns true if silence means that the two ends have different secrets: the egress ignores
+    /// requests that it cannot verify. With a key pair it verifies none, and silence is silence.
+    fn is_silence_forgery(&self) -> bool {
+        self.was_forged && self.signer.is_some()
     }
 
     fn interest(&mut self, now: Time, nonce: u32) -> Vec<u8> {
