@@ -24,6 +24,8 @@ pub(super) struct Frequency {
     size_exponent: f64,
     /// The object that was missed last, and its requests then: about to be judged, and stored.
     missed: Option<(u64, u8)>,
+    /// The object that was removed last: if it is stored next, it was replaced.
+    removed: Option<u64>,
     /// Which share of the objects is requested a second time. `None` if all hits are worth the
     /// same.
     second_requests: Option<SecondRequests>,
@@ -43,6 +45,7 @@ impl Frequency {
             history: if size_exponent < 1.0 { History::table() } else { History::sketch() },
             size_exponent,
             missed: None,
+            removed: None,
             second_requests: (size_exponent < 1.0).then(SecondRequests::default),
             requests: 0,
             era: 0,
@@ -91,20 +94,43 @@ impl Frequency {
     pub fn on_insert(&mut self, slot: Slot, id: u64, size: u64) {
         let count = self.known(id);
         let class = self.newcomer_class(count, size);
+        let replaces = self.removed.take() == Some(id);
+        self.missed = None;
         self.ranking.push(slot, Stored { id, size, count, class, ..Stored::default() });
-        self.history.on_insert(id, self.ranking.len());
+        self.history.on_insert(id, self.ranking.len(), replaces);
     }
 
     #[inline]
     pub fn victim(&mut self) -> Option<Slot> {
         let slot = self.ranking.pop()?;
-        let stored = self.ranking.stored(slot);
-        // Saturates: who was requested that often is let in again at once.
-        self.history.raise(stored.id, rounded(stored.count / self.one));
+        self.remember(slot);
         if let Some(next) = self.ranking.first() {
             self.history.prefetch(self.ranking.stored(next).id);
         }
         Some(slot)
+    }
+
+    #[inline]
+    pub fn on_remove(&mut self, slot: Slot) {
+        self.ranking.remove(slot);
+        self.remember(slot);
+        self.removed = Some(self.ranking.stored(slot).id);
+    }
+
+    /// Writes the count of the object that has left `slot` to the history. Saturates: an object
+    /// that was requested that often is let in again at once.
+    #[inline]
+    fn remember(&mut self, slot: Slot) {
+        let &Stored { id, count, .. } = self.ranking.stored(slot);
+        let mut count = rounded(count / self.one);
+        if let Some((missed, known)) = &mut self.missed
+            && *missed == id
+        {
+            // It was missed while it was stored, when the history did not know of its hits.
+            count = count.saturating_add(1).max(*known);
+            *known = count;
+        }
+        self.history.raise(id, count);
     }
 
     /// As [`crate::traits::Evict::prefetch`].
@@ -170,13 +196,13 @@ impl Frequency {
 /// will never be requested again.
 #[derive(Default)]
 struct SecondRequests {
-    once: f32,
-    twice: f32,
+    once: f64,
+    twice: f64,
 }
 
 /// Objects of either kind that [`SecondRequests`] presumes: until more were requested, one request
 /// is worth one.
-const PRESUMED: f32 = 10.0;
+const PRESUMED: f64 = 10.0;
 
 impl SecondRequests {
     /// An object was requested `count` times now.
@@ -189,11 +215,12 @@ impl SecondRequests {
         }
     }
 
-    /// Returns the requests that an object's only request stands for: twice the share of objects
-    /// that are requested again, at most 1. After Good and Turing (Good, Biometrika 1953).
+    /// Returns the requests that the first request of an object stands for: twice the share of
+    /// objects that are requested again, at most 1. A heuristic near the estimator of Good and
+    /// Turing (Good, Biometrika 1953), which compares exactly two requests with exactly one.
     #[inline]
     fn promise(&self) -> f32 {
-        (2.0 * (self.twice + PRESUMED) / (self.once + PRESUMED)).min(1.0)
+        (2.0 * (self.twice + PRESUMED) / (self.once + PRESUMED)).min(1.0) as f32
     }
 
     fn halve(&mut self) {
@@ -202,7 +229,7 @@ impl SecondRequests {
     }
 }
 
-/// `count` as the history has it: rounded, at most 255.
+/// `count` as the history takes it: rounded, at most 255. The table keeps up to 127 of it.
 #[inline]
 fn rounded(count: f32) -> u8 {
     (count + 0.5) as u8

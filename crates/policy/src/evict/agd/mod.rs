@@ -7,8 +7,8 @@
 //!
 //! # The idea
 //! * An object that was requested f times is worth v = f / size^κ. At each of its requests it gets
-//!   the lifetime v^p on a clock; who is due first leaves, and the clock jumps there. A newcomer
-//!   that would be due no later than those who must leave for it is bypassed.
+//!   the lifetime v^p on a clock; what is due first leaves, and the clock jumps there. A newcomer
+//!   that would be due no later than what must leave for it is bypassed.
 //! * p says how fast history fades. p = 0 is LRU, p = 1 GDSF, p → ∞ the pure order of values; at p
 //!   = 2, ten times the requests a byte stay a hundred times as long. So p also sets how much size
 //!   counts, as a power p·κ, against recency.
@@ -24,17 +24,18 @@
 //! peers'. In short:
 //!
 //! Counts: a hit adds 1 to the object's own count; a miss adds 1 to a count–min sketch
-//! ([`history`]). A stored newcomer starts from the sketch's count, a victim's count is written
-//! back (up to 255). After 128 requests an object of the cache, or one miss a counter of the
-//! sketch, all counts halve: of stored ones by what a request adds being doubled ([`frequency`]).
+//! ([`history`]). A stored newcomer starts from the sketch's count; the count of an object that is
+//! evicted, removed or replaced is written back (up to 255). After 128 requests an object of the
+//! cache, or one miss a counter of the sketch, all counts halve: of stored ones by what a request
+//! adds being doubled ([`frequency`]).
 //!
 //! If `bytes` is above 0, the history is a table of the objects that were missed or evicted last,
-//! of as many bytes, with counts up to 127; four misses an entry halve them. And a newcomer's only
+//! of as many bytes, with counts up to 127; four misses an entry halve them. And a newcomer's first
 //! request counts as twice the share of objects that are requested again, at most 1.
 //!
 //! A hit moves its object only where the class changes or a quarter of the lifetime has passed
-//! since it was moved last: who was hit a moment ago rests, and most hits count and do no more. At
-//! p = 0 all lifetimes are 1, nobody rests, and the clock goes on by 1/n where an object is moved
+//! since it was moved last: what was hit a moment ago rests, and most hits count and do no more. At
+//! p = 0 all lifetimes are 1, nothing rests, and the clock goes on by 1/n where an object is moved
 //! or stored: LRU.
 //!
 //! Order: log2 v, by straight lines between powers of two, is rounded to half octaves. Within such
@@ -58,7 +59,7 @@
 //! long.
 //!
 //! # Cost
-//! O(1) a request, amortised: who is due first stands at the root of a tree of minima over the 256
+//! O(1) a request, amortised: what is due first stands at the root of a tree of minima over the 256
 //! classes; at most 256 objects counted to judge a newcomer; the sketch is halved at most once in
 //! as many misses as it has counters (the table in four an entry), or 128 turns of the cache; all
 //! objects are passed once at a change of p, and where the clock is set back to zero. 40 bytes an
@@ -77,8 +78,8 @@
 //! # What falls short
 //! * As fast as S3-FIFO it is not where it stores many more objects: four fifths of its speed to a
 //!   sixth more, see `docs/agd.md`.
-//! * Who asks for more than is stored in turn, and back, sends p to and fro until that is found to
-//!   lose: half a point to one and a half below LRU (`docs/agd.md`).
+//! * Traffic that asks for more than is stored in turn, and back, sends p to and fro until that is
+//!   found to lose: half a point to one and a half below LRU (`docs/agd.md`).
 //! * A loop larger than the cache is kept in part once p = 8 is found (.82 of 1.2 caches); beside
 //!   other traffic, less of it (`docs/agd.md`).
 //! * Short traces end before p is found: CloudPhysics' 114,000 requests have .306 where p = 8 has
@@ -211,7 +212,7 @@ impl Evict for Agd {
     }
 
     fn on_remove(&mut self, slot: Slot) {
-        self.frequency.ranking.remove(slot);
+        self.frequency.on_remove(slot);
     }
 
     fn prefetch(&self, id: u64, slot: Option<Slot>) {

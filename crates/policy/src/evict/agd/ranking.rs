@@ -86,7 +86,7 @@ impl Ranking {
         class
     }
 
-    /// Apart, so that who rests pays nothing for it.
+    /// Apart, so that what rests pays nothing for it.
     #[inline(never)]
     fn relink(&mut self, slot: Slot, class: u8) {
         self.forget_plan();
@@ -125,7 +125,7 @@ impl Ranking {
         self.order.remove(&mut self.store, slot, class);
     }
 
-    /// Takes out who is due first, and moves the clock there.
+    /// Takes out what is due first, and moves the clock there.
     pub fn pop(&mut self) -> Option<Slot> {
         self.forget_plan();
         let slot = self.order.pop(&mut self.store)?;

@@ -103,7 +103,7 @@ impl Shadows {
         self.used = [0; POWER_INDEXES];
     }
 
-    /// Those whose ids the sample has lost leave, and who is due first, until `capacity` bytes are
+    /// Those whose ids the sample has lost leave, and what is due first, until `capacity` bytes are
     /// left of each: the others stay, and what was learnt by them.
     pub fn thin(&mut self, capacity: u64, is_sampled: impl Fn(u64) -> bool) {
         self.capacity = capacity;

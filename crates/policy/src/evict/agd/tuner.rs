@@ -32,7 +32,7 @@ const LEAD: f64 = 60.0;
 /// the sample: two points of some [`MEMORY`] decisions. What is learnt late where traffic changes
 /// now and then costs less.
 const LOSS: f64 = 512.0;
-/// And this share of all that was lost or won against it meanwhile: who stays on a sawtooth is
+/// And this share of all that was lost or won against it meanwhile: what stays on a sawtooth is
 /// behind and ahead by turns, and is not wrong.
 const LOST: f64 = 0.125;
 /// What stays of losses at each decision: those of the last hundred count.

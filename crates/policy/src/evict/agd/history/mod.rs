@@ -1,7 +1,7 @@
 //! How often objects that are not stored were requested.
 //!
 //! A sketch if every hit is worth the same, a table if hits are worth bytes. Both have 16 to 32
-//! bytes an object of the cache. The table knows better who was never requested before, which is
+//! bytes an object of the cache. The table knows better what was never requested before, which is
 //! most of what a small cache is offered where size says nothing; the sketch has more object hits
 //! on some loops (`docs/agd.md`, *Bytes*).
 
@@ -68,13 +68,16 @@ impl History {
         either!(self, history => history.raise(id, count));
     }
 
-    /// `id` is one of `objects` that are stored now.
+    /// `id` is one of `objects` that are stored now. If it `replaces` itself, its count stays here:
+    /// probably its next miss, too, comes while it is stored.
     #[inline]
-    pub fn on_insert(&mut self, id: u64, objects: usize) {
+    pub fn on_insert(&mut self, id: u64, objects: usize, replaces: bool) {
         match self {
             History::Sketch(sketch) => sketch.grow(objects),
             History::Table(table) => {
-                table.forget(id);
+                if !replaces {
+                    table.forget(id);
+                }
                 table.grow(objects);
             }
         }
