@@ -7,6 +7,6 @@ status=0
 ((status <= 1)) || exit "$status"
 python3 - "$work/out/claims.json" <<'PYTHON'
 import json, sys
-claims = json.load(open(sys.argv[1]))["claims"]
+claims = [claim for experiment in json.load(open(sys.argv[1]))["experiments"] for claim in experiment["claims"]]
 assert [claim["measured"] > 0 for claim in claims] == [True, True], claims
 PYTHON

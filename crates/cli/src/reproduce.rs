@@ -10,7 +10,7 @@ use crate::progress::Bar;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use larder_reproduce::{
-    Coverage, Error, Judged, PAPERS, Paper, Report, Request, Rows, Scale, Verdict, Watch, reproduce,
+    Coverage, EarlierArchive, Error, Judged, PAPERS, Paper, Report, Request, Rows, Scale, Verdict, Watch, reproduce,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,8 @@ pub struct ReproduceArgs {
     json: bool,
 
     /// Write claims.json and a page of the claims alone into a directory of the paper's name in
-    /// DIR, to keep the report (docs/reproductions)
+    /// DIR after each experiment, to keep the report (docs/reproductions). What is there of
+    /// experiments that do not run now stays
     #[arg(long, value_name = "DIR")]
     archive: Option<PathBuf>,
 
@@ -147,36 +148,69 @@ pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
     let request =
         Request { paper, scale, seed: args.seed, traces, testbed, only, forwarder, applications, rows: &rows };
     paper.check_requirements(&request).map_err(|error| Failure::usage(error.to_string()))?;
-    let status = Arc::new(RunStatus::of(&request, &out));
+    let archive = args.archive.map(|archive| Archive::open(archive.join(format!("{}{kind}", args.paper)), &request));
+    let status = Arc::new(RunStatus::of(&request, &out, archive.transpose()?));
     watch_signals(status.clone(), paper.builds_networks())?;
     let reproduced = reproduce(&request, &*status).map_err(|error| status.unfinished(&error));
     status.bar.clear();
     let report = reproduced?;
-    if let Some(archive) = &args.archive {
-        write_archive(&report, &archive.join(format!("{}{kind}", args.paper)))?;
+    if let Some(archive) = &status.archive {
+        archive.warn_of_commit(&report);
     }
     if args.json {
         line!("{}", report.claims_json());
     } else {
         print(&report);
-        let (seconds, page) = (report.took.as_secs(), out.join("report.html"));
+        let (seconds, page) = (report.seconds(), out.join("report.html"));
         line!("{seconds} s; {}; claims that hold: {}", page.display(), report.counted());
     }
     verdict(&report)
 }
 
-/// Writes what is kept of the report. A commit that the program does not come from is reported.
-fn write_archive(report: &Report, directory: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
-    for (name, content) in report.archived() {
-        write_whole(&directory.join(name), &content)?;
+/// The directory of an archive, and what it had before this run.
+struct Archive {
+    directory: PathBuf,
+    earlier: EarlierArchive,
+}
+
+impl Archive {
+    /// Creates the directory and reads it, before the work.
+    fn open(directory: PathBuf, request: &Request<'_>) -> Result<Archive, Failure> {
+        std::fs::create_dir_all(&directory).map_err(|error| Failure { code: 2, ..unwritable(&directory, &error) })?;
+        let read = |name: &str| {
+            let path = directory.join(name);
+            match std::fs::read_to_string(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(Failure { code: 2, ..unwritable(&path, &error) })
+                }
+                read => Ok(read.ok()),
+            }
+        };
+        let earlier = match read(EarlierArchive::CLAIMS)? {
+            None => EarlierArchive::default(),
+            Some(claims) => {
+                let headline = read(EarlierArchive::HEADLINE)?.unwrap_or_default();
+                EarlierArchive::read(&claims, headline, request).map_err(|error| {
+                    let path = directory.join(EarlierArchive::CLAIMS);
+                    Failure::usage(format!("{}: {error}; remove it, or name another --archive", path.display()))
+                })?
+            }
+        };
+        Ok(Archive { directory, earlier })
     }
-    let commit = &report.provenance.commit;
-    if commit.len() != 40 {
-        let directory = directory.display();
-        eprintln!("larder: {directory}: the commit is `{commit}`; build and run a clean checkout for an archive");
+
+    fn write(&self, report: &Report) -> Result<(), Failure> {
+        let files = report.archived(&self.earlier);
+        files.iter().try_for_each(|(name, content)| write_whole(&self.directory.join(name), content))
     }
-    Ok(())
+
+    /// Reports a commit that the program does not come from.
+    fn warn_of_commit(&self, report: &Report) {
+        let (commit, directory) = (&report.provenance.commit, self.directory.display());
+        if commit.len() != 40 {
+            eprintln!("larder: {directory}: the commit is `{commit}`; build and run a clean checkout for an archive");
+        }
+    }
 }
 
 /// Prints each item of the paper with the files and claims that cover it.
@@ -267,6 +301,7 @@ fn verdict(report: &Report) -> Result<(), Failure> {
 struct RunStatus {
     bar: Bar,
     out: PathBuf,
+    archive: Option<Archive>,
     experiments: usize,
     /// Experiments that are in the report.
     finished: AtomicUsize,
@@ -275,11 +310,12 @@ struct RunStatus {
 }
 
 impl RunStatus {
-    fn of(request: &Request<'_>, out: &Path) -> RunStatus {
+    fn of(request: &Request<'_>, out: &Path, archive: Option<Archive>) -> RunStatus {
         let bar = Bar::new(1);
         bar.set_message(request.paper.name.to_owned());
         let (finished, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        RunStatus { bar, out: out.to_owned(), experiments: request.experiments().count(), finished, stop }
+        let experiments = request.experiments().count();
+        RunStatus { bar, out: out.to_owned(), archive, experiments, finished, stop }
     }
 
     /// Describes the progress, for the message after an interruption.
@@ -330,7 +366,8 @@ impl Watch for RunStatus {
     fn ended(&self, report: &Report) -> Result<(), Error> {
         let write = |name: &str, text: &str| write_whole(&self.out.join(name), text);
         let written = write("report.html", &report.html()).and_then(|()| write("claims.json", &report.claims_json()));
-        written.map_err(|failure| Error::from(failure.message))?;
+        let archived = written.and_then(|()| self.archive.as_ref().map_or(Ok(()), |archive| archive.write(report)));
+        archived.map_err(|failure| Error::from(failure.message))?;
         self.finished.store(report.sections.len(), Relaxed);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! judgement.
 
 use crate::Scale;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -217,7 +217,7 @@ impl Claim {
 }
 
 /// A claim and its measured value. In JSON, an entry of `claims.json`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// The claim's name within its paper.
     pub id: String,
@@ -232,6 +232,7 @@ pub struct Judged {
     /// The figure of this run; `None` if it was not measured.
     pub measured: Option<f64>,
     /// The band of this scale. In JSON, an open side is `null`.
+    #[serde(deserialize_with = "band")]
     pub band: [f64; 2],
     /// True if the measured value lies in the band.
     pub holds: bool,
@@ -240,14 +241,17 @@ pub struct Judged {
     /// True if the processor and its load move the measured value.
     pub timed: bool,
     /// The items of the paper that the claim covers.
-    #[serde(skip)]
     pub covers: Vec<String>,
     /// What is claimed.
-    #[serde(skip)]
     pub says: String,
     /// Why the band is where it is.
-    #[serde(skip)]
     pub reason: String,
+}
+
+/// Deserializes a band with open sides.
+fn band<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[f64; 2], D::Error> {
+    let [low, high] = <[Option<f64>; 2]>::deserialize(deserializer)?;
+    Ok([low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)])
 }
 
 /// What a claim's judgement means for the run.

@@ -52,7 +52,7 @@ mod site;
 mod statistics;
 mod work;
 
-pub use archive::{ArchivedFile, sources};
+pub use archive::{ArchivedFile, EarlierArchive, sources};
 pub use claim::{Claim, DrawnIn, Judged, Kind, KnownFailure, Quick, Stated, Verdict};
 pub use coverage::{Coverage, CoveredItem, CoveringClaim};
 pub use experiment::{Experiment, FigureText};
@@ -62,6 +62,7 @@ pub use rows::Rows;
 pub use section::{Drawing, Section, Table};
 pub use work::{Unwatched, Watch, on_all_cores, thread_time};
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 
@@ -130,9 +131,11 @@ impl Request<'_> {
 type Run = fn(&Request<'_>, &dyn Watch) -> Result<Section, Error>;
 
 /// The scale of the experiments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// Catalogue and cache scaled down together: under a minute.
+    #[default]
     Quick,
     /// The published conditions: under an hour on two cores.
     Full,
@@ -268,7 +271,6 @@ impl fmt::Debug for Paper {
 /// could not store the report. A claim that does not hold is not an error: see
 /// [`Report::unexpected_failures`].
 pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
-    let begun = std::time::Instant::now();
     request.paper.check(request.testbed, request.only)?;
     let mut report = Report::new(request);
     let minutes: Vec<(&str, u64)> =
@@ -282,11 +284,13 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
         if watch.is_stopped() {
             return Err(Error::interrupted());
         }
+        let mut provenance = Provenance::now();
         let mut section = run(request, watch)?;
+        provenance.update();
+        section.run = provenance;
         (*name).clone_into(&mut section.name);
         report.sections.push(section);
         report.missing.retain(|missing| missing != name);
-        report.took = begun.elapsed();
         report.provenance.update();
         watch.ended(&report)?;
     }

@@ -1,12 +1,12 @@
 //! Where and how a reproduction ran: commit, processor, load, stolen time, command.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The conditions of a run that are not in its experiments.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The command, as typed.
     pub command: String,
@@ -15,6 +15,9 @@ pub struct Provenance {
     pub commit: String,
     /// The day and time of the start, UTC.
     pub started: String,
+    /// Wall time from the start to the end of the last experiment, s. Rows that were finished before
+    /// take none.
+    pub seconds: u64,
     /// The model of the processor.
     pub processor: String,
     /// The processors that this process may use.
@@ -23,6 +26,8 @@ pub struct Provenance {
     pub load: [f64; 2],
     /// The share of the processors' time that the hypervisor gave to other machines, %.
     pub steal_percent: f64,
+    #[serde(skip)]
+    begun: Option<Instant>,
     #[serde(skip)]
     ticks: Ticks,
 }
@@ -44,16 +49,19 @@ impl Provenance {
             command: command(std::env::args()),
             commit: commit(),
             started: utc(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()),
+            seconds: 0,
             processor: model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.to_owned()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             load: [load; 2],
             steal_percent: 0.0,
+            begun: Some(Instant::now()),
             ticks: ticks(),
         }
     }
 
-    /// Takes the load and the stolen time since the start.
+    /// Takes the wall time, the load and the stolen time since the start.
     pub(crate) fn update(&mut self) {
+        self.seconds = self.begun.map_or(0, |begun| begun.elapsed().as_secs());
         self.load[1] = load();
         let now = ticks();
         // The kernel's counts may fall, or may be unreadable now.

@@ -4,10 +4,9 @@ use crate::{Coverage, Error, Judged, Kind, Provenance, Request, Scale, Section, 
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 /// The results of a reproduction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// The paper's short name.
     pub paper: &'static str,
@@ -21,12 +20,12 @@ pub struct Report {
     pub only: Vec<String>,
     /// Where and how it ran.
     pub provenance: Provenance,
-    /// Wall time.
-    pub took: Duration,
     /// The experiments that are finished, in the paper's order.
     pub sections: Vec<Section>,
     /// The requested experiments that have not finished.
     pub missing: Vec<&'static str>,
+    /// All experiments of the paper, or of its testbed, in the order in which they run.
+    pub(crate) all: Vec<&'static str>,
 }
 
 impl Report {
@@ -39,10 +38,15 @@ impl Report {
             seed,
             only: only.to_vec(),
             provenance: Provenance::now(),
-            took: Duration::ZERO,
             sections: Vec::new(),
             missing: request.experiments().collect(),
+            all: paper.runs(request.testbed).iter().map(|(name, _)| *name).collect(),
         }
+    }
+
+    /// Returns the wall time of its experiments, s.
+    pub fn seconds(&self) -> u64 {
+        self.sections.iter().map(|section| section.run.seconds).sum()
     }
 
     /// Returns all judged claims.
@@ -84,22 +88,21 @@ impl Report {
 
     /// Returns the content of `claims.json`: the paper, the scale, the seed, the experiments that
     /// have not finished, the wall time, where and how it ran, the counts of each kind as `{kind:
-    /// {holding, judged}}`, and the claims as
-    /// `[{id, kind, published, expected, source, measured, band, holds, known_failure, timed}]`,
-    /// with null for absent values.
+    /// {holding, judged}}`, and the experiments as
+    /// `[{name, title, shows, conditions, run, claims}]`, with null for absent values of a
+    /// [`Judged`].
     pub fn claims_json(&self) -> String {
         let counts: BTreeMap<String, Count> = self.counts().map(|count| (count.kind.to_string(), count)).into();
-        let claims: Vec<&Judged> = self.claims().collect();
         let all = serde_json::json!({
             "paper": self.paper,
             "scale": self.scale.to_string(),
             "seed": self.seed,
             "only": self.only,
             "missing": self.missing,
-            "seconds": self.took.as_secs(),
+            "seconds": self.seconds(),
             "run": self.provenance,
             "counts": counts,
-            "claims": claims,
+            "experiments": self.sections,
         });
         // Numbers are finite and keys are strings, so serialisation cannot fail.
         serde_json::to_string_pretty(&all).unwrap_or_default()
@@ -189,7 +192,7 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&report.claims_json()).unwrap();
         assert_eq!(json["counts"]["value"], serde_json::json!({ "holding": 0, "judged": 1 }));
         assert_eq!([&json["paper"], &json["scale"]], ["filter", "quick"]);
-        let json = &json["claims"];
+        let json = &json["experiments"][0]["claims"];
         assert_eq!([&json[0]["id"], &json[1]["id"]], ["b", "a"], "claims keep their order");
         assert_eq!([&json[0]["kind"], &json[1]["kind"]], ["order", "value"]);
         assert_eq!([&json[0]["holds"], &json[1]["holds"]], [true, false]);

@@ -1,12 +1,14 @@
 //! The result of one experiment: measured values, tables and figures, then the judged claims.
 
 use crate::claim::number;
-use crate::{Claim, DrawnIn, Error, Experiment, FigureText, Judged, Scale, Stated, colours};
+use crate::{Claim, DrawnIn, Error, Experiment, FigureText, Judged, Provenance, Scale, Stated, colours};
 use larder_figure::{Axis, Figure, Series};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The results of one experiment, while they are collected and in the report.
-#[derive(Debug)]
+/// The results of one experiment, while they are collected and in the report. In JSON, an entry of
+/// `claims.json`, without tables and figures.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Section {
     /// The experiment's name.
     pub name: String,
@@ -17,15 +19,24 @@ pub struct Section {
     /// The conditions of the run, as names and values.
     pub conditions: Vec<(String, String)>,
     /// Its tables.
+    #[serde(skip)]
     pub tables: Vec<Table>,
     /// Its figures.
+    #[serde(skip)]
     pub figures: Vec<Drawing>,
+    /// Where and how it ran.
+    pub run: Provenance,
     /// Its claims; filled by [`Section::judged`].
     pub claims: Vec<Judged>,
+    #[serde(skip)]
     scale: Scale,
+    #[serde(skip)]
     stated: Vec<Claim>,
+    #[serde(skip)]
     axes: Vec<FigureText>,
+    #[serde(skip)]
     measured: BTreeMap<String, f64>,
+    #[serde(skip)]
     drawn: Vec<String>,
 }
 
@@ -90,6 +101,7 @@ impl Section {
             conditions: Vec::new(),
             tables: Vec::new(),
             figures: Vec::new(),
+            run: Provenance::default(),
             claims: Vec::new(),
             scale,
             stated: experiment.claims.clone(),

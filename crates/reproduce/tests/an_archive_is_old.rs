@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "the lines are the result: `-- --nocapture` shows them")]
 
 use larder_reproduce::{PAPERS, sources};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,16 +32,24 @@ fn an_archive_has_no_commit_or_is_of_no_paper() {
         let claims: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         let paper = claims["paper"].as_str().unwrap_or_default();
         assert!(PAPERS.iter().any(|known| known.name == paper), "{name} is of `{paper}`");
-        let run = claims["run"]["commit"].as_str().unwrap_or_default();
-        let commit = run.split(',').next().unwrap_or_default();
-        assert!(commit.len() == 40, "{name}: the commit is `{run}`");
         assert!(archive.join("report.html").metadata().unwrap().len() < 1 << 20, "{name}: the page is too large");
-        match changed_since(commit, &sources(paper)) {
-            Ok(files) if files.is_empty() => println!("{name}: its code is that of {commit}"),
-            Ok(files) => {
-                println!("{name}: {} files have changed since {commit}, {} among them", files.len(), files[0])
+        let mut experiments: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for experiment in claims["experiments"].as_array().into_iter().flatten() {
+            let run = experiment["run"]["commit"].as_str().unwrap_or_default();
+            let commit = run.split(',').next().unwrap_or_default();
+            assert!(commit.len() == 40, "{name}: the commit of {} is `{run}`", experiment["name"]);
+            experiments.entry(commit).or_default().extend(experiment["name"].as_str());
+        }
+        assert!(!experiments.is_empty(), "{name} has no experiments");
+        for (commit, experiments) in experiments {
+            let of = format!("{name}, {}", experiments.join(", "));
+            match changed_since(commit, &sources(paper)) {
+                Ok(files) if files.is_empty() => println!("{of}: the code is that of {commit}"),
+                Ok(files) => {
+                    println!("{of}: {} files have changed since {commit}, {} among them", files.len(), files[0])
+                }
+                Err(reason) => println!("{of}: whether the code has changed is unknown: {reason}"),
             }
-            Err(reason) => println!("{name}: whether its code has changed is unknown: {reason}"),
         }
     }
 }

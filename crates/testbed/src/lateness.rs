@@ -8,7 +8,8 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// The largest 99th percentile with which a measured value is valid.
+/// The largest 99th percentile with which a measured value is valid, where the path has no delay of
+/// its own.
 pub const LATEST: Duration = Duration::from_millis(1);
 
 /// Counts of frames by lateness in microseconds, up to [`Lateness::MOST`].
@@ -38,7 +39,14 @@ impl LatenessReport {
     /// Returns true if a value measured over the emulator is valid: frames were in time, and only
     /// the model lost frames.
     pub fn is_sound(&self) -> bool {
-        u128::from(self.p99_ns) <= LATEST.as_nanos() && self.refused == 0
+        self.is_sound_for(Duration::ZERO)
+    }
+
+    /// Returns true if a value measured over a path with this round trip is valid
+    /// ([`LatenessReport::is_sound`]). On a long path, frames may be late by a hundredth of the
+    /// round trip: downloads last several round trips, so they become longer by 1 % at most.
+    pub fn is_sound_for(&self, round_trip: Duration) -> bool {
+        u128::from(self.p99_ns) <= LATEST.max(round_trip / 100).as_nanos() && self.refused == 0
     }
 }
 
@@ -97,6 +105,9 @@ mod tests {
         let report = lateness.report(3);
         assert_eq!((report.p50_ns, report.p99_ns, report.max_ns, report.refused), (21_000, 2_001_000, 2_000_000, 3));
         assert!(!report.is_sound());
+        let over = |millis: u64| LatenessReport { refused: 0, ..report }.is_sound_for(Duration::from_millis(millis));
+        assert!(!over(200) && over(201), "2.001 ms are a hundredth of 200.1 ms");
+        assert!(!report.is_sound_for(Duration::from_secs(1)), "three frames went astray");
         assert!(!LatenessReport { p99_ns: 1000, ..report }.is_sound(), "three frames went astray");
         assert!(LatenessReport { p99_ns: 1000, refused: 0, ..report }.is_sound());
     }

@@ -65,7 +65,11 @@ impl Cell {
     fn link(&self) -> LinkConfig {
         let loss = if self.loss > 0.0 { Loss::Uniform(self.loss / 100.0) } else { Loss::None };
         let rate = RATE.parse().expect("a rate");
-        link(Some(rate), Duration::from_micros(self.round_trip_ms * 500), loss, None)
+        link(Some(rate), self.round_trip() / 2, loss, None)
+    }
+
+    fn round_trip(&self) -> Duration {
+        Duration::from_millis(self.round_trip_ms)
     }
 
     /// Returns true for long runs of CUBIC with losses. The runs of 1 MB show the same.
@@ -205,7 +209,8 @@ fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Resul
         let bed = Testbed::up(spec)?;
         let times = download_all(&bed, cells, batch, watch)?;
         let lateness = bed.down()?;
-        if lateness.is_sound() {
+        let round_trip = batch.iter().map(|job| cells[job.cell].round_trip()).min().unwrap_or_default();
+        if lateness.is_sound_for(round_trip) {
             return Ok((times, lateness.p99_ns));
         }
         watch.warn(&format!("TCP: repeated, because the links were late: {lateness}"));

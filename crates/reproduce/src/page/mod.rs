@@ -6,7 +6,7 @@ mod claims;
 mod coverage;
 
 use crate::section::{Drawing, Section, Table};
-use crate::{Kind, Report, Verdict};
+use crate::{Kind, Provenance, Report, Verdict};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("style.css");
@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("style.css");
 impl Report {
     /// Returns `report.html`: one page that needs no other file.
     pub fn html(&self) -> String {
-        page(self, Detail::All)
+        page(self, &headline(self), Detail::All)
     }
 }
 
@@ -27,8 +27,20 @@ pub(crate) enum Detail {
     Claims,
 }
 
+/// Returns the figure at the head of the page, and nothing if no experiment of the report has it.
+///
 /// Writing into a string cannot fail, so the results of `write!` are ignored here and below.
-pub(crate) fn page(report: &Report, detail: Detail) -> String {
+pub(crate) fn headline(report: &Report) -> String {
+    let mut written = String::new();
+    let mut all = report.sections.iter().flat_map(|section| &section.figures);
+    if let Some(drawing) = all.find(|drawing| drawing.is_headline) {
+        write_figure(&mut written, drawing);
+    }
+    written
+}
+
+/// Returns the page of a report with this figure at its head.
+pub(crate) fn page(report: &Report, headline: &str, detail: Detail) -> String {
     let title = format!("Reproduction of {}, {} scale", report.paper, report.scale);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
@@ -39,7 +51,11 @@ pub(crate) fn page(report: &Report, detail: Detail) -> String {
     );
     write_summary(&mut page, report);
     write_contents(&mut page, report);
-    write_headline(&mut page, report);
+    page.push_str(headline);
+    page.push_str(
+        "<p class=\"soft\">Diamonds mark the values, ratios and ranges that the paper&#39;s text states. The papers print \
+         their curves as pictures, and their texts have no values for them, so no published curve is drawn.</p>\n",
+    );
     write_run(&mut page, report);
     for section in &report.sections {
         write_section(&mut page, section, detail);
@@ -60,7 +76,7 @@ fn write_summary(page: &mut String, report: &Report) {
         "Ran {finished} of {} experiments at the {} scale in {}.",
         finished + report.missing.len(),
         report.scale,
-        duration(report.took.as_secs())
+        duration(report.seconds())
     );
     if !report.only.is_empty() {
         ran += &format!(" A part of the reproduction: only {}.", report.only.join(", "));
@@ -99,33 +115,43 @@ fn write_contents(page: &mut String, report: &Report) {
     page.push_str("<li><a href=\"#coverage\">What of the paper is covered</a>\n</ul>\n</nav>\n");
 }
 
-fn write_headline(page: &mut String, report: &Report) {
-    let mut all = report.sections.iter().flat_map(|section| &section.figures);
-    if let Some(drawing) = all.find(|drawing| drawing.is_headline) {
-        write_figure(page, drawing);
-    }
-    page.push_str(
-        "<p class=\"soft\">Diamonds mark the values, ratios and ranges that the paper&#39;s text states. The papers print \
-         their curves as pictures, and their texts have no values for them, so no published curve is drawn.</p>\n",
-    );
-}
-
 fn write_run(page: &mut String, report: &Report) {
-    let from = &report.provenance;
-    let [begin, end] = from.load;
     let pairs = [
-        ("command", format!("<code>{}</code>", escaped(&from.command))),
-        ("commit", format!("<code>{}</code>", escaped(&from.commit))),
         ("version", format!("larder {}, {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS)),
-        ("started", escaped(&from.started)),
-        ("duration", duration(report.took.as_secs())),
-        ("processor", format!("{}, {} processors", escaped(&from.processor), from.processors)),
-        ("load average", format!("{begin:.2} at the start, {end:.2} at the end (one minute)")),
-        ("stolen time", format!("{:.1} % of the processors&#39; time", from.steal_percent)),
+        ("duration", duration(report.seconds())),
         ("seed", report.seed.to_string()),
     ];
     let pairs = pairs.map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n"));
     let _ = writeln!(page, "<h2 id=\"run\">How it ran</h2>\n<dl>\n{}</dl>", pairs.concat());
+    // The experiments of one program on one machine stand together; an archive may have several.
+    let program = |run: &Provenance| {
+        let Provenance { command, commit, processor, processors, .. } = run;
+        [
+            ("command", format!("<code>{}</code>", escaped(command))),
+            ("commit", format!("<code>{}</code>", escaped(commit))),
+            ("processor", format!("{}, {processors} processors", escaped(processor))),
+        ]
+    };
+    for sections in report.sections.chunk_by(|a, b| program(&a.run) == program(&b.run)) {
+        let pairs = program(&sections[0].run).map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n"));
+        let _ = writeln!(
+            page,
+            "<dl>\n{}</dl>\n<div class=\"scroll\"><table>\n<tr><th>experiment<th>started<th>duration\
+             <th>load average (one minute), start and end<th>stolen time</tr>",
+            pairs.concat()
+        );
+        for Section { name, run, .. } in sections {
+            let ([begin, end], name) = (run.load, escaped(name));
+            let _ = writeln!(
+                page,
+                "<tr><td><a href=\"#{name}\">{name}</a><td>{}<td>{}<td>{begin:.2}, {end:.2}<td>{:.1} %</tr>",
+                escaped(&run.started),
+                duration(run.seconds),
+                run.steal_percent
+            );
+        }
+        page.push_str("</table></div>\n");
+    }
 }
 
 fn duration(seconds: u64) -> String {
