@@ -383,12 +383,20 @@ pub const WHAT_IF_MANY: usize = 1 << 9;
 /// The same while there are none.
 pub const WHAT_IF_IDLE_TURN: Duration = Duration::from_secs(1);
 
-/// The what-if analysis uses less processor time than one part in this many of the time that
-/// passes: with more, its sample becomes smaller.
+/// The what-if analysis uses at most one part in this many of the time that passes on one
+/// processor: with more, its sample becomes smaller.
 pub const WHAT_IF_SHARE: u32 = 33;
 
-/// The time over which this share is measured.
-pub const WHAT_IF_SHARE_TIME: Duration = Duration::from_secs(5);
+/// The same, of the processor time of the whole node, so that a request costs little more with the
+/// analysis than without it.
+pub const WHAT_IF_NODE_SHARE: u32 = 20;
+
+/// One part in this many of the time that passes is always allowed: of a node with little work, a
+/// twentieth would leave a sample that is too small for an estimate.
+pub const WHAT_IF_LEAST_SHARE: u32 = 330;
+
+/// The time over which these shares are measured.
+pub const WHAT_IF_SHARE_TIME: Duration = Duration::from_secs(1);
 
 /// Captures of the traffic of a cache at a time.
 pub const CAPTURES: usize = 4;

@@ -212,7 +212,9 @@ struct Running {
     reported: Option<Time>,
     /// The time when its share of the processor was measured last.
     measured: Time,
-    /// The processor time that it has used since then.
+    /// The processor time of the whole node until then.
+    node: Duration,
+    /// The processor time that the analysis has used since then.
     used: Duration,
 }
 
@@ -247,13 +249,13 @@ impl<C: ObservedCache> Analysis<C> {
             });
         }
         if let Some(running) = &mut self.running {
-            let before = processor_time();
+            let before = processor_time(ClockId::ThreadCPUTime);
             // Without a capture, there are too many for the thread.
             if running.what_if.observe(&mut self.taken, totals, now) && captured.is_none() {
                 running.what_if.thin_out();
             }
-            running.used += processor_time().saturating_sub(before);
-            running.keep_to_share(now);
+            running.used += processor_time(ClockId::ThreadCPUTime).saturating_sub(before);
+            running.keep_to_share(now, processor_time(ClockId::ProcessCPUTime));
             if let Some(state) = state {
                 self.shared.set(running.latest(&state, now));
             }
@@ -296,7 +298,8 @@ impl Running {
         match WhatIf::new(&policies, capacity, seed) {
             Ok(what_if) => {
                 let policy = policy.clone();
-                Some(Running { policy, capacity, what_if, reported: None, measured: now, used: Duration::ZERO })
+                let (node, used) = (processor_time(ClockId::ProcessCPUTime), Duration::ZERO);
+                Some(Running { policy, capacity, what_if, reported: None, measured: now, node, used })
             }
             Err(error) => {
                 tracing::warn!(%policy, %error, "what_if: no analysis, because a policy cannot be run at another size");
@@ -319,22 +322,25 @@ impl Running {
         self.policy == state.policy && self.capacity == state.capacity
     }
 
-    /// Makes the sample smaller if it used too large a share of the time.
-    fn keep_to_share(&mut self, now: Time) {
+    /// Makes the sample smaller if it used too large a share of the time, or of the processor time
+    /// of the whole node, `node`.
+    fn keep_to_share(&mut self, now: Time, node: Duration) {
         let passed = now.since(self.measured);
         if passed < limits::WHAT_IF_SHARE_TIME {
             return;
         }
-        if self.used > passed / limits::WHAT_IF_SHARE {
+        let of_node = node.saturating_sub(self.node) / limits::WHAT_IF_NODE_SHARE;
+        let least = passed / limits::WHAT_IF_LEAST_SHARE;
+        if self.used > of_node.clamp(least, passed / limits::WHAT_IF_SHARE) {
             self.what_if.thin_out();
         }
-        (self.measured, self.used) = (now, Duration::ZERO);
+        (self.measured, self.node, self.used) = (now, node, Duration::ZERO);
     }
 }
 
-/// Returns the processor time of this thread.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+/// Returns the processor time of this thread, or of the whole node.
+fn processor_time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 

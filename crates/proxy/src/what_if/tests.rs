@@ -32,6 +32,8 @@ impl Host {
         let shared = Arc::new(SharedState { is_enabled: true.into(), ..SharedState::default() });
         let mut analysis = Analysis::new(HttpCache(Arc::clone(&shards)), &shared);
         analysis.step();
+        // On a slow machine, the share of the processor would make the samples smaller meanwhile.
+        analysis.running.iter_mut().for_each(|running| running.measured = Time::from_secs(1 << 30));
         Host { shards, analysis, requests: 0 }
     }
 
@@ -119,8 +121,6 @@ fn estimates_are_off_the_replay_of_the_same_requests() {
         let accesses = trace(name);
         let sizes = sizes(&accesses);
         let mut host = Host::new(capacity, "lru");
-        // On a slow machine, the share of the processor would make the samples smaller meanwhile.
-        host.analysis.running.iter_mut().for_each(|running| running.measured = Time::from_secs(1 << 30));
         let mut hits = 0;
         for access in &accesses {
             hits += u32::from(host.ask(&format!("/{:08}", access.id), &[], access.size as usize, &[DAY]));
@@ -283,14 +283,24 @@ fn a_busy_analysis_keeps_its_sample() {
     let mut host = Host::new(1 << 20, "lru");
     let running = host.analysis.running.as_mut().unwrap();
     let whole = running.what_if.sample();
-    let later = |seconds| running_time(host.shards.now().time, seconds);
-    // A hundredth, then a tenth of the time.
-    running.used = Duration::from_millis(100);
-    running.keep_to_share(later(10));
-    assert_eq!(running.what_if.sample(), whole);
-    running.used = Duration::from_millis(1_000);
-    running.keep_to_share(later(20));
-    assert_eq!(running.what_if.sample(), whole.map(|last| last / 2));
+    let start = host.shards.now().time;
+    (running.measured, running.node) = (start, Duration::ZERO);
+    let (mut seconds, mut node) = (0, 0);
+    // Ten seconds later: these milliseconds of the analysis, and of the whole node.
+    let mut pass = |used, of_node| {
+        (seconds, node) = (seconds + 10, node + of_node);
+        running.used = Duration::from_millis(used);
+        running.keep_to_share(running_time(start, seconds), Duration::from_millis(node));
+        running.what_if.sample()
+    };
+    assert_eq!(pass(29, 29), whole, "a node with little work keeps it");
+    assert_eq!(pass(290, 5_900), whole, "a twentieth of the node's time");
+    let half = whole.map(|last| last / 2);
+    assert_eq!(pass(290, 5_700), half, "more than a twentieth");
+    assert_eq!(pass(299, 20_000), half, "a thirtieth of the time");
+    let quarter = half.map(|last| last / 2);
+    assert_eq!(pass(310, 20_000), quarter, "more than 3 % of a processor");
+    assert_eq!(pass(31, 100), quarter.map(|last| last / 2), "more than .3 %");
     assert_eq!(running.used, Duration::ZERO);
 }
 

@@ -23,9 +23,11 @@ impl Cell {
         Ok(Cell { spec: spec.clone(), capacity, whole: MiniCache::new(spec, capacity, seed)?, sets })
     }
 
-    pub(super) fn request(&mut self, observed: &Observed, id: u64, weight: f64) {
-        self.whole.request(observed, id, weight);
-        self.sets[set(id)].request(observed, id, weight);
+    /// Requests with the ids of their objects; those up to `last` are in the sample.
+    pub(super) fn requests(&mut self, requests: &[(Observed, u64)], last: u64, weight: f64) {
+        let sampled = || requests.iter().filter(|(observed, _)| observed.place <= last);
+        sampled().for_each(|(observed, id)| self.whole.request(observed, *id, weight));
+        sampled().for_each(|(observed, id)| self.sets[set(*id)].request(observed, *id, weight));
     }
 
     pub(super) fn remove(&mut self, id: u64, soft: bool, now: Time) {

@@ -71,6 +71,8 @@ pub struct WhatIf {
     rows: Vec<Row>,
     keys: Keys,
     window: Window,
+    /// Requests with the ids of their objects that the miniature caches have not seen.
+    batch: Vec<(Observed, u64)>,
     since_check: u64,
 }
 
@@ -116,7 +118,7 @@ impl WhatIf {
             Ok(Row { capacity, most, last: u64::MAX, cells: cells.collect::<Result<_, _>>()? })
         };
         let rows = WHAT_IF_SIZES.into_iter().zip(WHAT_IF_OBJECTS).map(row).collect::<Result<_, _>>()?;
-        Ok(WhatIf { rows, keys: Keys::default(), window: Window::default(), since_check: 0 })
+        Ok(WhatIf { rows, keys: Keys::default(), window: Window::default(), batch: Vec::new(), since_check: 0 })
     }
 
     /// Returns the sample that the observers have to keep: [`Observer::take`] takes it.
@@ -138,9 +140,13 @@ impl WhatIf {
         for observation in taken.drain(..) {
             match observation {
                 Observation::Request(observed) => self.request(observed),
-                Observation::Removed(removal) => self.remove(&removal),
+                Observation::Removed(removal) => {
+                    self.pass_batch();
+                    self.remove(&removal);
+                }
             }
         }
+        self.pass_batch();
         let lost = self.window.lost();
         self.window.count(totals);
         let has_lost = self.window.lost() > lost;
@@ -164,16 +170,24 @@ impl WhatIf {
     fn request(&mut self, mut observed: Observed) {
         let label = observed.label.take();
         let id = self.keys.id(&observed, label);
-        for row in self.rows.iter_mut().filter(|row| observed.place <= row.last) {
-            let weight = 1.0 / row.rate();
-            row.cells.iter_mut().for_each(|cell| cell.request(&observed, id, weight));
-        }
+        self.batch.push((observed, id));
         self.since_check += 1;
         if self.since_check >= WHAT_IF_CHECK_REQUESTS {
             self.since_check = 0;
+            self.pass_batch();
             let is_large = |row: &&mut Row| row.cells.iter().any(|cell| cell.objects() > row.most);
             self.rows.iter_mut().filter(is_large).for_each(|row| row.shrink(WHAT_IF_STEP));
         }
+    }
+
+    /// Passes the requests of the batch to one miniature cache after the other: all its tables are
+    /// in the processor's caches after the first few, where those of all do not fit.
+    fn pass_batch(&mut self) {
+        for row in &mut self.rows {
+            let (weight, last) = (1.0 / row.rate(), row.last);
+            row.cells.iter_mut().for_each(|cell| cell.requests(&self.batch, last, weight));
+        }
+        self.batch.clear();
     }
 
     fn remove(&mut self, removal: &Removal) {
