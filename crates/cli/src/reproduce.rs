@@ -142,21 +142,19 @@ pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
     // A directory that cannot be written is reported before the work, not after it.
     std::fs::create_dir_all(&out).map_err(|error| Failure { code: 2, ..unwritable(&out, &error) })?;
+    let archive = args.archive.map(|archive| Archive { directory: archive.join(format!("{}{kind}", args.paper)) });
+    archive.iter().try_for_each(|archive| archive.create((paper, scale, args.seed)))?;
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
     let (testbed, forwarder, applications) = (args.testbed, args.forwarder.as_deref(), args.applications.as_deref());
     let request =
         Request { paper, scale, seed: args.seed, traces, testbed, only, forwarder, applications, rows: &rows };
     paper.check_requirements(&request).map_err(|error| Failure::usage(error.to_string()))?;
-    let archive = args.archive.map(|archive| Archive::open(archive.join(format!("{}{kind}", args.paper)), &request));
-    let status = Arc::new(RunStatus::of(&request, &out, archive.transpose()?));
+    let status = Arc::new(RunStatus::of(&request, &out, archive));
     watch_signals(status.clone(), paper.builds_networks())?;
     let reproduced = reproduce(&request, &*status).map_err(|error| status.unfinished(&error));
     status.bar.clear();
     let report = reproduced?;
-    if let Some(archive) = &status.archive {
-        archive.warn_of_commit(&report);
-    }
     if args.json {
         line!("{}", report.claims_json());
     } else {
@@ -167,49 +165,34 @@ pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
     verdict(&report)
 }
 
-/// The directory of an archive, and what it had before this run.
+/// An archive: a directory of the paper's name.
 struct Archive {
     directory: PathBuf,
-    earlier: EarlierArchive,
 }
 
 impl Archive {
-    /// Creates the directory and reads it, before the work.
-    fn open(directory: PathBuf, request: &Request<'_>) -> Result<Archive, Failure> {
-        std::fs::create_dir_all(&directory).map_err(|error| Failure { code: 2, ..unwritable(&directory, &error) })?;
-        let read = |name: &str| {
-            let path = directory.join(name);
-            match std::fs::read_to_string(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(Failure { code: 2, ..unwritable(&path, &error) })
-                }
-                read => Ok(read.ok()),
-            }
-        };
-        let earlier = match read(EarlierArchive::CLAIMS)? {
-            None => EarlierArchive::default(),
-            Some(claims) => {
-                let headline = read(EarlierArchive::HEADLINE)?.unwrap_or_default();
-                EarlierArchive::read(&claims, headline, request).map_err(|error| {
-                    let path = directory.join(EarlierArchive::CLAIMS);
-                    Failure::usage(format!("{}: {error}; remove it, or name another --archive", path.display()))
-                })?
-            }
-        };
-        Ok(Archive { directory, earlier })
+    /// Creates the directory. An archive that cannot be kept is reported before the work.
+    fn create(&self, run: (&Paper, Scale, u64)) -> Result<(), Failure> {
+        let unwritable = |error: io::Error| Failure { code: 2, ..unwritable(&self.directory, &error) };
+        std::fs::create_dir_all(&self.directory).map_err(unwritable)?;
+        self.read(run).map(drop)
     }
 
-    fn write(&self, report: &Report) -> Result<(), Failure> {
-        let files = report.archived(&self.earlier);
+    fn read(&self, run: (&Paper, Scale, u64)) -> Result<EarlierArchive, Failure> {
+        let path = self.directory.join(EarlierArchive::CLAIMS);
+        let claims = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(EarlierArchive::default()),
+            read => read.map_err(|error| Failure { code: 2, ..unwritable(&path, &error) })?,
+        };
+        EarlierArchive::read(&claims, run).map_err(|error| {
+            Failure::usage(format!("{}: {error}; remove it, or name another --archive", path.display()))
+        })
+    }
+
+    /// Adds the experiments of the report to what is there now: another run may have added others.
+    fn write(&self, report: &Report, paper: &Paper) -> Result<(), Failure> {
+        let files = report.archived(&self.read((paper, report.scale, report.seed))?);
         files.iter().try_for_each(|(name, content)| write_whole(&self.directory.join(name), content))
-    }
-
-    /// Reports a commit that the program does not come from.
-    fn warn_of_commit(&self, report: &Report) {
-        let (commit, directory) = (&report.provenance.commit, self.directory.display());
-        if commit.len() != 40 {
-            eprintln!("larder: {directory}: the commit is `{commit}`; build and run a clean checkout for an archive");
-        }
     }
 }
 
@@ -302,6 +285,7 @@ struct RunStatus {
     bar: Bar,
     out: PathBuf,
     archive: Option<Archive>,
+    paper: &'static Paper,
     experiments: usize,
     /// Experiments that are in the report.
     finished: AtomicUsize,
@@ -315,7 +299,7 @@ impl RunStatus {
         bar.set_message(request.paper.name.to_owned());
         let (finished, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let experiments = request.experiments().count();
-        RunStatus { bar, out: out.to_owned(), archive, experiments, finished, stop }
+        RunStatus { bar, out: out.to_owned(), archive, paper: request.paper, experiments, finished, stop }
     }
 
     /// Describes the progress, for the message after an interruption.
@@ -366,7 +350,17 @@ impl Watch for RunStatus {
     fn ended(&self, report: &Report) -> Result<(), Error> {
         let write = |name: &str, text: &str| write_whole(&self.out.join(name), text);
         let written = write("report.html", &report.html()).and_then(|()| write("claims.json", &report.claims_json()));
-        let archived = written.and_then(|()| self.archive.as_ref().map_or(Ok(()), |archive| archive.write(report)));
+        let archived = written.and_then(|()| match &self.archive {
+            Some(archive) => {
+                let (commit, directory) = (&report.provenance.commit, archive.directory.display());
+                if commit.len() != 40 && report.sections.len() == 1 {
+                    let remedy = "build and run a clean checkout for an archive";
+                    self.bar.print(&format!("{directory}: the commit is `{commit}`; {remedy}"));
+                }
+                archive.write(report, self.paper)
+            }
+            None => Ok(()),
+        });
         archived.map_err(|failure| Error::from(failure.message))?;
         self.finished.store(report.sections.len(), Relaxed);
         Ok(())

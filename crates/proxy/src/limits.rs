@@ -383,8 +383,8 @@ pub const WHAT_IF_MANY: usize = 1 << 9;
 /// The same while there are none.
 pub const WHAT_IF_IDLE_TURN: Duration = Duration::from_secs(1);
 
-/// The what-if analysis uses at most one part in this many of the time that passes on one
-/// processor: with more, its sample becomes smaller.
+/// The requests of its sample may take each what-if analysis one part in this many of the time that
+/// passes on one processor: with more, the sample becomes smaller.
 pub const WHAT_IF_SHARE: u32 = 33;
 
 /// The same, of the processor time of the whole node, so that a request costs little more with the
@@ -395,8 +395,13 @@ pub const WHAT_IF_NODE_SHARE: u32 = 20;
 /// twentieth would leave a sample that is too small for an estimate.
 pub const WHAT_IF_LEAST_SHARE: u32 = 330;
 
-/// The time over which these shares are measured.
-pub const WHAT_IF_SHARE_TIME: Duration = Duration::from_secs(1);
+/// The time between two looks at these shares. A new node takes all requests into its sample, so
+/// its first seconds cost most.
+pub const WHAT_IF_SHARE_TIME: Duration = Duration::from_millis(250);
+
+/// Time that was allowed and not used is kept, up to that of so many looks, a minute: a burst of
+/// requests makes no sample smaller for ever.
+pub const WHAT_IF_SAVED_LOOKS: u32 = 240;
 
 /// Captures of the traffic of a cache at a time.
 pub const CAPTURES: usize = 4;

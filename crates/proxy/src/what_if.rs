@@ -216,6 +216,8 @@ struct Running {
     node: Duration,
     /// The processor time that the analysis has used since then.
     used: Duration,
+    /// The processor time that it was allowed before and did not use.
+    saved: Duration,
 }
 
 impl<C: ObservedCache> Analysis<C> {
@@ -298,8 +300,8 @@ impl Running {
         match WhatIf::new(&policies, capacity, seed) {
             Ok(what_if) => {
                 let policy = policy.clone();
-                let (node, used) = (processor_time(ClockId::ProcessCPUTime), Duration::ZERO);
-                Some(Running { policy, capacity, what_if, reported: None, measured: now, node, used })
+                let (node, used, saved) = (processor_time(ClockId::ProcessCPUTime), Duration::ZERO, Duration::ZERO);
+                Some(Running { policy, capacity, what_if, reported: None, measured: now, node, used, saved })
             }
             Err(error) => {
                 tracing::warn!(%policy, %error, "what_if: no analysis, because a policy cannot be run at another size");
@@ -331,8 +333,13 @@ impl Running {
         }
         let of_node = node.saturating_sub(self.node) / limits::WHAT_IF_NODE_SHARE;
         let least = passed / limits::WHAT_IF_LEAST_SHARE;
-        if self.used > of_node.clamp(least, passed / limits::WHAT_IF_SHARE) {
-            self.what_if.thin_out();
+        let allowed = of_node.clamp(least, passed / limits::WHAT_IF_SHARE);
+        match (self.saved + allowed).checked_sub(self.used) {
+            Some(saved) => self.saved = saved.min(allowed * limits::WHAT_IF_SAVED_LOOKS),
+            None => {
+                self.what_if.thin_out();
+                self.saved = Duration::ZERO;
+            }
         }
         (self.measured, self.node, self.used) = (now, node, Duration::ZERO);
     }

@@ -2,20 +2,19 @@
 //!
 //! A run of some experiments replaces these in the archive of its paper. The others stay, with the
 //! commit, the day and the load of their own runs. So a reproduction of many hours can be archived
-//! in parts.
+//! in parts. Experiments that the paper no longer has are left out.
 
 use crate::page::{Detail, headline, page};
-use crate::{Error, Paper, Report, Request, Scale, Section};
+use crate::{Error, Paper, Report, Scale, Section};
 use serde::Deserialize;
 
 /// A file of an archived report: its name and its content.
 pub type ArchivedFile = (&'static str, String);
 
-/// What an archive had before a run. The default is an empty archive.
+/// What an archive has before a run. The default is an empty archive.
 #[derive(Debug, Default)]
 pub struct EarlierArchive {
     experiments: Vec<Section>,
-    headline: String,
 }
 
 /// The part of `claims.json` that an archive keeps.
@@ -30,32 +29,31 @@ struct Archived {
 impl EarlierArchive {
     /// The file with the experiments.
     pub const CLAIMS: &str = "claims.json";
-    /// The file with the figure at the head of the page, if there is one.
-    pub const HEADLINE: &str = "headline.html";
 
-    /// Reads the content of both files, for a request that adds to them.
+    /// Reads the content of this file, for a run that adds to it.
     ///
     /// # Errors
-    /// [`Error`] if the archive cannot be read, or has another paper, scale or seed.
-    pub fn read(claims: &str, headline: String, request: &Request<'_>) -> Result<EarlierArchive, Error> {
+    /// [`Error`] if it cannot be read, or has another paper, scale or seed.
+    pub fn read(claims: &str, run: (&Paper, Scale, u64)) -> Result<EarlierArchive, Error> {
         let archived: Archived = serde_json::from_str(claims).map_err(|error| Error(error.to_string()))?;
         let Archived { paper, scale, seed, experiments } = archived;
-        if (&*paper, scale, seed) != (request.paper.name, request.scale, request.seed) {
+        if (&*paper, scale, seed) != (run.0.name, run.1, run.2) {
             return Err(Error(format!("it has {paper} at the {scale} scale with seed {seed}")));
         }
-        Ok(EarlierArchive { experiments, headline })
+        Ok(EarlierArchive { experiments })
     }
 }
 
 impl Report {
-    /// Returns the files that an archive keeps: `claims.json`, with commit and machine;
+    /// Returns the files that an archive keeps: `claims.json`, with commit and machine, and
     /// `report.html` with the claims, the figure at its head and the coverage, without the other
-    /// figures and the tables, which are most of its bytes; and that figure as `headline.html`, if
-    /// there is one. Experiments of the earlier archive that this report lacks stay.
-    pub fn archived(&self, earlier: &EarlierArchive) -> Vec<ArchivedFile> {
+    /// figures and the tables, which are most of its bytes. Experiments of the earlier archive that
+    /// this report lacks stay.
+    pub fn archived(&self, earlier: &EarlierArchive) -> [ArchivedFile; 2] {
         let mut whole = self.clone();
-        let is_new = |section: &&Section| !self.sections.iter().any(|new| new.name == section.name);
-        whole.sections.extend(earlier.experiments.iter().filter(is_new).cloned());
+        whole.sections.iter_mut().for_each(|section| section.headline = headline(section));
+        let stays = |section: &&Section| !self.sections.iter().any(|new| new.name == section.name);
+        whole.sections.extend(earlier.experiments.iter().filter(stays).cloned());
         let place = |name: &str| self.all.iter().position(|known| *known == name);
         whole.sections.retain(|section| place(&section.name).is_some());
         whole.sections.sort_by_key(|section| place(&section.name));
@@ -64,16 +62,7 @@ impl Report {
         let is_there = |name: &&str| whole.sections.iter().any(|section| section.name == *name);
         whole.missing = self.all.iter().copied().filter(|name| is_wanted(name) && !is_there(name)).collect();
         whole.only.clear();
-        let mut figure = headline(self);
-        if figure.is_empty() {
-            figure.clone_from(&earlier.headline);
-        }
-        let page = page(&whole, &figure, Detail::Claims);
-        let mut files = vec![(EarlierArchive::CLAIMS, whole.claims_json()), ("report.html", page)];
-        if !figure.is_empty() {
-            files.push((EarlierArchive::HEADLINE, figure));
-        }
-        files
+        [(EarlierArchive::CLAIMS, whole.claims_json()), ("report.html", page(&whole, Detail::Claims))]
     }
 }
 
@@ -113,7 +102,9 @@ pub fn sources(paper: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Experiment, Judged, Kind, Rows};
+    use crate::section::Drawing;
+    use crate::{Experiment, Judged, Kind, Request, Rows};
+    use larder_figure::{Axis, Figure, Series};
 
     fn judged(id: &str, band: [f64; 2]) -> Judged {
         Judged {
@@ -133,6 +124,16 @@ mod tests {
         }
     }
 
+    fn headline_figure(commit: &str) -> Drawing {
+        let figure = Figure {
+            title: format!("Figure of {commit}"),
+            x: Axis::linear("x"),
+            y: Axis::linear("y"),
+            series: vec![Series::line("s", vec![(0.0, 1.0), (1.0, 2.0)])],
+        };
+        Drawing { id: "f".to_owned(), figure, is_headline: true, captions: Vec::new() }
+    }
+
     /// A report of these experiments of `clock`, all run at one commit.
     fn report(names: &[&str], commit: &str, scale: Scale, rows: &Rows) -> Report {
         let request = Request { scale, ..Request::quick(Paper::named("clock").unwrap(), rows) };
@@ -143,6 +144,10 @@ mod tests {
             let mut section = Section::new(&experiment, scale);
             (*name).clone_into(&mut section.name);
             commit.clone_into(&mut section.run.commit);
+            section.run.steal_percent = 0.025_320_729_237_002_026;
+            if *name == "linear" {
+                section.figures.push(headline_figure(commit));
+            }
             section.claims = vec![judged(name, [0.5, f64::INFINITY]), judged("b", [f64::NEG_INFINITY, 2.0])];
             report.sections.push(section);
         }
@@ -150,12 +155,8 @@ mod tests {
         report
     }
 
-    fn claims(files: &[ArchivedFile]) -> String {
-        files.iter().find(|(name, _)| *name == EarlierArchive::CLAIMS).unwrap().1.clone()
-    }
-
-    fn read(claims: &str, rows: &Rows) -> Result<EarlierArchive, Error> {
-        EarlierArchive::read(claims, "<figure>".to_owned(), &Request::quick(Paper::named("clock").unwrap(), rows))
+    fn read(claims: &str) -> Result<EarlierArchive, Error> {
+        EarlierArchive::read(claims, (Paper::named("clock").unwrap(), Scale::Quick, 1))
     }
 
     /// Failure: an archived part ends with the archive of another part, or counts for the wrong
@@ -163,28 +164,31 @@ mod tests {
     #[test]
     fn a_part_of_an_archive_is_lost_or_stays_old() {
         let rows = Rows::default();
-        let first = report(&["methods", "linear"], "first", Scale::Quick, &rows).archived(&EarlierArchive::default());
-        let earlier = read(&claims(&first), &rows).unwrap();
-        assert_eq!(earlier.experiments[0].claims, report(&["linear"], "", Scale::Quick, &rows).sections[0].claims);
-        let files = report(&["methods"], "second", Scale::Quick, &rows).archived(&earlier);
-        let json: serde_json::Value = serde_json::from_str(&claims(&files)).unwrap();
+        let first = report(&["methods", "linear"], "first", Scale::Quick, &rows);
+        let [(_, claims), _] = first.archived(&EarlierArchive::default());
+        let earlier = read(&claims).unwrap();
+        let (kept, ran) = (&earlier.experiments[0], &first.sections[1]);
+        assert_eq!((&kept.claims, &kept.run, &kept.name), (&ran.claims, &ran.run, &ran.name), "a value has changed");
+        let [(_, claims), (_, page)] = report(&["methods"], "second", Scale::Quick, &rows).archived(&earlier);
+        let json: serde_json::Value = serde_json::from_str(&claims).unwrap();
         let of =
             |at: usize| (json["experiments"][at]["name"].as_str(), json["experiments"][at]["run"]["commit"].as_str());
         assert_eq!([of(0), of(1)], [(Some("linear"), Some("first")), (Some("methods"), Some("second"))]);
         assert_eq!(json["experiments"].as_array().map(Vec::len), Some(2));
         assert_eq!(json["counts"]["order"], serde_json::json!({ "holding": 4, "judged": 4 }));
         assert_eq!(json["missing"], serde_json::json!(["dumbbell"]));
-        let page = &files[1].1;
         assert!(page.contains("<code>first</code>") && page.contains("<code>second</code>"), "a run is not shown");
-        assert_eq!(files[2], (EarlierArchive::HEADLINE, "<figure>".to_owned()), "the figure of the other part");
+        assert!(page.contains("Figure of first"), "the figure of the other part");
+        let [_, (_, page)] = report(&["linear"], "third", Scale::Quick, &rows).archived(&read(&claims).unwrap());
+        assert!(page.contains("Figure of third") && !page.contains("Figure of first"), "an old figure");
     }
 
     #[test]
     fn an_archive_mixes_scales_or_an_unreadable_one_is_replaced() {
         let rows = Rows::default();
-        let full = report(&["linear"], "first", Scale::Full, &rows).archived(&EarlierArchive::default());
-        let error = |text: &str| read(text, &rows).unwrap_err().to_string();
-        assert_eq!(error(&claims(&full)), "it has clock at the full scale with seed 1");
+        let [(_, full), _] = report(&["linear"], "first", Scale::Full, &rows).archived(&EarlierArchive::default());
+        let error = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(error(&full), "it has clock at the full scale with seed 1");
         assert!(error("{}").contains("missing field"));
     }
 }

@@ -284,14 +284,13 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
         if watch.is_stopped() {
             return Err(Error::interrupted());
         }
-        let mut provenance = Provenance::now();
+        let mut provenance = report.provenance.of_experiment();
         let mut section = run(request, watch)?;
         provenance.update();
         section.run = provenance;
         (*name).clone_into(&mut section.name);
         report.sections.push(section);
         report.missing.retain(|missing| missing != name);
-        report.provenance.update();
         watch.ended(&report)?;
     }
     Ok(report)

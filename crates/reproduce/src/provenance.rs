@@ -15,14 +15,14 @@ pub struct Provenance {
     pub commit: String,
     /// The day and time of the start, UTC.
     pub started: String,
-    /// Wall time from the start to the end of the last experiment, s. Rows that were finished before
-    /// take none.
-    pub seconds: u64,
+    /// Wall time until the end, s; rows that were finished before take none. `None` if it was not
+    /// recorded.
+    pub seconds: Option<u64>,
     /// The model of the processor.
     pub processor: String,
     /// The processors that this process may use.
     pub processors: usize,
-    /// The load average of one minute at the start, and at the end of the last experiment.
+    /// The load average of one minute at the start and at the end.
     pub load: [f64; 2],
     /// The share of the processors' time that the hypervisor gave to other machines, %.
     pub steal_percent: f64,
@@ -48,8 +48,8 @@ impl Provenance {
         Provenance {
             command: command(std::env::args()),
             commit: commit(),
-            started: utc(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()),
-            seconds: 0,
+            started: now(),
+            seconds: None,
             processor: model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.to_owned()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             load: [load; 2],
@@ -59,9 +59,15 @@ impl Provenance {
         }
     }
 
+    /// Returns the conditions at the start of an experiment of this run: the program is the same.
+    pub(crate) fn of_experiment(&self) -> Provenance {
+        let (begun, started) = (Some(Instant::now()), now());
+        Provenance { started, load: [load(); 2], begun, ticks: ticks(), ..self.clone() }
+    }
+
     /// Takes the wall time, the load and the stolen time since the start.
     pub(crate) fn update(&mut self) {
-        self.seconds = self.begun.map_or(0, |begun| begun.elapsed().as_secs());
+        self.seconds = self.begun.map(|begun| begun.elapsed().as_secs());
         self.load[1] = load();
         let now = ticks();
         // The kernel's counts may fall, or may be unreadable now.
@@ -100,6 +106,10 @@ fn commit() -> String {
         text += ", but the program is older";
     }
     text
+}
+
+fn now() -> String {
+    utc(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
 
 fn load() -> f64 {

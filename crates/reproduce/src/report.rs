@@ -18,7 +18,7 @@ pub struct Report {
     pub seed: u64,
     /// The experiments that were requested; empty for all.
     pub only: Vec<String>,
-    /// Where and how it ran.
+    /// The program, and the conditions at the start. Each section has those of its experiment.
     pub provenance: Provenance,
     /// The experiments that are finished, in the paper's order.
     pub sections: Vec<Section>,
@@ -44,9 +44,9 @@ impl Report {
         }
     }
 
-    /// Returns the wall time of its experiments, s.
+    /// Returns the wall time of its experiments, s, as far as it was recorded.
     pub fn seconds(&self) -> u64 {
-        self.sections.iter().map(|section| section.run.seconds).sum()
+        self.sections.iter().filter_map(|section| section.run.seconds).sum()
     }
 
     /// Returns all judged claims.
@@ -87,10 +87,9 @@ impl Report {
     }
 
     /// Returns the content of `claims.json`: the paper, the scale, the seed, the experiments that
-    /// have not finished, the wall time, where and how it ran, the counts of each kind as `{kind:
-    /// {holding, judged}}`, and the experiments as
-    /// `[{name, title, shows, conditions, run, claims}]`, with null for absent values of a
-    /// [`Judged`].
+    /// have not finished, the wall time, the counts of each kind as `{kind: {holding, judged}}`, and
+    /// the experiments as `[{name, title, shows, conditions, run, claims}]`: where and how each ran
+    /// ([`Provenance`]), and its claims ([`Judged`]), with null for absent values.
     pub fn claims_json(&self) -> String {
         let counts: BTreeMap<String, Count> = self.counts().map(|count| (count.kind.to_string(), count)).into();
         let all = serde_json::json!({
@@ -100,7 +99,6 @@ impl Report {
             "only": self.only,
             "missing": self.missing,
             "seconds": self.seconds(),
-            "run": self.provenance,
             "counts": counts,
             "experiments": self.sections,
         });

@@ -26,6 +26,9 @@ pub struct Section {
     pub figures: Vec<Drawing>,
     /// Where and how it ran.
     pub run: Provenance,
+    /// In an archive: its figure at the head of the page, as HTML, if it has one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) headline: String,
     /// Its claims; filled by [`Section::judged`].
     pub claims: Vec<Judged>,
     #[serde(skip)]
@@ -102,6 +105,7 @@ impl Section {
             tables: Vec::new(),
             figures: Vec::new(),
             run: Provenance::default(),
+            headline: String::new(),
             claims: Vec::new(),
             scale,
             stated: experiment.claims.clone(),

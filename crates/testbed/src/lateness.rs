@@ -43,8 +43,9 @@ impl LatenessReport {
     }
 
     /// Returns true if a value measured over a path with this round trip is valid
-    /// ([`LatenessReport::is_sound`]). On a long path, frames may be late by a hundredth of the
-    /// round trip: downloads last several round trips, so they become longer by 1 % at most.
+    /// ([`LatenessReport::is_sound`]). On a long path, 99 of 100 frames may be late by a hundredth
+    /// of the round trip, on each link, with a delay of its own or not. A download lasts several
+    /// round trips, beside which this is little.
     pub fn is_sound_for(&self, round_trip: Duration) -> bool {
         u128::from(self.p99_ns) <= LATEST.max(round_trip / 100).as_nanos() && self.refused == 0
     }

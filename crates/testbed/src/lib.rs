@@ -5,8 +5,9 @@
 //! host and starts the link emulator. The emulator is one thread with real-time priority that reads
 //! packets from the devices, sends them through [`larder_netsim::Links`], and writes them to the
 //! devices of their destinations. Programs in the namespaces (a node, nginx, wget) need no change.
-//! The emulator records its lateness. If the 99th percentile is above [`LATEST`], a value measured
-//! over it is not valid ([`LatenessReport::is_sound`]).
+//! The emulator records its lateness. If the 99th percentile is above [`LATEST`], or on a long path
+//! above a hundredth of the round trip, a value measured over it is not valid
+//! ([`LatenessReport::is_sound_for`]).
 //!
 //! It is not a simulator: time is the machine's, and two runs differ. It does not carry Ethernet,
 //! because the devices carry IP.

@@ -289,7 +289,7 @@ fn a_busy_analysis_keeps_its_sample() {
     // Ten seconds later: these milliseconds of the analysis, and of the whole node.
     let mut pass = |used, of_node| {
         (seconds, node) = (seconds + 10, node + of_node);
-        running.used = Duration::from_millis(used);
+        (running.used, running.saved) = (Duration::from_millis(used), Duration::ZERO);
         running.keep_to_share(running_time(start, seconds), Duration::from_millis(node));
         running.what_if.sample()
     };
@@ -300,8 +300,24 @@ fn a_busy_analysis_keeps_its_sample() {
     assert_eq!(pass(299, 20_000), half, "a thirtieth of the time");
     let quarter = half.map(|last| last / 2);
     assert_eq!(pass(310, 20_000), quarter, "more than 3 % of a processor");
-    assert_eq!(pass(31, 100), quarter.map(|last| last / 2), "more than .3 %");
-    assert_eq!(running.used, Duration::ZERO);
+    let eighth = quarter.map(|last| last / 2);
+    assert_eq!(pass(31, 100), eighth, "more than .3 %");
+    assert_eq!((running.used, running.saved), (Duration::ZERO, Duration::ZERO));
+    // Saved time of quiet looks, 30 ms each, pays for a burst, and no more than one.
+    let mut look = |used| {
+        seconds += 10;
+        running.used = Duration::from_millis(used);
+        running.keep_to_share(running_time(start, seconds), Duration::from_millis(node));
+        running.what_if.sample()
+    };
+    assert_eq!(look(0), eighth);
+    assert_eq!(look(0), eighth);
+    assert_eq!(look(90), eighth, "a burst");
+    assert_eq!(look(60), eighth.map(|last| last / 2), "another one");
+    for _ in 0..300 {
+        look(0);
+    }
+    assert!(running.saved <= Duration::from_millis(240 * 31), "it saves for ever: {:?}", running.saved);
 }
 
 fn running_time(now: Time, seconds: u64) -> Time {

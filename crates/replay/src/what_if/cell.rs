@@ -23,7 +23,8 @@ impl Cell {
         Ok(Cell { spec: spec.clone(), capacity, whole: MiniCache::new(spec, capacity, seed)?, sets })
     }
 
-    /// Requests with the ids of their objects; those up to `last` are in the sample.
+    /// Passes requests, with the ids of their objects, to the caches. Those up to `last` are in the
+    /// sample.
     pub(super) fn requests(&mut self, requests: &[(Observed, u64)], last: u64, weight: f64) {
         let sampled = || requests.iter().filter(|(observed, _)| observed.place <= last);
         sampled().for_each(|(observed, id)| self.whole.request(observed, *id, weight));

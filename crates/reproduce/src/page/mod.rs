@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("style.css");
 impl Report {
     /// Returns `report.html`: one page that needs no other file.
     pub fn html(&self) -> String {
-        page(self, &headline(self), Detail::All)
+        page(self, Detail::All)
     }
 }
 
@@ -27,20 +27,18 @@ pub(crate) enum Detail {
     Claims,
 }
 
-/// Returns the figure at the head of the page, and nothing if no experiment of the report has it.
-///
-/// Writing into a string cannot fail, so the results of `write!` are ignored here and below.
-pub(crate) fn headline(report: &Report) -> String {
-    let mut written = String::new();
-    let mut all = report.sections.iter().flat_map(|section| &section.figures);
-    if let Some(drawing) = all.find(|drawing| drawing.is_headline) {
+/// Returns the figure of an experiment that stands at the head of the page, if it has one.
+pub(crate) fn headline(section: &Section) -> String {
+    let mut written = section.headline.clone();
+    if let Some(drawing) = section.figures.iter().find(|drawing| drawing.is_headline) {
+        written.clear();
         write_figure(&mut written, drawing);
     }
     written
 }
 
-/// Returns the page of a report with this figure at its head.
-pub(crate) fn page(report: &Report, headline: &str, detail: Detail) -> String {
+/// Writing into a string cannot fail, so the results of `write!` are ignored here and below.
+pub(crate) fn page(report: &Report, detail: Detail) -> String {
     let title = format!("Reproduction of {}, {} scale", report.paper, report.scale);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
@@ -51,7 +49,7 @@ pub(crate) fn page(report: &Report, headline: &str, detail: Detail) -> String {
     );
     write_summary(&mut page, report);
     write_contents(&mut page, report);
-    page.push_str(headline);
+    page.extend(report.sections.iter().map(headline).find(|figure| !figure.is_empty()));
     page.push_str(
         "<p class=\"soft\">Diamonds mark the values, ratios and ranges that the paper&#39;s text states. The papers print \
          their curves as pictures, and their texts have no values for them, so no published curve is drawn.</p>\n",
@@ -116,13 +114,7 @@ fn write_contents(page: &mut String, report: &Report) {
 }
 
 fn write_run(page: &mut String, report: &Report) {
-    let pairs = [
-        ("version", format!("larder {}, {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS)),
-        ("duration", duration(report.seconds())),
-        ("seed", report.seed.to_string()),
-    ];
-    let pairs = pairs.map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n"));
-    let _ = writeln!(page, "<h2 id=\"run\">How it ran</h2>\n<dl>\n{}</dl>", pairs.concat());
+    let _ = writeln!(page, "<h2 id=\"run\">How it ran</h2>\n<p>With the seed {}.</p>", report.seed);
     // The experiments of one program on one machine stand together; an archive may have several.
     let program = |run: &Provenance| {
         let Provenance { command, commit, processor, processors, .. } = run;
@@ -146,7 +138,7 @@ fn write_run(page: &mut String, report: &Report) {
                 page,
                 "<tr><td><a href=\"#{name}\">{name}</a><td>{}<td>{}<td>{begin:.2}, {end:.2}<td>{:.1} %</tr>",
                 escaped(&run.started),
-                duration(run.seconds),
+                run.seconds.map_or_else(|| "not recorded".to_owned(), duration),
                 run.steal_percent
             );
         }
