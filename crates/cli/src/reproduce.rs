@@ -143,7 +143,7 @@ pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
     // A directory that cannot be written is reported before the work, not after it.
     std::fs::create_dir_all(&out).map_err(|error| Failure { code: 2, ..unwritable(&out, &error) })?;
     let archive = args.archive.map(|archive| Archive { directory: archive.join(format!("{}{kind}", args.paper)) });
-    archive.iter().try_for_each(|archive| archive.create((paper, scale, args.seed)))?;
+    archive.iter().try_for_each(|archive| archive.create((paper.name, scale, args.seed)))?;
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
     let (testbed, forwarder, applications) = (args.testbed, args.forwarder.as_deref(), args.applications.as_deref());
@@ -172,13 +172,13 @@ struct Archive {
 
 impl Archive {
     /// Creates the directory. An archive that cannot be kept is reported before the work.
-    fn create(&self, run: (&Paper, Scale, u64)) -> Result<(), Failure> {
+    fn create(&self, run: (&str, Scale, u64)) -> Result<(), Failure> {
         let unwritable = |error: io::Error| Failure { code: 2, ..unwritable(&self.directory, &error) };
         std::fs::create_dir_all(&self.directory).map_err(unwritable)?;
         self.read(run).map(drop)
     }
 
-    fn read(&self, run: (&Paper, Scale, u64)) -> Result<EarlierArchive, Failure> {
+    fn read(&self, run: (&str, Scale, u64)) -> Result<EarlierArchive, Failure> {
         let path = self.directory.join(EarlierArchive::CLAIMS);
         let claims = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(EarlierArchive::default()),
@@ -190,8 +190,8 @@ impl Archive {
     }
 
     /// Adds the experiments of the report to what is there now: another run may have added others.
-    fn write(&self, report: &Report, paper: &Paper) -> Result<(), Failure> {
-        let files = report.archived(&self.read((paper, report.scale, report.seed))?);
+    fn write(&self, report: &Report) -> Result<(), Failure> {
+        let files = report.archived(&self.read((report.paper, report.scale, report.seed))?);
         files.iter().try_for_each(|(name, content)| write_whole(&self.directory.join(name), content))
     }
 }
@@ -285,7 +285,6 @@ struct RunStatus {
     bar: Bar,
     out: PathBuf,
     archive: Option<Archive>,
-    paper: &'static Paper,
     experiments: usize,
     /// Experiments that are in the report.
     finished: AtomicUsize,
@@ -299,7 +298,7 @@ impl RunStatus {
         bar.set_message(request.paper.name.to_owned());
         let (finished, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let experiments = request.experiments().count();
-        RunStatus { bar, out: out.to_owned(), archive, paper: request.paper, experiments, finished, stop }
+        RunStatus { bar, out: out.to_owned(), archive, experiments, finished, stop }
     }
 
     /// Describes the progress, for the message after an interruption.
@@ -357,7 +356,7 @@ impl Watch for RunStatus {
                     let remedy = "build and run a clean checkout for an archive";
                     self.bar.print(&format!("{directory}: the commit is `{commit}`; {remedy}"));
                 }
-                archive.write(report, self.paper)
+                archive.write(report)
             }
             None => Ok(()),
         });

@@ -383,8 +383,8 @@ pub const WHAT_IF_MANY: usize = 1 << 9;
 /// The same while there are none.
 pub const WHAT_IF_IDLE_TURN: Duration = Duration::from_secs(1);
 
-/// The requests of its sample may take each what-if analysis one part in this many of the time that
-/// passes on one processor: with more, the sample becomes smaller.
+/// Each what-if analysis spends at most one part in this many of the time that passes on the
+/// requests of its sample. If it spends more, the sample becomes smaller.
 pub const WHAT_IF_SHARE: u32 = 33;
 
 /// The same, of the processor time of the whole node, so that a request costs little more with the

@@ -38,15 +38,15 @@ fn an_archive_has_no_commit_or_is_of_no_paper() {
             let run = experiment["run"]["commit"].as_str().unwrap_or_default();
             let commit = run.split(',').next().unwrap_or_default();
             assert!(commit.len() == 40, "{name}: the commit of {} is `{run}`", experiment["name"]);
-            experiments.entry(commit).or_default().extend(experiment["name"].as_str());
+            experiments.entry(run).or_default().extend(experiment["name"].as_str());
         }
         assert!(!experiments.is_empty(), "{name} has no experiments");
-        for (commit, experiments) in experiments {
+        for (run, experiments) in experiments {
             let of = format!("{name}, {}", experiments.join(", "));
-            match changed_since(commit, &sources(paper)) {
-                Ok(files) if files.is_empty() => println!("{of}: the code is that of {commit}"),
+            match changed_since(run.split(',').next().unwrap_or_default(), &sources(paper)) {
+                Ok(files) if files.is_empty() => println!("{of}: the code is that of {run}"),
                 Ok(files) => {
-                    println!("{of}: {} files have changed since {commit}, {} among them", files.len(), files[0])
+                    println!("{of}: {} files have changed since {run}, {} among them", files.len(), files[0])
                 }
                 Err(reason) => println!("{of}: whether the code has changed is unknown: {reason}"),
             }
