@@ -180,8 +180,10 @@ impl WhatIf {
         }
     }
 
-    /// Passes the requests of the batch to one miniature cache after the other: all its tables are
-    /// in the processor's caches after the first few, where those of all do not fit.
+    /// Passes the requests of the batch to one miniature cache after the other. Where all requests
+    /// are in the sample, as at the start of a node, this takes 12 to 17 % less time than to pass
+    /// one request after the other; where few are, the same (`benches/what_if.rs`, NASA's day and
+    /// Twitter).
     fn pass_batch(&mut self) {
         for row in &mut self.rows {
             let (weight, last) = (1.0 / row.rate(), row.last);
