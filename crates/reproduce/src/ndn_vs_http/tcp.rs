@@ -342,13 +342,13 @@ mod tests {
         let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
         let sweep = experiment.sweep(Scale::Full);
         let cells = cells(sweep);
-        assert_eq!((cells.len(), experiment.claims.len()), (30, 4));
+        assert_eq!((cells.len(), experiment.claims.len()), (44, 4));
         let simulated: Vec<Vec<f64>> = cells.iter().map(|cell| vec![0.1 + cell.loss]).collect();
         let batches = batches(&cells, &simulated, sweep);
         // 0.1 s without losses, more than a second with them.
-        assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 30 * sweep.runs);
+        assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 44 * sweep.runs);
         let all_short = super::batches(&cells, &vec![vec![0.4]; cells.len()], sweep);
-        assert_eq!(all_short.iter().map(Vec::len).sum::<usize>(), 8 * sweep.runs + 22 * sweep.short_runs);
+        assert_eq!(all_short.iter().map(Vec::len).sum::<usize>(), 12 * sweep.runs + 32 * sweep.short_runs);
         for batch in &batches {
             let rate: f64 = batch.iter().map(|job| cells[job.cell].bytes as f64 * 8e-6 / simulated[job.cell][0]).sum();
             assert!(batch.len() == 1 || rate <= SHARED_MBPS);
