@@ -64,7 +64,7 @@ pub(super) enum System {
     /// lighttpd without a cache.
     Lighttpd { tuned: bool },
     /// lighttpd (tuned) behind Squid: at the top, and at the edges too where there are two levels.
-    Squid { levels: u8, tuned: bool },
+    Squid { levels: u8, setup: SquidSetup },
     /// Larder's node at the server and the top, and at the edges too where there are two levels.
     Larder { levels: u8, faces: Faces },
     /// The same over TCP, tuned: every node and `larder put` use packets larger than NDN's usual
@@ -81,6 +81,19 @@ pub(super) enum System {
     /// Larder's nodes between them. The names are [`LARDER`], or those of programs in
     /// [`Request::applications`](crate::Request::applications).
     Applications { producer: &'static str, consumer: &'static str },
+}
+
+/// The configuration of Squid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SquidSetup {
+    /// As Debian packages it.
+    Packaged,
+    /// For many connections and files of the experiments' sizes.
+    Tuned,
+    /// Tuned, and a file is read without a stop. Usually, Squid reads 16 kB ahead of the slowest
+    /// client of a file that still arrives: with collapsed forwarding all clients go at that
+    /// client's pace. Without the stop, Squid's processor time is up to twice as long.
+    ReadsAhead,
 }
 
 /// Traffic of varied names. Popularity follows Zipf's law. The sizes are between 1 kB and the
@@ -112,13 +125,19 @@ impl System {
         match self {
             System::Lighttpd { tuned: true } => "lighttpd".into(),
             System::Lighttpd { tuned: false } => "lighttpd, as packaged".into(),
-            System::Squid { levels, tuned: true } => with_levels("Squid", levels),
-            System::Squid { levels, tuned: false } => with_levels("Squid, as packaged", levels),
+            System::Squid { levels, setup } => {
+                let name = match setup {
+                    SquidSetup::Packaged => "Squid, as packaged",
+                    SquidSetup::Tuned => "Squid",
+                    SquidSetup::ReadsAhead => "Squid, reads ahead",
+                };
+                with_levels(name, levels)
+            }
             System::Larder { levels, faces: Faces::Tcp } => with_levels("Larder", levels),
             System::Larder { levels, faces: Faces::Udp } => with_levels("Larder, UDP", levels),
             System::LarderTuned { levels } => with_levels("Larder, packets of 64 KiB", levels),
             System::Pair => "wget, Larder's pair".into(),
-            System::Varied { pair: false, .. } => System::Squid { levels: 2, tuned: true }.name(),
+            System::Varied { pair: false, .. } => System::Squid { levels: 2, setup: SquidSetup::ReadsAhead }.name(),
             System::Varied { pair: true, .. } => System::Pair.name(),
             System::Applications { producer, consumer } => format!("{consumer} from {producer}"),
         }

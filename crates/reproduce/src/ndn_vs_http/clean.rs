@@ -2,11 +2,12 @@
 //! 100 MB behind two.
 
 use super::cell::Cell;
-use super::cell::{Faces, System};
+use super::cell::{Faces, SquidSetup, System};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs};
 
 use super::tree::{Network, Shape};
 use super::{series, state_forwarder};
+use crate::statistics::least;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_units::BitRate;
@@ -25,52 +26,60 @@ pub(super) struct Sweep {
     rate: String,
 }
 
-const SQUID: System = System::Squid { levels: 2, tuned: true };
+const SQUID: System = System::Squid { levels: 2, setup: SquidSetup::Tuned };
+const SQUID_AHEAD: System = System::Squid { levels: 2, setup: SquidSetup::ReadsAhead };
 const LARDER: System = System::Larder { levels: 2, faces: Faces::Tcp };
 const TUNED: System = System::LarderTuned { levels: 2 };
-const SQUID_1: System = System::Squid { levels: 1, tuned: true };
+const SQUID_1: System = System::Squid { levels: 1, setup: SquidSetup::Tuned };
+const SQUID_AHEAD_1: System = System::Squid { levels: 1, setup: SquidSetup::ReadsAhead };
 const LARDER_1: System = System::Larder { levels: 1, faces: Faces::Tcp };
 
-/// Systems in which all clients share the interface of one host, the server or the top.
-const THROUGH_ONE: [System; 5] = [
+/// The systems. In the first six, all clients share the interface of one host, the server or the
+/// top. In the others, five edges send at once.
+const SYSTEMS: [System; 11] = [
     System::Lighttpd { tuned: false },
     System::Lighttpd { tuned: true },
     SQUID_1,
+    SQUID_AHEAD_1,
     LARDER_1,
-    System::Squid { levels: 2, tuned: false },
+    System::Squid { levels: 2, setup: SquidSetup::Packaged },
+    SQUID,
+    SQUID_AHEAD,
+    LARDER,
+    TUNED,
+    System::Pair,
 ];
 
-/// Systems in which five edges send at once.
-const THROUGH_FIVE: [System; 4] = [SQUID, LARDER, TUNED, System::Pair];
-
-/// The systems of [`THROUGH_FIVE`] that also fetch a large file.
-const LARGE_THROUGH_FIVE: [System; 3] = [SQUID, LARDER, TUNED];
+/// The systems that fetch a large file.
+const LARGE_SYSTEMS: [System; 4] = [SQUID, SQUID_AHEAD, LARDER, TUNED];
 
 /// Measures fig. 2 and 3.
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
-    let measured = measured(sweep, &[&THROUGH_ONE, &THROUGH_FIVE], "clean links", request, watch)?;
+    let measured = measured(sweep, &SYSTEMS, "clean links", request, watch)?;
     let mut section = Section::new(&experiment, request.scale);
     state_forwarder(&mut section, request);
-    report(&mut section, sweep, &[&THROUGH_ONE[..], &THROUGH_FIVE].concat(), &measured);
+    report(&mut section, sweep, &SYSTEMS, &measured);
 
-    let least = sweep.clients.iter().copied().min().unwrap_or_default();
+    let fewest = sweep.clients.iter().copied().min().unwrap_or_default();
     let most = sweep.clients.iter().copied().max().unwrap_or_default();
     let runs = |system, clients| of(&measured, system, clients);
     let time = |system| runs(system, most).median();
     let direct = System::Lighttpd { tuned: true };
-    let growth = time(direct) / runs(direct, least).median();
-    section.measured("direct-linear", growth / (most as f64 / least as f64));
+    let growth = time(direct) / runs(direct, fewest).median();
+    section.measured("direct-linear", growth / (most as f64 / fewest as f64));
     // The paper's bend.
     let bend = sweep.clients.iter().copied().filter(|clients| *clients <= 20).max().unwrap_or_default();
-    section.measured("one-level-flat", runs(LARDER_1, bend).median() / runs(LARDER_1, least).median());
-    section.measured("one-level-squid", time(SQUID_1) / runs(SQUID_1, least).median() / (most as f64 / least as f64));
+    section.measured("one-level-flat", runs(LARDER_1, bend).median() / runs(LARDER_1, fewest).median());
+    section.measured("one-level-squid", time(SQUID_1) / runs(SQUID_1, fewest).median() / (most as f64 / fewest as f64));
     section.measured("two-levels-gain", time(SQUID_1) / time(SQUID));
     section.measured("two-levels-gain-larder", time(LARDER_1) / time(LARDER));
-    section.measured("one-level", time(LARDER_1) / time(SQUID_1));
-    section.measured("two-levels", time(LARDER) / time(SQUID));
-    section.measured("two-levels-cpu", cpu(&runs(LARDER, most)) / cpu(&runs(SQUID, most)));
+    // A claim has the better of the two tuned Squids: one is faster, the other takes less CPU.
+    section.measured("one-level", time(LARDER_1) / least([SQUID_1, SQUID_AHEAD_1].map(time)));
+    section.measured("two-levels", time(LARDER) / least([SQUID, SQUID_AHEAD].map(time)));
+    let cpu_of = |system| cpu(&runs(system, most));
+    section.measured("two-levels-cpu", cpu_of(LARDER) / least([SQUID, SQUID_AHEAD].map(cpu_of)));
     section.judged()
 }
 
@@ -78,46 +87,44 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 pub(super) fn run_large(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(LARGE.0, LARGE.1)?;
     let sweep = experiment.sweep(request.scale);
-    let measured = measured(sweep, &[&[], &LARGE_THROUGH_FIVE], "a large file", request, watch)?;
+    let measured = measured(sweep, &LARGE_SYSTEMS, "a large file", request, watch)?;
     let mut section = Section::new(&experiment, request.scale);
     state_forwarder(&mut section, request);
-    report(&mut section, sweep, &LARGE_THROUGH_FIVE, &measured);
+    report(&mut section, sweep, &LARGE_SYSTEMS, &measured);
     let most = sweep.clients.iter().copied().max().unwrap_or_default();
-    let [squid, larder, tuned] = LARGE_THROUGH_FIVE.map(|system| of(&measured, system, most));
-    section.measured("large-time", tuned.median() / squid.median());
-    section.measured("large-cpu", cpu(&tuned) / cpu(&squid));
-    section.measured("large-time-8800", larder.median() / squid.median());
-    section.measured("large-cpu-8800", cpu(&larder) / cpu(&squid));
+    let [squid, ahead, larder, tuned] = LARGE_SYSTEMS.map(|system| of(&measured, system, most));
+    let squid_time = least([squid.median(), ahead.median()]);
+    let squid_cpu = least([cpu(&squid), cpu(&ahead)]);
+    section.measured("large-time", tuned.median() / squid_time);
+    section.measured("large-cpu", cpu(&tuned) / squid_cpu);
+    section.measured("large-time-8800", larder.median() / squid_time);
+    section.measured("large-cpu-8800", cpu(&larder) / squid_cpu);
     section.judged()
 }
 
 fn measured(
     sweep: &Sweep,
-    [through_one, through_five]: &[&[System]; 2],
+    systems: &[System],
     what: &str,
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<Measured, Error> {
     let _lock = MachineLock::acquire()?;
     let network = Network { shape: Shape::Interfaces, rate: Some(rate(sweep)?), delay: 0, loss: 0.0 };
-    let cells = |systems: &[System]| {
-        let mut cells = Vec::new();
-        // Long runs start first. The order is by run and not by system, so that other work of the
-        // machine affects all systems.
-        for &clients in sweep.clients.iter().rev() {
-            for run in 0..sweep.runs {
-                let (bytes, seed) = (sweep.file_bytes, request.seed + run);
-                let cell = |&system| Cell { system, network, clients, bytes, congestion: "cubic", seed };
-                cells.extend(systems.iter().map(cell));
-            }
+    let mut cells = Vec::new();
+    // Long runs start first. The order is by run and not by system, so that other work of the
+    // machine affects all systems.
+    for &clients in sweep.clients.iter().rev() {
+        for run in 0..sweep.runs {
+            let (bytes, seed) = (sweep.file_bytes, request.seed + run);
+            let cell = |&system| Cell { system, network, clients, bytes, congestion: "cubic", seed };
+            cells.extend(systems.iter().map(cell));
         }
-        cells
-    };
-    let cells = [cells(through_one), cells(through_five)].concat();
+    }
     watch.begin(what, cells.len() as u64);
     let mut measured = Measured::default();
-    // One run at a time. Beside another one, links were often later than a millisecond, and runs
-    // were repeated.
+    // One run at a time. With two, one frame in a hundred was often 1.0 to 1.3 ms late, which is
+    // more than allowed, and runs were repeated.
     measured.add(cells, |_| MOST_AT_ONCE, request, watch)?;
     Ok(measured)
 }

@@ -2,9 +2,10 @@
 //!
 //! *As packaged* includes the file of the package itself. It changes what has to differ on a
 //! testbed with several servers: the listening address and its clients, the served directory, the
-//! user, the log and the parent. *Tuned* adds the settings that the program's documentation advises
-//! for many connections and large files.
+//! user, the log and the parent. *Tuned* adds settings that suit many
+//! connections and large files.
 
+use super::cell::SquidSetup;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
@@ -33,18 +34,20 @@ pub(super) fn lighttpd(root: &Path, tuned: bool) -> String {
 ///
 /// As packaged, Squid keeps no object of more than 512 kB in memory, has no cache on disk, and does
 /// not collapse requests. It never caches a file of the experiments' size.
-pub(super) fn squid(directory: &Path, host: &str, parent: Option<Ipv4Addr>, tuned: bool) -> String {
+pub(super) fn squid(directory: &Path, host: &str, parent: Option<Ipv4Addr>, setup: SquidSetup) -> String {
     let [_, (_, packaged)] = PACKAGED;
     let mut text = format!(
         "http_access allow all\ninclude {packaged}\nvisible_hostname {host}\npid_filename {}\ncache_log /dev/null\naccess_log none\n\
          cache_store_log none\ncoredump_dir none\npinger_enable off\nshutdown_lifetime 0 seconds\n",
         directory.join(format!("{host}.pid")).display()
     );
-    if tuned {
-        // By default Squid reads 16 KB ahead of the slowest client of an object that still arrives.
-        // With collapsed forwarding, all clients would go at the pace of the slowest.
+    if setup != SquidSetup::Packaged {
         text += "cache_mem 512 MB\nmaximum_object_size_in_memory 256 MB\nmaximum_object_size 256 MB\ncollapsed_forwarding on\n\
-                 read_ahead_gap 256 MB\nmax_filedescriptors 16384\n";
+                 max_filedescriptors 16384\n";
+    }
+    if setup == SquidSetup::ReadsAhead {
+        // More than any file of the experiments.
+        text += "read_ahead_gap 256 MB\n";
     }
     if let Some(parent) = parent {
         text += &format!("cache_peer {parent} parent 3128 0 no-query default\nnever_direct allow all\n");
@@ -82,14 +85,17 @@ mod tests {
     #[test]
     fn a_tuned_program_is_called_packaged() {
         let here = Path::new("/here");
-        let packaged = [lighttpd(here, false), squid(here, "top", None, false)];
-        let tuned = [lighttpd(here, true), squid(here, "top", None, true)];
+        let packaged = [lighttpd(here, false), squid(here, "top", None, SquidSetup::Packaged)];
+        let tuned = [lighttpd(here, true), squid(here, "top", None, SquidSetup::Tuned)];
         for ((packaged, tuned), (_, file)) in packaged.iter().zip(&tuned).zip(PACKAGED) {
             assert!(packaged.contains(file) && tuned.starts_with(packaged.as_str()) && tuned.len() > packaged.len());
         }
+        let ahead = squid(here, "top", None, SquidSetup::ReadsAhead);
+        assert_eq!(ahead, format!("{}read_ahead_gap 256 MB\n", tuned[1]));
         assert!(!packaged[1].contains("cache_mem") && !packaged[1].contains("cache_peer"));
         assert!(
-            squid(here, "edge0", Some(Ipv4Addr::new(10, 77, 0, 2)), false).contains("cache_peer 10.77.0.2 parent 3128")
+            squid(here, "edge0", Some(Ipv4Addr::new(10, 77, 0, 2)), SquidSetup::Packaged)
+                .contains("cache_peer 10.77.0.2 parent 3128")
         );
     }
 

@@ -2,7 +2,7 @@
 //! HTTP does not.
 
 use super::cell::Cell;
-use super::cell::{Faces, System};
+use super::cell::{Faces, SquidSetup, System};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs};
 
 use super::tree::{Network, Shape};
@@ -49,7 +49,7 @@ const fn column(name: &'static str, system: System, congestion: &'static str) ->
     Column { name, system, congestion, only_there: false }
 }
 
-const SQUID: System = System::Squid { levels: 1, tuned: true };
+const SQUID: System = System::Squid { levels: 1, setup: SquidSetup::ReadsAhead };
 const COLUMNS: [Column; 6] = [
     column("Squid, CUBIC", SQUID, "cubic"),
     column("Squid, BBR", SQUID, "bbr"),
@@ -58,7 +58,7 @@ const COLUMNS: [Column; 6] = [
     column("Larder over UDP", System::Larder { levels: 2, faces: Faces::Udp }, "cubic"),
     Column {
         only_there: true,
-        ..column("Squid as packaged, CUBIC", System::Squid { levels: 1, tuned: false }, "cubic")
+        ..column("Squid as packaged, CUBIC", System::Squid { levels: 1, setup: SquidSetup::Packaged }, "cubic")
     },
 ];
 const SQUID_CUBIC: usize = 0;

@@ -2,7 +2,7 @@
 //! Store.
 
 use super::cell::Cell;
-use super::cell::{Faces, System};
+use super::cell::{Faces, SquidSetup, System};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured};
 use super::names::{self, Names};
 use super::state_forwarder;
@@ -32,7 +32,7 @@ pub(super) struct Sweep {
 const SYSTEMS: [System; 3] = [
     System::Larder { levels: 1, faces: Faces::Tcp },
     System::LarderTuned { levels: 1 },
-    System::Squid { levels: 1, tuned: true },
+    System::Squid { levels: 1, setup: SquidSetup::Tuned },
 ];
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {

@@ -1,7 +1,7 @@
 //! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; the node, `put`
 //! and `get` of this binary.
 
-use super::cell::{Cell, Faces, LARDER, Run, System, VariedNames};
+use super::cell::{Cell, Faces, LARDER, Run, SquidSetup, System, VariedNames};
 use super::configurations::{self, Route};
 use super::tree::{CLUSTERS, edge};
 use crate::programs::{cpu_seconds, this_binary};
@@ -157,8 +157,8 @@ impl Deployment {
     fn download(mut self, system: System, clients: usize, watch: &dyn Watch) -> Result<(Run, LatenessReport), Error> {
         match system {
             System::Lighttpd { tuned } => self.start_lighttpd(tuned)?,
-            System::Squid { levels, tuned } => self.start_squids(levels, tuned)?,
-            System::Varied { pair: false, .. } => self.start_squids(2, true)?,
+            System::Squid { levels, setup } => self.start_squids(levels, setup)?,
+            System::Varied { pair: false, .. } => self.start_squids(2, SquidSetup::ReadsAhead)?,
             System::Pair | System::Varied { pair: true, .. } => self.start_pair(clients)?,
             System::Larder { levels, faces } => self.start_larder(levels, faces, "", &[])?,
             System::LarderTuned { levels } => {
@@ -276,9 +276,9 @@ impl Deployment {
         self.start("server", "lighttpd", &["-D", "-f", &file], 80)
     }
 
-    fn start_squid(&mut self, host: &str, parent: Option<&str>, tuned: bool) -> Result<(), Error> {
+    fn start_squid(&mut self, host: &str, parent: Option<&str>, setup: SquidSetup) -> Result<(), Error> {
         let parent = parent.map(|parent| self.address(parent)).transpose()?;
-        let text = configurations::squid(self.site.directory(), host, parent, tuned);
+        let text = configurations::squid(self.site.directory(), host, parent, setup);
         let file = self.site.write(&format!("{host}.squid"), text)?;
         // Squid's shared memory has this name. Other testbeds have their own Squids.
         let service = format!("{}{host}", self.bed.spec().name);
@@ -286,12 +286,12 @@ impl Deployment {
     }
 
     /// Starts Squid before lighttpd, at one level or at two.
-    fn start_squids(&mut self, levels: u8, tuned: bool) -> Result<(), Error> {
+    fn start_squids(&mut self, levels: u8, setup: SquidSetup) -> Result<(), Error> {
         self.start_lighttpd(true)?;
-        self.start_squid("top", None, tuned)?;
+        self.start_squid("top", None, setup)?;
         self.site.wait_until_all_serve()?;
         for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
-            self.start_squid(&edge(cluster), Some("top"), tuned)?;
+            self.start_squid(&edge(cluster), Some("top"), setup)?;
         }
         Ok(())
     }

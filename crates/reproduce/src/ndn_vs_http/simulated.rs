@@ -7,7 +7,7 @@
 //! counterpart.
 
 use super::cell::Cell;
-use super::cell::{Faces, System};
+use super::cell::{Faces, SquidSetup, System};
 use super::cells::{MachineLock, Measured, Runs};
 use super::lossy::{self, Point};
 
@@ -58,7 +58,7 @@ struct Column {
 /// Returns the download time of each client in virtual time, s.
 type Simulate = fn(&Cell) -> Result<Vec<f64>, Error>;
 
-const SQUID: System = System::Squid { levels: 1, tuned: true };
+const SQUID: System = System::Squid { levels: 1, setup: SquidSetup::ReadsAhead };
 const COLUMNS: [Column; 4] = [
     Column { name: "Squid, CUBIC", system: SQUID, congestion: "cubic", simulate: Some(http) },
     Column { name: "Squid, BBR", system: SQUID, congestion: "bbr", simulate: Some(http) },
@@ -221,7 +221,8 @@ fn ndn(cell: &Cell) -> Result<Vec<f64>, Error> {
     clients.iter().map(time).collect()
 }
 
-/// Simulates HTTP, with a cache at the top that collapses requests, as the tuned Squid does.
+/// Simulates HTTP, with a cache at the top that collapses requests, as the tuned Squid does, and
+/// reads without waiting for a client.
 fn http(cell: &Cell) -> Result<Vec<f64>, Error> {
     let refused = |error: &dyn std::fmt::Display| refused(cell, error);
     let (mut network, clients) = http_network(cell).map_err(|error| refused(&error))?;
