@@ -37,11 +37,11 @@ pub(crate) const PAPER: Paper = Paper {
     ],
     testbed: &[],
     minutes: &[
-        ("large", [1, 5]),
+        ("large", [1, 7]),
         ("lossy", [3, 30]),
         ("peak", [1, 3]),
         ("simulated", [1, 5]),
-        ("clean", [1, 24]),
+        ("clean", [1, 45]),
         ("tcp", [1, 9]),
         ("varied", [1, 10]),
         (applications::NAME, [1, 12]),

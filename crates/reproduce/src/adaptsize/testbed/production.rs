@@ -100,7 +100,7 @@ impl<'a> Bench<'a> {
         let traffic = self.cut(capacity);
         let replayed = self.replayed(&traffic, policies.iter().chain(&lookahead).cloned().collect(), capacity)?;
         let (uses, nginx_model) = self.tuned_nginx(&traffic, capacity)?;
-        let mut systems = vec![System::Varnish, System::Nginx(uses)];
+        let mut systems = vec![System::Varnish { is_exact: true }, System::Nginx(uses)];
         systems.extend(policies.iter().cloned().map(System::Larder));
         let served = self.served(&traffic, &systems, capacity)?;
 
@@ -187,7 +187,8 @@ impl<'a> Bench<'a> {
         let mut rows = Vec::new();
         for (at, capacity) in self.sweep.capacities.into_iter().enumerate() {
             let traffic = self.cut(capacity);
-            let mut systems = vec![System::Varnish, System::Nginx(self.tuned_nginx(&traffic, capacity)?.0)];
+            let mut systems =
+                vec![System::Varnish { is_exact: true }, System::Nginx(self.tuned_nginx(&traffic, capacity)?.0)];
             systems.extend(self.adaptsize().map(System::Larder));
             let ratios: Vec<f64> =
                 self.served(&traffic, &systems, capacity)?.iter().map(|served| served.hit_ratio(1)).collect();

@@ -44,7 +44,7 @@ fn system(at: usize) -> System {
         0 => System::Larder("adaptsize(chance)+lru".to_owned()),
         1 => System::Larder("adaptsize(threshold)+lru".to_owned()),
         LRU => System::Larder("lru".to_owned()),
-        _ => System::Varnish,
+        _ => System::Varnish { is_exact: false },
     }
 }
 
