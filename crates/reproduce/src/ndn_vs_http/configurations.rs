@@ -2,8 +2,7 @@
 //!
 //! *As packaged* includes the file of the package itself. It changes what has to differ on a
 //! testbed with several servers: the listening address and its clients, the served directory, the
-//! user, the log and the parent. *Tuned* adds settings that suit many
-//! connections and large files.
+//! user, the log and the parent. *Tuned* adds settings that suit many connections and large files.
 
 use super::cell::SquidSetup;
 use std::net::Ipv4Addr;
