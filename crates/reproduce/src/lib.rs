@@ -286,7 +286,7 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
         }
         let mut provenance = report.provenance.of_experiment();
         let mut section = run(request, watch)?;
-        provenance.update();
+        provenance.update(request.rows.take_resumed());
         section.run = provenance;
         (*name).clone_into(&mut section.name);
         report.sections.push(section);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::process::Command;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The conditions of a run that are not in its experiments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,8 +15,8 @@ pub struct Provenance {
     pub commit: String,
     /// The day and time of the start, UTC.
     pub started: String,
-    /// Wall time until the end, s; rows that were finished before take none. `None` if it was not
-    /// recorded.
+    /// Wall time until the end, s, with that of rows which an earlier run has finished. `None` if
+    /// it was not recorded.
     pub seconds: Option<u64>,
     /// The model of the processor.
     pub processor: String,
@@ -65,9 +65,10 @@ impl Provenance {
         Provenance { started, load: [load(); 2], begun, ticks: ticks(), ..self.clone() }
     }
 
-    /// Takes the wall time, the load and the stolen time since the start.
-    pub(crate) fn update(&mut self) {
-        self.seconds = self.begun.map(|begun| begun.elapsed().as_secs());
+    /// Takes the wall time, the load and the stolen time since the start. `resumed` is the time of
+    /// an earlier run's rows.
+    pub(crate) fn update(&mut self, resumed: Duration) {
+        self.seconds = self.begun.map(|begun| (begun.elapsed() + resumed).as_secs());
         self.load[1] = load();
         let now = ticks();
         // The kernel's counts may fall, or may be unreadable now.
@@ -154,7 +155,8 @@ mod tests {
         assert_eq!(ticks_of("cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1"), Ticks { all: 360, stolen: 80 });
         assert_eq!(ticks_of(""), Ticks { all: 0, stolen: 0 });
         let mut provenance = Provenance::now();
-        provenance.update();
+        provenance.update(Duration::from_secs(70));
+        assert!(provenance.seconds.is_some_and(|seconds| seconds >= 70));
         assert!((0.0..=100.0).contains(&provenance.steal_percent) && provenance.processors > 0);
     }
 

@@ -6,6 +6,9 @@
 //! finished), the next run can continue where the last one ended. The key contains the program's
 //! version and its file's length and time, because another build may have another policy. Another
 //! build computes its own rows.
+//!
+//! A row also has the time since the row before it. The sum of these times is the duration of the
+//! work, although rows are computed side by side, and a resumed experiment reports it.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -16,7 +19,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// The most bytes of such a file, for about ten thousand of the longest rows. A longer file has
 /// another origin.
@@ -25,16 +28,28 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Finished rows.
 #[derive(Debug, Default)]
 pub struct Rows {
-    finished: Mutex<HashMap<String, Value>>,
+    finished: Mutex<Finished>,
     file: Option<(PathBuf, File)>,
     /// Identifies the program. It precedes each key.
     program: String,
+}
+
+#[derive(Debug, Default)]
+struct Finished {
+    /// By key, the row and, if it is an earlier run's that nobody has asked for yet, its time, s.
+    rows: HashMap<String, (Value, f64)>,
+    /// The time of the last finished row, or of the start.
+    last: Option<Instant>,
+    /// The time of the earlier run's rows since [`Rows::take_resumed`], s.
+    resumed: f64,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Line {
     key: String,
     row: Value,
+    /// Wall time since the row before it, s.
+    seconds: f64,
 }
 
 impl Rows {
@@ -66,16 +81,16 @@ impl Rows {
         }
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         file.set_len(whole as u64).map_err(io_failed)?;
-        let mut finished = HashMap::new();
+        let mut rows = HashMap::new();
         for (number, line) in
             text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
         {
             let problem = |_| failed(format!("line {}: not a finished row; start again without --resume", number + 1));
-            let Line { key, row } = serde_json::from_slice(line).map_err(problem)?;
-            finished.insert(key, row);
+            let Line { key, row, seconds } = serde_json::from_slice(line).map_err(problem)?;
+            rows.insert(key, (row, seconds));
         }
         Ok(Rows {
-            finished: Mutex::new(finished),
+            finished: Mutex::new(Finished { rows, last: Some(Instant::now()), resumed: 0.0 }),
             file: Some((path.to_owned(), file)),
             program: program().map_err(io_failed)?,
         })
@@ -83,23 +98,36 @@ impl Rows {
 
     /// Returns the row of this key, if it is finished.
     pub(crate) fn get<Row: DeserializeOwned>(&self, key: &str) -> Option<Row> {
-        let row = self.finished().get(&self.of_program(key))?.clone();
-        serde_json::from_value(row).ok()
+        let mut finished = self.finished();
+        let (row, seconds) = finished.rows.get_mut(&self.of_program(key))?;
+        let row = serde_json::from_value(row.clone()).ok()?;
+        let seconds = std::mem::take(seconds);
+        finished.resumed += seconds;
+        Some(row)
+    }
+
+    /// Returns the time that the rows of an earlier run took which have been returned since the
+    /// last call.
+    pub(crate) fn take_resumed(&self) -> Duration {
+        Duration::try_from_secs_f64(std::mem::take(&mut self.finished().resumed)).unwrap_or_default()
     }
 
     /// Stores a finished row.
     pub(crate) fn add<Row: Serialize>(&self, key: &str, row: &Row) -> Result<(), Error> {
         let key = self.of_program(key);
-        let unstored = |problem: String| Error(format!("row {key}: {problem}"));
-        let row = serde_json::to_value(row).map_err(|error| unstored(error.to_string()))?;
-        let line = Line { key: key.clone(), row };
-        let text = serde_json::to_string(&line).map_err(|error| unstored(error.to_string()))? + "\n";
+        let place = key.clone();
+        let unstored = |error: serde_json::Error| Error(format!("row {place}: {error}"));
+        let row = serde_json::to_value(row).map_err(unstored)?;
         let mut finished = self.finished();
+        let now = Instant::now();
+        let seconds = finished.last.replace(now).map_or(0.0, |last| now.duration_since(last).as_secs_f64());
+        let line = Line { key, row, seconds };
+        let text = serde_json::to_string(&line).map_err(unstored)? + "\n";
         if let Some((path, file)) = &self.file {
             let mut file = file;
             file.write_all(text.as_bytes()).map_err(|error| Error(format!("{}: {error}", path.display())))?;
         }
-        finished.insert(line.key, line.row);
+        finished.rows.insert(line.key, (line.row, 0.0));
         Ok(())
     }
 
@@ -121,7 +149,7 @@ impl Rows {
     }
 
     /// An insertion is one call, so a panic elsewhere leaves the map complete.
-    fn finished(&self) -> MutexGuard<'_, HashMap<String, Value>> {
+    fn finished(&self) -> MutexGuard<'_, Finished> {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -169,6 +197,30 @@ mod tests {
         drop(Rows::open(&path, false).unwrap());
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "without --resume");
         assert_eq!(std::fs::read_to_string(directory.path().join("rows.jsonl.old")).unwrap(), text, "an hour's work");
+    }
+
+    /// Failure: an experiment that was resumed reports the time of its last run only.
+    #[test]
+    fn the_time_of_resumed_rows_is_lost_or_counts_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.jsonl");
+        let rows = Rows::open(&path, false).unwrap();
+        for key in ["a", "b"] {
+            std::thread::sleep(Duration::from_millis(20));
+            rows.add(key, &1).unwrap();
+        }
+        assert_eq!(rows.get::<u64>("a"), Some(1));
+        assert_eq!(rows.take_resumed(), Duration::ZERO, "of this run");
+        drop(rows);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let stored: f64 = text.lines().map(|line| serde_json::from_str::<Line>(line).unwrap().seconds).sum();
+        assert!(stored >= 0.04, "{stored}");
+        let rows = Rows::open(&path, true).unwrap();
+        for key in ["a", "b", "a"] {
+            assert_eq!(rows.get::<u64>(key), Some(1));
+        }
+        assert_eq!(rows.take_resumed(), Duration::from_secs_f64(stored));
+        assert_eq!(rows.take_resumed(), Duration::ZERO);
     }
 
     #[test]

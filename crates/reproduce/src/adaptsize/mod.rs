@@ -13,6 +13,7 @@
 
 mod change;
 mod cost;
+mod day;
 mod intervals;
 mod locality;
 mod nginx;
@@ -41,6 +42,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("research", research::run),
         ("systems", systems::run),
         ("windows", windows::run),
+        ("day", day::run),
         ("second-level", second_level::run),
         ("sensitivity", sensitivity::run),
         ("intervals", intervals::run),

@@ -6,6 +6,7 @@ use super::nginx::{Occupied, Uses};
 use super::replays::{Catalogue, ReplayResult, Run, Traffic, settled, variation};
 use crate::cell::{measure_all, units};
 use crate::section::numbered;
+use crate::statistics::least;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_units::ByteSize;
@@ -42,8 +43,10 @@ const SYSTEMS: [&str; 7] = [
 
 /// The requests of the published US trace, millions.
 const US_REQUESTS: f64 = 440.0;
-/// The parts of a timeline that are a day of the US trace's five.
-const DAY: usize = super::replays::PARTS / 5;
+/// The days of the published US trace.
+pub(super) const DAYS: usize = 5;
+/// The parts of a timeline that are a day of it.
+const DAY: usize = super::replays::PARTS / DAYS;
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     compare(INDEPENDENT, "", request, watch)
@@ -150,8 +153,7 @@ fn typical(section: &mut Section, id: &str, systems: &Systems) {
         let shape = if form.is_empty() { "-chance" } else { form };
         section.measured(format!("{id}-lookahead{shape}"), ratio(found, ahead));
     }
-    let steadier = f64::min(variation(nginx), variation(varnish));
-    section.measured(format!("{id}-variation"), steadier / variation(chance));
+    section.measured(format!("{id}-variation"), steadier(chance, [nginx, varnish]));
     let ratios = systems.each().map(|found| found.hit_ratio);
     let bars = vec![Series::bars("object hit ratio", numbered(ratios))];
     section.named_figure(&format!("{id}-typical"), SYSTEMS, bars);
@@ -197,16 +199,31 @@ fn c_over_time(section: &mut Section, id: &str, systems: &Systems, requests: usi
     let course = |found: &ReplayResult| {
         found.timeline.iter().filter_map(|(at, _, c)| Some((*at, (*c)?))).collect::<Vec<(f64, f64)>>()
     };
-    let of_settled = |found: &ReplayResult| settled(found).iter().filter_map(|(.., c)| *c).collect::<Vec<f64>>();
-    let [threshold, chance] = [&systems.threshold, &systems.chance].map(of_settled);
+    let [threshold, chance] = [&systems.threshold, &systems.chance].map(settled_c);
     section.measured(format!("{id}-c-chance"), mean(&chance) / 1e3);
     section.measured(format!("{id}-c-threshold-to-chance"), mean(&threshold) / mean(&chance));
-    section.measured(format!("{id}-c-day"), chance.windows(DAY).map(spread).fold(f64::NAN, f64::max));
+    section.measured(format!("{id}-c-day"), of_day(&systems.chance));
     section.measured(format!("{id}-c-mirrored"), correlation(&threshold, &chance));
     let tunings = systems.published.gauge("adaptsize.tunings");
     section.measured(format!("{id}-adaptations"), tunings * US_REQUESTS / (requests as f64 / 1e6));
     let lines = [("Threshold", &systems.threshold), ("Chance", &systems.chance), ("published", &systems.published)];
     section.figure(&format!("{id}-c"), lines.map(|(name, found)| Series::line(name, course(found))).into());
+}
+
+/// Returns the values of c over time, after the warm-up.
+fn settled_c(found: &ReplayResult) -> Vec<f64> {
+    settled(found).iter().filter_map(|(.., c)| *c).collect()
+}
+
+/// Returns the greatest c as a multiple of the least, within the day in which this is the most.
+pub(super) fn of_day(found: &ReplayResult) -> f64 {
+    settled_c(found).windows(DAY).map(spread).fold(f64::NAN, f64::max)
+}
+
+/// Returns the coefficient of variation of the hit ratio over time: the lesser of the rivals', as a
+/// multiple of that of `found`.
+pub(super) fn steadier(found: &ReplayResult, rivals: [&ReplayResult; 2]) -> f64 {
+    least(rivals.map(variation)) / variation(found)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -215,8 +232,8 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Returns the greatest value as a multiple of the least.
 fn spread(values: &[f64]) -> f64 {
-    let [least, most] = [f64::min, f64::max].map(|of| values.iter().copied().fold(f64::NAN, of));
-    most / least
+    let [lowest, most] = [f64::min, f64::max].map(|of| values.iter().copied().fold(f64::NAN, of));
+    most / lowest
 }
 
 /// Returns Pearson's correlation of the logarithms.
