@@ -15,8 +15,8 @@ pub struct Provenance {
     pub commit: String,
     /// The day and time of the start, UTC.
     pub started: String,
-    /// Wall time until the end, s, with that of rows which an earlier run has finished. `None` if
-    /// it was not recorded.
+    /// Wall time until the end, s, with that of rows which an earlier run has finished. The start,
+    /// the load and the stolen time are of this run alone. `None` if it was not recorded.
     pub seconds: Option<u64>,
     /// The model of the processor.
     pub processor: String,

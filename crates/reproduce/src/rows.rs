@@ -7,8 +7,8 @@
 //! version and its file's length and time, because another build may have another policy. Another
 //! build computes its own rows.
 //!
-//! A row also has the time since the row before it. The sum of these times is the duration of the
-//! work, although rows are computed side by side, and a resumed experiment reports it.
+//! A row also has the time since the row before it. The sum of these times is about the
+//! duration of the work, although rows are computed side by side. A resumed experiment reports it.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -49,6 +49,7 @@ struct Line {
     key: String,
     row: Value,
     /// Wall time since the row before it, s.
+    #[serde(default)]
     seconds: f64,
 }
 
