@@ -1,10 +1,11 @@
-//! Hours of the day: whether a mix of traffic that changes over the day explains two published
-//! results that traffic without hours does not show. These are how much AdaptSize steadies the hit
+//! Hours of the day: whether a mix of traffic that changes over the day shows two published results
+//! that traffic without hours does not show. These are how much AdaptSize steadies the hit
 //! ratio (section 5.1.1) and how much c changes within a day (section 5.1.3).
 //!
 //! The share of larger objects rises from none at night to its peak at noon and falls again, as
 //! (1 − cos) / 2 of five days, which is the length of the published US trace. The larger objects
-//! are videos or downloads as in [`Class`], with the same locality and bytes as the web's.
+//! are videos or downloads as in [`Class`], with the locality of the web's, and with as many bytes
+//! before the cut at [`LARGEST`].
 
 use super::nginx::{Occupied, Uses};
 use super::production::{DAYS, of_day, steadier};
@@ -58,7 +59,7 @@ impl Hours {
         }
     }
 
-    /// Returns `us` with as many of its requests replaced as the hours say.
+    /// Returns `us` with as many of its requests for larger objects as the hours say.
     fn traffic(self, us: Catalogue, seed: u64) -> Result<Traffic, Error> {
         let mut stream = Streams::new(seed).stream("hours of the day");
         let day = us.requests as f64 / DAYS as f64;
