@@ -53,7 +53,7 @@ impl Hours {
     fn name(self) -> String {
         let Hours { class, peak } = self;
         match class {
-            Class::Web => "none".to_owned(),
+            Class::Web => "no hours".to_owned(),
             Class::Video => format!("videos, {peak}"),
             Class::Download => format!("downloads, {peak}"),
         }
