@@ -6,7 +6,7 @@ use super::nginx::{Occupied, Uses};
 use super::replays::{Catalogue, ReplayResult, Run, Traffic, settled, variation};
 use crate::cell::{measure_all, units};
 use crate::section::numbered;
-use crate::statistics::least;
+use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_units::ByteSize;
@@ -188,7 +188,7 @@ fn over_size(section: &mut Section, id: &str, sizes: &[Systems]) {
         }
     }
     let shares = sizes.iter().map(|systems| systems.threshold.hit_ratio / systems.chance.hit_ratio);
-    section.measured(format!("{id}-threshold-to-chance"), shares.fold(f64::INFINITY, f64::min));
+    section.measured(format!("{id}-threshold-to-chance"), least(shares));
     section.figure(&format!("{id}-sizes"), series);
     let header = ["cache", "nginx'"].into_iter().chain(SYSTEMS);
     section.table(&format!("{id}: object hit ratio over the cache's size"), header, rows);
@@ -217,7 +217,7 @@ fn settled_c(found: &ReplayResult) -> Vec<f64> {
 
 /// Returns the greatest c as a multiple of the least, within the day in which this is the most.
 pub(super) fn of_day(found: &ReplayResult) -> f64 {
-    settled_c(found).windows(DAY).map(spread).fold(f64::NAN, f64::max)
+    greatest(settled_c(found).windows(DAY).map(spread))
 }
 
 /// Returns the coefficient of variation of the hit ratio over time: the lesser of the rivals', as a
@@ -232,8 +232,7 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Returns the greatest value as a multiple of the least.
 fn spread(values: &[f64]) -> f64 {
-    let [lowest, most] = [f64::min, f64::max].map(|of| values.iter().copied().fold(f64::NAN, of));
-    most / lowest
+    greatest(values.iter().copied()) / least(values.iter().copied())
 }
 
 /// Returns Pearson's correlation of the logarithms.

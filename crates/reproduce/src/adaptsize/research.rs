@@ -6,6 +6,7 @@ use super::replays::{Catalogue, ReplayResult, Run, best};
 use crate::cell::{measure_all, units};
 use crate::grid::Grid;
 use crate::section::numbered;
+use crate::statistics::greatest;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -134,7 +135,7 @@ fn compare(
         let [(_, adaptsize), (_, published), (_, lru), others @ ..] = bars.as_slice() else {
             return Err(Error(format!("experiments/{file}: fewer than three systems")));
         };
-        let next = others.iter().map(|(_, ratio)| *ratio).fold(*lru, f64::max);
+        let next = greatest(others.iter().map(|(_, ratio)| *ratio).chain([*lru]));
         section.measured(format!("{prefix}{name}-next-best"), adaptsize / next);
         section.measured(format!("{prefix}{name}-published-next-best"), published / next);
         let by_size = others.iter().find(|(name, _)| *name == "LRU-S").map_or(f64::NAN, |(_, ratio)| *ratio);

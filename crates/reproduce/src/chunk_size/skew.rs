@@ -2,6 +2,7 @@
 //! but not its parameters.
 
 use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, Reading, run_all};
+use crate::statistics::least;
 use crate::{Error, Experiment, Request, Section, Watch};
 use serde::Deserialize;
 
@@ -50,8 +51,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     for ((q, s), of_skew) in skews.iter().zip(hits.chunks(sizes.len() * POLICIES.len())) {
         let mut is_worst = true;
         for (size, hits) in sizes.iter().zip(of_skew.chunks(POLICIES.len())) {
-            let random = RANDOMS.map(|at| hits[at]).fold(f64::INFINITY, f64::min);
-            let others = hits[..RANDOMS.start].iter().copied().fold(f64::INFINITY, f64::min);
+            let random = least(RANDOMS.map(|at| hits[at]));
+            let others = least(hits[..RANDOMS.start].iter().copied());
             is_worst &= random < others;
             let kilobytes = RATES.get(*size).map_or(0, |(kilobytes, _)| *kilobytes);
             let mut row = vec![q.to_string(), s.to_string(), kilobytes.to_string()];

@@ -5,6 +5,7 @@ use super::cell::{Cell, LARDER, System};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured};
 use super::state_forwarder;
 use super::tree::{Network, Shape};
+use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_units::BitRate;
@@ -89,7 +90,7 @@ impl Goodputs {
     /// role. The others' consumers are compared at each producer, and their producers at Larder's
     /// consumer.
     fn least_lead(&self, role: Role) -> f64 {
-        let mut least = f64::INFINITY;
+        let mut leads = Vec::new();
         for (&(delay, producer, consumer), own) in &self.0 {
             let is_rival = |&(of, from, to): &(u64, &str, &str)| match role {
                 Role::Consumer => (of, from) == (delay, producer) && to != LARDER,
@@ -101,10 +102,10 @@ impl Goodputs {
             };
             if is_own {
                 let rivals = self.0.iter().filter(|(key, _)| is_rival(key)).map(|(_, goodput)| *goodput);
-                least = least.min(own / rivals.fold(0.0, f64::max));
+                leads.push(own / greatest(rivals));
             }
         }
-        least
+        least(leads)
     }
 }
 
@@ -139,7 +140,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     state_forwarder(&mut section, request);
     section.condition("links", format!("{rate}, no loss; TCP: cubic; one client under one of five edges"));
     section.condition("file", format!("{} bytes; {} runs; fresh programs, empty caches", sweep.file_bytes, sweep.runs));
-    section.condition("latest link", measured.lateness());
+    measured.state_lateness(&mut section);
     let (mut goodputs, mut rows) = (BTreeMap::new(), Vec::new());
     for &delay in &sweep.delays {
         for &producer in &producers {
@@ -192,6 +193,9 @@ mod tests {
         ]);
         assert_eq!(goodputs.least_lead(Role::Consumer), 60.0 / 90.0);
         assert_eq!(goodputs.least_lead(Role::Producer), 80.0 / 60.0);
+        // A rival that was not measured may be the fastest.
+        let goodputs = of(&[(LARDER, LARDER, 80.0), (LARDER, "a", 20.0), (LARDER, "b", f64::NAN)]);
+        assert!(goodputs.least_lead(Role::Consumer).is_nan());
     }
 
     #[test]

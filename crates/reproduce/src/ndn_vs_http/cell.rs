@@ -30,6 +30,9 @@ pub(super) struct Run {
     pub(super) sent: u64,
     /// The lateness of the links at the 99th percentile, ns.
     pub(super) late_p99_ns: u64,
+    /// True if the links were later than a valid value allows, in every attempt.
+    #[serde(default)]
+    pub(super) is_late: bool,
 }
 
 impl Run {

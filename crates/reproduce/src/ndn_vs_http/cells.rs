@@ -2,8 +2,9 @@
 //! so that `--resume` does not measure it again.
 
 use super::cell::{Cell, Run, System};
-use super::programs;
-use crate::{Error, Request, Watch};
+use super::{programs, series};
+use crate::{Error, Request, Section, Watch};
+use larder_figure::Series;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
@@ -115,17 +116,63 @@ impl Measured {
         }
     }
 
-    /// Returns the runs of these cells.
+    /// Returns the runs of these cells, without late ones.
     pub(super) fn runs(&self, is: impl Fn(&Cell) -> bool) -> Runs<'_> {
-        Runs(self.0.iter().filter(|(cell, _)| is(cell)).map(|(_, run)| run).collect())
+        self.select(|cell, run| is(cell) && !run.is_late)
     }
 
-    /// Returns the lateness of the links in the worst run, as text for a condition of the report.
-    pub(super) fn lateness(&self) -> String {
-        let latest = self.0.iter().map(|(_, run)| run.late_p99_ns).max().unwrap_or_default();
-        format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3)
+    fn select(&self, is: impl Fn(&Cell, &Run) -> bool) -> Runs<'_> {
+        Runs(self.0.iter().filter(|(cell, run)| is(cell, run)).map(|(_, run)| run).collect())
+    }
+
+    /// States the lateness of the links in the worst run that counts. If runs were late, adds a
+    /// table of them beside the runs of the same cells that were in time.
+    pub(super) fn state_lateness(&self, section: &mut Section) {
+        let Runs(counted) = self.runs(|_| true);
+        let latest = counted.iter().map(|run| run.late_p99_ns).max().unwrap_or_default();
+        section.condition("latest link", format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3));
+        let late = self.late();
+        if !late.is_empty() {
+            section.table("Late runs, which count nowhere else, beside runs in time", LATE_HEADER, late);
+        }
+    }
+
+    /// Returns the rows of [`LATE_HEADER`].
+    fn late(&self) -> Vec<Vec<String>> {
+        // The seed alone distinguishes the runs of one row.
+        let same = |a: &Cell, b: &Cell| Cell { seed: 0, ..*a } == Cell { seed: 0, ..*b };
+        let mut cells: Vec<Cell> = Vec::new();
+        for (cell, _) in self.0.iter().filter(|(_, run)| run.is_late) {
+            if !cells.iter().any(|known| same(known, cell)) {
+                cells.push(*cell);
+            }
+        }
+        let row = |cell: &Cell| {
+            let [late, in_time] = [true, false].map(|is| self.select(|of, run| same(of, cell) && run.is_late == is));
+            let place = [cell.system.name(), cell.clients.to_string(), cell.network.delay.to_string()];
+            let latest = late.median_of(|run| run.late_p99_ns as f64 / 1e3);
+            let late = [late.0.len().to_string(), format!("{latest:.0}"), format!("{:.3}", late.median())];
+            let in_time = if in_time.is_empty() {
+                ["0".to_owned(), "\u{2013}".to_owned()]
+            } else {
+                [in_time.0.len().to_string(), format!("{:.3}", in_time.median())]
+            };
+            place.into_iter().chain(late).chain(in_time).collect()
+        };
+        cells.iter().map(row).collect()
     }
 }
+
+const LATE_HEADER: [&str; 8] = [
+    "system",
+    "clients",
+    "delay, ms",
+    "late runs",
+    "late at the 99th percentile, µs (median)",
+    "download, s (median)",
+    "runs in time",
+    "download, s (median)",
+];
 
 /// The cells to measure, which run concurrently within the capacity of the machine. They start in
 /// order, so a cell with a large share is not overtaken for ever.
@@ -193,6 +240,12 @@ impl Drop for Slot<'_> {
         state.numbers.push(self.number);
         self.queue.released.notify_all();
     }
+}
+
+/// Returns a line of mean download times, with their intervals. A point without runs is left out.
+pub(super) fn line<'a>(name: impl Into<String>, points: impl Iterator<Item = (f64, Runs<'a>)>) -> Series {
+    let points = points.filter(|(_, runs)| !runs.is_empty()).map(|(x, runs)| (x, runs.mean()));
+    series(name, &points.map(|(x, (mean, half))| (x, mean, half)).collect::<Vec<_>>())
 }
 
 /// Runs that differ only in their seed.
@@ -270,16 +323,34 @@ mod tests {
         let system = System::Larder { levels: 2, faces: Faces::Tcp };
         let cell = Cell { system, network, clients: 3, bytes: 1, congestion: "cubic", seed: 1 };
         let rows = Rows::default();
-        let kept = Run { times: vec![1.0, 2.0, 6.0], cpu: 0.5, cpu_top: 0.25, sent: 9, late_p99_ns: 7000 };
+        let kept =
+            Run { times: vec![1.0, 2.0, 6.0], cpu: 0.5, cpu_top: 0.25, sent: 9, late_p99_ns: 7000, is_late: false };
         rows.add(&format!("ndn-vs-http {cell:?}"), &kept).unwrap();
         let request = Request::quick(&super::super::PAPER, &rows);
         let mut measured = Measured::default();
         measured.add(vec![cell], |_| 4, &request, &Unwatched).unwrap();
         let runs = measured.runs(|cell| cell.clients == 3);
         assert_eq!((runs.mean(), runs.median(), runs.spread().as_str()), ((3.0, 0.0), 3.0, "1.00 / 2.00 / 6.00"));
-        assert_eq!(measured.lateness(), "7 µs late at the 99th percentile of a run");
+        assert!(measured.late().is_empty());
         let lossless = Cell { network: Network { loss: 0.0, ..network }, ..cell };
         assert_ne!(format!("{cell:?}"), format!("{lossless:?}"));
+    }
+
+    /// Failure: a late run counts in a claim, is not reported, or ends an experiment of an hour.
+    #[test]
+    fn a_late_run_counts() {
+        let network = Network { shape: Shape::Links, rate: None, delay: 5, loss: 0.0 };
+        let cell = |clients, seed| Cell { system: System::Pair, network, clients, bytes: 1, congestion: "cubic", seed };
+        let run = |time, is_late| Run { times: vec![time], late_p99_ns: 1_200_000, is_late, ..Run::default() };
+        let of_five = [(cell(5, 1), run(2.0, false)), (cell(5, 2), run(9.0, true)), (cell(5, 3), run(4.0, false))];
+        let measured = Measured(of_five.into_iter().chain([(cell(40, 1), run(8.0, true))]).collect());
+        let of = |clients| measured.runs(move |cell| cell.clients == clients);
+        assert_eq!(of(5).median(), 3.0);
+        assert!(of(40).is_empty() && of(40).median().is_nan());
+        let rows: Vec<String> = measured.late().iter().map(|row| row[1..].join(" ")).collect();
+        assert_eq!(rows, ["5 5 1 1200 9.000 2 3.000", "40 5 1 1200 8.000 0 \u{2013}"]);
+        let points = line("pair", [(5.0, of(5)), (40.0, of(40))].into_iter()).points;
+        assert_eq!(points, [(5.0, 3.0)], "no point without runs");
     }
 
     /// Failure: a run that needs the whole machine has others beside it, or waits until all others

@@ -3,13 +3,12 @@
 
 use super::cell::Cell;
 use super::cell::{Faces, SquidSetup, System};
-use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs};
+use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs, line};
 
+use super::state_forwarder;
 use super::tree::{Network, Shape};
-use super::{series, state_forwarder};
 use crate::statistics::least;
 use crate::{Error, Experiment, Request, Section, Watch};
-use larder_figure::Series;
 use larder_units::BitRate;
 use serde::Deserialize;
 
@@ -149,11 +148,14 @@ fn report(section: &mut Section, sweep: &Sweep, systems: &[System], measured: &M
         format!("{} an interface, no delay, no loss, queues of 1000 packets; TCP: cubic", sweep.rate),
     );
     section.condition("file", format!("{} bytes; {} runs; fresh programs, empty caches", sweep.file_bytes, sweep.runs));
-    section.condition("latest link", measured.lateness());
+    measured.state_lateness(section);
     let mut rows = Vec::new();
     for &clients in &sweep.clients {
         for system in systems {
             let runs = of(measured, *system, clients);
+            if runs.is_empty() {
+                continue;
+            }
             let (mean, half) = runs.mean();
             let delivered = (clients * sweep.file_bytes) as f64 / 1e9;
             rows.push(vec![
@@ -168,12 +170,9 @@ fn report(section: &mut Section, sweep: &Sweep, systems: &[System], measured: &M
     }
     let header = ["clients", "system", "mean, s", "± s (90 %)", "clients: fastest / median / slowest, s", "CPU s a GB"];
     section.table("Download times", header, rows);
-    let line = |system: &System| -> Series {
-        let points = sweep.clients.iter().map(|&clients| {
-            let (mean, half) = of(measured, *system, clients).mean();
-            (clients as f64, mean, half)
-        });
-        series(system.name(), &points.collect::<Vec<_>>())
+    let of_system = |system: &System| {
+        let runs = sweep.clients.iter().map(|&clients| (clients as f64, of(measured, *system, clients)));
+        line(system.name(), runs)
     };
-    section.figure("clean", systems.iter().map(line).collect());
+    section.figure("clean", systems.iter().map(of_system).collect());
 }

@@ -3,10 +3,10 @@
 
 use super::cell::Cell;
 use super::cell::{Faces, SquidSetup, System};
-use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs};
+use super::cells::{MOST_AT_ONCE, MachineLock, Measured, Runs, line};
 
+use super::state_forwarder;
 use super::tree::{Network, Shape};
-use super::{series, state_forwarder};
 use crate::statistics::count;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
@@ -240,7 +240,7 @@ fn report(section: &mut Section, sweep: &Sweep, measured: &Measured) {
     let programs = "fresh programs (the pair's have fetched a small file), empty caches";
     let file = format!("{file_bytes} bytes; {runs} runs, {runs_without_delay} without delay; {programs}");
     section.condition("file", file);
-    section.condition("latest link", measured.lateness());
+    measured.state_lateness(section);
 }
 
 const HEADER: [&str; 8] = [
@@ -276,12 +276,9 @@ fn draw<'a>(section: &mut Section, points: &[Point], greatest: Point, of: &dyn F
     let drawn = |keep: &dyn Fn(&Point) -> bool, x: &dyn Fn(&Point) -> f64| -> Vec<Series> {
         let mut kept: Vec<&Point> = points.iter().filter(|point| keep(point)).collect();
         kept.sort_by(|a, b| x(a).total_cmp(&x(b)));
-        let line = |(at, column): (usize, &Column)| {
-            let means = kept.iter().map(|point| (x(point), of(point, at)));
-            let means = means.filter(|(_, runs)| !runs.is_empty()).map(|(x, runs)| (x, runs.mean()));
-            series(column.name, &means.map(|(x, (mean, half))| (x, mean, half)).collect::<Vec<_>>())
-        };
-        COLUMNS.iter().enumerate().map(line).collect()
+        let of_column =
+            |(at, column): (usize, &Column)| line(column.name, kept.iter().map(|point| (x(point), of(point, at))));
+        COLUMNS.iter().enumerate().map(of_column).collect()
     };
     section.figure("clients", drawn(&|p| (p.delay, p.loss) == (greatest.delay, greatest.loss), &|p| p.clients as f64));
     section.figure("delay", drawn(&|p| (p.clients, p.loss) == (greatest.clients, greatest.loss), &|p| p.delay as f64));

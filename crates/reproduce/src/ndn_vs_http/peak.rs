@@ -56,7 +56,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         format!("{rate}, no delay, no loss; TCP: cubic; {clients} clients under five edges, which only route"),
     );
     section.condition("file", format!("{bytes} bytes; {} runs; fresh programs, empty caches", sweep.runs));
-    section.condition("latest link", measured.lateness());
+    measured.state_lateness(&mut section);
     let Names { segments, bytes: packet, .. } = names;
     section.condition(
         "names",

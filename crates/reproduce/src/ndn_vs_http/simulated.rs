@@ -117,7 +117,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     state_forwarder(&mut section, request);
     section.condition("links and file", "those of the experiment `lossy`");
     section.condition("runs", format!("{seeds} in the simulator; on the testbed as many as `lossy` has"));
-    section.condition("latest link", measured.lateness());
+    measured.state_lateness(&mut section);
     let places = points.iter().flat_map(|point| (0..COLUMNS.len()).map(|at| (*point, at)));
     section.table("Download times", HEADER, places.map(|(point, at)| beside.row(point, at)).collect());
     let names = points.iter().map(|point| format!("{} %, {} ms", point.loss, point.delay));

@@ -2,9 +2,9 @@
 //! which others fetch too.
 
 use super::cell::{Cell, System, VariedNames};
-use super::cells::{MOST_AT_ONCE, MachineLock, Measured};
-use super::series;
+use super::cells::{MOST_AT_ONCE, MachineLock, Measured, line};
 use super::tree::{Network, Shape};
+use crate::statistics::greatest;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_units::BitRate;
 use serde::Deserialize;
@@ -62,7 +62,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         format!("{clients} clients, {requests} requests for {objects} objects, 1 kB to {bytes} bytes"),
     );
     section.condition("runs", sweep.runs);
-    section.condition("latest link", measured.lateness());
+    measured.state_lateness(&mut section);
     let of = |pair, exponent| measured.runs(move |cell| cell.system == system(pair, exponent));
     let (mut times, mut sent, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     for &exponent in &sweep.exponents {
@@ -82,14 +82,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         ["exponent", "system", "time of a client, s", "MB that leave the server", "CPU of servers and caches, s"];
     section.table("Traffic of varied names", header, rows);
     let lines = OVER_NDN.map(|pair| {
-        let points = sweep.exponents.iter().map(|&exponent| {
-            let (mean, half) = of(pair, exponent).mean();
-            (exponent, mean, half)
-        });
-        series(system(pair, 0.0).name(), &points.collect::<Vec<_>>())
+        line(system(pair, 0.0).name(), sweep.exponents.iter().map(|&exponent| (exponent, of(pair, exponent))))
     });
     section.figure("varied", lines.to_vec());
-    section.measured("varied-time", times.into_iter().fold(0.0, f64::max));
-    section.measured("varied-origin", sent.into_iter().fold(0.0, f64::max));
+    section.measured("varied-time", greatest(times));
+    section.measured("varied-origin", greatest(sent));
     section.judged()
 }

@@ -5,7 +5,7 @@ use super::serve::repeat;
 use super::servers::{Server, System};
 use crate::programs::cpu_seconds;
 use crate::site::Site;
-use crate::statistics::{Confidence, mean_and_interval};
+use crate::statistics::{Confidence, least, mean_and_interval};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::{Deserialize, Serialize};
@@ -152,7 +152,7 @@ fn mean_of<'a>(found: impl Iterator<Item = &'a (usize, Vec<Rates>)>, system: usi
 /// Adds the hits with several request threads.
 fn over_threads(sweep: &Sweep, section: &mut Section, request: &Request<'_>, watch: &dyn Watch) -> Result<(), Error> {
     let mut rows = Vec::new();
-    let mut worst = f64::INFINITY;
+    let mut shares = Vec::new();
     for &threads in &sweep.threads {
         watch.now(&format!("Gb/s: {threads} request threads"));
         let key = format!("adaptsize, testbed: {threads} request threads, {sweep:?}");
@@ -161,13 +161,13 @@ fn over_threads(sweep: &Sweep, section: &mut Section, request: &Request<'_>, wat
             Bench::new(policies, sweep.capacity)?.measure(sweep.small_bytes, sweep.small_requests, PEAK, sweep.rounds)
         })?;
         let ratios = [0, 1].map(|system| found[system].requests / found[LRU].requests);
-        worst = ratios.into_iter().fold(worst, f64::min);
+        shares.extend(ratios);
         let rates = found.iter().map(|rates| format!("{:.1}", rates.requests / 1e3));
         let ratios = ratios.iter().map(|ratio| format!("{ratio:.3}"));
         rows.push([threads.to_string()].into_iter().chain(rates).chain(ratios).collect());
         watch.advance(1);
     }
-    section.measured("bed-threads", worst);
+    section.measured("bed-threads", least(shares));
     let title = format!("100 % hits of {} bytes, thousand requests a processor second", sweep.small_bytes);
     let header = ["request threads", SYSTEMS[0], SYSTEMS[1], SYSTEMS[LRU], "Chance to LRU", "Threshold to LRU"];
     section.table(&title, header, rows);
