@@ -71,7 +71,7 @@ impl Cdn {
     }
 
     /// The same catalogue with `factor` times larger objects, up to the largest size.
-    pub(super) fn magnified(mut self, factor: u32) -> Cdn {
+    pub fn magnified(mut self, factor: u32) -> Cdn {
         self.sizes.iter_mut().for_each(|size| *size = size.saturating_mul(factor).min(SIZES[1] as u32));
         self
     }

@@ -2,16 +2,16 @@
 //! that traffic without hours does not show. These are how much AdaptSize steadies the hit
 //! ratio (section 5.1.1) and how much c changes within a day (section 5.1.3).
 //!
-//! The share of larger objects rises from none at night to its peak at noon and falls again, as
+//! The shares of larger objects rise from none at night to their peaks at noon and fall again, as
 //! (1 − cos) / 2 of five days, which is the length of the published US trace. The larger objects
-//! are videos or downloads as in [`Class`], with the locality of the web's, and with as many bytes
-//! before the cut at [`LARGEST`].
+//! are videos and downloads as in [`Class`], with the locality of the web's. A control has the same
+//! objects in the same number, but no hours: their share is half of the peak at all times.
 
 use super::nginx::{Occupied, Uses};
 use super::production::{DAYS, of_day, steadier};
 use super::replays::{Catalogue, Run, Traffic, variation};
 use crate::cell::{measure_all, units};
-use crate::statistics::greatest;
+use crate::statistics::{count, greatest};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_replay::{Access, Class};
@@ -29,62 +29,79 @@ struct Sweep {
     /// The capacity, bytes.
     capacity: u64,
     nginx: Uses,
-    /// The shares of requests for larger objects at noon.
+    /// The shares of requests at noon, of videos and of downloads. 0 is tried too.
     peaks: Vec<f64>,
     /// The published improvement of the variation.
     published_variation: f64,
+    /// Half to twice that improvement.
+    variation: [f64; 2],
+    /// The published change of c within a day, the greatest c over the least.
+    published_c: f64,
     /// A mix counts if AdaptSize's gains over Nginx and over Varnish are in these ranges.
     gains: [[f64; 2]; 2],
 }
 
-/// The largest object of the published traces, bytes.
-const LARGEST: u64 = 1_600_000_000;
-
-/// What changes over the day.
+/// What is requested beside the web's objects.
 #[derive(Clone, Copy)]
-struct Hours {
-    /// The larger objects. [`Class::Web`] has none.
-    class: Class,
-    /// Their share of the requests at noon.
-    peak: f64,
+struct Mix {
+    /// The shares of the requests at noon.
+    videos: f64,
+    downloads: f64,
+    /// True if the shares are half of those at noon, at all times.
+    is_constant: bool,
 }
 
-impl Hours {
+impl Mix {
     fn name(self) -> String {
-        let Hours { class, peak } = self;
-        match class {
-            Class::Web => "no hours".to_owned(),
-            Class::Video => format!("videos, {peak}"),
-            Class::Download => format!("downloads, {peak}"),
+        let Mix { videos, downloads, is_constant } = self;
+        let parts = [("videos", videos), ("downloads", downloads)].into_iter().filter(|(_, peak)| *peak > 0.0);
+        let parts: Vec<String> = parts.map(|(class, peak)| format!("{class} {peak}")).collect();
+        match (parts.is_empty(), is_constant) {
+            (true, _) => "none".to_owned(),
+            (false, true) => format!("{}, without hours", parts.join(", ")),
+            (false, false) => parts.join(", "),
         }
     }
 
-    /// Returns `us` with as many of its requests for larger objects as the hours say.
+    /// Returns the class of the request `nth` of `day` requests a day; `chance` is uniform in
+    /// [0, 1).
+    fn class(self, nth: usize, day: f64, chance: f64) -> Class {
+        let level = if self.is_constant { 0.5 } else { (1.0 - (TAU * nth as f64 / day).cos()) / 2.0 };
+        match chance {
+            chance if chance < level * self.videos => Class::Video,
+            chance if chance < level * (self.videos + self.downloads) => Class::Download,
+            _ => Class::Web,
+        }
+    }
+
+    /// Returns `us` with as many of its requests for larger objects as the mix says.
     fn traffic(self, us: Catalogue, seed: u64) -> Result<Traffic, Error> {
+        if self.videos + self.downloads == 0.0 {
+            return us.traffic("us", seed);
+        }
         let mut stream = Streams::new(seed).stream("hours of the day");
         let day = us.requests as f64 / DAYS as f64;
-        let share = |nth: usize| self.peak * (1.0 - (TAU * nth as f64 / day).cos()) / 2.0;
-        let is_larger: Vec<bool> = (0..us.requests).map(|nth| stream.unit() < share(nth)).collect();
-        let requests = is_larger.iter().filter(|is_larger| **is_larger).count();
-        let (factor, first_id) = (u64::from(self.class.factor()), us.objects as u64);
-        let objects = us.objects.div_ceil(self.class.factor() as usize);
-        let larger = Catalogue { objects, requests, ..us }.traffic("larger", stream.bits())?;
-        let magnified =
-            |access: Access| Access { id: access.id + first_id, size: (access.size * factor).min(LARGEST), ..access };
-        let mut larger = larger.accesses.into_iter().map(magnified);
-        let web = Catalogue { requests: us.requests - requests, ..us }.traffic("us", seed)?;
-        let mut web = web.accesses.into_iter();
-        let next = |is_larger| if is_larger { larger.next() } else { web.next() };
+        let classes: Vec<Class> = (0..us.requests).map(|nth| self.class(nth, day, stream.unit())).collect();
+        let mut first_id = 0;
+        let mut of_classes = Vec::new();
+        for class in Class::ALL {
+            let requests = classes.iter().filter(|of| **of == class).count();
+            let seed = if class == Class::Web { seed } else { stream.bits() };
+            let accesses = Catalogue { requests, ..us }.accesses(class.factor(), seed)?;
+            let from = first_id;
+            of_classes.push(accesses.into_iter().map(move |access| Access { id: access.id + from, ..access }));
+            first_id += us.objects.div_ceil(class.factor() as usize) as u64;
+        }
+        let accesses = classes.iter().filter_map(|class| of_classes[*class as usize].next());
         let cdn = us.cdn(seed)?;
         let times = cdn.requests().map(|access| access.now);
-        let accesses = is_larger.into_iter().filter_map(next).zip(times);
-        Ok(Traffic::new(self.name(), accesses.map(|(access, now)| Access { now, ..access }).collect()))
+        Ok(Traffic::new(self.name(), accesses.zip(times).map(|(access, now)| Access { now, ..access }).collect()))
     }
 }
 
 /// The results of a mix.
 struct Found {
-    hours: Hours,
+    mix: Mix,
     /// The gains of AdaptSize(Chance) over Nginx and over Varnish.
     gains: [f64; 2],
     /// The coefficient of variation of AdaptSize's hit ratio, and the lesser of Nginx' and
@@ -99,6 +116,12 @@ impl Found {
         let is_in = |(gain, [least, most]): (&f64, [f64; 2])| (least..=most).contains(gain);
         self.gains.iter().zip(sweep.gains).all(is_in)
     }
+
+    /// Returns true if both published results are shown.
+    fn shows_both(&self, sweep: &Sweep) -> bool {
+        let [least, most] = sweep.variation;
+        (least..=most).contains(&self.variation[1]) && self.c[0] >= sweep.published_c
+    }
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -107,29 +130,49 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut section = Section::new(&experiment, request.scale);
     section.condition("traffic", format!("{}; {DAYS} days; a quarter to warm up", sweep.us.conditions()));
     section.condition("cache", format!("{} bytes", sweep.capacity));
-    let mut found = vec![measure(sweep, Hours { class: Class::Web, peak: 0.0 }, request, watch)?];
-    for class in [Class::Video, Class::Download] {
-        for &peak in &sweep.peaks {
-            found.push(measure(sweep, Hours { class, peak }, request, watch)?);
+    let peaks = || [0.0].into_iter().chain(sweep.peaks.iter().copied());
+    let mut found = Vec::new();
+    for videos in peaks() {
+        for downloads in peaks() {
+            found.push(measure(sweep, Mix { videos, downloads, is_constant: false }, request, watch)?);
         }
     }
+    draw(&mut section, &peaks().collect::<Vec<f64>>(), &found);
     let counted: Vec<&Found> = found[1..].iter().filter(|found| found.counts(sweep)).collect();
-    let distance = |variation: f64| (variation / sweep.published_variation).ln().abs();
-    let nearest = counted.iter().map(|found| found.variation[1]).min_by(|a, b| distance(*a).total_cmp(&distance(*b)));
-    section.measured("day-variation", nearest.unwrap_or(f64::NAN));
+    section.measured("day-both", count(counted.iter().map(|found| found.shows_both(sweep))));
+    let distance = |found: &Found| (found.variation[1] / sweep.published_variation).ln().abs();
+    let nearest = counted.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    section.measured("day-variation", nearest.map_or(f64::NAN, |found| found.variation[1]));
     section.measured("day-c", greatest(counted.iter().map(|found| found.c[0])));
-    let none = &found[0];
-    section.measured("day-none-variation", none.variation[1]);
-    section.measured("day-none-c", none.c[0]);
-    let names: Vec<String> = found.iter().map(|found| found.hours.name()).collect();
-    let bars = |of: fn(&Found) -> f64| found.iter().enumerate().map(|(at, found)| (at as f64, of(found))).collect();
-    let series = vec![
-        Series::bars("rivals' variation over AdaptSize's", bars(|found| found.variation[1])),
-        Series::bars("greatest c of a day over the least", bars(|found| found.c[0])),
-    ];
-    section.named_figure("day", names.iter().map(String::as_str), series);
-    section.table("Hours of the day", HEADER, found.iter().map(|found| row(found, sweep)).collect());
+    let widest = counted.iter().max_by(|a, b| a.c[0].total_cmp(&b.c[0]));
+    let mut controls = Vec::new();
+    for ((claim, value), of) in CONTROLS.into_iter().zip([nearest, widest]) {
+        let Some(of) = of else { continue };
+        let control = measure(sweep, Mix { is_constant: true, ..of.mix }, request, watch)?;
+        section.measured(claim, value(&control));
+        controls.push(control);
+    }
+    section.table("Hours of the day", HEADER, found.iter().chain(&controls).map(|found| row(found, sweep)).collect());
     section.judged()
+}
+
+/// One of the two results of a mix.
+type Value = fn(&Found) -> f64;
+
+/// The claims about the mixes without hours, and the results that they are about.
+const CONTROLS: [(&str, Value); 2] =
+    [("day-constant-variation", |found| found.variation[1]), ("day-constant-c", |found| found.c[0])];
+
+/// Draws both results over the share of downloads at noon, with a line for each share of videos.
+fn draw(section: &mut Section, peaks: &[f64], found: &[Found]) {
+    let figures: [(&str, Value); 2] = [("day", |found| found.variation[1]), ("day-c", |found| found.c[0])];
+    for (id, of) in figures {
+        let lines = peaks.iter().zip(found.chunks(peaks.len())).map(|(videos, found)| {
+            let points = found.iter().enumerate().map(|(at, found)| (at as f64, of(found)));
+            Series::line(format!("videos {videos}"), points.collect())
+        });
+        section.named_figure(id, peaks.iter().map(f64::to_string), lines.collect());
+    }
 }
 
 const HEADER: [&str; 8] = [
@@ -144,20 +187,20 @@ const HEADER: [&str; 8] = [
 ];
 
 fn row(found: &Found, sweep: &Sweep) -> Vec<String> {
-    let Found { hours, gains, variation, c } = found;
+    let Found { mix, gains, variation, c } = found;
     let counts = if found.counts(sweep) { "yes" } else { "no" };
     let shown = |values: [f64; 2], digits: usize| values.map(|value| format!("{value:.digits$}"));
     let gains = shown(*gains, 3).into_iter().chain([counts.to_owned()]);
-    [hours.name()].into_iter().chain(gains).chain(shown(*variation, 4)).chain(shown(*c, 2)).collect()
+    [mix.name()].into_iter().chain(gains).chain(shown(*variation, 4)).chain(shown(*c, 2)).collect()
 }
 
-fn measure(sweep: &Sweep, hours: Hours, request: &Request<'_>, watch: &dyn Watch) -> Result<Found, Error> {
+fn measure(sweep: &Sweep, mix: Mix, request: &Request<'_>, watch: &dyn Watch) -> Result<Found, Error> {
     // The seed is that of the other experiments' US trace.
-    let traffic = hours.traffic(sweep.us, request.seed + 1)?;
+    let traffic = mix.traffic(sweep.us, request.seed + 1)?;
     let warm_up = sweep.us.requests / 4;
     let run = |spec: &str| Run { traffic: &traffic, spec: spec.to_owned(), capacity: sweep.capacity, warm_up };
     let runs: Vec<Run<'_>> = ["adaptsize(chance)+lru", "adaptsize(threshold)+lru", "lru"].map(run).into();
-    watch.begin(&hours.name(), units(&runs));
+    watch.begin(&mix.name(), units(&runs));
     let found = measure_all(runs, request, watch)?;
     let limits = [sweep.capacity, warm_up as u64];
     let (_, nginx) = sweep.nginx.tuned(&traffic, limits, Occupied::Body, request, watch)?;
@@ -165,7 +208,7 @@ fn measure(sweep: &Sweep, hours: Hours, request: &Request<'_>, watch: &dyn Watch
         return Err(Error(format!("experiments/{}: a system was not measured", FILE.0)));
     };
     Ok(Found {
-        hours,
+        mix,
         gains: [&nginx, varnish].map(|rival| chance.hit_ratio / rival.hit_ratio),
         variation: [variation(chance), steadier(chance, [&nginx, varnish])],
         c: [chance, threshold].map(of_day),
@@ -178,28 +221,43 @@ mod tests {
 
     const US: Catalogue = Catalogue { objects: 5_120, requests: 50_000, exponent: 0.9, windows: Some(0.05) };
 
-    #[test]
-    fn the_day_has_no_noon_or_loses_requests() {
-        let hours = Hours { class: Class::Download, peak: 0.3 };
-        let traffic = hours.traffic(US, 1).unwrap();
-        assert_eq!(traffic.accesses.len(), US.requests);
-        // The eighths of a day: midnight is in the first and the last one, noon between the fourth
-        // and the fifth.
-        let share = |accesses: &[Access]| {
-            accesses.iter().filter(|access| access.id >= 5_120).count() as f64 / accesses.len() as f64
-        };
-        let parts: Vec<f64> = traffic.accesses.chunks(US.requests / DAYS / 8).map(share).collect();
-        for day in parts.chunks(8) {
-            assert!(day[0] < 0.05 && day[7] < 0.05 && (0.25..0.33).contains(&day[3]), "{day:?}");
-        }
-        let largest = traffic.accesses.iter().map(|access| access.id).max().unwrap();
-        assert!(largest < 5_120 + 10, "5,120 / 512 objects");
-        assert!((share(&traffic.accesses) - 0.15).abs() < 0.01, "the mean of (1 - cos) / 2 is a half");
+    /// Returns the share of the requests whose ids are in this range.
+    fn share(accesses: &[Access], ids: std::ops::Range<u64>) -> f64 {
+        accesses.iter().filter(|access| ids.contains(&access.id)).count() as f64 / accesses.len() as f64
     }
 
     #[test]
-    fn no_hours_are_other_traffic_than_without_this_experiment() {
-        let traffic = Hours { class: Class::Web, peak: 0.0 }.traffic(US, 3).unwrap();
-        assert_eq!(traffic.accesses, US.traffic("us", 3).unwrap().accesses);
+    fn the_day_has_no_noon_or_loses_requests() {
+        let mix = Mix { videos: 0.2, downloads: 0.3, is_constant: false };
+        let Traffic { accesses, .. } = mix.traffic(US, 1).unwrap();
+        assert_eq!(accesses.len(), US.requests);
+        // 5,120 objects of the web, 160 videos, 10 downloads.
+        let larger = 5_120..5_290;
+        // The eighths of a day: midnight is in the first and the last one, noon between the fourth
+        // and the fifth.
+        let parts: Vec<f64> = accesses.chunks(US.requests / DAYS / 8).map(|part| share(part, larger.clone())).collect();
+        for day in parts.chunks(8) {
+            assert!(day[0] < 0.08 && day[7] < 0.08 && (0.43..0.54).contains(&day[3]), "{day:?}");
+        }
+        assert!(accesses.iter().all(|access| access.id < larger.end));
+        // The mean of (1 - cos) / 2 is a half.
+        let of = |ids| share(&accesses, ids);
+        assert!((of(5_120..5_280) - 0.1).abs() < 0.01 && (of(5_280..5_290) - 0.15).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_control_has_hours_or_other_objects() {
+        let mix = Mix { videos: 0.2, downloads: 0.0, is_constant: true };
+        let Traffic { accesses, .. } = mix.traffic(US, 1).unwrap();
+        for part in accesses.chunks(US.requests / DAYS / 4) {
+            assert!((share(part, 5_120..5_280) - 0.1).abs() < 0.03);
+        }
+        let bytes = |accesses: &[Access]| {
+            let larger: Vec<u64> =
+                accesses.iter().filter(|access| access.id >= 5_120).map(|access| access.size).collect();
+            larger.iter().sum::<u64>() as f64 / larger.len() as f64
+        };
+        let hours = Mix { is_constant: false, ..mix }.traffic(US, 1).unwrap();
+        assert!((bytes(&accesses) / bytes(&hours.accesses) - 1.0).abs() < 0.1);
     }
 }

@@ -53,12 +53,19 @@ impl Catalogue {
     }
 
     pub fn traffic(&self, name: &str, seed: u64) -> Result<Traffic, Error> {
-        let accesses = self.cdn(seed)?.requests().take(self.requests).collect();
-        let accesses = match self.windows {
-            Some(least) => gather(accesses, least, &Streams::new(seed)).map_err(Error::from_cause)?,
-            None => accesses,
-        };
-        Ok(Traffic::new(name, accesses))
+        Ok(Traffic::new(name, self.accesses(1, seed)?))
+    }
+
+    /// Returns the requests of this traffic with `factor` times larger objects, and as many times
+    /// fewer of them.
+    pub fn accesses(&self, factor: u32, seed: u64) -> Result<Vec<Access>, Error> {
+        let catalogue = Catalogue { objects: self.objects.div_ceil(factor as usize), ..*self };
+        let cdn = catalogue.cdn(seed)?.magnified(factor);
+        let accesses = cdn.requests().take(self.requests).collect();
+        match self.windows {
+            Some(least) => gather(accesses, least, &Streams::new(seed)).map_err(Error::from_cause),
+            None => Ok(accesses),
+        }
     }
 
     /// Returns this traffic with a flash crowd after `calm` requests.

@@ -43,7 +43,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.condition("cache", format!("{} bytes", sweep.capacity));
     let mut found = Vec::new();
     for least in &sweep.windows {
-        found.push(gains(sweep, *least, request, watch)?);
+        let gains = gains(sweep, *least, request, watch);
+        found.push(gains.map_err(|error| Error(format!("windows from {least} on: {error}")))?);
     }
     for (at, (id, _)) in GAINS.into_iter().enumerate() {
         let of = || found.iter().map(|gains| gains[at]);
