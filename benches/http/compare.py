@@ -214,11 +214,19 @@ http {{
     return ["nginx", "-p", own, "-c", path]
 
 
+# Varnish logs no request, as nginx and Larder log none outside the cell `log`. The testbed of `larder reproduce adaptsize` has the same list, and what the
+# log in shared memory costs (crates/reproduce/src/adaptsize/testbed/servers.rs).
+UNLOGGED = "vsl_mask=" + ",".join(f"-{tag}" for tag in """ReqMethod ReqURL ReqProtocol ReqHeader ReqUnset ReqStart ReqAcct RespProtocol RespStatus RespReason
+    RespHeader RespUnset BereqMethod BereqURL BereqProtocol BereqHeader BereqUnset BereqAcct BerespProtocol BerespStatus BerespReason BerespHeader BerespUnset
+    VCL_call VCL_return VCL_use Hit Timestamp Begin End Link SessOpen SessClose BackendOpen BackendReuse BackendClose BackendStart Fetch_Body Storage TTL
+    Filters Length""".split())
+
+
 def varnish(arguments, work, port, origin):
     path = f"{work}/varnish.vcl"
     open(path, "w").write(f'vcl 4.1;\nbackend default {{ .host = "127.0.0.1"; .port = "{origin}"; }}\n')
     return ["varnishd", "-F", "-f", path, "-a", f"127.0.0.1:{port}", "-s", f"malloc,{arguments.memory}m", "-n", f"{work}/varnish",
-            "-p", "thread_pools=1", "-p", "thread_pool_min=60"]
+            "-p", "thread_pools=1", "-p", "thread_pool_min=60", "-p", UNLOGGED]
 
 
 def haproxy(arguments, work, port, origin):

@@ -33,12 +33,12 @@ pub struct ReproduceArgs {
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// Use the published conditions: the minutes that are listed below; adaptsize takes hours
+    /// Use the published conditions: the minutes that are listed below
     #[arg(long)]
     full: bool,
 
-    /// Run real servers on loopback instead of replays: adaptsize with nginx and Varnish; two to
-    /// three minutes, up to twenty with --full
+    /// Run real servers on loopback instead of replays: adaptsize with nginx and Varnish; some
+    /// minutes, hours with --full
     #[arg(long)]
     testbed: bool,
 

@@ -134,10 +134,10 @@ type Run = fn(&Request<'_>, &dyn Watch) -> Result<Section, Error>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Catalogue and cache scaled down together: under a minute.
+    /// Catalogue and cache scaled down together ([`Paper::minutes`]).
     #[default]
     Quick,
-    /// The published conditions: under an hour on two cores.
+    /// The published conditions: minutes to hours ([`Paper::minutes`]).
     Full,
 }
 
@@ -159,9 +159,9 @@ pub struct Paper {
     experiments: &'static [(&'static str, Run)],
     testbed: &'static [(&'static str, Run)],
     /// Minutes on two idle cores, at the quick scale and at the full one; 0 is less than one.
-    /// Those of `ndn-vs-http` and of the testbed were measured. The others have half the
-    /// processor time of the quick scale, times the ratio of the work, times 3 where a full cache
-    /// exceeds the processor's caches.
+    /// Those of `filter` have half the processor time of the quick scale, times the ratio of the
+    /// work, times 3 where a full cache exceeds the processor's caches. The others were measured,
+    /// but for `testbed-production` and `testbed-change` at the full scale.
     minutes: &'static [(&'static str, [u64; 2])],
     builds_networks: bool,
     /// The experiment that needs [`Request::applications`], and runs only with them.

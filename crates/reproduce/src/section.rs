@@ -41,6 +41,8 @@ pub struct Section {
     measured: BTreeMap<String, f64>,
     #[serde(skip)]
     drawn: Vec<String>,
+    #[serde(skip)]
+    lacks_runs: bool,
 }
 
 /// A figure of a report, with the claims about it.
@@ -112,6 +114,7 @@ impl Section {
             axes: experiment.figures.clone(),
             measured: BTreeMap::new(),
             drawn: Vec::new(),
+            lacks_runs: false,
         }
     }
 
@@ -124,6 +127,12 @@ impl Section {
     /// may be measured at the quick one, without effect.
     pub fn measured(&mut self, id: impl Into<String>, value: f64) {
         self.measured.insert(id.into(), value);
+    }
+
+    /// Says that runs are missing, as the report states. A claim that measures NaN then has no
+    /// measured value, and fails.
+    pub fn lacks_runs(&mut self) {
+        self.lacks_runs = true;
     }
 
     /// Records a value if a claim has this id.
@@ -213,6 +222,7 @@ impl Section {
         }
         for claim in self.stated.iter().filter(|claim| claim.is_judged_at(self.scale)) {
             match self.measured.get(&claim.id) {
+                Some(value) if value.is_nan() && self.lacks_runs => self.claims.push(claim.judge(self.scale, None)),
                 Some(value) if !value.is_finite() => {
                     return fault(format!("claim `{}` measured {value}, which is not a number", claim.id));
                 }

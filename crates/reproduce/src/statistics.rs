@@ -29,8 +29,11 @@ pub(crate) fn mean_and_interval(runs: &[f64], confidence: Confidence) -> (f64, f
     (mean, t * (variance / n).sqrt())
 }
 
-/// Returns the median; NaN without values.
+/// Returns the median; NaN without values, or if one of them is NaN.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    if values.iter().any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match (values.get(middle), values.len() % 2) {
@@ -41,9 +44,12 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Returns a percentile by nearest rank, so the fifth percentile of up to 20 repetitions is the
-/// least; NaN without values.
+/// least; NaN without values, or if one of them is NaN.
 pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut values = values.to_vec();
+    if values.iter().any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
     values.sort_by(f64::total_cmp);
     let rank = (values.len() * percent).div_ceil(100).max(1);
     values.get(rank - 1).copied().unwrap_or(f64::NAN)
@@ -89,7 +95,7 @@ mod tests {
     #[test]
     fn a_median_is_not_in_the_middle() {
         assert_eq!((median(vec![3.0, 1.0, 9.0]), median(vec![4.0, 1.0])), (3.0, 2.5));
-        assert!(median(Vec::new()).is_nan());
+        assert!(median(Vec::new()).is_nan() && median(vec![1.0, f64::NAN, 2.0]).is_nan());
     }
 
     #[test]
@@ -99,7 +105,7 @@ mod tests {
         assert_eq!(of(5), [1.0, 1.0, 1.0, 2.0, 3.0]);
         assert_eq!(of(50), [1.0, 1.0, 10.0, 11.0, 25.0]);
         assert_eq!(of(95), [1.0, 2.0, 19.0, 20.0, 48.0]);
-        assert!(percentile(&[], 5).is_nan());
+        assert!(percentile(&[], 5).is_nan() && percentile(&[1.0, f64::NAN], 5).is_nan());
     }
 
     /// `f64::max` and `f64::min` ignore a NaN, and a fold over nothing returns its start.

@@ -98,6 +98,18 @@ fn a_missing_measurement_holds() {
     assert_eq!(verdicts, [Verdict::NotMeasured; 2]);
 }
 
+/// Failure: a claim whose runs were left out holds, or ends the experiment.
+#[test]
+fn a_claim_without_runs_holds_or_ends_the_experiment() {
+    let mut section = Section::new(&experiment(FILE).unwrap(), Scale::Full);
+    section.figure("fig", vec![]);
+    section.lacks_runs();
+    section.measured("a", 1.0);
+    section.measured("b", f64::NAN);
+    let verdicts: Vec<Verdict> = section.judged().unwrap().claims.iter().map(Judged::verdict).collect();
+    assert_eq!(verdicts, [Verdict::Holds, Verdict::NotMeasured]);
+}
+
 #[test]
 fn a_listed_failure_is_unexpected_or_an_unlisted_one_is_not() {
     let listed = FILE.replace("quick = {", "fails.full = \"The reason\"\nquick = {");

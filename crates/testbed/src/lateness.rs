@@ -55,7 +55,11 @@ impl fmt::Display for LatenessReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = |nanos: u64| nanos as f64 / 1e3;
         let [p50, p99, max] = [self.p50_ns, self.p99_ns, self.max_ns].map(micros);
-        write!(f, "{} frames, late by {p50:.0} µs (median), {p99:.0} µs (99 of 100), {max:.0} µs (most)", self.frames)
+        write!(f, "{} frames, late by {p50:.0} µs (median), {p99:.0} µs (99 of 100), {max:.0} µs (most)", self.frames)?;
+        match self.refused {
+            0 => Ok(()),
+            refused => write!(f, "; {refused} refused by hosts"),
+        }
     }
 }
 

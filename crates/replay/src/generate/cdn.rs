@@ -70,7 +70,7 @@ impl Cdn {
         Ok(Cdn { zipf, sizes: sizes.collect(), streams: *streams })
     }
 
-    /// The same catalogue with `factor` times larger objects, up to the largest size.
+    /// Returns the same catalogue with `factor` times larger objects, up to 1.6 GB each.
     pub fn magnified(mut self, factor: u32) -> Cdn {
         self.sizes.iter_mut().for_each(|size| *size = size.saturating_mul(factor).min(SIZES[1] as u32));
         self

@@ -5,7 +5,8 @@
 //! The shares of larger objects rise from none at night to their peaks at noon and fall again, as
 //! (1 − cos) / 2 of five days, which is the length of the published US trace. The larger objects
 //! are videos and downloads as in [`Class`], with the locality of the web's. A control has the same
-//! objects in the same number, but no hours: their share is half of the peak at all times.
+//! objects and about as many requests for them, but no hours: their share is half of the peak at
+//! all times.
 
 use super::nginx::{Occupied, Uses};
 use super::production::{DAYS, of_day, steadier};
@@ -92,7 +93,8 @@ impl Mix {
             of_classes.push(accesses.into_iter().map(move |access| Access { id: access.id + from, ..access }));
             first_id += us.objects.div_ceil(class.factor() as usize) as u64;
         }
-        let accesses = classes.iter().filter_map(|class| of_classes[*class as usize].next());
+        let place = |class: &Class| Class::ALL.iter().position(|of| of == class);
+        let accesses = classes.iter().filter_map(|class| of_classes.get_mut(place(class)?)?.next());
         let cdn = us.cdn(seed)?;
         let times = cdn.requests().map(|access| access.now);
         Ok(Traffic::new(self.name(), accesses.zip(times).map(|(access, now)| Access { now, ..access }).collect()))
@@ -124,34 +126,59 @@ impl Found {
     }
 }
 
+/// What the mixes show whose gains count.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    /// The improvement of the variation that is nearest to the published one.
+    variation: f64,
+    /// The greatest change of c within a day.
+    c: f64,
+    /// The number of mixes that show both.
+    both: f64,
+}
+
+impl Shown {
+    /// Returns `None` if no mix counts.
+    fn by(found: &[Found], sweep: &Sweep) -> Option<Shown> {
+        let counted = || found.iter().filter(|found| found.counts(sweep));
+        let distance = |variation: &f64| (variation / sweep.published_variation).ln().abs();
+        let variations = counted().map(|found| found.variation[1]);
+        let variation = variations.min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        let c = greatest(counted().map(|found| found.c[0]));
+        Some(Shown { variation, c, both: count(counted().map(|found| found.shows_both(sweep))) })
+    }
+
+    fn record(&self, section: &mut Section, prefix: &str) {
+        section.measured(format!("{prefix}-variation"), self.variation);
+        section.measured(format!("{prefix}-c"), self.c);
+        section.measured(format!("{prefix}-both"), self.both);
+    }
+}
+
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
     section.condition("traffic", format!("{}; {DAYS} days; a quarter to warm up", sweep.us.conditions()));
     section.condition("cache", format!("{} bytes", sweep.capacity));
-    let peaks = || [0.0].into_iter().chain(sweep.peaks.iter().copied());
+    let peaks: Vec<f64> = [0.0].into_iter().chain(sweep.peaks.iter().copied()).collect();
     let mut found = Vec::new();
-    for videos in peaks() {
-        for downloads in peaks() {
+    for &videos in &peaks {
+        for &downloads in &peaks {
             found.push(measure(sweep, Mix { videos, downloads, is_constant: false }, request, watch)?);
         }
     }
-    draw(&mut section, &peaks().collect::<Vec<f64>>(), &found);
-    let counted: Vec<&Found> = found[1..].iter().filter(|found| found.counts(sweep)).collect();
-    section.measured("day-both", count(counted.iter().map(|found| found.shows_both(sweep))));
-    let distance = |found: &Found| (found.variation[1] / sweep.published_variation).ln().abs();
-    let nearest = counted.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    section.measured("day-variation", nearest.map_or(f64::NAN, |found| found.variation[1]));
-    section.measured("day-c", greatest(counted.iter().map(|found| found.c[0])));
-    let widest = counted.iter().max_by(|a, b| a.c[0].total_cmp(&b.c[0]));
     let mut controls = Vec::new();
-    for ((claim, value), of) in CONTROLS.into_iter().zip([nearest, widest]) {
-        let Some(of) = of else { continue };
-        let control = measure(sweep, Mix { is_constant: true, ..of.mix }, request, watch)?;
-        section.measured(claim, value(&control));
-        controls.push(control);
+    for of in found[1..].iter().filter(|found| found.counts(sweep)) {
+        controls.push(measure(sweep, Mix { is_constant: true, ..of.mix }, request, watch)?);
     }
+    // The first one has no larger objects.
+    for (prefix, found) in [("day", &found[1..]), ("day-constant", &controls)] {
+        if let Some(shown) = Shown::by(found, sweep) {
+            shown.record(&mut section, prefix);
+        }
+    }
+    draw(&mut section, &peaks, &found);
     section.table("Hours of the day", HEADER, found.iter().chain(&controls).map(|found| row(found, sweep)).collect());
     section.judged()
 }
@@ -159,13 +186,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 /// One of the two results of a mix.
 type Value = fn(&Found) -> f64;
 
-/// The claims about the mixes without hours, and the results that they are about.
-const CONTROLS: [(&str, Value); 2] =
-    [("day-constant-variation", |found| found.variation[1]), ("day-constant-c", |found| found.c[0])];
-
 /// Draws both results over the share of downloads at noon, with a line for each share of videos.
 fn draw(section: &mut Section, peaks: &[f64], found: &[Found]) {
-    let figures: [(&str, Value); 2] = [("day", |found| found.variation[1]), ("day-c", |found| found.c[0])];
+    let figures: [(&str, Value); 2] = [("day", |found| found.variation[1]), ("day-change", |found| found.c[0])];
     for (id, of) in figures {
         let lines = peaks.iter().zip(found.chunks(peaks.len())).map(|(videos, found)| {
             let points = found.iter().enumerate().map(|(at, found)| (at as f64, of(found)));
@@ -207,17 +230,23 @@ fn measure(sweep: &Sweep, mix: Mix, request: &Request<'_>, watch: &dyn Watch) ->
     let [chance, threshold, varnish] = &found[..] else {
         return Err(Error(format!("experiments/{}: a system was not measured", FILE.0)));
     };
-    Ok(Found {
+    let found = Found {
         mix,
         gains: [&nginx, varnish].map(|rival| chance.hit_ratio / rival.hit_ratio),
         variation: [variation(chance), steadier(chance, [&nginx, varnish])],
         c: [chance, threshold].map(of_day),
-    })
+    };
+    match [found.gains, found.variation, found.c].iter().flatten().all(|value| value.is_finite()) {
+        true => Ok(found),
+        false => Err(Error(format!("experiments/{}: {}: a value is not a number", FILE.0, mix.name()))),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Scale;
+    use std::collections::BTreeMap;
 
     const US: Catalogue = Catalogue { objects: 5_120, requests: 50_000, exponent: 0.9, windows: Some(0.05) };
 
@@ -247,17 +276,47 @@ mod tests {
 
     #[test]
     fn the_control_has_hours_or_other_objects() {
-        let mix = Mix { videos: 0.2, downloads: 0.0, is_constant: true };
+        let mix = Mix { videos: 0.2, downloads: 0.3, is_constant: true };
         let Traffic { accesses, .. } = mix.traffic(US, 1).unwrap();
         for part in accesses.chunks(US.requests / DAYS / 4) {
-            assert!((share(part, 5_120..5_280) - 0.1).abs() < 0.03);
+            assert!((share(part, 5_120..5_280) - 0.1).abs() < 0.04 && (share(part, 5_280..5_290) - 0.15).abs() < 0.05);
         }
-        let bytes = |accesses: &[Access]| {
-            let larger: Vec<u64> =
-                accesses.iter().filter(|access| access.id >= 5_120).map(|access| access.size).collect();
-            larger.iter().sum::<u64>() as f64 / larger.len() as f64
-        };
         let hours = Mix { is_constant: false, ..mix }.traffic(US, 1).unwrap();
-        assert!((bytes(&accesses) / bytes(&hours.accesses) - 1.0).abs() < 0.1);
+        for ids in [5_120..5_280, 5_280..5_290] {
+            let sizes = |accesses: &[Access]| -> BTreeMap<u64, u64> {
+                let of = accesses.iter().filter(|access| ids.contains(&access.id));
+                of.map(|access| (access.id, access.size)).collect()
+            };
+            let (control, hours) = (sizes(&accesses), sizes(&hours.accesses));
+            assert!(hours.iter().all(|(id, size)| control.get(id).is_none_or(|of| of == size)));
+        }
+    }
+
+    #[test]
+    fn none_is_other_traffic_than_without_this_experiment() {
+        let none = Mix { videos: 0.0, downloads: 0.0, is_constant: false };
+        assert_eq!(none.traffic(US, 3).unwrap().accesses, US.traffic("us", 3).unwrap().accesses);
+    }
+
+    #[test]
+    fn a_mix_whose_gains_do_not_count_is_shown() {
+        let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
+        let sweep = experiment.sweep(Scale::Full);
+        let mix = Mix { videos: 0.1, downloads: 0.1, is_constant: false };
+        let of = |gain, variation, c| Found { mix, gains: [gain, 1.9], variation: [0.1, variation], c: [c, 1.0] };
+        assert_eq!(Shown::by(&[], sweep), None);
+        assert_eq!(Shown::by(&[of(1.1, 3.8, 5.0)], sweep), None, "a gain over Nginx below its range");
+        let found = [of(1.1, 3.8, 5.0), of(1.5, 1.9, 2.5), of(1.5, 5.0, 1.5), of(1.5, 2.5, 2.0)];
+        assert_eq!(Shown::by(&found[..3], sweep), Some(Shown { variation: 5.0, c: 2.5, both: 0.0 }));
+        assert_eq!(Shown::by(&found, sweep), Some(Shown { variation: 5.0, c: 2.5, both: 1.0 }));
+    }
+
+    #[test]
+    fn both_are_shown_by_other_bands_than_each() {
+        let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
+        let band = |id: &str| experiment.claims.iter().find(|claim| claim.id == id).unwrap().band;
+        for sweep in [Scale::Full, Scale::Quick].map(|scale| experiment.sweep(scale)) {
+            assert_eq!((band("day-variation"), band("day-c")[0]), (sweep.variation, sweep.published_c));
+        }
     }
 }

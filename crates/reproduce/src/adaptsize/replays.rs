@@ -56,8 +56,8 @@ impl Catalogue {
         Ok(Traffic::new(name, self.accesses(1, seed)?))
     }
 
-    /// Returns the requests of this traffic with `factor` times larger objects, and as many times
-    /// fewer of them.
+    /// Returns the requests of this traffic with `factor` times larger objects, and the part
+    /// 1 / `factor` of the number of objects. With 1 it is [`Catalogue::traffic`]'s.
     pub fn accesses(&self, factor: u32, seed: u64) -> Result<Vec<Access>, Error> {
         let catalogue = Catalogue { objects: self.objects.div_ceil(factor as usize), ..*self };
         let cdn = catalogue.cdn(seed)?.magnified(factor);

@@ -30,7 +30,10 @@ pub(super) struct Run {
     pub(super) sent: u64,
     /// The lateness of the links at the 99th percentile, ns.
     pub(super) late_p99_ns: u64,
-    /// True if the links were later than a valid value allows, in every attempt.
+    /// The attempts in which the links were later than a valid value allows.
+    #[serde(default)]
+    pub(super) late_attempts: usize,
+    /// True if the links were late in every attempt. Such a run counts in no claim.
     #[serde(default)]
     pub(super) is_late: bool,
 }

@@ -214,11 +214,8 @@ fn shapes(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f
     let at_5 = Point { loss: 5.0, ..greatest };
     section.measured("loss-5", time(at_5, SQUID_CUBIC) / time(at_5, LARDER));
     let falls = |points: &[Point]| {
-        let of_column = |at: usize| {
-            let times: Vec<f64> = points.iter().map(|point| time(*point, at)).collect();
-            times.windows(2).map(|pair| pair[1] <= pair[0]).collect::<Vec<_>>()
-        };
-        count([SQUID_CUBIC, LARDER].into_iter().flat_map(of_column))
+        let of_column = |at: usize| falls(&points.iter().map(|point| time(*point, at)).collect::<Vec<f64>>());
+        of_column(SQUID_CUBIC) + of_column(LARDER)
     };
     let sorted = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
@@ -229,6 +226,14 @@ fn shapes(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f
     section.measured("delay-rises", falls(&delays));
     let losses: Vec<Point> = sorted(sweep.losses.clone()).into_iter().map(|loss| Point { loss, ..greatest }).collect();
     section.measured("loss-rises", falls(&losses));
+}
+
+/// Returns the number of steps at which a course of times does not rise; NaN if one is missing.
+fn falls(times: &[f64]) -> f64 {
+    if times.iter().any(|time| time.is_nan()) {
+        return f64::NAN;
+    }
+    count(times.windows(2).map(|pair| pair[1] <= pair[0]))
 }
 
 fn report(section: &mut Section, sweep: &Sweep, measured: &Measured) {
@@ -290,4 +295,15 @@ fn draw<'a>(section: &mut Section, points: &[Point], greatest: Point, of: &dyn F
         Series::line(column.name, times.iter().enumerate().map(|(place, time)| (share(place), *time)).collect())
     });
     section.figure("each", each.collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_time_does_not_fall() {
+        assert_eq!((falls(&[1.0, 2.0, 3.0]), falls(&[1.0, 1.0, 0.5])), (0.0, 2.0));
+        assert!(falls(&[1.0, f64::NAN, 3.0]).is_nan() && falls(&[]).is_nan());
+    }
 }

@@ -32,14 +32,6 @@ pub(super) fn check_installed() -> Result<(), Error> {
     servers::check_installed()
 }
 
-/// The estimated minutes of each experiment, at the quick scale and at the full one.
-pub(super) const MINUTES: &[(&str, [u64; 2])] = &[
-    ("testbed-production", [2, 8]),
-    ("testbed-throughput", [1, 6]),
-    ("testbed-gigabits", [1, 5]),
-    ("testbed-change", [3, 10]),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;

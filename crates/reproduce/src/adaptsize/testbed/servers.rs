@@ -31,7 +31,8 @@ use std::time::Duration;
 /// The file from which the client reads its requests.
 pub(super) const REQUESTS: &str = "requests.csv";
 
-/// What Varnish logs of a hit or a miss, and does not log here.
+/// What Varnish logs of a hit or a miss, and does not log here; `benches/http/compare.py` has the
+/// same list.
 const UNLOGGED: &str = "vsl_mask=-ReqMethod,-ReqURL,-ReqProtocol,-ReqHeader,-ReqUnset,-ReqStart,-ReqAcct,\
     -RespProtocol,-RespStatus,-RespReason,-RespHeader,-RespUnset,-BereqMethod,-BereqURL,-BereqProtocol,-BereqHeader,\
     -BereqUnset,-BereqAcct,-BerespProtocol,-BerespStatus,-BerespReason,-BerespHeader,-BerespUnset,-VCL_call,\

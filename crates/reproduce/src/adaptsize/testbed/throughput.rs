@@ -9,7 +9,7 @@ use super::serve::{Load, repeat, replay};
 use super::servers::{Server, System};
 use crate::programs::cpu_seconds;
 use crate::site::Site;
-use crate::statistics::{Confidence, greatest, mean_and_interval};
+use crate::statistics::{Confidence, count, greatest, mean_and_interval};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_replay::Access;
@@ -255,7 +255,7 @@ impl Findings {
             section.measured(format!("bed-{}-to-lru", half.id()), mean);
         }
         let all = || self.ratios.iter().flatten();
-        section.measured("bed-slower", all().filter(|(ratio, width)| ratio + width < 1.0).count() as f64);
+        section.measured("bed-slower", count(all().map(|(ratio, width)| ratio + width < 1.0)));
         section.measured("bed-widest", greatest(all().map(|(_, width)| *width)));
         section.measured("bed-origin", greatest(self.origin.iter().copied()));
     }
