@@ -98,7 +98,10 @@ fn commit() -> String {
     let Some(described) = git(&["log", "-1", "--format=%H %ct"]) else { return "unknown".to_owned() };
     let Some((commit, time)) = described.split_once(' ') else { return "unknown".to_owned() };
     let mut text = commit.to_owned();
-    if git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|changes| !changes.is_empty()) {
+    // An archive is not part of the program, and one experiment after another changes it.
+    let sources = [":/", ":(top,exclude)docs/reproductions"];
+    let status = ["status", "--porcelain", "--untracked-files=no", "--"];
+    if git(&[&status[..], &sources].concat()).is_none_or(|changes| !changes.is_empty()) {
         text += ", changed";
     }
     let built = std::env::current_exe().and_then(fs::metadata).and_then(|file| file.modified());
