@@ -183,7 +183,7 @@ mod tests {
     use crate::{Experiment, PAPERS};
 
     /// Failure: an experiment's claims are left out of the coverage, or a claim covers an item that
-    /// the paper does not have; a file cannot be read, which a run alone would show.
+    /// the paper does not have; an id stands twice in a file, which a run alone would show.
     #[test]
     fn a_file_is_left_out_or_covers_something_else() {
         for paper in PAPERS {

@@ -62,7 +62,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("research", [0, 5]),
         ("systems", [0, 0]),
         ("windows", [0, 5]),
-        ("day", [0, 9]),
+        ("day", [0, 15]),
         ("second-level", [0, 0]),
         ("sensitivity", [0, 1]),
         ("intervals", [0, 1]),

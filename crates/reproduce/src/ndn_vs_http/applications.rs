@@ -3,8 +3,8 @@
 
 use super::cell::{Cell, LARDER, System};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured};
-use super::state_forwarder;
 use super::tree::{Network, Shape};
+use super::{shown, state_forwarder};
 use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
@@ -149,7 +149,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
                 let runs = measured.runs(|cell| cell.system == system && cell.network.delay == delay);
                 let goodput = 8e-6 * sweep.file_bytes as f64 / runs.median();
                 goodputs.insert((delay, producer, consumer), goodput);
-                let figures = [format!("{:.2}", runs.median()), runs.spread(), format!("{goodput:.1}")];
+                let figures = [shown(runs.median()), runs.spread(), shown(goodput)];
                 rows.push([delay.to_string(), producer.into(), consumer.into()].into_iter().chain(figures).collect());
             }
         }

@@ -295,7 +295,7 @@ impl Runs<'_> {
     pub(super) fn spread(&self) -> String {
         let times = self.each();
         let at = |place: usize| times.get(place).copied().unwrap_or(f64::NAN);
-        format!("{:.2} / {:.2} / {:.2}", at(0), at(times.len() / 2), at(times.len().saturating_sub(1)))
+        [0, times.len() / 2, times.len().saturating_sub(1)].map(|place| super::shown(at(place))).join(" / ")
     }
 
     /// Returns the median over the runs of a value of each run.

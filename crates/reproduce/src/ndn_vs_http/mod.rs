@@ -75,6 +75,11 @@ fn mean_and_interval(runs: &[f64]) -> (f64, f64) {
     statistics::mean_and_interval(runs, Confidence::Ninety)
 }
 
+/// Returns a value as text for a table; a dash if it was not measured.
+fn shown(value: f64) -> String {
+    if value.is_finite() { format!("{value:.2}") } else { "\u{2013}".to_owned() }
+}
+
 /// Returns a line with intervals from x, mean and half the interval's width.
 fn series(name: impl Into<String>, points: &[(f64, f64, f64)]) -> Series {
     let line = Series::line(name, points.iter().map(|(x, mean, _)| (*x, *mean)).collect());

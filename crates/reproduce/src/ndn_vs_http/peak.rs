@@ -5,7 +5,7 @@ use super::cell::Cell;
 use super::cell::{Faces, SquidSetup, System};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured};
 use super::names::{self, Names};
-use super::state_forwarder;
+use super::{shown, state_forwarder};
 
 use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -70,7 +70,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         (outgoing, outgoing / clients as f64, cpu, runs.median())
     });
     let rows = SYSTEMS.iter().zip(&peaks).map(|(system, (outgoing, incoming, cpu, time))| {
-        let figures = [*outgoing, *incoming, *cpu, *time].map(|figure| format!("{figure:.2}"));
+        let figures = [*outgoing, *incoming, *cpu, *time].map(shown);
         std::iter::once(system.name()).chain(figures).collect()
     });
     let header =

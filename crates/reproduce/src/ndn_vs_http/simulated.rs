@@ -12,7 +12,7 @@ use super::cells::{MachineLock, Measured, Runs};
 use super::lossy::{self, Point};
 
 use super::tree::{CLUSTERS, edge};
-use super::{mean_and_interval, median, series, state_forwarder};
+use super::{mean_and_interval, median, series, shown, state_forwarder};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_netsim::apps::{Fetch, Serve};
@@ -179,9 +179,6 @@ impl Beside<'_> {
         let ((simulated, half), (measured, half_measured)) =
             (mean_and_interval(&self.simulated(point, at)), self.measured(point, at).mean());
         let figures = [simulated, half, measured, half_measured, self.ratio(point, at)];
-        let shown = |figure: f64| {
-            if figure.is_finite() { format!("{figure:.2}") } else { "\u{2013}".to_owned() }
-        };
         place.into_iter().chain(figures.map(shown)).collect()
     }
 

@@ -3,6 +3,7 @@
 
 use super::cell::{Cell, System, VariedNames};
 use super::cells::{MOST_AT_ONCE, MachineLock, Measured, line};
+use super::shown;
 use super::tree::{Network, Shape};
 use crate::statistics::greatest;
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -69,8 +70,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         for pair in OVER_NDN {
             let runs = of(pair, exponent);
             let megabytes = runs.median_of(|run| run.sent as f64 / 1e6);
-            let figures =
-                [runs.median(), megabytes, runs.median_of(|run| run.cpu)].map(|figure| format!("{figure:.2}"));
+            let figures = [runs.median(), megabytes, runs.median_of(|run| run.cpu)].map(shown);
             rows.push([format!("{exponent}"), system(pair, exponent).name()].into_iter().chain(figures).collect());
         }
         let [squid, ndn] = OVER_NDN.map(|pair| of(pair, exponent));
