@@ -74,7 +74,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("testbed-production", [2, 180]),
         ("testbed-throughput", [1, 4]),
         ("testbed-gigabits", [1, 3]),
-        ("testbed-change", [3, 10]),
+        ("testbed-change", [3, 5]),
     ],
     builds_networks: false,
     with_applications: None,
