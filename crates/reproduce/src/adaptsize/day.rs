@@ -1,5 +1,5 @@
-//! Hours of the day: whether a mix of traffic that changes over the day shows two published results
-//! that traffic without hours does not show. These are how much AdaptSize steadies the hit
+//! Hours of the day: whether larger objects, with hours of the day or without, show two published
+//! results that the web's objects alone do not show. These are how much AdaptSize steadies the hit
 //! ratio (section 5.1.1) and how much c changes within a day (section 5.1.3).
 //!
 //! The shares of larger objects rise from none at night to their peaks at noon and fall again, as

@@ -72,12 +72,12 @@ pub(super) fn download(cell: &Cell, name: &str, request: &Request<'_>, watch: &d
             return Err(Error::interrupted());
         }
         let spec = cell.network.testbed(name, cell.clients, cell.congestion, cell.seed);
-        let (run, lateness) = Deployment::new(spec, cell.bytes, request)?.download(cell.system, cell.clients, watch)?;
-        run.check(cell.clients).map_err(|fault| Error(format!("{system}: {fault}")))?;
-        Ok((run, lateness))
+        Deployment::new(spec, cell.bytes, request)?.download(cell.system, cell.clients, watch)
     };
     let round_trip = 2 * Duration::from_millis(cell.network.delay);
-    in_time(round_trip, attempt, |fault| watch.warn(&format!("{system}: {fault}")))
+    let run = in_time(round_trip, attempt, |fault| watch.warn(&format!("{system}: {fault}")))?;
+    run.check(cell.clients).map_err(|fault| Error(format!("{system}: {fault}")))?;
+    Ok(run)
 }
 
 /// Returns the first of [`ATTEMPTS`] runs whose links are in time. If none is, returns the last one
