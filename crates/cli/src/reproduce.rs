@@ -58,8 +58,8 @@ pub struct ReproduceArgs {
 
     /// Write claims.json and a page of the claims alone into a directory of the paper's name in
     /// DIR after each experiment, to keep the report (docs/reproductions). What is there of
-    /// experiments that do not run now stays
-    #[arg(long, value_name = "DIR")]
+    /// experiments that do not run now stays, so it is for Larder's node only
+    #[arg(long, value_name = "DIR", conflicts_with = "forwarder")]
     archive: Option<PathBuf>,
 
     /// Print what of the paper is covered, as a table, and run nothing

@@ -459,3 +459,17 @@ fn a_missing_program_or_privilege_passes_for_a_failing_claim() {
     assert!(error.contains("run it as root") || error.contains("is not installed: `apt-get install"), "{error}");
     assert!(output.stdout.is_empty());
 }
+
+/// Failure: an archive of Larder's results has those of another forwarder among them.
+#[test]
+fn an_archive_mixes_forwarders() {
+    let workspace = Workspace::new();
+    let [out, archive] = ["out", "archive"].map(|name| workspace.path(name).to_str().unwrap().to_owned());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+    command.args(["reproduce", "ndn-vs-http", "--forwarder", "nfd", "--out", &out, "--archive", &archive]);
+    let output = command.output().unwrap();
+    let error = error_of(&output);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("--archive") && error.contains("--forwarder"), "{error}");
+    assert!(!workspace.path("archive").exists());
+}

@@ -187,17 +187,21 @@ proptest! {
     }
 
     #[test]
-    fn hillclimb(steps in requests(), interval in 1..60u64, start in 1..100u64) {
+    fn hillclimb(steps in requests(), interval in 1..60u64, start in 1..100u64, step in proptest::option::of(1..40u64)) {
         let mut dice = stream_of("hillclimb", 1);
-        let mut log_c = (start as f64).log2();
+        let least = step.unwrap_or(1) as f64;
+        let mut c = (start as f64).max(least);
         let mut shadows: [(NaiveLru, u64); 2] = Default::default();
         let mut requests = 0;
-        follows(&format!("hillclimb(interval={interval},start={start})+lru"), &steps, |id, hit| {
-            let chance = |share: f64, log_c: f64| (-(size(id) as f64) / (share * log_c.exp2())).exp();
-            for ((lru, hits), share) in shadows.iter_mut().zip([0.5, 1.5]) {
+        let moves = step.map(|step| format!(",step={step}")).unwrap_or_default();
+        follows(&format!("hillclimb(interval={interval},start={start}{moves})+lru"), &steps, |id, hit| {
+            let chance = |c: f64| (-(size(id) as f64) / c).exp();
+            let [below, above] = step.map_or([c / 2.0, c * 2.0], |step| [c - step as f64, c + step as f64]);
+            let probes = if step.is_some() { [below.max(1.0), above] } else { [below, c * 1.5] };
+            for ((lru, hits), probe) in shadows.iter_mut().zip(probes) {
                 if lru.hit(id) {
                     *hits += 1;
-                } else if dice.unit() < chance(share, log_c) {
+                } else if dice.unit() < chance(probe) {
                     lru.insert(id, 100);
                 }
             }
@@ -207,15 +211,15 @@ proptest! {
                 let [(low, low_hits), (high, high_hits)] = &mut shadows;
                 if low_hits > high_hits {
                     *high = low.clone();
-                    log_c -= 1.0;
+                    c = below;
                 } else if high_hits > low_hits {
                     *low = high.clone();
-                    log_c += 1.0;
+                    c = above;
                 }
-                log_c = log_c.clamp(0.0, 100_f64.log2());
+                c = c.clamp(least, 100.0);
                 (*low_hits, *high_hits) = (0, 0);
             }
-            !hit && dice.unit() < chance(1.0, log_c)
+            !hit && dice.unit() < chance(c)
         })?;
     }
 }

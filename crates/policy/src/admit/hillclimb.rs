@@ -3,12 +3,15 @@
 //! simulator where the paper is silent).
 //!
 //! The shadow caches are LRUs of the full capacity that hold ids and sizes only, and admit with c/2
-//! and 3c/2. After an interval, log2 c moves by 1 towards the one with more hits, and that one's
+//! and 3c/2. After an interval, c doubles or halves towards the one with more hits, and that one's
 //! contents are copied into the other. The paper's point is that this gets stuck where the ratio is
 //! flat or has two peaks, and that shadows warm up slowly; it stands here to be compared with.
 //!
+//! The paper does not say how far a step goes. With `step`, c moves by so many bytes, and the shadow
+//! caches admit with one step less and one more than c.
+//!
 //! The interval is 10,000 requests below 256 MiB, else 20,000 + 40,000·(log2 C − 28); c starts at
-//! 2^(0.92·log2 C) and stays between a byte and the capacity. A missed request is seen when its
+//! 2^(0.92·log2 C) and stays between a byte, or a step in bytes, and the capacity. A missed request is seen when its
 //! size is known, at admission. An object that is larger than the capacity never enters. The
 //! shadows are LRU, as the paper's cache is; another eviction may stand behind, and c is then tuned
 //! for LRU.
@@ -44,6 +47,13 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
             default: Preset::Derived("capacity to the power of 0.92"),
             doc: "c before the first step",
         },
+        Parameter {
+            name: "step",
+            unit: "bytes",
+            values: Values::Bytes(1, u64::MAX),
+            default: Preset::Derived("c doubles or halves"),
+            doc: "bytes by which c moves",
+        },
     ],
     complexity: "O(1)",
     bytes_an_object: 80,
@@ -55,8 +65,10 @@ struct HillClimb {
     stream: Stream,
     capacity: u64,
     interval: Option<u64>,
-    log_c: f64,
-    /// With c/2 and with 3c/2.
+    c: f64,
+    /// The bytes by which c moves, if it does not double or halve.
+    step: Option<f64>,
+    /// With less and with more than c.
     shadows: [Shadow; 2],
     requests: u64,
     steps: u64,
@@ -64,12 +76,13 @@ struct HillClimb {
 
 impl HillClimb {
     fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> HillClimb {
-        let start = arguments.get("start").map_or(0.92 * log2(context.capacity), log2);
+        let start = arguments.get("start").map_or((0.92 * log2(context.capacity)).exp2(), |bytes| bytes as f64);
         let mut climb = HillClimb {
             stream: context.stream(),
             capacity: context.capacity,
             interval: arguments.get("interval"),
-            log_c: start,
+            c: start,
+            step: arguments.get("step").map(|bytes| bytes as f64),
             shadows: Default::default(),
             requests: 0,
             steps: 0,
@@ -85,30 +98,36 @@ impl HillClimb {
     }
 
     fn bound(&mut self) {
-        self.log_c = self.log_c.clamp(0.0, log2(self.capacity));
+        let greatest = self.capacity.max(1) as f64;
+        self.c = self.c.clamp(self.step.unwrap_or(1.0).min(greatest), greatest);
+    }
+
+    /// What the shadow caches admit with.
+    fn probes(&self) -> [f64; 2] {
+        self.step.map_or([0.5 * self.c, 1.5 * self.c], |step| [(self.c - step).max(1.0), self.c + step])
     }
 
     /// A request in both shadow caches, and a step where it is time.
     fn request(&mut self, id: u64, size: u64) {
-        let c = self.log_c.exp2();
-        for (shadow, share) in self.shadows.iter_mut().zip([0.5, 1.5]) {
-            if !shadow.hit(id) && size <= self.capacity && self.stream.chance(chance(size, share * c)) {
+        let probes = self.probes();
+        for (shadow, c) in self.shadows.iter_mut().zip(probes) {
+            if !shadow.hit(id) && size <= self.capacity && self.stream.chance(chance(size, c)) {
                 shadow.insert(id, size, self.capacity);
             }
         }
         self.requests += 1;
         if self.requests >= self.interval() {
-            self.step();
+            self.climb();
         }
     }
 
-    fn step(&mut self) {
+    fn climb(&mut self) {
         let [low, high] = &mut self.shadows;
         if high.hits > low.hits {
-            self.log_c += 1.0;
+            self.c = self.step.map_or(2.0 * self.c, |step| self.c + step);
             low.clone_from(high);
         } else if low.hits > high.hits {
-            self.log_c -= 1.0;
+            self.c = self.step.map_or(0.5 * self.c, |step| self.c - step);
             high.clone_from(low);
         }
         (low.hits, high.hits) = (0, 0);
@@ -130,7 +149,7 @@ impl Policy for HillClimb {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "c_bytes", value: self.log_c.exp2() });
+        out.push(Gauge { name: "c_bytes", value: self.c });
         out.push(Gauge { name: "steps", value: self.steps as f64 });
     }
 
@@ -148,6 +167,6 @@ impl Admit for HillClimb {
 
     fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
         self.request(request.id, request.size);
-        self.stream.chance(chance(request.size, self.log_c.exp2()))
+        self.stream.chance(chance(request.size, self.c))
     }
 }
