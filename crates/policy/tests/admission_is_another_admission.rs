@@ -187,10 +187,9 @@ proptest! {
     }
 
     #[test]
-    fn hillclimb(steps in requests(), interval in 1..60u64, start in 1..100u64, step in proptest::option::of(1..40u64)) {
+    fn hillclimb(steps in requests(), interval in 1..60u64, start in 1..100u64, step in proptest::option::of(1..200u64)) {
         let mut dice = stream_of("hillclimb", 1);
-        let least = step.unwrap_or(1) as f64;
-        let mut c = (start as f64).max(least);
+        let mut c = start as f64;
         let mut shadows: [(NaiveLru, u64); 2] = Default::default();
         let mut requests = 0;
         let moves = step.map(|step| format!(",step={step}")).unwrap_or_default();
@@ -216,7 +215,7 @@ proptest! {
                     *low = high.clone();
                     c = above;
                 }
-                c = c.clamp(least, 100.0);
+                c = c.clamp(1.0, 100.0);
                 (*low_hits, *high_hits) = (0, 0);
             }
             !hit && dice.unit() < chance(c)

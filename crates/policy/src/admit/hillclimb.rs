@@ -7,11 +7,11 @@
 //! contents are copied into the other. The paper's point is that this gets stuck where the ratio is
 //! flat or has two peaks, and that shadows warm up slowly; it stands here to be compared with.
 //!
-//! The paper does not say how far a step goes. With `step`, c moves by so many bytes, and the shadow
-//! caches admit with one step less and one more than c.
+//! The paper does not say how far a step goes. With `step`, c moves by so many bytes, and the
+//! shadow caches admit with one step less and one more than c.
 //!
 //! The interval is 10,000 requests below 256 MiB, else 20,000 + 40,000·(log2 C − 28); c starts at
-//! 2^(0.92·log2 C) and stays between a byte, or a step in bytes, and the capacity. A missed request is seen when its
+//! 2^(0.92·log2 C) and stays between a byte and the capacity. A missed request is seen when its
 //! size is known, at admission. An object that is larger than the capacity never enters. The
 //! shadows are LRU, as the paper's cache is; another eviction may stand behind, and c is then tuned
 //! for LRU.
@@ -98,8 +98,7 @@ impl HillClimb {
     }
 
     fn bound(&mut self) {
-        let greatest = self.capacity.max(1) as f64;
-        self.c = self.c.clamp(self.step.unwrap_or(1.0).min(greatest), greatest);
+        self.c = self.c.clamp(1.0, self.capacity.max(1) as f64);
     }
 
     /// What the shadow caches admit with.

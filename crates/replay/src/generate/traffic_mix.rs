@@ -5,7 +5,8 @@
 //! different threshold: 32 KB, 1 MB and 16 MB in the paper's example. Where the paper is silent:
 //! * web is the [`Cdn`]; videos and downloads are the same with 32 and 512 times larger objects,
 //!   which are the ratios of those thresholds, and as many times fewer of them, so that every kind
-//!   has a catalogue of about the same bytes;
+//!   has a catalogue of about the same bytes; [`TrafficMix::with_object_bytes`] is another reading,
+//!   in which all objects of a kind have one size;
 //! * which kind comes next is drawn from the two others with equal chances, and what comes again
 //!   has the objects that it had;
 //! * requests come at one rate.
@@ -48,6 +49,8 @@ impl Class {
 pub struct TrafficMix {
     /// In the order of [`Class::ALL`].
     catalogues: [Cdn; 3],
+    /// The bytes of a video and of a download, if all of them have the same.
+    object_bytes: Option<[u64; 2]>,
     requests_per_class: u64,
     streams: Streams,
 }
@@ -74,7 +77,18 @@ impl TrafficMix {
             Ok(Cdn::new(objects, exponent, &Streams::new(seeds.bits()))?.magnified(class.factor()))
         };
         let catalogues = [catalogue(Class::Web)?, catalogue(Class::Video)?, catalogue(Class::Download)?];
-        Ok(TrafficMix { catalogues, requests_per_class: requests_per_class.max(1), streams: *streams })
+        Ok(TrafficMix {
+            catalogues,
+            object_bytes: None,
+            requests_per_class: requests_per_class.max(1),
+            streams: *streams,
+        })
+    }
+
+    /// The same, but each video has the first number of bytes and each download the second one:
+    /// chunks of one length.
+    pub fn with_object_bytes(self, bytes: [u64; 2]) -> TrafficMix {
+        TrafficMix { object_bytes: Some(bytes), ..self }
     }
 
     /// Requests without end, always the same ones. Ids of videos follow those of the web, ids of
@@ -125,7 +139,8 @@ impl Iterator for TrafficMixRequests<'_> {
         self.left -= 1;
         self.now += arrivals::pause(RATE, &mut self.stream);
         let Access { id, size, .. } = self.classes[self.class].next()?;
-        Some(Access { id: id + self.mix.first_id(self.class), size, now: self.now })
+        let chunk = self.mix.object_bytes.zip(self.class.checked_sub(1)).map(|(bytes, class)| bytes[class]);
+        Some(Access { id: id + self.mix.first_id(self.class), size: chunk.unwrap_or(size), now: self.now })
     }
 }
 
@@ -170,6 +185,20 @@ mod tests {
         }
         let bytes = mix.catalogues.each_ref().map(|c| c.sizes().iter().map(|size| f64::from(*size)).sum::<f64>());
         assert!(bytes.iter().all(|all| (0.3..1.7).contains(&(all / bytes[0]))), "{bytes:?}");
+    }
+
+    #[test]
+    fn chunks_have_other_lengths_or_the_web_has_chunks() {
+        let mix = TrafficMix::new(10_000, 0.9, 100, &Streams::new(1)).unwrap();
+        let chunks = mix.clone().with_object_bytes([20, 320]);
+        for (access, chunk) in mix.requests().zip(chunks.requests()).take(3000) {
+            let size = match mix.class(access.id) {
+                Class::Web => access.size,
+                Class::Video => 20,
+                Class::Download => 320,
+            };
+            assert_eq!(chunk, Access { size, ..access });
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Figures 15 and 16: tuners when the traffic changes. Figure 15 runs with two interpretations of
-//! its flash crowd.
+//! Figures 15 and 16: tuners when the traffic changes. Each runs with more than one interpretation
+//! of its traffic.
 
 use super::replays::{Catalogue, ReplayResult, Run, Traffic, weight};
 use crate::cell::measure;
@@ -13,7 +13,9 @@ use serde::de::DeserializeOwned;
 
 const FLASH: (&str, &str) = experiment_file!("adaptsize/flash-crowd.toml");
 const CHUNKS: (&str, &str) = experiment_file!("adaptsize/flash-chunks.toml");
+const LOCAL: (&str, &str) = experiment_file!("adaptsize/flash-local.toml");
 const MIX: (&str, &str) = experiment_file!("adaptsize/traffic-mix.toml");
+const MIX_CHUNKS: (&str, &str) = experiment_file!("adaptsize/mix-chunks.toml");
 
 /// Conditions, with the `Change` of the traffic.
 #[derive(Debug, Deserialize)]
@@ -54,7 +56,10 @@ struct FlashChange {
 /// The kind of traffic changes after every `calm` requests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KindChange {}
+struct KindChange {
+    /// The bytes of each video and of each download, if all of a kind have the same.
+    object_bytes: Option<[u64; 2]>,
+}
 
 /// The tuners, in the order of the runs of one seed.
 const TUNERS: [&str; 5] = ["LookAhead", "AdaptSize", "AS(published)", "HillClimb", "Static"];
@@ -69,6 +74,10 @@ pub(super) fn flash_chunks(request: &Request<'_>, watch: &dyn Watch) -> Result<S
     crowd(CHUNKS, request, watch)
 }
 
+pub(super) fn flash_local(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    crowd(LOCAL, request, watch)
+}
+
 fn crowd((name, text): (&str, &str), request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep<FlashChange>>::parse(name, text)?;
     // Counting starts with the crowd.
@@ -80,9 +89,19 @@ fn crowd((name, text): (&str, &str), request: &Request<'_>, watch: &dyn Watch) -
 }
 
 pub(super) fn traffic_mix(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let experiment = Experiment::<Sweep<KindChange>>::parse(MIX.0, MIX.1)?;
+    kinds(MIX, request, watch)
+}
+
+pub(super) fn mix_chunks(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    kinds(MIX_CHUNKS, request, watch)
+}
+
+fn kinds((name, text): (&str, &str), request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep<KindChange>>::parse(name, text)?;
     // Counting starts with the first change.
-    tuners(&experiment, request, watch, |sweep, seed| sweep.catalogue.traffic_mix(sweep.calm, seed))
+    tuners(&experiment, request, watch, |sweep, seed| {
+        sweep.catalogue.traffic_mix(sweep.calm, sweep.change.object_bytes, seed)
+    })
 }
 
 fn tuners<Change: DeserializeOwned + Sync>(
@@ -157,7 +176,7 @@ fn measured<Change>(
         }
     }
     for (id, shares) in ["adaptsize", "published", "hillclimb", "static"].into_iter().zip(&shares[1..]) {
-        section.measured(id_of(experiment, id), percentile(shares, 5));
+        section.measured_if_claimed(id_of(experiment, id), percentile(shares, 5));
     }
     // The least lead over the percentiles.
     let lead = |form: usize, other: usize| {
@@ -169,7 +188,7 @@ fn measured<Change>(
         ("published-over-hillclimb", [2, 3]),
         ("published-over-static", [2, 4]),
     ] {
-        section.measured(id_of(experiment, id), lead(form, other));
+        section.measured_if_claimed(id_of(experiment, id), lead(form, other));
     }
     for (id, form) in [("adaptsize-reaction", 1), ("published-reaction", 2)] {
         let reactions = found.iter().flat_map(|of_seed| reactions(&of_seed[form], &of_seed[0], calm));

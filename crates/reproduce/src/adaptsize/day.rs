@@ -178,7 +178,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             shown.record(&mut section, prefix);
         }
     }
-    draw(&mut section, &peaks, &found);
+    draw(&mut section, sweep, &peaks, &found);
     section.table("Hours of the day", HEADER, found.iter().chain(&controls).map(|found| row(found, sweep)).collect());
     section.judged()
 }
@@ -186,14 +186,18 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 /// One of the two results of a mix.
 type Value = fn(&Found) -> f64;
 
-/// Draws both results over the share of downloads at noon, with a line for each share of videos.
-fn draw(section: &mut Section, peaks: &[f64], found: &[Found]) {
+/// Draws both results over the share of downloads at noon: a line for each share of videos, and
+/// points where a mix counts.
+fn draw(section: &mut Section, sweep: &Sweep, peaks: &[f64], found: &[Found]) {
     let figures: [(&str, Value); 2] = [("day", |found| found.variation[1]), ("day-change", |found| found.c[0])];
     for (id, of) in figures {
         let lines = peaks.iter().zip(found.chunks(peaks.len())).map(|(videos, found)| {
             let points = found.iter().enumerate().map(|(at, found)| (at as f64, of(found)));
             Series::line(format!("videos {videos}"), points.collect())
         });
+        let counted = found.iter().enumerate().filter(|(_, found)| found.counts(sweep));
+        let points = counted.map(|(at, found)| ((at % peaks.len()) as f64, of(found)));
+        let lines = lines.chain([Series::points("the mix counts", points.collect())]);
         section.named_figure(id, peaks.iter().map(f64::to_string), lines.collect());
     }
 }

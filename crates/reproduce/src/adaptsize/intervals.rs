@@ -1,6 +1,6 @@
 //! How much the tuners' intervals matter on traffic that does not change: AdaptSize's Δ (section
-//! 3.2.1), and the step interval of HillClimb, which the paper optimised on its production traces
-//! (section 5.3). The experiments with changing traffic take HillClimb's interval from here.
+//! 3.2.1), and the steps of HillClimb, whose interval and length the paper optimised on its
+//! production traces (section 5.3).
 
 use super::replays::{Catalogue, ReplayResult, Run};
 use crate::cell::{measure_all, units};
@@ -23,6 +23,8 @@ struct Sweep {
     adaptsize: Vec<u64>,
     /// The step intervals of HillClimb, requests.
     hillclimb: Vec<u64>,
+    /// The lengths of its steps, bytes, besides the one that doubles or halves c.
+    steps: Vec<u64>,
 }
 
 /// The forms of AdaptSize. `{}` stands for the interval.
@@ -37,37 +39,72 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
     section.condition("cache", format!("{} bytes", sweep.capacity));
-    let mut climbs = vec![0.0; sweep.hillclimb.len()];
+    let climbs = sweep.climbs();
+    // The sum over the traces of the hit ratios of each climb.
+    let mut sums = vec![0.0; climbs.len()];
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
     for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
         section.condition(name, format!("{}; a quarter to warm up", catalogue.conditions()));
         let traffic = catalogue.traffic(name, seed)?;
-        let forms = FORMS.iter().map(|(form, spec)| (*form, *spec, &sweep.adaptsize));
-        for (form, spec, intervals) in forms.chain([("hillclimb", "hillclimb(interval={})+lru", &sweep.hillclimb)]) {
-            let run = |interval: &u64| {
-                let (capacity, warm_up) = (sweep.capacity, catalogue.requests / 4);
-                Run { traffic: &traffic, spec: spec.replace("{}", &interval.to_string()), capacity, warm_up }
-            };
-            let runs: Vec<Run<'_>> = intervals.iter().map(run).collect();
-            watch.begin(&format!("intervals of {form}, {name}"), units(&runs));
+        let warm_up = catalogue.requests / 4;
+        let mut replayed = |what: &str, specs: Vec<String>| -> Result<Vec<f64>, Error> {
+            let run = |spec| Run { traffic: &traffic, spec, capacity: sweep.capacity, warm_up };
+            let runs: Vec<Run<'_>> = specs.into_iter().map(run).collect();
+            watch.begin(&format!("intervals of {what}, {name}"), units(&runs));
             let found = measure_all(runs, request, watch)?;
-            let ratios = || found.iter().map(|found| found.hit_ratio);
-            if form == "hillclimb" {
-                climbs.iter_mut().zip(ratios()).for_each(|(sum, ratio)| *sum += ratio);
-            } else {
-                section.measured(format!("{name}-interval-{form}"), least(ratios()) / greatest(ratios()));
-            }
-            let points = intervals.iter().map(|interval| *interval as f64).zip(ratios()).collect();
-            lines.push(Series::line(format!("{name}, {form}"), points));
             let shown =
                 |found: &ReplayResult| vec![name.to_owned(), found.spec.clone(), format!("{:.4}", found.hit_ratio)];
             rows.extend(found.iter().map(shown));
+            Ok(found.iter().map(|found| found.hit_ratio).collect())
+        };
+        let line = |form: &str, intervals: &[u64], ratios: &[f64]| {
+            let points = intervals.iter().map(|interval| *interval as f64).zip(ratios.iter().copied());
+            Series::line(format!("{name}, {form}"), points.collect())
+        };
+        for (form, spec) in FORMS {
+            let specs = sweep.adaptsize.iter().map(|interval| spec.replace("{}", &interval.to_string()));
+            let ratios = replayed(form, specs.collect())?;
+            section.measured(
+                format!("{name}-interval-{form}"),
+                least(ratios.iter().copied()) / greatest(ratios.iter().copied()),
+            );
+            lines.push(line(form, &sweep.adaptsize, &ratios));
         }
+        let ratios = replayed("hillclimb", climbs.clone())?;
+        lines.extend(ratios.chunks(sweep.hillclimb.len()).zip(sweep.lengths()).map(|(ratios, length)| {
+            line(&length.map_or("hillclimb".to_owned(), |step| format!("step {step}")), &sweep.hillclimb, ratios)
+        }));
+        sums.iter_mut().zip(ratios).for_each(|(sum, ratio)| *sum += ratio);
     }
-    let grid = Grid::new("the step interval of hillclimb", sweep.hillclimb.iter().copied());
-    let (_, best) = grid.best(&climbs)?;
-    section.condition("hillclimb steps best after", format!("{best} requests"));
+    let (doubling, in_bytes) = sums.split_at(sweep.hillclimb.len());
+    let interval = Grid::new("the step interval of hillclimb", sweep.hillclimb.iter().copied());
+    section.condition(
+        "hillclimb that doubles or halves c, best after",
+        format!("{} requests", interval.best(doubling)?.1),
+    );
+    let of_length = in_bytes.chunks(sweep.hillclimb.len()).map(|sums| greatest(sums.iter().copied()));
+    let length = Grid::new("the step of hillclimb, bytes", sweep.steps.iter().copied());
+    let (at, length) = length.best(&of_length.collect::<Vec<f64>>())?;
+    let (_, interval) = interval.best(&in_bytes[at * sweep.hillclimb.len()..][..sweep.hillclimb.len()])?;
+    section.condition("hillclimb with steps in bytes, best", format!("{length} bytes after {interval} requests"));
     section.figure("intervals", lines);
     section.table("Object hit ratio", ["traffic", "policy", "object hit ratio"], rows);
     section.judged()
+}
+
+impl Sweep {
+    /// Returns the lengths of HillClimb's steps; `None` doubles or halves c.
+    fn lengths(&self) -> impl Iterator<Item = Option<u64>> {
+        [None].into_iter().chain(self.steps.iter().copied().map(Some))
+    }
+
+    /// Returns HillClimb with each length of the steps, and for each with each interval. c starts
+    /// near the best one of the traffic, because a warm-up of small steps from elsewhere is long.
+    fn climbs(&self) -> Vec<String> {
+        let of = |length: Option<u64>| {
+            let length = length.map_or_else(String::new, |bytes| format!(",step={bytes}"));
+            self.hillclimb.iter().map(move |interval| format!("hillclimb(interval={interval}{length},start=64KiB)+lru"))
+        };
+        self.lengths().flat_map(of).collect()
+    }
 }

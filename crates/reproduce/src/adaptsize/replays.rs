@@ -6,6 +6,7 @@ use larder_policy::{Future, FutureBuilder, Spec};
 use larder_replay::{Access, Cdn, CrowdShape, FlashCrowd, Replay, TrafficMix, gather};
 use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -68,16 +69,29 @@ impl Catalogue {
         }
     }
 
-    /// Returns this traffic with a flash crowd after `calm` requests.
+    /// Returns this traffic with a flash crowd after `calm` requests. With windows, the requests of
+    /// the catalogue are gathered, and those of the crowd's objects are not.
     pub fn flash_crowd(&self, crowd: CrowdShape, calm: u64, seed: u64) -> Result<Vec<Access>, Error> {
         let crowd = FlashCrowd::of(crowd, self.cdn(seed)?, &Streams::new(seed)).after(calm);
-        Ok(crowd.requests().take(self.requests).collect())
+        let accesses: Vec<Access> = crowd.requests().take(self.requests).collect();
+        let Some(least) = self.windows else { return Ok(accesses) };
+        let (wanted, others): (Vec<Access>, Vec<Access>) =
+            accesses.into_iter().partition(|access| crowd.crowd().binary_search(&access.id).is_ok());
+        let others = gather(others, least, &Streams::new(seed)).map_err(Error::from_cause)?;
+        let mut accesses = [wanted, others].concat();
+        accesses.sort_by_key(|access| access.now);
+        Ok(accesses)
     }
 
-    /// Returns traffic of which the kind changes after every `calm` requests.
-    pub fn traffic_mix(&self, calm: u64, seed: u64) -> Result<Vec<Access>, Error> {
-        let mix = TrafficMix::new(self.objects, self.exponent, calm, &Streams::new(seed));
-        Ok(mix.map_err(Error::from_cause)?.requests().take(self.requests).collect())
+    /// Returns traffic of which the kind changes after every `calm` requests. With `object_bytes`,
+    /// each video has the first number of bytes, and each download the second one.
+    pub fn traffic_mix(&self, calm: u64, object_bytes: Option<[u64; 2]>, seed: u64) -> Result<Vec<Access>, Error> {
+        let mix = TrafficMix::new(self.objects, self.exponent, calm, &Streams::new(seed)).map_err(Error::from_cause)?;
+        let mix = match object_bytes {
+            Some(bytes) => mix.with_object_bytes(bytes),
+            None => mix,
+        };
+        Ok(mix.requests().take(self.requests).collect())
     }
 }
 
@@ -96,6 +110,19 @@ impl Traffic {
     pub fn stored(&self, overhead: u64) -> Traffic {
         let accesses = self.accesses.iter().map(|access| Access { size: access.size + overhead, ..*access });
         Traffic { fills: true, ..Traffic::new(format!("{}, as stored", self.name), accesses.collect()) }
+    }
+
+    /// Returns this traffic after its objects exchanged their sizes at random, so that sizes and
+    /// popularity are independent.
+    pub fn with_exchanged_sizes(&self, exchange: u64, seed: u64) -> Traffic {
+        let sizes: BTreeMap<u64, u64> = self.accesses.iter().map(|access| (access.id, access.size)).collect();
+        let (ids, mut sizes): (Vec<u64>, Vec<u64>) = sizes.into_iter().unzip();
+        let name = format!("{}, sizes exchanged ({exchange})", self.name);
+        let mut stream = Streams::new(seed).stream(&name);
+        (1..sizes.len()).rev().for_each(|last| sizes.swap(last, stream.below(last as u64 + 1) as usize));
+        let size = |id: u64| sizes[ids.partition_point(|other| *other < id)];
+        let accesses = self.accesses.iter().map(|access| Access { size: size(access.id), ..*access });
+        Traffic { fills: self.fills, parts: self.parts, ..Traffic::new(name, accesses.collect()) }
     }
 
     /// Returns this traffic with timelines of another number of parts.
@@ -249,5 +276,56 @@ impl ReplayResult {
     /// Returns a gauge of a policy, such as `adaptsize.c_bytes`, or NaN if there is no such gauge.
     pub fn gauge(&self, name: &str) -> f64 {
         self.gauges.iter().find(|(gauge, _)| gauge == name).map_or(f64::NAN, |(_, value)| *value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exchange_changes_the_sizes_or_who_is_requested() {
+        let catalogue = Catalogue { objects: 300, requests: 3000, exponent: 0.9, windows: None };
+        let traffic = catalogue.traffic("hk", 1).unwrap();
+        let exchanged = traffic.with_exchanged_sizes(1, 7);
+        let sizes = |traffic: &Traffic| {
+            let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+            for access in &traffic.accesses {
+                assert_eq!(*sizes.entry(access.id).or_insert(access.size), access.size, "an object has two sizes");
+            }
+            let mut sorted: Vec<u64> = sizes.values().copied().collect();
+            sorted.sort_unstable();
+            (sizes, sorted)
+        };
+        let ids = |traffic: &Traffic| traffic.accesses.iter().map(|access| access.id).collect::<Vec<_>>();
+        assert_eq!((ids(&exchanged), sizes(&exchanged).1), (ids(&traffic), sizes(&traffic).1));
+        assert_ne!(sizes(&exchanged).0, sizes(&traffic).0);
+        for other in [traffic.with_exchanged_sizes(1, 8), traffic.with_exchanged_sizes(2, 7)] {
+            assert_ne!(sizes(&exchanged).0, sizes(&other).0);
+        }
+        assert_ne!(exchanged.to_string(), traffic.to_string(), "one key for two traffics");
+    }
+
+    #[test]
+    fn a_crowd_is_gathered_or_changes_with_the_windows() {
+        let catalogue = Catalogue { objects: 3000, requests: 6000, exponent: 0.9, windows: None };
+        let local = Catalogue { windows: Some(0.05), ..catalogue };
+        let shape = CrowdShape { objects: [5, 9], chunk_bytes: None };
+        let [plain, local] = [catalogue, local].map(|catalogue| catalogue.flash_crowd(shape, 2000, 3).unwrap());
+        let crowd = FlashCrowd::of(shape, catalogue.cdn(3).unwrap(), &Streams::new(3));
+        let of_crowd = |accesses: &[Access]| -> Vec<Access> {
+            accesses.iter().filter(|access| crowd.crowd().contains(&access.id)).copied().collect()
+        };
+        assert!(of_crowd(&plain).len() > 1900);
+        assert_eq!(of_crowd(&local), of_crowd(&plain));
+        let times = |accesses: &[Access]| accesses.iter().map(|access| access.now).collect::<Vec<_>>();
+        assert_eq!(times(&local), times(&plain));
+        let sorted = |accesses: &[Access]| {
+            let mut ids: Vec<u64> = accesses.iter().map(|access| access.id).collect();
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(sorted(&local), sorted(&plain));
+        assert_ne!(local, plain, "no request was gathered");
     }
 }

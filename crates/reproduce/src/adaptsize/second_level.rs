@@ -1,8 +1,10 @@
 //! Section 6: what AdaptSize changes for the disk cache behind it. Its requests are the misses of
-//! the memory cache.
+//! the memory cache. In a second reading, the objects exchange their sizes, so that popular ones
+//! are as large as others.
 
 use super::replays::{Catalogue, Traffic, part_length};
 use crate::cell::{Cell, measure_all, units};
+use crate::statistics::median;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_policy::Spec;
 use larder_replay::Replay;
@@ -22,6 +24,8 @@ struct Sweep {
     published: String,
     /// The bytes that one operation of a disk reads at most.
     operation_bytes: u64,
+    /// The number of times that the objects exchange their sizes.
+    exchanges: u64,
 }
 
 /// The load of the disk cache, as multiples of that behind a memory cache without an admission.
@@ -92,6 +96,19 @@ impl Cell for MemoryCache<'_> {
     }
 }
 
+/// One of the two traces, with what its measurements need.
+struct Bench<'a> {
+    name: &'static str,
+    sweep: &'a Sweep,
+    /// The number of requests before counting starts.
+    warm_up: usize,
+    request: &'a Request<'a>,
+    watch: &'a dyn Watch,
+}
+
+/// The two forms of AdaptSize, in the ids of claims.
+const FORMS: [&str; 2] = ["", "-published"];
+
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
@@ -102,29 +119,56 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
         section.condition(name, format!("{}; a quarter to warm up", catalogue.conditions()));
         let traffic = catalogue.traffic(name, seed)?;
+        let bench = Bench { name, sweep, warm_up: catalogue.requests / 4, request, watch };
+        let loads = bench.loads(&traffic, &mut rows)?;
+        record(&mut section, name, &loads.map(|load| vec![load]));
+        let mut exchanged = [const { Vec::new() }; FORMS.len()];
+        for exchange in 1..=sweep.exchanges {
+            let loads = bench.loads(&traffic.with_exchanged_sizes(exchange, request.seed), &mut rows)?;
+            exchanged.iter_mut().zip(loads).for_each(|(all, load)| all.push(load));
+        }
+        record(&mut section, &format!("{name}-exchanged"), &exchanged);
+    }
+    let header = ["traffic", "memory cache", "byte hit ratio", "requests", "bytes", "mean size", "operations"];
+    section.table("Load of the disk cache, as multiples of that behind LRU", header, rows);
+    section.judged()
+}
+
+impl Bench<'_> {
+    /// Returns the load behind each form of AdaptSize. Adds a row for each memory cache.
+    fn loads(&self, traffic: &Traffic, rows: &mut Vec<Vec<String>>) -> Result<[Load; FORMS.len()], Error> {
+        let Bench { name, sweep, warm_up, request, watch } = *self;
         let specs = ["lru", "adaptsize(chance)+lru", &sweep.published];
         let Sweep { capacity, operation_bytes, .. } = *sweep;
-        let warm_up = catalogue.requests / 4;
-        let cache = |spec| MemoryCache { traffic: &traffic, spec, capacity, warm_up, operation_bytes };
+        let cache = |spec| MemoryCache { traffic, spec, capacity, warm_up, operation_bytes };
         let caches: Vec<MemoryCache<'_>> = specs.map(cache).into();
         watch.begin(&format!("second level, {name}"), units(&caches));
         let found = measure_all(caches, request, watch)?;
-        for (form, found_of_form) in ["", "-published"].into_iter().zip(&found[1..]) {
-            let Load { requests, bytes, operations } = load(found_of_form, &found[0]);
-            section.measured(format!("{name}{form}-disk-requests"), requests);
-            section.measured(format!("{name}{form}-disk-bytes"), bytes);
-            section.measured(format!("{name}{form}-disk-size"), bytes / requests);
-            section.measured(format!("{name}{form}-disk-operations"), operations);
-        }
+        let [lru, chance, published] = found[..] else {
+            return Err(Error(format!("{} results for {} memory caches", found.len(), specs.len())));
+        };
+        let counted: u64 = traffic.accesses[warm_up..].iter().map(|access| access.size).sum();
         rows.extend(specs.iter().zip(&found).map(|(spec, misses)| {
-            let Load { requests, bytes, operations } = load(misses, &found[0]);
-            let shown = [requests, bytes, bytes / requests, operations].map(|value| format!("{value:.3}"));
-            [name, spec].into_iter().map(str::to_owned).chain(shown).collect::<Vec<String>>()
+            let Load { requests, bytes, operations } = load(misses, &lru);
+            let ratio = 1.0 - misses.bytes as f64 / counted as f64;
+            let shown = [ratio, requests, bytes, bytes / requests, operations].map(|value| format!("{value:.3}"));
+            [&*traffic.name, spec].into_iter().map(str::to_owned).chain(shown).collect::<Vec<String>>()
         }));
+        Ok([chance, published].map(|misses| load(&misses, &lru)))
     }
-    let header = ["traffic", "memory cache", "requests", "bytes", "mean size", "operations"];
-    section.table("Load of the disk cache, as multiples of that behind LRU", header, rows);
-    section.judged()
+}
+
+/// Records the medians of the loads behind each form.
+fn record(section: &mut Section, prefix: &str, loads: &[Vec<Load>; FORMS.len()]) {
+    for (form, loads) in FORMS.into_iter().zip(loads) {
+        let mut record = |what: &str, of: fn(&Load) -> f64| {
+            section.measured_if_claimed(format!("{prefix}{form}-disk-{what}"), median(loads.iter().map(of).collect()));
+        };
+        record("requests", |load| load.requests);
+        record("bytes", |load| load.bytes);
+        record("size", |load| load.bytes / load.requests);
+        record("operations", |load| load.operations);
+    }
 }
 
 fn load(misses: &Misses, lru: &Misses) -> Load {

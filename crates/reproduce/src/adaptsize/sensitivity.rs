@@ -3,6 +3,7 @@
 
 use super::replays::{Catalogue, ReplayResult, Run, Traffic};
 use crate::cell::{measure_all, units};
+use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_policy::adaptsize_model::{Bin, Form, Model, Shape};
@@ -61,7 +62,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let errors: Vec<f64> = replayed.iter().zip(&exact).map(|(one, other)| (one.1 - other.1).abs()).collect();
         let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
         section.measured(format!("{name}-model-error"), mean(&errors));
-        let top = replayed.iter().copied().fold((0.0, 0.0), |top, point| if point.1 > top.1 { point } else { top });
+        let top = peak(replayed.iter().copied());
         if shape == Shape::Chance {
             let from_best = cs.iter().position(|c| *c == top.0).unwrap_or(0);
             section.measured(format!("{name}-model-error-from-best"), mean(&errors[from_best..]));
@@ -127,13 +128,18 @@ fn crowd_curves(
 /// `before` as a share of the curve's maximum. Also returns how far the curve falls between the
 /// best c within an octave of `before` and the c of the maximum; 0 if it only rises.
 fn kept_and_fall(curve: &[(f64, f64)], before: f64) -> (f64, f64) {
-    let top = curve.iter().copied().fold((0.0, 0.0), |top, point| if point.1 > top.1 { point } else { top });
-    let near = curve.iter().copied().filter(|(c, _)| (before / 2.0..=before * 2.0).contains(c));
-    let near = near.fold((before, 0.0), |top, point| if point.1 > top.1 { point } else { top });
+    let top = peak(curve.iter().copied());
+    let near = peak(curve.iter().copied().filter(|(c, _)| (before / 2.0..=before * 2.0).contains(c)));
     let at = curve.iter().find(|(c, _)| *c == before).map_or(f64::NAN, |(_, ratio)| *ratio);
     let way = near.0.min(top.0)..=near.0.max(top.0);
-    let least = curve.iter().filter(|(c, _)| way.contains(c)).map(|(_, ratio)| *ratio).fold(near.1, f64::min);
-    (at / top.1, near.1 - least)
+    let lowest = least(curve.iter().filter(|(c, _)| way.contains(c)).map(|(_, ratio)| *ratio));
+    (at / top.1, near.1 - lowest)
+}
+
+/// Returns the first point with the greatest hit ratio; NaN if a hit ratio is NaN.
+fn peak(mut curve: impl Iterator<Item = (f64, f64)> + Clone) -> (f64, f64) {
+    let ratio = greatest(curve.clone().map(|(_, ratio)| ratio));
+    (curve.find(|point| point.1 == ratio).map_or(f64::NAN, |(c, _)| c), ratio)
 }
 
 /// Groups the objects by size and number of requests: the aggregated statistics that the model
@@ -169,5 +175,7 @@ mod tests {
         assert_eq!(kept_and_fall(&curve([0.1, 0.2, 0.4, 0.5, 0.6, 0.8]), 4.0).1, 0.0);
         // The old best c is still the best.
         assert_eq!(kept_and_fall(&curve([0.1, 0.2, 0.8, 0.5, 0.1, 0.6]), 4.0), (1.0, 0.0));
+        let (kept, fall) = kept_and_fall(&curve([0.1, 0.2, f64::NAN, 0.5, 0.1, 0.6]), 4.0);
+        assert!(kept.is_nan() && fall.is_nan(), "a missing hit ratio");
     }
 }
