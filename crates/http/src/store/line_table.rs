@@ -1,11 +1,11 @@
 //! Header lines that several stored responses have: each is in memory once.
 
 use crate::limits;
-use crate::store::allocation::allocated;
 use bytes::Bytes;
 use hashbrown::HashTable;
 use http::header::{DATE, ETAG, EXPIRES, LAST_MODIFIED, SET_COOKIE};
 use http::{HeaderName, HeaderValue};
+use larder_units::allocated;
 use siphasher::sip::SipHasher13;
 
 /// Fields of one response. If their lines are equal, it is by chance (the same second), and they

@@ -1,7 +1,6 @@
 //! Stored responses: the compact entry, its index over the policy engine, its record on a second
 //! tier, and purges.
 
-pub(crate) mod allocation;
 pub(crate) mod answer;
 pub(crate) mod bans;
 pub(crate) mod entry;

@@ -10,12 +10,12 @@ use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::Ready;
 use crate::rfc::vary::Selector;
-use crate::store::allocation::allocated;
 use crate::store::sliced::Sliced;
 use bytes::Bytes;
 use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
+use larder_units::allocated;
 use std::sync::Arc;
 use std::time::Duration;
 

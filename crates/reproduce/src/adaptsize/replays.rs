@@ -4,7 +4,7 @@ use crate::cell::Cell;
 use crate::{Error, Watch, thread_time};
 use larder_policy::{Future, FutureBuilder, Spec};
 use larder_replay::{Access, Cdn, CrowdShape, FlashCrowd, Replay, TrafficMix, gather};
-use larder_units::{ByteSize, Streams};
+use larder_units::{ByteSize, Streams, allocated};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -105,10 +105,11 @@ impl Traffic {
         Traffic { name: name.into(), accesses, fills: false, parts: PARTS, digest, future: OnceLock::new() }
     }
 
-    /// Returns this traffic as a node's cache sees it: each object has `overhead` more bytes, and
-    /// free room is filled without asking the policy.
+    /// Returns this traffic as a node's cache sees it: an object has what an allocator takes for
+    /// its bytes, and `overhead` more, and free room is filled without asking the policy.
     pub fn stored(&self, overhead: u64) -> Traffic {
-        let accesses = self.accesses.iter().map(|access| Access { size: access.size + overhead, ..*access });
+        let size = |body: u64| allocated(body as usize) as u64 + overhead;
+        let accesses = self.accesses.iter().map(|access| Access { size: size(access.size), ..*access });
         Traffic { fills: true, ..Traffic::new(format!("{}, as stored", self.name), accesses.collect()) }
     }
 
@@ -304,6 +305,15 @@ mod tests {
             assert_ne!(sizes(&exchanged).0, sizes(&other).0);
         }
         assert_ne!(exchanged.to_string(), traffic.to_string(), "one key for two traffics");
+    }
+
+    /// Failure: what large objects take beyond their bytes is counted for small ones, too.
+    #[test]
+    fn small_objects_take_what_large_ones_do() {
+        let access = |id, size| Access { id, size, now: larder_units::Time::ZERO };
+        let traffic = Traffic::new("t", vec![access(1, 1000), access(2, 1_000_000), access(1, 1000)]);
+        let sizes: Vec<u64> = traffic.stored(300).accesses.iter().map(|access| access.size).collect();
+        assert_eq!(sizes, [1324, 1_048_876, 1324]);
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //!
 //! Another claim is that a node hits as often as the replayer predicts. The replayer must know that
 //! a node counts more than bodies, and that it fills free room without asking the policy.
-//! [`serve::overhead`] measures the first, and `Traffic::stored` applies both.
+//! [`serve::overhead`] measures the first, as far as it is the same for every object, and
+//! `Traffic::stored` applies both.
 
 mod change;
 mod gigabits;
@@ -54,6 +55,6 @@ mod tests {
             let sweep = change.sweep(scale);
             assert!(sweep.largest * 20 <= sweep.capacity);
         }
-        assert_eq!(production.claims.len(), 20);
+        assert_eq!(production.claims.len(), 24);
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let Catalogue { objects, requests, exponent, .. } = catalogue;
         section.condition(name, format!("{requests} requests, {objects} objects, Zipf {exponent}"));
         let bench = Bench::new(name, catalogue.traffic(name, seed)?, sweep, request, watch)?;
-        section.condition(&format!("{name}: bytes an object beside its body, in Larder"), bench.overhead);
+        section.condition(&format!("{name}: bytes an object beside its body's memory, in Larder"), bench.overhead);
         bench.typical(&mut section)?;
         bench.over_size(&mut section)?;
     }
@@ -62,7 +62,7 @@ struct Bench<'a> {
     name: &'static str,
     /// The traffic before its objects are cut.
     traffic: Traffic,
-    /// The bytes that Larder counts for an object in addition to its body.
+    /// The bytes that Larder counts for an object in addition to those of its body's memory.
     overhead: u64,
     sweep: &'a Sweep,
     request: &'a Request<'a>,
@@ -105,12 +105,14 @@ impl<'a> Bench<'a> {
         let served = self.served(&traffic, &systems, capacity)?;
 
         let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(1)).collect();
-        let [varnish, nginx, lru, _, _, threshold, chance] = ratios[..] else {
+        let [varnish, nginx, lru, _, agd, threshold, chance] = ratios[..] else {
             return Err(Error("the measured systems are not the expected ones".to_owned()));
         };
         let [ahead_threshold, ahead_chance] = [5, 6].map(|at| replayed[at].hit_ratio);
         let name = self.name;
         section.measured(format!("bed-{name}-lru-replayed"), lru / replayed[0].hit_ratio);
+        section.measured(format!("bed-{name}-agd-replayed"), agd / replayed[2].hit_ratio);
+        section.measured(format!("bed-{name}-chance-replayed"), chance / replayed[4].hit_ratio);
         section.measured(format!("bed-{name}-nginx-model"), nginx / nginx_model);
         section.measured(format!("bed-{name}-nginx"), chance / nginx);
         section.measured(format!("bed-{name}-varnish"), chance / varnish);

@@ -8,6 +8,7 @@ use crate::programs::{cpu_seconds, this_binary};
 use crate::site::Site;
 use crate::{Error, Watch};
 use larder_replay::{Access, TraceWriter, WriteFormat};
+use larder_units::allocated;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
@@ -108,14 +109,15 @@ impl Run<'_> {
     }
 }
 
-/// Returns the bytes that Larder's cache counts for an object in addition to its body. It measures
-/// them on the first objects of the traffic, in a node that has room for them.
+/// Returns the bytes that Larder's cache counts for an object in addition to those that an
+/// allocator takes for its body. It measures them on the first objects of the traffic, in a node
+/// that has room for them.
 pub(super) fn overhead(traffic: &Traffic) -> Result<u64, Error> {
     const OBJECTS: usize = 200;
     let mut seen = HashSet::new();
     let objects: Vec<Access> =
         traffic.accesses.iter().filter(|access| seen.insert(access.id)).take(OBJECTS).copied().collect();
-    let bodies: u64 = objects.iter().map(|access| access.size).sum();
+    let bodies: u64 = objects.iter().map(|access| allocated(access.size as usize) as u64).sum();
     let mut site = Site::in_memory()?;
     let origin = Server::origin(&mut site)?;
     let room = 16 * bodies + (64 << 20);

@@ -2,7 +2,7 @@
 
 /// Returns the memory that an allocator takes for so many bytes. Allocators such as mimalloc and
 /// jemalloc have four sizes between two powers of two.
-pub(crate) const fn allocated(bytes: usize) -> usize {
+pub const fn allocated(bytes: usize) -> usize {
     if bytes == 0 {
         return 0;
     }
