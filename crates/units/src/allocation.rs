@@ -1,7 +1,8 @@
 //! What an allocator takes for a number of bytes.
 
 /// Returns the memory that an allocator takes for so many bytes. Allocators such as mimalloc and
-/// jemalloc have four sizes between two powers of two.
+/// jemalloc have four sizes between two powers of two. `bytes` is at most 2^62, beyond which the
+/// result may exceed a `usize`.
 pub const fn allocated(bytes: usize) -> usize {
     if bytes == 0 {
         return 0;

@@ -13,8 +13,7 @@ use crate::store::stored::{Elsewhere, Stored, content_length, insert_written_ane
 use bytes::Bytes;
 use http::header::CONTENT_RANGE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use larder_units::Time;
-use larder_units::allocated;
+use larder_units::{Time, allocated};
 use memchr::memchr;
 use std::iter;
 use std::ops::Range;

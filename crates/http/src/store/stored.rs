@@ -14,8 +14,7 @@ use crate::store::sliced::Sliced;
 use bytes::Bytes;
 use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use larder_units::Time;
-use larder_units::allocated;
+use larder_units::{Time, allocated};
 use std::sync::Arc;
 use std::time::Duration;
 
