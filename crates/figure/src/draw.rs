@@ -122,6 +122,7 @@ fn draw(figure: &Figure, into: &mut String) -> Drawn {
                 draw_bars(&mut chart, placed, &style, (bar, bars), foot)?;
                 bar += 1;
             }
+            Style::Boxes => draw_boxes(&mut chart, placed, &style)?,
             Style::Reference => draw_references(&mut chart, placed)?,
         }
     }
@@ -178,6 +179,7 @@ struct Placed {
     style: Style,
     points: Vec<(f64, f64)>,
     intervals: Vec<(f64, f64, f64)>,
+    quartiles: Vec<(f64, f64, f64)>,
     /// A text for each point, or none at all.
     labels: Vec<String>,
     /// The colour of each bar, or none at all.
@@ -193,14 +195,16 @@ impl Placed {
             let (x, y) = series.points[at];
             Some((figure.x.position(x)?, figure.y.position(y)?))
         };
-        let interval = |at: usize| {
-            let (low, high) = *series.interval.as_ref()?.get(at)?;
+        let between = |ends: &[(f64, f64)], at: usize| {
+            let (low, high) = *ends.get(at)?;
             Some((figure.x.position(series.points[at].0)?, figure.y.position(low)?, figure.y.position(high)?))
         };
+        let intervals = series.interval.as_deref().unwrap_or_default();
         Placed {
             style: series.style,
             points: drawn.clone().filter_map(place).collect(),
-            intervals: drawn.clone().filter_map(interval).collect(),
+            intervals: drawn.clone().filter_map(|at| between(intervals, at)).collect(),
+            quartiles: drawn.clone().filter_map(|at| between(&series.quartiles, at)).collect(),
             bar_colours: drawn
                 .clone()
                 .filter(|at| place(*at).is_some())
@@ -219,7 +223,7 @@ impl Placed {
     }
 
     fn ys(&self) -> impl Iterator<Item = f64> {
-        let ends = self.intervals.iter().flat_map(|(_, low, high)| [*low, *high]);
+        let ends = self.intervals.iter().chain(&self.quartiles).flat_map(|(_, low, high)| [*low, *high]);
         self.points.iter().map(|(_, y)| *y).chain(ends)
     }
 }
@@ -301,6 +305,17 @@ fn draw_bars(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen, (number, of)
     let whiskers: Vec<_> =
         placed.intervals.iter().map(|(x, low, high)| (left(*x) + width * 0.46, *low, *high)).collect();
     draw_whiskers(chart, &whiskers, &Pen { colour: INK, is_dashed: false })
+}
+
+/// Draws boxes half a unit of x wide, on their whiskers.
+fn draw_boxes(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
+    draw_whiskers(chart, &placed.intervals, pen)?;
+    let ends = |(x, low, high): &(f64, f64, f64)| [(x - 0.25, *low), (x + 0.25, *high)];
+    chart.draw_series(placed.quartiles.iter().map(|quartiles| Rectangle::new(ends(quartiles), PAPER.filled())))?;
+    chart.draw_series(placed.quartiles.iter().map(|quartiles| Rectangle::new(ends(quartiles), pen.stroke())))?;
+    let median = |(x, y): &(f64, f64)| PathElement::new(vec![(x - 0.25, *y), (x + 0.25, *y)], pen.stroke());
+    chart.draw_series(placed.points.iter().map(median))?;
+    Ok(())
 }
 
 /// Draws a hollow diamond at each point, and its label at the right.
@@ -406,6 +421,10 @@ fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
         match series.style {
             Style::Bars => area.draw(&Rectangle::new([(4, y - 6), (26, y + 6)], pen.fill()))?,
             Style::Points => area.draw(&Circle::new((15, y), 4, pen.fill()))?,
+            Style::Boxes => {
+                area.draw(&Rectangle::new([(4, y - 6), (26, y + 6)], pen.stroke()))?;
+                area.draw(&PathElement::new(vec![(4, y), (26, y)], pen.stroke()))?;
+            }
             Style::Reference => {
                 let outline = DIAMOND.map(|(right, down)| (15 + right, y + down)).to_vec();
                 area.draw(&PathElement::new(outline, Pen { colour: INK, is_dashed: false }.stroke()))?;

@@ -56,6 +56,9 @@ pub struct Series {
     /// The least and the greatest y of each point, in the order of `points`: a confidence interval,
     /// or the band of a claim. They are drawn as whiskers.
     pub interval: Option<Vec<(f64, f64)>>,
+    /// The first and the third quartile of each point, in the order of `points`; for
+    /// [`Style::Boxes`].
+    pub quartiles: Vec<(f64, f64)>,
     /// The place of the colour in the palette of [`COLOURS`]. `None`: the series' own place.
     pub colour: Option<usize>,
     /// The colour of each bar, in the order of `points`, in the place of the series' colour.
@@ -73,6 +76,8 @@ pub enum Style {
     Points,
     /// A bar from the axis to each point. Several series of bars are drawn side by side.
     Bars,
+    /// A box between the quartiles of each point, with a line at the point, which is the median.
+    Boxes,
     /// A hollow diamond in the colour of text at each point, with its label: a value from another
     /// source, such as a published one.
     Reference,
@@ -86,6 +91,7 @@ impl Series {
             points,
             style: Style::Line,
             interval: None,
+            quartiles: Vec::new(),
             colour: None,
             bar_colours: Vec::new(),
             labels: Vec::new(),
@@ -100,6 +106,11 @@ impl Series {
     /// Creates a bar for each of `points`.
     pub fn bars(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         Series { style: Style::Bars, ..Series::line(name, points) }
+    }
+
+    /// Creates a box plot: medians, and the first and the third quartile at each.
+    pub fn boxes(name: impl Into<String>, medians: Vec<(f64, f64)>, quartiles: Vec<(f64, f64)>) -> Series {
+        Series { style: Style::Boxes, quartiles, ..Series::line(name, medians) }
     }
 
     /// Creates a mark for each value from another source, with a text beside it.

@@ -113,15 +113,42 @@ fn a_published_value_looks_measured_or_a_colour_moves_with_the_order() {
     assert_eq!(marks(&svg).len(), 2, "a circle and that of the legend: the reference has none");
 }
 
+/// The number of rectangles beyond those of an empty figure.
+fn rectangles(series: Series) -> usize {
+    let of = |series| figure(vec![series]).svg().matches("<rect").count();
+    of(series) - of(Series::points("s", vec![(1.0, 2.0)]))
+}
+
+#[test]
+fn a_box_is_not_drawn_or_has_no_whiskers() {
+    let boxes = Series::boxes("s", vec![(1.0, 2.0), (2.0, 3.0)], vec![(1.5, 2.5), (2.5, 4.0)]);
+    // A box is paper and an outline; the legend has an outline.
+    assert_eq!(rectangles(boxes.clone()), 2 * 2 + 1);
+    let svg = figure(vec![boxes.clone()]).svg();
+    let with_whiskers = figure(vec![boxes.with_interval(vec![(1.0, 3.0), (2.0, 5.0)])]).svg();
+    let lines = |svg: &str| svg.matches("<polyline").count();
+    assert!(lines(&with_whiskers) >= lines(&svg) + 2, "whiskers");
+    let beyond = Series::boxes("s", vec![(1.0, 2.0)], vec![(1.5, 1e6)]);
+    assert!(figure(vec![beyond]).svg().contains("1M"), "the axis ends before a quartile");
+}
+
 fn series() -> impl Strategy<Value = Series> {
-    let style = prop_oneof![Just(Style::Line), Just(Style::Points), Just(Style::Bars), Just(Style::Reference)];
+    let style = prop_oneof![
+        Just(Style::Line),
+        Just(Style::Points),
+        Just(Style::Bars),
+        Just(Style::Boxes),
+        Just(Style::Reference)
+    ];
     let points = prop::collection::vec(any::<(f64, f64)>(), 0..20);
-    let interval = prop::option::of(prop::collection::vec(any::<(f64, f64)>(), 0..20));
-    (".{0,8}", points, style, interval).prop_map(|(name, points, style, interval)| Series {
+    let ends = || prop::collection::vec(any::<(f64, f64)>(), 0..20);
+    let interval = prop::option::of(ends());
+    (".{0,8}", points, style, interval, ends()).prop_map(|(name, points, style, interval, quartiles)| Series {
         name,
         points,
         style,
         interval,
+        quartiles,
         colour: None,
         bar_colours: vec![3],
         labels: vec!["label".to_owned()],

@@ -6,7 +6,7 @@
 use larder_figure::{COLOURS, Series, Style};
 
 /// The colours of names by their beginning, in lower case. The longest beginning counts.
-const PLACES: [(&str, usize); 28] = [
+const PLACES: [(&str, usize); 32] = [
     ("fifo", 0),
     ("lru", 1),
     ("varnish", 1),
@@ -20,17 +20,21 @@ const PLACES: [(&str, usize); 28] = [
     ("adaptsize", 7),
     ("adaptsize(threshold)", 17),
     ("adaptsize(published)", 3),
+    ("as(published)", 3),
     ("chance", 7),
     ("threshold", 17),
     ("lookahead", 8),
     ("lookahead(threshold)", 18),
     ("hillclimb", 9),
+    ("hillclimb(tuned)", 19),
     ("static", 4),
     ("nginx", 5),
     ("larder", 0),
     ("larder, udp", 7),
+    ("larder over udp", 7),
     ("larder, packets of 64", 9),
     ("squid", 1),
+    ("squid, bbr", 11),
     ("lighttpd", 5),
     ("wget", 6),
     ("s4lru", 3),
