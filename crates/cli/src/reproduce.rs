@@ -56,8 +56,8 @@ pub struct ReproduceArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write claims.json and a page of the claims alone into a directory of the paper's name in
-    /// DIR after each experiment, to keep the report (docs/reproductions). What is there of
+    /// Write claims.json and a page with one figure into a directory of the paper's name in DIR
+    /// after each experiment, to keep the report (docs/reproductions). What is there of
     /// experiments that do not run now stays, so it is for Larder's node only
     #[arg(long, value_name = "DIR", conflicts_with = "forwarder")]
     archive: Option<PathBuf>,

@@ -46,9 +46,8 @@ impl EarlierArchive {
 
 impl Report {
     /// Returns the files that an archive keeps: `claims.json`, with commit and machine, and
-    /// `report.html` with the claims, the figure at its head and the coverage, without the other
-    /// figures and the tables, which are most of its bytes. Experiments of the earlier archive that
-    /// this report lacks stay.
+    /// `report.html`, without the figures below its head, which are most of its bytes. Experiments
+    /// of the earlier archive that this report lacks stay.
     pub fn archived(&self, earlier: &EarlierArchive) -> [ArchivedFile; 2] {
         let mut whole = self.clone();
         whole.sections.iter_mut().for_each(|section| section.headline = headline(section));
@@ -62,7 +61,7 @@ impl Report {
         let is_there = |name: &&str| whole.sections.iter().any(|section| section.name == *name);
         whole.missing = self.all.iter().copied().filter(|name| is_wanted(name) && !is_there(name)).collect();
         whole.only.clear();
-        [(EarlierArchive::CLAIMS, whole.claims_json()), ("report.html", page(&whole, Detail::Claims))]
+        [(EarlierArchive::CLAIMS, whole.claims_json()), ("report.html", page(&whole, Detail::OneFigure))]
     }
 }
 
@@ -147,6 +146,7 @@ mod tests {
             section.run.steal_percent = 0.025_320_729_237_002_026;
             if *name == "linear" {
                 section.figures.push(headline_figure(commit));
+                section.table(&format!("Table of {commit}"), ["x", "y"], vec![vec!["1".to_owned(), "2".to_owned()]]);
             }
             section.claims = vec![judged(name, [0.5, f64::INFINITY]), judged("b", [f64::NEG_INFINITY, 2.0])];
             report.sections.push(section);
@@ -179,6 +179,7 @@ mod tests {
         assert_eq!(json["missing"], serde_json::json!(["dumbbell"]));
         assert!(page.contains("<code>first</code>") && page.contains("<code>second</code>"), "a run is not shown");
         assert!(page.contains("Figure of first"), "the figure of the other part");
+        assert!(page.contains("Table of first"), "the table of the other part");
         let [_, (_, page)] = report(&["linear"], "third", Scale::Quick, &rows).archived(&read(&claims).unwrap());
         assert!(page.contains("Figure of third") && !page.contains("Figure of first"), "an old figure");
     }

@@ -88,8 +88,9 @@ impl Report {
 
     /// Returns the content of `claims.json`: the paper, the scale, the seed, the experiments that
     /// have not finished, the wall time, the counts of each kind as `{kind: {holding, judged}}`,
-    /// and the experiments as `[{name, title, shows, conditions, run, claims}]`: where and how each
-    /// ran ([`Provenance`]), and its claims ([`Judged`]), with null for absent values.
+    /// and the experiments as `[{name, title, shows, conditions, tables, run, claims}]`: its tables
+    /// as `[{title, header, rows}]`, where and how it ran ([`Provenance`]), and its claims
+    /// ([`Judged`]), with null for absent values.
     pub fn claims_json(&self) -> String {
         let counts: BTreeMap<String, Count> = self.counts().map(|count| (count.kind.to_string(), count)).into();
         let all = serde_json::json!({

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The results of one experiment, while they are collected and in the report. In JSON, an entry of
-/// `claims.json`, without tables and figures.
+/// `claims.json`, without figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Section {
     /// The experiment's name.
@@ -19,7 +19,7 @@ pub struct Section {
     /// The conditions of the run, as names and values.
     pub conditions: Vec<(String, String)>,
     /// Its tables.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Table>,
     /// Its figures.
     #[serde(skip)]
@@ -59,7 +59,7 @@ pub struct Drawing {
 }
 
 /// A table of a report.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Table {
     /// What it shows.
     pub title: String,

@@ -23,8 +23,8 @@ impl Report {
 pub(crate) enum Detail {
     /// Everything.
     All,
-    /// The claims and the figure at the head.
-    Claims,
+    /// Everything but the figures below the head, which are most of its bytes.
+    OneFigure,
 }
 
 /// Returns the figure of an experiment that stands at the head of the page, if it has one.
@@ -170,8 +170,8 @@ fn write_section(page: &mut String, section: &Section, detail: Detail) {
     claims::write(page, &section.claims);
     if detail == Detail::All {
         section.figures.iter().for_each(|drawing| write_figure(page, drawing));
-        section.tables.iter().for_each(|table| write_table(page, table));
     }
+    section.tables.iter().for_each(|table| write_table(page, table));
     page.push_str("</section>\n");
 }
 
