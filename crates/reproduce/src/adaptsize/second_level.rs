@@ -22,8 +22,8 @@ struct Sweep {
     capacity: u64,
     /// AdaptSize(Chance) as it was published and deployed by its authors.
     published: String,
-    /// The bytes that one operation of a disk reads at most.
-    operation_bytes: u64,
+    /// The bytes that one operation of a disk reads at most. The claims are about the first value.
+    operation_bytes: Vec<u64>,
     /// The number of times that the objects exchange their sizes.
     exchanges: u64,
 }
@@ -32,25 +32,29 @@ struct Sweep {
 struct Load {
     requests: f64,
     bytes: f64,
-    operations: f64,
+    /// For each size of an operation.
+    operations: Vec<f64>,
 }
 
 /// The requests of the disk cache behind one memory cache, after the warm-up.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Misses {
     requests: u64,
     bytes: u64,
-    /// The operations of the disk.
-    operations: u64,
+    /// The operations of the disk, for each size of an operation.
+    operations: Vec<u64>,
 }
 
 impl Misses {
     /// Counts a request for an object of `size` bytes, read by operations of at most
     /// `operation_bytes`.
-    fn count(&mut self, size: u64, operation_bytes: u64) {
+    fn count(&mut self, size: u64, operation_bytes: &[u64]) {
         self.requests += 1;
         self.bytes += size;
-        self.operations += size.div_ceil(operation_bytes).max(1);
+        self.operations.resize(operation_bytes.len(), 0);
+        for (operations, bytes) in self.operations.iter_mut().zip(operation_bytes) {
+            *operations += size.div_ceil(*bytes).max(1);
+        }
     }
 }
 
@@ -62,7 +66,7 @@ struct MemoryCache<'a> {
     capacity: u64,
     /// The number of requests before counting starts.
     warm_up: usize,
-    operation_bytes: u64,
+    operation_bytes: &'a [u64],
 }
 
 impl Cell for MemoryCache<'_> {
@@ -71,7 +75,7 @@ impl Cell for MemoryCache<'_> {
     fn key(&self, seed: u64) -> String {
         let MemoryCache { traffic, spec, capacity, warm_up, operation_bytes } = self;
         format!(
-            "second level: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, operation {operation_bytes}, {seed}"
+            "second level: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, operations {operation_bytes:?}, {seed}"
         )
     }
 
@@ -114,7 +118,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
     section.condition("memory cache", format!("{} bytes", sweep.capacity));
-    section.condition("one operation of the disk", format!("at most {} bytes", sweep.operation_bytes));
+    let [operation, ..] = sweep.operation_bytes[..] else {
+        return Err(Error(format!("{}: operation_bytes has no value", FILE.0)));
+    };
+    section.condition("one operation of the disk", format!("at most {operation} bytes"));
     let mut rows = Vec::new();
     for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
         section.condition(name, format!("{}; a quarter to warm up", catalogue.conditions()));
@@ -129,7 +136,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         }
         record(&mut section, &format!("{name}-exchanged"), &exchanged);
     }
-    let header = ["traffic", "memory cache", "byte hit ratio", "requests", "bytes", "mean size", "operations"];
+    let header = ["traffic", "memory cache", "byte hit ratio", "requests", "bytes", "mean size"].map(str::to_owned);
+    let sizes = sweep.operation_bytes.iter().map(|bytes| format!("operations of {} KiB", bytes / 1024));
+    let header = header.into_iter().chain(sizes);
     section.table("Load of the disk cache, as multiples of that behind LRU", header, rows);
     section.judged()
 }
@@ -139,22 +148,23 @@ impl Bench<'_> {
     fn loads(&self, traffic: &Traffic, rows: &mut Vec<Vec<String>>) -> Result<[Load; FORMS.len()], Error> {
         let Bench { name, sweep, warm_up, request, watch } = *self;
         let specs = ["lru", "adaptsize(chance)+lru", &sweep.published];
-        let Sweep { capacity, operation_bytes, .. } = *sweep;
+        let Sweep { capacity, ref operation_bytes, .. } = *sweep;
         let cache = |spec| MemoryCache { traffic, spec, capacity, warm_up, operation_bytes };
         let caches: Vec<MemoryCache<'_>> = specs.map(cache).into();
         watch.begin(&format!("second level, {name}"), units(&caches));
         let found = measure_all(caches, request, watch)?;
-        let [lru, chance, published] = found[..] else {
+        let [lru, chance, published] = &found[..] else {
             return Err(Error(format!("{} results for {} memory caches", found.len(), specs.len())));
         };
         let counted: u64 = traffic.accesses[warm_up..].iter().map(|access| access.size).sum();
         rows.extend(specs.iter().zip(&found).map(|(spec, misses)| {
-            let Load { requests, bytes, operations } = load(misses, &lru);
+            let Load { requests, bytes, operations } = load(misses, lru);
             let ratio = 1.0 - misses.bytes as f64 / counted as f64;
-            let shown = [ratio, requests, bytes, bytes / requests, operations].map(|value| format!("{value:.3}"));
+            let shown = [ratio, requests, bytes, bytes / requests].into_iter().chain(operations);
+            let shown = shown.map(|value| format!("{value:.3}"));
             [&*traffic.name, spec].into_iter().map(str::to_owned).chain(shown).collect::<Vec<String>>()
         }));
-        Ok([chance, published].map(|misses| load(&misses, &lru)))
+        Ok([chance, published].map(|misses| load(misses, lru)))
     }
 }
 
@@ -167,7 +177,7 @@ fn record(section: &mut Section, prefix: &str, loads: &[Vec<Load>; FORMS.len()])
         record("requests", |load| load.requests);
         record("bytes", |load| load.bytes);
         record("size", |load| load.bytes / load.requests);
-        record("operations", |load| load.operations);
+        record("operations", |load| load.operations[0]);
     }
 }
 
@@ -176,7 +186,7 @@ fn load(misses: &Misses, lru: &Misses) -> Load {
     Load {
         requests: over(misses.requests, lru.requests),
         bytes: over(misses.bytes, lru.bytes),
-        operations: over(misses.operations, lru.operations),
+        operations: misses.operations.iter().zip(&lru.operations).map(|(own, other)| over(*own, *other)).collect(),
     }
 }
 
@@ -187,16 +197,17 @@ mod tests {
     #[test]
     fn bytes_are_taken_for_requests() {
         let of = |requests, bytes, operations| Misses { requests, bytes, operations };
-        let Load { requests, bytes, operations } = load(&of(40, 1450, 185), &of(100, 1000, 200));
-        assert_eq!((requests, bytes, operations), (0.4, 1.45, 0.925));
+        let Load { requests, bytes, operations } = load(&of(40, 1450, vec![185, 60]), &of(100, 1000, vec![200, 80]));
+        assert_eq!((requests, bytes, operations), (0.4, 1.45, vec![0.925, 0.75]));
     }
 
     #[test]
     fn a_part_of_an_operation_is_counted_as_a_part() {
         let mut misses = Misses::default();
         for size in [0, 1, 10, 11, 20, 21] {
-            misses.count(size, 10);
+            misses.count(size, &[10, 30]);
         }
-        assert_eq!((misses.requests, misses.bytes, misses.operations), (6, 63, 1 + 1 + 1 + 2 + 2 + 3));
+        let operations = vec![1 + 1 + 1 + 2 + 2 + 3, 6];
+        assert_eq!((misses.requests, misses.bytes, misses.operations), (6, 63, operations));
     }
 }
