@@ -36,6 +36,9 @@ struct Sweep<Change> {
     published: String,
     /// HillClimb, with the step interval that was declared before the run.
     hillclimb: String,
+    /// HillClimb, with the step interval that is best where the traffic does not change
+    /// (`intervals`).
+    tuned_hillclimb: String,
     /// The number of parts of the timelines.
     parts: usize,
     /// Other settings of HillClimb and Static, for the first `swept_seeds` repetitions.
@@ -62,7 +65,7 @@ struct KindChange {
 }
 
 /// The tuners, in the order of the runs of one seed.
-const TUNERS: [&str; 5] = ["LookAhead", "AdaptSize", "AS(published)", "HillClimb", "Static"];
+const TUNERS: [&str; 6] = ["LookAhead", "AdaptSize", "AS(published)", "HillClimb", "Static", "HillClimb(tuned)"];
 /// The percentiles at which the paper compares the tuners: the worst 5 % and 25 %, and the median.
 const PERCENTILES: [usize; 3] = [5, 25, 50];
 
@@ -126,6 +129,7 @@ fn tuners<Change: DeserializeOwned + Sync>(
         sweep.published.clone(),
         sweep.hillclimb.clone(),
         format!("static(threshold,window={})+lru", sweep.calm),
+        sweep.tuned_hillclimb.clone(),
     ];
     let (capacity, warm_up) = (sweep.capacity, sweep.calm as usize);
     let seeds: Vec<u64> = (request.seed..request.seed + sweep.seeds).collect();
@@ -175,7 +179,8 @@ fn measured<Change>(
             ratios[tuner].push(found.hit_ratio);
         }
     }
-    for (id, shares) in ["adaptsize", "published", "hillclimb", "static"].into_iter().zip(&shares[1..]) {
+    let ids = ["adaptsize", "published", "hillclimb", "static", "tuned-hillclimb"];
+    for (id, shares) in ids.into_iter().zip(&shares[1..]) {
         section.measured_if_claimed(id_of(experiment, id), percentile(shares, 5));
     }
     // The least lead over the percentiles.
@@ -187,6 +192,8 @@ fn measured<Change>(
         ("adaptsize-over-static", [1, 4]),
         ("published-over-hillclimb", [2, 3]),
         ("published-over-static", [2, 4]),
+        ("adaptsize-over-tuned-hillclimb", [1, 5]),
+        ("published-over-tuned-hillclimb", [2, 5]),
     ] {
         section.measured_if_claimed(id_of(experiment, id), lead(form, other));
     }
@@ -224,18 +231,14 @@ fn swept_settings(section: &mut Section, settings: usize, found: &[Vec<ReplayRes
     section.table(&title, ["policy", "the least 5 %", "median"], rows.collect());
 }
 
-/// Adds figures 15b and 16b: the 25th and 75th percentile of the repetitions, and whiskers from the
-/// 5th to the 95th.
+/// Adds figures 15b and 16b: a box from the 25th to the 75th percentile of the repetitions, and
+/// whiskers from the 5th to the 95th.
 fn boxes(section: &mut Section, ratios: &[Vec<f64>; TUNERS.len()]) {
     let of = |percent| ratios.iter().map(|ratios| percentile(ratios, percent)).collect::<Vec<f64>>();
-    let points = |percent| numbered(of(percent));
-    let median = Series::points("median, and 5 to 95 % of the repetitions", points(50));
-    let series = vec![
-        median.with_interval(of(5).into_iter().zip(of(95)).collect()),
-        Series::points("25 %", points(25)),
-        Series::points("75 %", points(75)),
-    ];
-    section.named_figure("boxes", TUNERS, series);
+    let between = |low, high| of(low).into_iter().zip(of(high)).collect();
+    let name = "25, 50 and 75 % of the repetitions; whiskers 5 and 95 %";
+    let boxes = Series::boxes(name, numbered(of(50)), between(25, 75)).with_interval(between(5, 95));
+    section.named_figure("boxes", TUNERS, vec![boxes]);
     let rows = [5, 25, 50, 75, 95].map(|percent| {
         let ratios = of(percent).into_iter().map(|ratio| format!("{ratio:.4}"));
         [format!("{percent} %")].into_iter().chain(ratios).collect()
