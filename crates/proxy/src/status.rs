@@ -103,6 +103,7 @@ impl CacheSource {
             "stale": counters.stale,
             "collapsed": counters.collapsed,
             "hit_bytes": counters.hit_bytes,
+            "recalled_bytes": counters.tier_hit_bytes,
             "unsatisfied": counters.unsatisfied,
             "forwarded": forwarded(counters.forwarded),
             "stored": counters.stored,
@@ -223,6 +224,8 @@ impl StatusSource for CacheSource {
         );
         if let Some(disk) = self.proxy.disk() {
             disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
+            let help = "Body bytes of requests answered from the disk tier";
+            metrics.counter("larder_http_disk_hit_bytes", help, counters.tier_hit_bytes);
         }
         let servers = self.proxy.origins().servers();
         let servers = servers.iter().map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));

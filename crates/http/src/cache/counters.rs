@@ -16,6 +16,8 @@ pub struct Counters {
     pub validated: u64,
     /// Body bytes of these two.
     pub hit_bytes: u64,
+    /// Body bytes of hits from the second tier, which `hit_bytes` includes.
+    pub tier_hit_bytes: u64,
     /// Stale responses among the hits: served while they were validated in the background, or
     /// because the origin failed.
     pub stale: u64,
@@ -55,6 +57,7 @@ impl Counters {
         one(&mut self.tier_hits, other.tier_hits);
         one(&mut self.validated, other.validated);
         one(&mut self.hit_bytes, other.hit_bytes);
+        one(&mut self.tier_hit_bytes, other.tier_hit_bytes);
         one(&mut self.stale, other.stale);
         one(&mut self.collapsed, other.collapsed);
         one(&mut self.unsatisfied, other.unsatisfied);
@@ -68,6 +71,13 @@ impl Counters {
         one(&mut self.heads_too_large, other.heads_too_large);
         self.forwarded.iter_mut().zip(forwarded).for_each(|(to, from)| *to += from);
         self.refused.iter_mut().zip(refused).for_each(|(to, from)| *to += from);
+    }
+
+    /// Counts the second tier's hit, with the bytes of a body or a part of it.
+    pub(crate) fn tier_hit(&mut self, bytes: u64) {
+        self.tier_hits += 1;
+        self.hit_bytes += bytes;
+        self.tier_hit_bytes += bytes;
     }
 
     pub(crate) fn forward(&mut self, reason: ForwardReason) {

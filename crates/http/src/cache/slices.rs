@@ -245,8 +245,7 @@ impl Cache {
         if !stored.is_slice() || stored.length() != slice.end - slice.start {
             return None;
         }
-        self.counters.tier_hits += 1;
-        self.counters.hit_bytes += part.end - part.start;
+        self.counters.tier_hit(part.end - part.start);
         if let Some(body) = stored.in_tier() {
             return Some(TierSlice::Streamed(Box::new(Streamed::part(body.clone(), part))));
         }

@@ -133,8 +133,7 @@ impl Cache {
         let headers = stored.validated_headers(now.time, CacheStatus::TierHit { ttl_seconds });
         let answer = stored.ready(headers).reply(request.method, request.headers).with_body_of(&stored);
         self.counters.hits += 1;
-        self.counters.tier_hits += 1;
-        self.counters.hit_bytes += answer.length();
+        self.counters.tier_hit(answer.length());
         if let Some(lead) = exchange.lead.take() {
             self.in_flight_table.finish(lead, Outcome::TierHit(Box::new(stored)), outbox);
         }
