@@ -16,7 +16,7 @@ pub(super) struct Traffic {
     pub accesses: Vec<Access>,
     /// Whether free room is filled without asking the policy, as the node's caches do. The paper
     /// asks the policy for every object.
-    fills: bool,
+    pub fills: bool,
     /// The number of parts of a timeline.
     parts: usize,
     /// A hash of all requests, which identifies this traffic.
@@ -111,6 +111,12 @@ impl Traffic {
         let size = |body: u64| allocated(body as usize) as u64 + overhead;
         let accesses = self.accesses.iter().map(|access| Access { size: size(access.size), ..*access });
         Traffic { fills: true, ..Traffic::new(format!("{}, as stored", self.name), accesses.collect()) }
+    }
+
+    /// Returns this traffic with objects of `largest` bytes at most.
+    pub fn cut(&self, largest: u64) -> Traffic {
+        let cut = |access: &Access| Access { size: access.size.min(largest), ..*access };
+        Traffic::new(format!("{}, cut at {largest}", self.name), self.accesses.iter().map(cut).collect())
     }
 
     /// Returns this traffic after its objects exchanged their sizes at random, so that sizes and

@@ -38,9 +38,9 @@ struct Load {
 
 /// The requests of the disk cache behind one memory cache, after the warm-up.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Misses {
-    requests: u64,
-    bytes: u64,
+pub(super) struct Misses {
+    pub requests: u64,
+    pub bytes: u64,
     /// The operations of the disk, for each size of an operation.
     operations: Vec<u64>,
 }
@@ -59,23 +59,27 @@ impl Misses {
 }
 
 /// A memory cache whose misses are counted.
-struct MemoryCache<'a> {
-    traffic: &'a Traffic,
-    spec: &'a str,
+pub(super) struct MemoryCache<'a> {
+    /// The requests, with the bytes that an object has in the cache.
+    pub traffic: &'a Traffic,
+    /// The same requests, with the bytes that count.
+    pub counted: &'a Traffic,
+    pub spec: &'a str,
     /// The capacity, bytes.
-    capacity: u64,
+    pub capacity: u64,
     /// The number of requests before counting starts.
-    warm_up: usize,
-    operation_bytes: &'a [u64],
+    pub warm_up: usize,
+    pub operation_bytes: &'a [u64],
 }
 
 impl Cell for MemoryCache<'_> {
     type Row = Misses;
 
     fn key(&self, seed: u64) -> String {
-        let MemoryCache { traffic, spec, capacity, warm_up, operation_bytes } = self;
+        let MemoryCache { traffic, counted, spec, capacity, warm_up, operation_bytes } = self;
         format!(
-            "second level: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, operations {operation_bytes:?}, {seed}"
+            "second level: {traffic}, counted {counted}, {spec}, {capacity} bytes, warm-up {warm_up}, operations \
+             {operation_bytes:?}, {seed}"
         )
     }
 
@@ -85,13 +89,14 @@ impl Cell for MemoryCache<'_> {
 
     fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Misses, Error> {
         let spec: Spec = self.spec.parse().map_err(Error::from_cause)?;
-        let mut replay = Replay::new(&spec, ByteSize::from_bytes(self.capacity), seed).map_err(Error::from_cause)?;
+        let replay = Replay::new(&spec, ByteSize::from_bytes(self.capacity), seed).map_err(Error::from_cause)?;
+        let mut replay = if self.traffic.fills { replay.filling() } else { replay };
         let mut misses = Misses::default();
-        let mut after = 0..self.traffic.accesses.len();
+        let mut counted = self.counted.accesses.iter().enumerate();
         for accesses in self.traffic.accesses.chunks(part_length(self.traffic.accesses.len())) {
-            for (at, access) in after.by_ref().zip(accesses) {
+            for (access, (at, counted)) in accesses.iter().zip(counted.by_ref()) {
                 if !replay.request(access) && at >= self.warm_up {
-                    misses.count(access.size, self.operation_bytes);
+                    misses.count(counted.size, self.operation_bytes);
                 }
             }
             watch.advance(accesses.len() as u64);
@@ -149,7 +154,7 @@ impl Bench<'_> {
         let Bench { name, sweep, warm_up, request, watch } = *self;
         let specs = ["lru", "adaptsize(chance)+lru", &sweep.published];
         let Sweep { capacity, ref operation_bytes, .. } = *sweep;
-        let cache = |spec| MemoryCache { traffic, spec, capacity, warm_up, operation_bytes };
+        let cache = |spec| MemoryCache { traffic, counted: traffic, spec, capacity, warm_up, operation_bytes };
         let caches: Vec<MemoryCache<'_>> = specs.map(cache).into();
         watch.begin(&format!("second level, {name}"), units(&caches));
         let found = measure_all(caches, request, watch)?;

@@ -13,6 +13,7 @@
 //! `Traffic::stored` applies both.
 
 mod change;
+mod disk;
 mod gigabits;
 mod production;
 mod serve;
@@ -26,6 +27,7 @@ pub(super) const EXPERIMENTS: &[(&str, Run)] = &[
     ("testbed-throughput", throughput::run),
     ("testbed-gigabits", gigabits::run),
     ("testbed-change", change::run),
+    ("testbed-disk", disk::run),
 ];
 
 /// Checks that nginx and Varnish are installed.
@@ -46,12 +48,15 @@ mod tests {
         let production = Experiment::<production::Sweep>::parse(production::FILE.0, production::FILE.1).unwrap();
         let throughput = Experiment::<throughput::Sweep>::parse(throughput::FILE.0, throughput::FILE.1).unwrap();
         let change = Experiment::<change::Sweep>::parse(change::FILE.0, change::FILE.1).unwrap();
+        let disk = Experiment::<disk::Sweep>::parse(disk::FILE.0, disk::FILE.1).unwrap();
         for scale in [Scale::Quick, Scale::Full] {
             let sweep = production.sweep(scale);
             assert!(sweep.largest * 2.0 <= 7.0 / 32.0);
             assert!(sweep.capacities.is_sorted() && sweep.capacities[0] > 1 << 20, "Varnish takes no less than 1 MiB");
             let sweep = throughput.sweep(scale);
             assert!(sweep.rounds >= 2, "an interval needs two");
+            let sweep = disk.sweep(scale);
+            assert!(sweep.largest * 2.0 <= 7.0 / 32.0 && sweep.capacity > 1 << 20);
             let sweep = change.sweep(scale);
             assert!(sweep.largest * 20 <= sweep.capacity);
         }

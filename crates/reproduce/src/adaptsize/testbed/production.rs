@@ -9,7 +9,6 @@ use crate::cell::{measure, measure_all, units};
 use crate::section::numbered;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
-use larder_replay::Access;
 use larder_units::ByteSize;
 use serde::Deserialize;
 
@@ -84,9 +83,7 @@ impl<'a> Bench<'a> {
 
     /// Returns the traffic of a cache of this capacity.
     fn cut(&self, capacity: u64) -> Traffic {
-        let largest = (capacity as f64 * self.sweep.largest) as u64;
-        let cut = |access: &Access| Access { size: access.size.min(largest), ..*access };
-        Traffic::new(format!("{}, cut at {largest}", self.name), self.traffic.accesses.iter().map(cut).collect())
+        self.traffic.cut((capacity as f64 * self.sweep.largest) as u64)
     }
 
     /// Adds figures 1 and 10.

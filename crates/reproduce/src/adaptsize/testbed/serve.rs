@@ -41,6 +41,62 @@ pub(super) struct Served {
     pub(super) held: Option<f64>,
     /// The storable responses that Larder did not store, by reason.
     pub(super) not_stored: BTreeMap<String, u64>,
+    /// What came to the disk tier after the first part, if Larder has one.
+    pub(super) disk: Option<DiskLoad>,
+}
+
+/// What a node's cache in memory leaves to its disk tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DiskLoad {
+    /// The requests that the cache in memory did not answer, and the bytes of their bodies.
+    pub(super) requests: u64,
+    pub(super) bytes: u64,
+    /// Of these, what the tier answered.
+    pub(super) recalled: u64,
+    pub(super) recalled_bytes: u64,
+    /// The bytes written to the tier.
+    pub(super) written_bytes: u64,
+}
+
+/// A node's counters for [`DiskLoad`].
+#[derive(Clone, Copy)]
+struct DiskCounters {
+    hits: u64,
+    hit_bytes: u64,
+    recalled: u64,
+    recalled_bytes: u64,
+    written_bytes: u64,
+}
+
+impl DiskCounters {
+    /// Reads them from the admin server at this port.
+    fn read(port: u16) -> Result<DiskCounters, Error> {
+        let page = status(port)?;
+        let figure = |path: &str| {
+            let value = page.pointer(path).and_then(Value::as_u64);
+            value.ok_or_else(|| Error(format!("larder's /status has no http{path}")))
+        };
+        Ok(DiskCounters {
+            hits: figure("/hits")?,
+            hit_bytes: figure("/hit_bytes")?,
+            recalled: figure("/recalled")?,
+            recalled_bytes: figure("/recalled_bytes")?,
+            written_bytes: figure("/disk/written_bytes")?,
+        })
+    }
+
+    /// Returns the load of the tier since `before`, in which clients received these bodies.
+    fn load_since(&self, before: &DiskCounters, received: (u64, u64)) -> DiskLoad {
+        let recalled = self.recalled - before.recalled;
+        let recalled_bytes = self.recalled_bytes - before.recalled_bytes;
+        DiskLoad {
+            requests: received.0 - (self.hits - before.hits - recalled),
+            bytes: received.1 - (self.hit_bytes - before.hit_bytes - recalled_bytes),
+            recalled,
+            recalled_bytes,
+            written_bytes: self.written_bytes - before.written_bytes,
+        }
+    }
 }
 
 impl Served {
@@ -90,10 +146,16 @@ impl Run<'_> {
         let before = [&cache, &origin].map(|server| cpu_seconds(server.pid));
         let mut loads = Vec::new();
         let length = self.traffic.accesses.len().div_ceil(self.parts).max(1);
+        let tier = cache.admin.filter(|_| matches!(self.system, System::LarderDisk(..)));
+        let tier = || tier.map(DiskCounters::read).transpose();
+        let mut warm = None;
         for accesses in self.traffic.accesses.chunks(length) {
             loads.push(replay(&site, cache.port, accesses, self.connections)?);
             watch.advance(accesses.len() as u64);
+            warm = if loads.len() == 1 { tier()? } else { warm };
         }
+        let received = loads.iter().skip(1).fold((0, 0), |sum, load| (sum.0 + load.requests, sum.1 + load.bytes));
+        let disk = warm.zip(tier()?).map(|(warm, end)| end.load_since(&warm, received));
         let [of_cache, of_origin] = [&cache, &origin].map(|server| cpu_seconds(server.pid));
         let not_stored = match cache.admin {
             Some(port) => serde_json::from_value(status(port)?["not_stored"].take()).unwrap_or_default(),
@@ -105,6 +167,7 @@ impl Run<'_> {
             cpu: [of_cache - before[0], of_origin - before[1], of_client(&loads)],
             held: cache.held(),
             not_stored,
+            disk,
         })
     }
 }
@@ -245,6 +308,27 @@ mod tests {
         }
     }
 
+    /// Failure: what the disk answered counts as a hit in memory.
+    #[test]
+    fn a_recalled_body_is_no_request_of_the_disk() {
+        let at = |hits, hit_bytes, recalled, recalled_bytes, written_bytes| DiskCounters {
+            hits,
+            hit_bytes,
+            recalled,
+            recalled_bytes,
+            written_bytes,
+        };
+        let load = at(70, 5000, 30, 2900, 90).load_since(&at(20, 1000, 10, 900, 50), (100, 9000));
+        let expected = DiskLoad {
+            requests: 100 - (50 - 20),
+            bytes: 9000 - (4000 - 2000),
+            recalled: 20,
+            recalled_bytes: 2000,
+            written_bytes: 40,
+        };
+        assert_eq!(load, expected);
+    }
+
     #[test]
     fn the_warm_up_is_counted() {
         let served = Served {
@@ -253,6 +337,7 @@ mod tests {
             cpu: [40e-6, 0.0, 80e-6],
             held: None,
             not_stored: BTreeMap::new(),
+            disk: None,
         };
         assert_eq!((served.hit_ratio(0), served.hit_ratio(1)), (21.0 / 40.0, 0.7));
         assert_eq!(served.requests(), 40);

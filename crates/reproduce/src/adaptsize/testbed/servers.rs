@@ -46,6 +46,8 @@ pub(super) enum System {
     Larder(String),
     /// The same, with this number of request threads.
     LarderThreads(String, usize),
+    /// The same with one thread, and with a disk tier of this number of bytes.
+    LarderDisk(String, u64),
     /// Varnish. `is_exact`: with LRU. Otherwise, as usual, a hit moves an object to the front at
     /// most every two seconds, which spares hits a lock.
     Varnish { is_exact: bool },
@@ -58,6 +60,7 @@ impl System {
         match self {
             System::Larder(policy) => format!("Larder, {policy}"),
             System::LarderThreads(policy, threads) => format!("Larder, {policy}, {threads} threads"),
+            System::LarderDisk(policy, bytes) => format!("Larder, {policy}, a disk tier of {bytes} bytes"),
             System::Varnish { .. } => "Varnish".to_owned(),
             System::Nginx(uses) => format!("nginx, min_uses {uses}"),
         }
@@ -105,8 +108,13 @@ impl Server {
     pub(super) fn start(site: &mut Site, system: &System, capacity: u64, origin: u16) -> Result<Server, Error> {
         let [port] = free_ports()?;
         match system {
-            System::Larder(policy) => start_larder(site, policy, 1, capacity, origin),
-            System::LarderThreads(policy, threads) => start_larder(site, policy, *threads, capacity, origin),
+            System::Larder(policy) => Node { policy, threads: 1, capacity, disk: None }.start(site, origin),
+            System::LarderThreads(policy, threads) => {
+                Node { policy, threads: *threads, capacity, disk: None }.start(site, origin)
+            }
+            System::LarderDisk(policy, bytes) => {
+                Node { policy, threads: 1, capacity, disk: Some(*bytes) }.start(site, origin)
+            }
             System::Varnish { is_exact } => {
                 let file = site.write(&format!("varnish-{port}.vcl"), varnish(origin))?;
                 let directory = site.path(&format!("varnish-{port}"));
@@ -140,20 +148,38 @@ impl Server {
     }
 }
 
-/// Starts a node with this number of request threads.
-fn start_larder(site: &mut Site, policy: &str, threads: usize, capacity: u64, origin: u16) -> Result<Server, Error> {
-    let [port, admin] = free_ports()?;
-    let file = site.write(&format!("larder-{port}.toml"), larder(policy, threads, capacity, origin, [port, admin]))?;
-    let pid = site.start(&this_binary()?, &["run", &file], port)?;
-    Ok(Server { port, pid, admin: Some(admin), trimmer: None })
+/// Larder's node.
+struct Node<'a> {
+    policy: &'a str,
+    /// The number of request threads.
+    threads: usize,
+    /// The bytes of the cache in memory.
+    capacity: u64,
+    /// The bytes of the disk tier, if it has one.
+    disk: Option<u64>,
 }
 
-fn larder(policy: &str, threads: usize, capacity: u64, origin: u16, [port, admin]: [u16; 2]) -> String {
-    format!(
-        "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n\
-         [http]\nlisten = \"127.0.0.1:{port}\"\norigin = \"http://127.0.0.1:{origin}\"\nthreads = {threads}\ncache = \"{capacity}B\"\nmax_object = \"{capacity}B\"\npolicy = \"{policy}\"\n\
-         [admin]\nlisten = \"127.0.0.1:{admin}\"\n[log]\nlevel = \"warn\"\n"
-    )
+impl Node<'_> {
+    fn start(&self, site: &mut Site, origin: u16) -> Result<Server, Error> {
+        let [port, admin] = free_ports()?;
+        let file = site.write(&format!("larder-{port}.toml"), self.config(site.directory(), origin, [port, admin]))?;
+        let pid = site.start(&this_binary()?, &["run", &file], port)?;
+        Ok(Server { port, pid, admin: Some(admin), trimmer: None })
+    }
+
+    fn config(&self, directory: &Path, origin: u16, [port, admin]: [u16; 2]) -> String {
+        let Node { policy, threads, capacity, disk } = self;
+        let path = directory.join(format!("larder-{port}.disk"));
+        let disk = disk.map_or_else(String::new, |bytes| {
+            // A slice would count as a request of the disk.
+            format!("slice = \"0\"\n[http.disk]\npath = \"{}\"\ncapacity = \"{bytes}B\"\n", path.display())
+        });
+        format!(
+            "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n\
+             [http]\nlisten = \"127.0.0.1:{port}\"\norigin = \"http://127.0.0.1:{origin}\"\nthreads = {threads}\ncache = \"{capacity}B\"\nmax_object = \"{capacity}B\"\npolicy = \"{policy}\"\n{disk}\
+             [admin]\nlisten = \"127.0.0.1:{admin}\"\n[log]\nlevel = \"warn\"\n"
+        )
+    }
 }
 
 fn varnish(origin: u16) -> String {
@@ -247,11 +273,11 @@ mod tests {
 
     #[test]
     fn a_cache_has_other_bytes_than_the_others() {
-        let texts = [
-            larder("lru", 1, 12_000_000, 18_000, [18_001, 18_002]),
-            nginx(Path::new("/dev/shm/x"), 3, 12_000_000, 18_000, 18_001),
-            varnish(18_000),
-        ];
+        let node = |disk| {
+            let node = Node { policy: "lru", threads: 1, capacity: 12_000_000, disk };
+            node.config(Path::new("/dev/shm/x"), 18_000, [18_001, 18_002])
+        };
+        let texts = [node(None), nginx(Path::new("/dev/shm/x"), 3, 12_000_000, 18_000, 18_001), varnish(18_000)];
         for text in &texts {
             assert!(text.contains("18000"), "the origin: {text}");
             assert_eq!(text.matches('{').count(), text.matches('}').count(), "{text}");
@@ -260,5 +286,8 @@ mod tests {
             assert!(text.contains(bytes) && text.contains("127.0.0.1:18001"), "{text}");
         }
         assert!(texts[1].contains("proxy_cache_min_uses 3;"));
+        let with_disk = node(Some(300));
+        assert!(with_disk.contains("[http.disk]\npath = \"/dev/shm/x/larder-18001.disk\"\ncapacity = \"300B\"\n"));
+        assert!(!texts[0].contains("disk"));
     }
 }
