@@ -45,6 +45,7 @@ mod ndn_vs_http;
 mod page;
 mod programs;
 mod provenance;
+mod repeat;
 mod report;
 mod rows;
 mod section;
@@ -284,10 +285,8 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
         if watch.is_stopped() {
             return Err(Error::interrupted());
         }
-        let mut provenance = report.provenance.of_experiment();
-        let mut section = run(request, watch)?;
-        provenance.update(request.rows.take_resumed());
-        section.run = provenance;
+        let mut section =
+            repeat::undisturbed(&report.provenance, || run(request, watch), request, watch, Provenance::disturbance)?;
         (*name).clone_into(&mut section.name);
         report.sections.push(section);
         report.missing.retain(|missing| missing != name);

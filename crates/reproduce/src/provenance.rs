@@ -26,6 +26,10 @@ pub struct Provenance {
     pub load: [f64; 2],
     /// The share of the processors' time that the hypervisor gave to other machines, %.
     pub steal_percent: f64,
+    /// The share of the processors' time that other programs took: neither this one nor those that
+    /// it started and that have ended, %. `None` if it was not recorded.
+    #[serde(default)]
+    pub other_percent: Option<f64>,
     #[serde(skip)]
     begun: Option<Instant>,
     #[serde(skip)]
@@ -36,8 +40,19 @@ pub struct Provenance {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Ticks {
     all: u64,
+    idle: u64,
     stolen: u64,
+    /// That of this process, and of the ended ones that it started.
+    own: u64,
 }
+
+/// The stolen time above which timed results count as disturbed, %. Runs on the machine of the
+/// archives have .2 at most.
+const MOST_STOLEN_PERCENT: f64 = 1.0;
+
+/// The time of other programs above which timed results count as disturbed, %: a tenth of one of
+/// two processors. A desktop or a server without work takes 1 to 2.
+const MOST_OTHER_PERCENT: f64 = 5.0;
 
 impl Provenance {
     /// Returns the conditions at the start of a run.
@@ -54,6 +69,7 @@ impl Provenance {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             load: [load; 2],
             steal_percent: 0.0,
+            other_percent: None,
             begun: Some(Instant::now()),
             ticks: ticks(),
         }
@@ -65,16 +81,29 @@ impl Provenance {
         Provenance { started, load: [load(); 2], begun, ticks: ticks(), ..self.clone() }
     }
 
-    /// Takes the wall time, the load and the stolen time since the start. `resumed` is the time of
-    /// an earlier run's rows.
+    /// Takes the wall time, the load and the times of others since the start. `resumed` is the time
+    /// of an earlier run's rows.
     pub(crate) fn update(&mut self, resumed: Duration) {
         self.seconds = self.begun.map(|begun| (begun.elapsed() + resumed).as_secs());
         self.load[1] = load();
         let now = ticks();
         // The kernel's counts may fall, or may be unreadable now.
         let all = now.all.saturating_sub(self.ticks.all);
-        let stolen = now.stolen.saturating_sub(self.ticks.stolen);
-        self.steal_percent = 100.0 * stolen as f64 / all.max(1) as f64;
+        let percent = |ticks: u64| 100.0 * ticks as f64 / all.max(1) as f64;
+        let since = |of: fn(&Ticks) -> u64| of(&now).saturating_sub(of(&self.ticks));
+        self.steal_percent = percent(since(|ticks| ticks.stolen));
+        let known = since(|ticks| ticks.idle) + since(|ticks| ticks.stolen) + since(|ticks| ticks.own);
+        self.other_percent = Some(percent(all.saturating_sub(known)));
+    }
+
+    /// Returns why times that were measured meanwhile are not to be trusted, if so.
+    pub(crate) fn disturbance(&self) -> Option<String> {
+        let of = |percent: f64, most: f64, who: &str| {
+            (percent > most)
+                .then(|| format!("{who} took {percent:.1} % of the processors' time, and {most} % is the limit"))
+        };
+        let stolen = of(self.steal_percent, MOST_STOLEN_PERCENT, "other machines");
+        stolen.or_else(|| of(self.other_percent?, MOST_OTHER_PERCENT, "other programs"))
     }
 }
 
@@ -122,15 +151,21 @@ fn load() -> f64 {
 }
 
 fn ticks() -> Ticks {
-    ticks_of(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    let [stat, own] = ["/proc/stat", "/proc/self/stat"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    ticks_of(&stat, &own)
 }
 
 /// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal; the
-/// time of guests after it is part of user's and nice's.
-fn ticks_of(stat: &str) -> Ticks {
+/// time of guests after it is part of user's and nice's. Of `/proc/self/stat`, it reads the fields
+/// 14 to 17: user and system, of the process and of its ended children. The second field, in
+/// brackets, is a name.
+fn ticks_of(stat: &str, own: &str) -> Ticks {
     let line = stat.lines().next().unwrap_or_default();
     let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|field| field.parse().ok()).collect();
-    Ticks { all: fields.iter().sum(), stolen: fields.get(7).copied().unwrap_or(0) }
+    let field = |at: usize| fields.get(at).copied().unwrap_or(0);
+    let after_name = own.rsplit_once(')').map_or("", |(_, after)| after);
+    let own = after_name.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<u64>().ok());
+    Ticks { all: fields.iter().sum(), idle: field(3) + field(4), stolen: field(7), own: own.sum() }
 }
 
 /// Formats seconds since 1970 as a day and time. The day is Hinnant's `civil_from_days`.
@@ -155,12 +190,30 @@ mod tests {
         assert_eq!(utc(0), "1970-01-01 00:00 UTC");
         assert_eq!(utc(951_782_400 + 3661), "2000-02-29 01:01 UTC");
         assert_eq!(utc(1_798_761_540), "2026-12-31 23:59 UTC");
-        assert_eq!(ticks_of("cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1"), Ticks { all: 360, stolen: 80 });
-        assert_eq!(ticks_of(""), Ticks { all: 0, stolen: 0 });
+        let own = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 100 20 3 4000 15 16";
+        let read = ticks_of("cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1", own);
+        assert_eq!(read, Ticks { all: 360, idle: 90, stolen: 80, own: 4123 });
+        assert_eq!(ticks_of("", ""), Ticks::default());
         let mut provenance = Provenance::now();
         provenance.update(Duration::from_secs(70));
         assert!(provenance.seconds.is_some_and(|seconds| seconds >= 70));
         assert!((0.0..=100.0).contains(&provenance.steal_percent) && provenance.processors > 0);
+    }
+
+    /// Failure: an hour of timings beside a compiler counts.
+    #[test]
+    fn a_disturbed_run_is_trusted() {
+        let run = |steal_percent, other_percent| Provenance { steal_percent, other_percent, ..Provenance::default() };
+        assert_eq!(run(0.9, Some(4.9)).disturbance(), None);
+        assert_eq!(run(0.2, None).disturbance(), None, "an archive from before it was recorded");
+        for (of, words) in
+            [(run(1.1, Some(0.0)), "other machines took 1.1 %"), (run(0.0, Some(60.0)), "other programs")]
+        {
+            assert!(of.disturbance().unwrap().contains(words));
+        }
+        let before = ticks();
+        let is_seen = (0..1_000_000).any(|_| ticks().own > before.own);
+        assert!(is_seen, "the time of this process is not read");
     }
 
     #[test]

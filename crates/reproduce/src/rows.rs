@@ -43,6 +43,8 @@ struct Finished {
     last: Option<Instant>,
     /// The time of the earlier run's rows since [`Rows::take_resumed`], s.
     resumed: f64,
+    /// The keys that were added since [`Rows::begin`].
+    added: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -92,7 +94,7 @@ impl Rows {
             rows.insert(key, (row, seconds));
         }
         Ok(Rows {
-            finished: Mutex::new(Finished { rows, last: Some(Instant::now()), resumed: 0.0 }),
+            finished: Mutex::new(Finished { rows, last: Some(Instant::now()), ..Finished::default() }),
             file: Some((path.to_owned(), file)),
             program: program().map_err(io_failed)?,
         })
@@ -131,8 +133,23 @@ impl Rows {
             let mut file = file;
             file.write_all(text.as_bytes()).map_err(|error| Error(format!("{}: {error}", path.display())))?;
         }
+        finished.added.push(line.key.clone());
         finished.rows.insert(line.key, (line.row, 0.0));
         Ok(())
+    }
+
+    /// Says that an experiment begins.
+    pub(crate) fn begin(&self) {
+        self.finished().added.clear();
+    }
+
+    /// Drops the rows of this experiment, which is repeated. In the file, the later row of a key
+    /// counts.
+    pub(crate) fn drop_added(&self) {
+        let mut finished = self.finished();
+        for key in std::mem::take(&mut finished.added) {
+            finished.rows.remove(&key);
+        }
     }
 
     /// Returns the row of this key. If it is not finished, computes and stores it.

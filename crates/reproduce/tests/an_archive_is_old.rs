@@ -63,3 +63,24 @@ fn a_source_does_not_exist() {
         }
     }
 }
+
+/// Failure: the documentation counts other claims than the archives.
+#[test]
+fn a_count_is_another_than_the_archives() {
+    let text = std::fs::read_to_string(root().join("docs/reproductions.md")).unwrap();
+    let mut archives = 0;
+    for archive in std::fs::read_dir(root().join("docs/reproductions")).unwrap().map(|entry| entry.unwrap().path()) {
+        let Ok(claims) = std::fs::read_to_string(archive.join("claims.json")) else { continue };
+        let claims: serde_json::Value = serde_json::from_str(&claims).unwrap();
+        let cells = ["value", "order", "theory", "arithmetic", "goal"].map(|kind| {
+            let of = |what: &str| claims["counts"][kind][what].as_u64().unwrap();
+            if of("judged") == 0 { String::new() } else { format!(" {} of {}", of("holding"), of("judged")) }
+        });
+        let name = archive.file_name().unwrap().to_str().unwrap();
+        let row = format!("| {name} |{} |\n", cells.join(" |"));
+        assert!(text.contains(&row), "docs/reproductions.md lacks this row: {row}");
+        archives += 1;
+    }
+    let rows = text.split("| archive |").nth(1).unwrap().lines().skip(2).take_while(|line| line.starts_with('|'));
+    assert_eq!(rows.count(), archives);
+}

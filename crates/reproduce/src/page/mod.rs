@@ -129,17 +129,19 @@ fn write_run(page: &mut String, report: &Report) {
         let _ = writeln!(
             page,
             "<dl>\n{}</dl>\n<div class=\"scroll\"><table>\n<tr><th>experiment<th>started<th>duration\
-             <th>load average (one minute), start and end<th>stolen time</tr>",
+             <th>load average (one minute), start and end<th>stolen time<th>other programs</tr>",
             pairs.concat()
         );
+        let unknown = || "not recorded".to_owned();
         for Section { name, run, .. } in sections {
             let ([begin, end], name) = (run.load, escaped(name));
             let _ = writeln!(
                 page,
-                "<tr><td><a href=\"#{name}\">{name}</a><td>{}<td>{}<td>{begin:.2}, {end:.2}<td>{:.1} %</tr>",
+                "<tr><td><a href=\"#{name}\">{name}</a><td>{}<td>{}<td>{begin:.2}, {end:.2}<td>{:.1} %<td>{}</tr>",
                 escaped(&run.started),
-                run.seconds.map_or_else(|| "not recorded".to_owned(), duration),
-                run.steal_percent
+                run.seconds.map_or_else(unknown, duration),
+                run.steal_percent,
+                run.other_percent.map_or_else(unknown, |percent| format!("{percent:.1} %"))
             );
         }
         page.push_str("</table></div>\n");
