@@ -289,6 +289,7 @@ impl ReplayResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Experiment, Scale, Section};
 
     #[test]
     fn an_exchange_changes_the_sizes_or_who_is_requested() {
@@ -311,6 +312,21 @@ mod tests {
             assert_ne!(sizes(&exchanged).0, sizes(&other).0);
         }
         assert_ne!(exchanged.to_string(), traffic.to_string(), "one key for two traffics");
+    }
+
+    #[test]
+    fn a_missing_gauge_is_judged() {
+        let text = "title = \"T\"\nshows = \"S\"\n[full]\n[quick]\n[[claim]]\nid = \"a\"\nsays = \"A\"\nkind = \"value\"\n\
+                    published = 2\nband = [1, inf]\nreason = \"R\"\n";
+        let experiment = Experiment::<BTreeMap<String, u64>>::parse("x", text).unwrap();
+        let found = ReplayResult { gauges: vec![("adaptsize.c_bytes".to_owned(), 7.0)], ..ReplayResult::default() };
+        let judged = |gauge: &str| {
+            let mut section = Section::new(&experiment, Scale::Full);
+            section.measured("a", found.gauge(gauge));
+            section.judged()
+        };
+        assert!(judged("adaptsize.c_bytes").is_ok());
+        assert!(judged("adaptsize.tunings").unwrap_err().to_string().contains("not a number"));
     }
 
     /// Failure: what large objects take beyond their bytes is counted for small ones, too.

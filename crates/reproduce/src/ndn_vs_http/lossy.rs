@@ -75,6 +75,11 @@ pub(super) struct Point {
 }
 
 impl Sweep {
+    /// Returns the fewest clients of fig. 5.
+    fn fewest(&self) -> usize {
+        self.clients.iter().copied().min().unwrap_or_default()
+    }
+
     /// Returns the point with the greatest loss and delay.
     pub(super) fn greatest(&self) -> Point {
         Point {
@@ -177,10 +182,13 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.table("Download times", HEADER, rows(&points, &of));
     draw(&mut section, &points, greatest, &of);
     let no_delay = Point { delay: 0, ..greatest };
+    let few_clients = Point { clients: sweep.fewest(), ..greatest };
     for (claim, point, slower, faster) in [
         ("lossy-cubic", greatest, SQUID_CUBIC, LARDER),
         ("lossy-bbr", greatest, SQUID_BBR, LARDER),
         ("no-delay", no_delay, SQUID_CUBIC, LARDER),
+        ("no-delay-near", no_delay, SQUID_CUBIC, LARDER),
+        ("few-clients", few_clients, SQUID_CUBIC, LARDER),
         ("no-delay-bbr", no_delay, SQUID_BBR, LARDER),
         ("lossy-cubic-udp", greatest, SQUID_CUBIC, LARDER_UDP),
         ("lossy-bbr-udp", greatest, SQUID_BBR, LARDER_UDP),
@@ -200,7 +208,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 /// runs at a point, NaN if there are none.
 fn shapes(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f64) {
     let greatest = sweep.greatest();
-    let few = sweep.clients.iter().copied().min().unwrap_or_default();
+    let few = sweep.fewest();
     let most = sweep.clients.iter().copied().max().unwrap_or_default();
     let over =
         |clients, than, at| time(Point { clients, ..greatest }, at) / time(Point { clients: than, ..greatest }, at);

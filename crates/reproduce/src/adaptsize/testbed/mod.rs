@@ -60,6 +60,6 @@ mod tests {
             let sweep = change.sweep(scale);
             assert!(sweep.largest * 20 <= sweep.capacity);
         }
-        assert_eq!(production.claims.len(), 24);
+        assert_eq!((production.claims.len(), disk.claims.len()), (24, 10));
     }
 }
