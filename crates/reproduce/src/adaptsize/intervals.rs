@@ -42,7 +42,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let climbs = sweep.climbs();
     // The sum over the traces of the hit ratios of each climb.
     let mut sums = vec![0.0; climbs.len()];
-    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    let (mut lines, mut rows, mut climbed) = (Vec::new(), Vec::new(), Vec::new());
     for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
         section.condition(name, format!("{}; a quarter to warm up", catalogue.conditions()));
         let traffic = catalogue.traffic(name, seed)?;
@@ -57,10 +57,6 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             rows.extend(found.iter().map(shown));
             Ok(found.iter().map(|found| found.hit_ratio).collect())
         };
-        let line = |form: &str, intervals: &[u64], ratios: &[f64]| {
-            let points = intervals.iter().map(|interval| *interval as f64).zip(ratios.iter().copied());
-            Series::line(format!("{name}, {form}"), points.collect())
-        };
         for (form, spec) in FORMS {
             let specs = sweep.adaptsize.iter().map(|interval| spec.replace("{}", &interval.to_string()));
             let ratios = replayed(form, specs.collect())?;
@@ -68,13 +64,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
                 format!("{name}-interval-{form}"),
                 least(ratios.iter().copied()) / greatest(ratios.iter().copied()),
             );
-            lines.push(line(form, &sweep.adaptsize, &ratios));
+            lines.push(line(name, form, &sweep.adaptsize, &ratios));
         }
         let ratios = replayed("hillclimb", climbs.clone())?;
-        lines.extend(ratios.chunks(sweep.hillclimb.len()).zip(sweep.lengths()).map(|(ratios, length)| {
-            line(&length.map_or("hillclimb".to_owned(), |step| format!("step {step}")), &sweep.hillclimb, ratios)
-        }));
-        sums.iter_mut().zip(ratios).for_each(|(sum, ratio)| *sum += ratio);
+        sums.iter_mut().zip(&ratios).for_each(|(sum, ratio)| *sum += ratio);
+        climbed.push((name, ratios));
     }
     let (doubling, in_bytes) = sums.split_at(sweep.hillclimb.len());
     let interval = Grid::new("the step interval of hillclimb", sweep.hillclimb.iter().copied());
@@ -87,9 +81,20 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let (at, length) = length.best(&of_length.collect::<Vec<f64>>())?;
     let (_, interval) = interval.best(&in_bytes[at * sweep.hillclimb.len()..][..sweep.hillclimb.len()])?;
     section.condition("hillclimb with steps in bytes, best", format!("{length} bytes after {interval} requests"));
+    // Of the steps in bytes, the figure has the best one; the table has all.
+    for (name, ratios) in &climbed {
+        let of_each: Vec<&[f64]> = ratios.chunks(sweep.hillclimb.len()).collect();
+        lines.push(line(name, "hillclimb", &sweep.hillclimb, of_each[0]));
+        lines.push(line(name, &format!("hillclimb, step {length}"), &sweep.hillclimb, of_each[at + 1]));
+    }
     section.figure("intervals", lines);
     section.table("Object hit ratio", ["traffic", "policy", "object hit ratio"], rows);
     section.judged()
+}
+
+fn line(traffic: &str, form: &str, intervals: &[u64], ratios: &[f64]) -> Series {
+    let points = intervals.iter().map(|interval| *interval as f64).zip(ratios.iter().copied());
+    Series::line(format!("{traffic}, {form}"), points.collect())
 }
 
 impl Sweep {
