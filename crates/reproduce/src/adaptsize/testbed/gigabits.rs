@@ -152,7 +152,7 @@ fn mean_of<'a>(found: impl Iterator<Item = &'a (usize, Vec<Rates>)>, system: usi
 /// Adds the hits with several request threads.
 fn over_threads(sweep: &Sweep, section: &mut Section, request: &Request<'_>, watch: &dyn Watch) -> Result<(), Error> {
     let mut rows = Vec::new();
-    let mut shares = Vec::new();
+    let [mut shares, mut by_clock] = [const { Vec::new() }; 2];
     for &threads in &sweep.threads {
         watch.now(&format!("Gb/s: {threads} request threads"));
         let key = format!("adaptsize, testbed: {threads} request threads, {sweep:?}");
@@ -162,14 +162,22 @@ fn over_threads(sweep: &Sweep, section: &mut Section, request: &Request<'_>, wat
         })?;
         let ratios = [0, 1].map(|system| found[system].requests / found[LRU].requests);
         shares.extend(ratios);
+        by_clock.extend([0, 1].map(|system| found[system].gigabits.0 / found[LRU].gigabits.0));
         let rates = found.iter().map(|rates| format!("{:.1}", rates.requests / 1e3));
         let ratios = ratios.iter().map(|ratio| format!("{ratio:.3}"));
-        rows.push([threads.to_string()].into_iter().chain(rates).chain(ratios).collect());
+        let each_second = |rates: &Rates| rates.gigabits.0 * 1e9 / 8.0 / sweep.small_bytes as f64 / 1e3;
+        let clock = found.iter().map(|rates| format!("{:.1}", each_second(rates)));
+        rows.push([threads.to_string()].into_iter().chain(rates).chain(ratios).chain(clock).collect());
         watch.advance(1);
     }
     section.measured("bed-threads", least(shares));
-    let title = format!("100 % hits of {} bytes, thousand requests a processor second", sweep.small_bytes);
-    let header = ["request threads", SYSTEMS[0], SYSTEMS[1], SYSTEMS[LRU], "Chance to LRU", "Threshold to LRU"];
+    section.measured("bed-threads-clock", least(by_clock));
+    let title =
+        format!("100 % hits of {} bytes, thousand requests a processor second, and a second", sweep.small_bytes);
+    let rates = [SYSTEMS[0], SYSTEMS[1], SYSTEMS[LRU]].map(str::to_owned);
+    let clock = rates.clone().map(|name| format!("{name}, by the clock"));
+    let ratios = ["Chance to LRU", "Threshold to LRU"].map(str::to_owned);
+    let header = ["request threads".to_owned()].into_iter().chain(rates).chain(ratios).chain(clock);
     section.table(&title, header, rows);
     Ok(())
 }
