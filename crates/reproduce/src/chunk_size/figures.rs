@@ -2,6 +2,7 @@
 //! every policy.
 
 use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, run_all};
+use super::no_network::lifetime_of_evicted;
 use crate::statistics::{count, greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
@@ -47,7 +48,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         }
     }
     let runs = run_all(&cells, seeds, "figures 1 to 4", request, watch)?;
-    let found = Findings { means: runs.iter().map(|runs| Outcome::mean(runs)).collect(), runs };
+    let means = runs.iter().map(|runs| Outcome::mean(runs)).collect();
+    let found = Findings { means, runs, without_network: without_network(seeds, seconds, request.seed)? };
     found.check()?;
 
     let mut section = Section::new(&experiment, request.scale);
@@ -60,10 +62,26 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
+/// Returns the mean lifetimes of evicted entries without a network, by policy, then size.
+fn without_network(seeds: u64, seconds: u64, seed: u64) -> Result<Vec<f64>, Error> {
+    let mut lifetimes = Vec::new();
+    for (_, policy) in POLICIES {
+        for (_, rate) in RATES {
+            let runs = (0..seeds)
+                .map(|run| lifetime_of_evicted(policy, rate, READING.skew, seconds, seed.wrapping_add(run)))
+                .collect::<Result<Vec<f64>, Error>>()?;
+            lifetimes.push(runs.iter().sum::<f64>() / runs.len() as f64);
+        }
+    }
+    Ok(lifetimes)
+}
+
 struct Findings {
     /// By scenario, then policy, then size; each with one outcome per seed.
     runs: Vec<Vec<Outcome>>,
     means: Vec<Outcome>,
+    /// The lifetimes of evicted entries without a network, by policy, then size.
+    without_network: Vec<f64>,
 }
 
 /// The value that a figure shows.
@@ -144,6 +162,39 @@ impl Findings {
                 section.table(&format!("{label}, {name}"), header, rows);
             }
         }
+        self.tabulate_lifetimes(section);
+    }
+
+    /// Shows the lifetimes of FIFO, LFU and LRU over both RANDOMs', for each reading of lifetime.
+    fn tabulate_lifetimes(&self, section: &mut Section) {
+        let mut columns = Vec::new();
+        for (random, name) in [(UNIFORM, "uniform"), (PRIORITY, "ndnSIM's")] {
+            columns.push((format!("evicted, {name}"), self.all_over(random, |p, z| self.at(0, p, z).lifetime)));
+            let all = self.all_over(random, |p, z| self.at(0, p, z).lifetime_with_survivors);
+            columns.push((format!("all, {name}"), all));
+            let alone = self.all_over(random, |p, z| self.lifetime_alone(p, z));
+            columns.push((format!("evicted, {name}, no network"), alone));
+        }
+        let row = |label: String, value: &dyn Fn(&[f64]) -> f64| {
+            let values = columns.iter().map(|(_, ratios)| format!("{:.2}", value(ratios)));
+            std::iter::once(label).chain(values).collect::<Vec<String>>()
+        };
+        let sizes = RATES.iter().enumerate();
+        let mut rows: Vec<_> = sizes.map(|(z, (size, _))| row(size.to_string(), &|ratios| ratios[z])).collect();
+        rows.push(row("mean".to_owned(), &mean));
+        let header = std::iter::once("packet, KB".to_owned()).chain(columns.iter().map(|(name, _)| name.clone()));
+        section.table("Lifetimes of FIFO, LFU and LRU over RANDOM's, congestion-free", header, rows);
+    }
+
+    /// Returns the mean lifetime of FIFO, LFU and LRU over that of `random`, by size.
+    fn all_over(&self, random: usize, lifetime: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+        let of_others = |z: usize| [FIFO, LFU, LRU].iter().map(|p| lifetime(*p, z)).sum::<f64>() / 3.0;
+        (0..RATES.len()).map(|z| of_others(z) / lifetime(random, z)).collect()
+    }
+
+    /// Returns the lifetime of evicted entries without a network.
+    fn lifetime_alone(&self, policy: usize, size: usize) -> f64 {
+        self.without_network[policy * RATES.len() + size]
     }
 
     /// Counts the scenarios and sizes for which `is_off` returns true.
@@ -189,11 +240,6 @@ impl Findings {
         section.measured("hits-random-worst", self.exceptions(SMALL, random_is_not_worst));
         section.measured("hits-converge", self.spread(LARGE, |run| run.hit_ratio));
 
-        let lifetime = |p: usize, z: usize| self.at(free, p, z).lifetime;
-        let of_others = |z: usize| [FIFO, LFU, LRU].iter().map(|p| lifetime(*p, z)).sum::<f64>() / 3.0;
-        for (id, size) in [("lifetime-random-5", 0), ("lifetime-random-80", 4), ("lifetime-random-160", 6)] {
-            section.measured(id, of_others(size) / lifetime(UNIFORM, size));
-        }
         self.claim_lifetimes(section);
         section.measured("lifetime-rises", self.steps(|run| run.lifetime, |small, large| large <= small));
         let apart = (0..POLICIES.len())
@@ -226,12 +272,17 @@ impl Findings {
             let of = |s: usize, p: usize, z: usize| metric(self.at(s, p, z));
             let lfu_is_not_longest = |s: usize, z: usize| [FIFO, LRU].iter().any(|p| of(s, *p, z) >= of(s, LFU, z));
             section.measured(format!("{id}-lfu-longest"), self.exceptions(SMALL, lfu_is_not_longest));
-            let ratios = (0..RATES.len()).map(|z| {
-                let others = [FIFO, LFU, LRU].iter().map(|p| of(0, *p, z)).sum::<f64>() / 3.0;
-                others / of(0, UNIFORM, z)
-            });
-            section.measured(format!("{id}-random-mean"), ratios.sum::<f64>() / RATES.len() as f64);
+            section.measured(format!("{id}-random-mean"), mean(&self.all_over(UNIFORM, |p, z| of(0, p, z))));
         }
+        let lifetime = |p: usize, z: usize| self.at(0, p, z).lifetime;
+        let over_uniform = self.all_over(UNIFORM, lifetime);
+        for (id, size) in [("lifetime-random-5", 0), ("lifetime-random-80", 4), ("lifetime-random-160", 6)] {
+            section.measured(id, over_uniform[size]);
+        }
+        section.measured("lifetime-priority-mean", mean(&self.all_over(PRIORITY, lifetime)));
+        let alone = self.all_over(UNIFORM, |p, z| self.lifetime_alone(p, z));
+        let off = over_uniform.iter().zip(alone).map(|(network, alone)| (network / alone - 1.0).abs());
+        section.measured("lifetime-no-network", greatest(off));
     }
 
     /// Measures what the text says of both scenarios up to 80 KB, and of the order of delays.
@@ -249,6 +300,10 @@ impl Findings {
         section.measured("delay-order", self.exceptions(SMALL, is_out_of_order));
         section.measured("delay-converges", self.spread(LARGE, |run| run.delay_ms));
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]
@@ -270,7 +325,8 @@ mod tests {
         };
         let all = 0..BACKBONES.len() * POLICIES.len() * RATES.len();
         let means: Vec<Outcome> = all.map(|at| of_size(at % RATES.len())).collect();
-        Findings { runs: means.iter().map(|run| vec![*run]).collect(), means }
+        let without_network = means[..POLICIES.len() * RATES.len()].iter().map(|run| run.lifetime).collect();
+        Findings { runs: means.iter().map(|run| vec![*run]).collect(), means, without_network }
     }
 
     fn judged(found: &Findings) -> Result<Section, Error> {
@@ -288,7 +344,8 @@ mod tests {
         let complete = found();
         complete.check().unwrap();
         let section = judged(&complete).unwrap();
-        for id in ["hits-converge", "throughput-converges", "lifetime-rises", "lifetime-scenarios"] {
+        let holding = ["hits-converge", "throughput-converges", "lifetime-rises", "lifetime-scenarios"];
+        for id in holding.into_iter().chain(["lifetime-no-network"]) {
             assert!(section.claims.iter().any(|claim| claim.id == id && claim.holds), "{id}");
         }
         for (lose, metric) in [
