@@ -4,6 +4,7 @@
 use super::dumbbell::{BACKBONES, CACHED_OBJECTS, CATALOGUE, Cell, Outcome, RATES, READING, Reading, run_all};
 use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
+use larder_netsim::Depth;
 use larder_netsim::apps::ZipfMandelbrot;
 use larder_policy::{Kind, Spec, registry};
 use serde::Deserialize;
@@ -12,6 +13,9 @@ pub(super) const FILE: (&str, &str) = experiment_file!("chunk-size/beyond.toml")
 
 /// Kilobytes per second of each consumer, for every packet size: the value of Table I.
 const LOAD: f64 = 4500.0;
+
+/// A queue that has room for several of the largest packets, frames.
+const LONG_QUEUE: usize = 4000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +27,8 @@ pub(super) struct Sweep {
     sizes: Vec<usize>,
     /// Packet sizes, KB.
     large: Vec<u64>,
+    /// Packet sizes with queues of [`LONG_QUEUE`], KB.
+    with_long_queues: Vec<u64>,
     /// Lost shares of the frames.
     losses: Vec<f64>,
     /// Packet sizes under loss, KB.
@@ -126,33 +132,30 @@ fn at_load(size: u64) -> (u64, f64) {
 }
 
 fn large_packets(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
+    let long = Reading { queue: Depth::Packets(LONG_QUEUE), ..READING };
     let mut cells = Vec::new();
-    for (_, backbone_mbps) in BACKBONES {
-        for size in sweep.large.iter().map(|size| at_load(*size)) {
-            cells.push(Cell {
-                size,
-                policy: "lru",
-                backbone_mbps,
-                reading: READING,
-                seconds: sweep.seconds,
-                seed: request.seed,
-            });
+    for (reading, sizes) in [(READING, &sweep.large), (long, &sweep.with_long_queues)] {
+        for (_, backbone_mbps) in BACKBONES {
+            for size in sizes.iter().map(|size| at_load(*size)) {
+                let (seconds, seed) = (sweep.seconds, request.seed);
+                cells.push(Cell { size, policy: "lru", backbone_mbps, reading, seconds, seed });
+            }
         }
     }
     let runs = run_all(&cells, sweep.seeds, "large packets", request, watch)?;
     for (cell, runs) in cells.iter().zip(&runs) {
         let ((size, rate), run) = (cell.size, Outcome::mean(runs));
-        section.measured_if_claimed(format!("large-delivered-{size}-{}", cell.backbone_mbps), run.delivered);
+        let queue = if cell.reading == READING { String::new() } else { format!("-{LONG_QUEUE}") };
+        section.measured_if_claimed(format!("large-delivered-{size}-{}{queue}", cell.backbone_mbps), run.delivered);
         if cell.backbone_mbps == BACKBONES[0].1 {
-            section.measured_if_claimed(
-                format!("large-hits-{size}"),
-                run.hit_ratio / repeated(rate * cell.seconds as f64),
-            );
+            let hits = run.hit_ratio / repeated(rate * cell.seconds as f64);
+            section.measured_if_claimed(format!("large-hits-{size}{queue}"), hits);
         }
     }
-    let header = ["backbone, Mbps", "packet, KB"].into_iter().chain(Outcome::COLUMNS);
+    let header = ["queue, frames", "backbone, Mbps", "packet, KB"].into_iter().chain(Outcome::COLUMNS);
     let rows = cells.iter().zip(&runs).map(|(cell, runs)| {
-        let which = [cell.backbone_mbps.to_string(), cell.size.0.to_string()];
+        let queue = if cell.reading == READING { "1000".to_owned() } else { LONG_QUEUE.to_string() };
+        let which = [queue, cell.backbone_mbps.to_string(), cell.size.0.to_string()];
         which.into_iter().chain(Outcome::mean(runs).shown()).collect()
     });
     section.table("Packets to 1 MB, LRU, 36 Mbps asked for by each consumer", header, rows.collect());
