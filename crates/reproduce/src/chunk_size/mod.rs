@@ -13,6 +13,7 @@ mod figures;
 mod ndnsim;
 mod no_network;
 mod skew;
+mod steady;
 
 use crate::Paper;
 
@@ -27,7 +28,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("beyond", beyond::run),
     ],
     testbed: &[],
-    minutes: &[("figures", [0, 8]), ("ndnsim", [0, 1]), ("beyond", [0, 3]), ("ambiguities", [0, 2])],
+    minutes: &[("figures", [0, 8]), ("ndnsim", [0, 1]), ("beyond", [0, 3]), ("ambiguities", [0, 2]), ("skew", [0, 6])],
     builds_networks: false,
     with_applications: None,
     requirements: |_| Ok(()),
@@ -47,7 +48,7 @@ mod tests {
         let skew = Experiment::<skew::Sweep>::parse(skew::FILE.0, skew::FILE.1).unwrap();
         let claims = [figures.claims.len(), ndnsim.claims.len(), ambiguities.claims.len(), beyond.claims.len()];
         assert_eq!(claims, [26, 45, 3, 13]);
-        assert_eq!(skew.claims.len(), 1);
+        assert_eq!(skew.claims.len(), 12);
         assert!(figures.sweep(Scale::Quick).seeds < figures.sweep(Scale::Full).seeds);
     }
 }
