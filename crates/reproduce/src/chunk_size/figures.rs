@@ -2,7 +2,7 @@
 //! every policy.
 
 use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, run_all};
-use super::no_network::lifetime_of_evicted;
+use super::no_network::{AtR1, at_r1};
 use crate::statistics::{count, greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
@@ -62,26 +62,27 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// Returns the mean lifetimes of evicted entries without a network, by policy, then size.
-fn without_network(seeds: u64, seconds: u64, seed: u64) -> Result<Vec<f64>, Error> {
-    let mut lifetimes = Vec::new();
+/// Returns what R1's store does without a network, by policy, then size: the means over the seeds.
+fn without_network(seeds: u64, seconds: u64, seed: u64) -> Result<Vec<AtR1>, Error> {
+    let mut means = Vec::new();
     for (_, policy) in POLICIES {
         for (_, rate) in RATES {
             let runs = (0..seeds)
-                .map(|run| lifetime_of_evicted(policy, rate, READING.skew, seconds, seed.wrapping_add(run)))
-                .collect::<Result<Vec<f64>, Error>>()?;
-            lifetimes.push(runs.iter().sum::<f64>() / runs.len() as f64);
+                .map(|run| at_r1(policy, rate, READING.skew, seconds, seed.wrapping_add(run)))
+                .collect::<Result<Vec<AtR1>, Error>>()?;
+            let of = |metric: fn(&AtR1) -> f64| mean(&runs.iter().map(metric).collect::<Vec<f64>>());
+            means.push(AtR1 { lifetime: of(|run| run.lifetime), hit_ratio: of(|run| run.hit_ratio) });
         }
     }
-    Ok(lifetimes)
+    Ok(means)
 }
 
 struct Findings {
     /// By scenario, then policy, then size; each with one outcome per seed.
     runs: Vec<Vec<Outcome>>,
     means: Vec<Outcome>,
-    /// The lifetimes of evicted entries without a network, by policy, then size.
-    without_network: Vec<f64>,
+    /// By policy, then size.
+    without_network: Vec<AtR1>,
 }
 
 /// The value that a figure shows.
@@ -172,7 +173,7 @@ impl Findings {
             columns.push((format!("evicted, {name}"), self.all_over(random, |p, z| self.at(0, p, z).lifetime)));
             let all = self.all_over(random, |p, z| self.at(0, p, z).lifetime_with_survivors);
             columns.push((format!("all, {name}"), all));
-            let alone = self.all_over(random, |p, z| self.lifetime_alone(p, z));
+            let alone = self.all_over(random, |p, z| self.alone(p, z).lifetime);
             columns.push((format!("evicted, {name}, no network"), alone));
         }
         let row = |label: String, value: &dyn Fn(&[f64]) -> f64| {
@@ -184,6 +185,13 @@ impl Findings {
         rows.push(row("mean".to_owned(), &mean));
         let header = std::iter::once("packet, KB".to_owned()).chain(columns.iter().map(|(name, _)| name.clone()));
         section.table("Lifetimes of FIFO, LFU and LRU over RANDOM's, congestion-free", header, rows);
+        let row = |(z, (size, _)): (usize, &(u64, f64))| {
+            let hits = (0..POLICIES.len()).map(|p| format!("{:.3}", self.alone(p, z).hit_ratio));
+            std::iter::once(size.to_string()).chain(hits).collect()
+        };
+        let header = std::iter::once("packet, KB").chain(POLICIES.map(|(label, _)| label));
+        let rows = RATES.iter().enumerate().map(row).collect();
+        section.table("Share of R1's requests that its store answers, no network", header, rows);
     }
 
     /// Returns the mean lifetime of FIFO, LFU and LRU over that of `random`, by size.
@@ -192,9 +200,9 @@ impl Findings {
         (0..RATES.len()).map(|z| of_others(z) / lifetime(random, z)).collect()
     }
 
-    /// Returns the lifetime of evicted entries without a network.
-    fn lifetime_alone(&self, policy: usize, size: usize) -> f64 {
-        self.without_network[policy * RATES.len() + size]
+    /// Returns what R1's store does without a network.
+    fn alone(&self, policy: usize, size: usize) -> &AtR1 {
+        &self.without_network[policy * RATES.len() + size]
     }
 
     /// Counts the scenarios and sizes for which `is_off` returns true.
@@ -280,7 +288,7 @@ impl Findings {
             section.measured(id, over_uniform[size]);
         }
         section.measured("lifetime-priority-mean", mean(&self.all_over(PRIORITY, lifetime)));
-        let alone = self.all_over(UNIFORM, |p, z| self.lifetime_alone(p, z));
+        let alone = self.all_over(UNIFORM, |p, z| self.alone(p, z).lifetime);
         let off = over_uniform.iter().zip(alone).map(|(network, alone)| (network / alone - 1.0).abs());
         section.measured("lifetime-no-network", greatest(off));
     }
@@ -325,7 +333,8 @@ mod tests {
         };
         let all = 0..BACKBONES.len() * POLICIES.len() * RATES.len();
         let means: Vec<Outcome> = all.map(|at| of_size(at % RATES.len())).collect();
-        let without_network = means[..POLICIES.len() * RATES.len()].iter().map(|run| run.lifetime).collect();
+        let at_r1 = |run: &Outcome| AtR1 { lifetime: run.lifetime, hit_ratio: run.hit_ratio };
+        let without_network = means[..POLICIES.len() * RATES.len()].iter().map(at_r1).collect();
         Findings { runs: means.iter().map(|run| vec![*run]).collect(), means, without_network }
     }
 
