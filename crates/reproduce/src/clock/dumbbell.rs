@@ -1,42 +1,74 @@
 //! Section V: one to ten pairs over one backbone of 100 Mb/s. Figures 8 to 11.
 
-use super::network::{INTEREST, OTHER_INTERESTS, Outcome, Run, clock, congestion, strategy, tick_label};
+use super::network::{INTEREST, OTHER_INTERESTS, Outcome, Run, SECONDS, clock, congestion, strategy, tick_label};
+use super::several::{bursts, deepest, of_bursts, smoothing, statements};
 use crate::cell::{measure_all, units};
 use crate::statistics::{count, greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
+use std::time::Duration;
 
 pub(super) const FILE: (&str, &str) = experiment_file!("clock/dumbbell.toml");
 
 /// The bucket depths of the figures' parts (a), (b) and (c).
-const DEPTHS: [u64; 3] = [50, 100, 500];
+pub(super) const DEPTHS: [u64; 3] = [50, 100, 500];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    pairs: Vec<usize>,
+    pub(super) pairs: Vec<usize>,
     /// The depths of the token buckets, Interests.
-    depths: Vec<u64>,
+    pub(super) depths: Vec<u64>,
     /// The clock's ticks, ms; 0 is the fine clock.
-    ticks: Vec<u64>,
-    line_rate: u64,
+    pub(super) ticks: Vec<u64>,
+    pub(super) line_rate: u64,
+    /// The number of seeds with which several pairs run. Claims are of the first.
+    seeds: u64,
+    /// The Interests of a tick at the line rate, as percents of the depth, with which several pairs
+    /// run.
+    pub(super) bursts: Vec<u64>,
+}
+
+impl Sweep {
+    /// Returns the depths of the sweep of bursts. Queues of 100 packets drop Data at deeper ones.
+    pub(super) fn burst_depths(&self) -> impl Iterator<Item = u64> {
+        self.depths.iter().copied().filter(|depth| *depth <= 100)
+    }
+
+    /// Returns the Interests that are due in a tick at the line rate, over the depth.
+    pub(super) fn burst(&self, depth: u64, tick_ms: u64) -> f64 {
+        (self.line_rate * tick_ms) as f64 / (1000 * depth) as f64
+    }
 }
 
 /// One cell of the figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Cell {
-    pairs: usize,
-    depth: u64,
-    tick: u64,
-    smoothing: bool,
+pub(super) struct Cell {
+    pub(super) pairs: usize,
+    pub(super) depth: u64,
+    pub(super) tick: u64,
+    pub(super) smoothing: bool,
 }
 
-struct Cells(Vec<(Cell, Outcome)>);
+pub(super) struct Cells(pub(super) Vec<(Cell, Outcome)>);
 
 impl Cells {
+    /// Runs these cells with one seed.
+    fn measured(
+        cells: &[Cell],
+        sweep: &Sweep,
+        seed: u64,
+        request: &Request<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Cells, Error> {
+        let runs = cells.iter().map(|cell| cell.run(sweep.line_rate, seed)).collect::<Result<Vec<_>, Error>>()?;
+        let outcomes = measure_all(runs, request, watch)?;
+        Ok(Cells(cells.iter().copied().zip(outcomes).collect()))
+    }
+
     /// Returns the outcome of a cell, if the scale has the cell.
-    fn of(&self, pairs: usize, depth: u64, tick: u64, smoothing: bool) -> Option<&Outcome> {
+    pub(super) fn of(&self, pairs: usize, depth: u64, tick: u64, smoothing: bool) -> Option<&Outcome> {
         let cell = Cell { pairs, depth, tick, smoothing };
         self.0.iter().find(|(other, _)| *other == cell).map(|(_, outcome)| outcome)
     }
@@ -45,8 +77,43 @@ impl Cells {
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
+    let grid = grid(sweep);
+    let several: Vec<Cell> = grid.iter().copied().filter(|cell| cell.pairs > 1).collect();
+    let by_burst = of_bursts(sweep);
+    let others = of_other_sizes(sweep, request.seed)?;
+    let further = request.seed + 1..request.seed + sweep.seeds;
+    let all = grid.len() + by_burst.len() + several.len() * further.clone().count();
+    watch.begin("pairs over one backbone", all as u64 + units(&others));
+    let measured = |cells: &[Cell], seed| Cells::measured(cells, sweep, seed, request, watch);
+    let mut seeds = vec![measured(&grid, request.seed)?];
+    for seed in further {
+        seeds.push(measured(&several, seed)?);
+    }
+    let by_burst = measured(&by_burst, request.seed)?;
+    let others = measure_all(others, request, watch)?;
+    let cells = &seeds[0];
+
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("network", format!("dumbbell, {} Interests a second, 50 ms a link", sweep.line_rate));
+    section.condition("nodes", "a bucket a FIB entry and a link, both of the line rate, leaking in quanta");
+    section.condition("consumers", "start together at the line rate over their number");
+    section.condition("seeds of several pairs", sweep.seeds);
+    one_pair(&mut section, cells);
+    over_one_pair(&mut section, sweep, cells);
+    several_pairs(&mut section, cells);
+    draw(&mut section, sweep, cells);
+    tables(&mut section, sweep, cells);
+    statements(&mut section, sweep, &seeds);
+    bursts(&mut section, sweep, &by_burst);
+    smoothing(&mut section, sweep, &seeds);
+    deepest(&mut section, sweep, &seeds);
+    sensitivity(&mut section, cells, &others);
+    section.judged()
+}
+
+/// Returns the cells of the figures. Long runs start first.
+fn grid(sweep: &Sweep) -> Vec<Cell> {
     let mut cells = Vec::new();
-    // Long runs start first.
     for &pairs in sweep.pairs.iter().rev() {
         for &depth in sweep.depths.iter().rev() {
             for &tick in &sweep.ticks {
@@ -55,24 +122,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             }
         }
     }
-    let runs = cells.iter().map(|cell| cell.run(sweep.line_rate, request.seed)).collect::<Result<Vec<_>, Error>>()?;
-    watch.begin("pairs over one backbone", units(&runs) + units(&of_other_sizes(sweep, request.seed)?));
-    let outcomes = measure_all(runs, request, watch)?;
-    let cells = Cells(cells.into_iter().zip(outcomes).collect());
-    let others = measure_all(of_other_sizes(sweep, request.seed)?, request, watch)?;
-
-    let mut section = Section::new(&experiment, request.scale);
-    section.condition("network", format!("dumbbell, {} Interests a second, 50 ms a link", sweep.line_rate));
-    section.condition("nodes", "a bucket a FIB entry and a link, both of the line rate, leaking in quanta");
-    section.condition("consumers", "start together at the line rate over their number");
-    one_pair(&mut section, &cells);
-    nacks(&mut section, &cells);
-    several_pairs(&mut section, &cells);
-    trends(&mut section, sweep, &cells);
-    draw(&mut section, sweep, &cells);
-    tables(&mut section, sweep, &cells);
-    sensitivity(&mut section, &cells, &others);
-    section.judged()
+    cells
 }
 
 /// The cells that show how much the size of an Interest matters: those of the text, and the one of
@@ -115,7 +165,7 @@ fn sensitivity(section: &mut Section, cells: &Cells, others: &[Outcome]) {
 }
 
 impl Cell {
-    fn run(&self, line_rate: u64, seed: u64) -> Result<Run, Error> {
+    pub(super) fn run(&self, line_rate: u64, seed: u64) -> Result<Run, Error> {
         let Cell { pairs, depth, tick, smoothing } = *self;
         let start = line_rate / pairs as u64;
         Ok(Run {
@@ -126,6 +176,8 @@ impl Cell {
             marks: false,
             congestion: congestion(&format!("rate(start={start},most={line_rate},nack=halve)"))?,
             clock: clock(tick, smoothing),
+            start: Duration::ZERO,
+            seconds: SECONDS,
             is_drawn: false,
             seed,
         })
@@ -154,17 +206,16 @@ fn one_pair(section: &mut Section, cells: &Cells) {
     section.measured("one-50-tick-1", at_1_ms / fine(50));
 }
 
-/// Measures what figure 9 shows: its axes, and that several pairs have more Nacks than one.
-fn nacks(section: &mut Section, cells: &Cells) {
-    for depth in DEPTHS {
-        let all = cells.0.iter().filter(|(cell, _)| cell.depth == depth && !cell.smoothing);
-        section.measured(format!("nacks-{depth}-most"), greatest(all.map(|(_, outcome)| outcome.nacks as f64)));
-    }
+/// Measures what the text says of several pairs beside one, with the fine clock.
+fn over_one_pair(section: &mut Section, sweep: &Sweep, cells: &Cells) {
     let several = cells.0.iter().filter(|(cell, _)| cell.pairs > 1 && cell.tick == 0);
     let is_less = |cell: &Cell, outcome: &Outcome| {
         cells.of(1, cell.depth, 0, false).is_some_and(|one| outcome.nacks < one.nacks + 100)
     };
     section.measured("nacks-of-several", count(several.map(|(cell, outcome)| is_less(cell, outcome))));
+    let total = |pairs| cells.of(pairs, 50, 0, false).map(Outcome::total);
+    let most = greatest(sweep.pairs.iter().filter(|pairs| **pairs > 1).filter_map(|pairs| total(*pairs)));
+    section.measured("several-over-one", most / total(1).unwrap_or(f64::NAN));
 }
 
 /// Measures the values for which there are results of an independent simulation with the same
@@ -179,36 +230,6 @@ fn several_pairs(section: &mut Section, cells: &Cells) {
             }
         }
     }
-}
-
-/// Measures what the paper's text states about the shapes of the figures.
-fn trends(section: &mut Section, sweep: &Sweep, cells: &Cells) {
-    let several = || sweep.pairs.iter().copied().filter(|pairs| *pairs > 1);
-    let total = |pairs, depth, tick, smoothing| cells.of(pairs, depth, tick, smoothing).map(Outcome::total);
-    let rising = several().flat_map(|pairs| {
-        let timeline: Vec<f64> = sweep.ticks.iter().filter_map(|tick| total(pairs, 50, *tick, false)).collect();
-        timeline.windows(2).map(|pair| pair[1] > pair[0]).collect::<Vec<_>>()
-    });
-    section.measured("falls-with-tick", count(rising));
-    let single = total(1, 50, 0, false).unwrap_or(f64::NAN);
-    let most = greatest(several().filter_map(|pairs| total(pairs, 50, 0, false)));
-    section.measured("several-over-one", most / single);
-    let unfair = several().filter_map(|pairs| cells.of(pairs, 50, 1, false)).map(Outcome::fairness);
-    section.measured("fairness-1ms", least(unfair));
-    let gains = cells
-        .0
-        .iter()
-        .filter(|(cell, _)| cell.pairs > 1 && cell.smoothing)
-        .filter_map(|(cell, outcome)| Some(outcome.total() / total(cell.pairs, cell.depth, cell.tick, false)?));
-    let gains: Vec<f64> = gains.collect();
-    section.measured("smoothing-of-several", gains.iter().sum::<f64>() / gains.len() as f64);
-    let slower = cells.0.iter().filter_map(|(cell, outcome)| {
-        let excepted = (cell.depth, cell.tick) == (100, 10);
-        let is_meant = cell.pairs > 1 && cell.depth > 50 && cell.tick > 0 && !cell.smoothing && !excepted;
-        let fine = total(cell.pairs, cell.depth, 0, false).filter(|_| is_meant)?;
-        Some(outcome.total() > fine)
-    });
-    section.measured("coarse-beats-fine", count(slower));
 }
 
 /// Adds figures 8 to 11.

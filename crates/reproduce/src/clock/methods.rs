@@ -1,12 +1,13 @@
 //! Experiments beyond the paper: every congestion control with every clock, and the methods that
 //! prevent the collapse with several flows.
 
-use super::network::{INTEREST, Outcome, Run, clock, congestion, strategy, tick_label};
+use super::network::{INTEREST, Outcome, Run, SECONDS, clock, congestion, strategy, tick_label};
 use crate::cell::{measure_all, units};
 use crate::statistics::least;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
+use std::time::Duration;
 
 pub(super) const FILE: (&str, &str) = experiment_file!("clock/methods.toml");
 
@@ -122,6 +123,8 @@ impl Sweep {
             marks: method.marks,
             congestion: congestion(&spec)?,
             clock: clock(cell.tick, cell.smoothing),
+            start: Duration::ZERO,
+            seconds: SECONDS,
             is_drawn: false,
             seed,
         })

@@ -1,7 +1,7 @@
 //! The paper's network: pairs of consumer and producer at the ends of a dumbbell (fig. 2 and 7),
 //! and the outcome of one run of it.
 
-use super::consumer::{Consumer, Timeline};
+use super::consumer::{Consumer, Course, ROUND_TRIP, Timeline};
 use crate::cell::Cell;
 use crate::{Error, Watch};
 use larder_netsim::apps::{Payload, Producer, ProducerConfig};
@@ -32,8 +32,8 @@ pub(super) const OTHER_INTERESTS: [usize; 2] = [24, 60];
 /// The delay of every link (fig. 2 and 7).
 const DELAY: Duration = Duration::from_millis(50);
 
-/// The length of a run, s (sections III.B and V.B).
-const SECONDS: u64 = 10;
+/// The time of the end of a run, s (sections III.B and V.B).
+pub(super) const SECONDS: u64 = 10;
 
 /// The interval between two readings of the consumer's bucket. Ticks are multiples of it.
 const DEPTH_STEP: Duration = Duration::from_millis(10);
@@ -52,6 +52,10 @@ pub(super) struct Run {
     pub(super) marks: bool,
     pub(super) congestion: CongestionSpec,
     pub(super) clock: Clock,
+    /// The time at which consumers start. Ticks are multiples of the tick since time zero.
+    pub(super) start: Duration,
+    /// The time of the end, s.
+    pub(super) seconds: u64,
     /// Whether its timeline and the depth of its bucket are recorded, for figures over time.
     pub(super) is_drawn: bool,
     pub(super) seed: u64,
@@ -68,6 +72,8 @@ pub(super) struct Outcome {
     pub(super) nacks: u64,
     /// The packets that links' queues dropped.
     pub(super) drops: u64,
+    /// What Data and Nacks did to each consumer's rate.
+    pub(super) courses: Vec<Course>,
     /// The first consumer's timeline, if the run is drawn.
     pub(super) timeline: Timeline,
     /// Seconds, and Interests in the first consumer's bucket, if it has one and the run is drawn.
@@ -90,6 +96,21 @@ impl Outcome {
     pub(super) fn fairness(&self) -> f64 {
         let squares: f64 = self.received.iter().map(|rate| rate * rate).sum();
         self.total().powi(2) / (self.received.len() as f64 * squares).max(f64::MIN_POSITIVE)
+    }
+
+    /// Returns the mean share of the pairs whose congestion events begin within one round trip of
+    /// each other: 1 if all rates fall together, 1/n if one falls at a time; NaN without an event.
+    pub(super) fn share_that_falls_together(&self) -> f64 {
+        let mut events: Vec<f64> = self.courses.iter().flat_map(|course| course.events.iter().copied()).collect();
+        events.sort_by(f64::total_cmp);
+        let mut groups = 0;
+        let mut first = f64::NEG_INFINITY;
+        for event in &events {
+            if event - first > ROUND_TRIP.as_secs_f64() {
+                (first, groups) = (*event, groups + 1);
+            }
+        }
+        events.len() as f64 / (f64::from(groups) * self.courses.len() as f64)
     }
 }
 
@@ -132,7 +153,7 @@ impl Cell for Run {
 }
 
 impl Run {
-    /// Runs the network for ten seconds.
+    /// Runs the network.
     ///
     /// # Errors
     /// [`Error`] if the network cannot be built.
@@ -142,7 +163,7 @@ impl Run {
         let consumers = self.build(&mut network).map_err(refused)?;
         let watched = network.place_of(consumers[0]).0;
         let mut depth = Vec::new();
-        let (mut now, end) = (Time::ZERO, Time::from_secs(SECONDS));
+        let (mut now, end) = (Time::ZERO, Time::from_secs(self.seconds));
         while now < end {
             now = if self.is_drawn { now + DEPTH_STEP } else { end };
             network.run_until(now).map_err(|stuck| Error(stuck.to_string()))?;
@@ -152,12 +173,13 @@ impl Run {
             }
         }
         let done: Vec<&Consumer> = consumers.iter().filter_map(|id| network.app::<Consumer>(*id)).collect();
-        let megabits = |segments: u64| (segments * DATA_BYTES as u64 * 8) as f64 / (1e6 * SECONDS as f64);
+        let megabits = |segments: u64| (segments * DATA_BYTES as u64 * 8) as f64 / (1e6 * self.seconds as f64);
         let outcome = Outcome {
             asked: done.iter().map(|consumer| megabits(consumer.asked())).collect(),
             received: done.iter().map(|consumer| megabits(consumer.arrived())).collect(),
             nacks: done.iter().map(|consumer| consumer.nacks()).sum(),
             drops: network.channels().map(|(_, channel)| channel.counters().dropped).sum(),
+            courses: done.iter().map(|consumer| consumer.course().clone()).collect(),
             timeline: done
                 .first()
                 .filter(|_| self.is_drawn)
@@ -194,7 +216,7 @@ impl Run {
             let producer = network.add_app(nodes[2 + self.pairs + pair], Box::new(Producer::new(producer)));
             network.serve(&prefix, producer)?;
             let nonces = network.streams().stream(&format!("nonces of consumer {pair}"));
-            let consumer = Consumer::new(prefix, &self.congestion, self.clock, nonces);
+            let consumer = Consumer::new(prefix, &self.congestion, self.clock, Time::ZERO + self.start, nonces);
             consumers.push(network.add_app(nodes[2 + pair], Box::new(consumer)));
         }
         Ok(consumers)
@@ -217,6 +239,8 @@ mod tests {
             marks: false,
             congestion,
             clock: clock(0, false),
+            start: Duration::ZERO,
+            seconds: SECONDS,
             is_drawn: false,
             seed: 1,
         };
@@ -226,6 +250,18 @@ mod tests {
         };
         assert_eq!(asked(run.clone()), (8.755, 0, 0), "Table I, fine-grained clock");
         assert_eq!(asked(Run { clock: clock(200, false), ..run }), (1.57, 22, 0), "Table I, tick of 200 ms");
+    }
+
+    #[test]
+    fn pairs_that_fall_alone_count_as_falling_together() {
+        let share = |events: &[&[f64]]| {
+            let course = |events: &&[f64]| Course { events: events.to_vec(), ..Course::default() };
+            Outcome { courses: events.iter().map(course).collect(), ..Outcome::default() }.share_that_falls_together()
+        };
+        assert_eq!(share(&[&[1.0, 4.0], &[1.2, 4.3]]), 1.0);
+        assert_eq!(share(&[&[1.0, 4.0], &[2.5, 5.5]]), 0.5);
+        assert_eq!(share(&[&[1.0], &[]]), 0.5);
+        assert!(share(&[&[], &[]]).is_nan());
     }
 
     #[test]
