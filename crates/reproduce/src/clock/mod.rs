@@ -8,6 +8,8 @@
 //! segments requested by the end, while that of section V counts the Data received. The reports
 //! have both values everywhere.
 
+#[cfg(test)]
+mod compared;
 mod consumer;
 mod dumbbell;
 mod linear;

@@ -9,7 +9,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 const DELAY: u64 = 50_000_000;
-const END: u64 = 10_000_000_000;
 const DATA_BYTES: u64 = 1250;
 /// The packets that wait for a link at most.
 const QUEUE: usize = 100;
@@ -31,6 +30,10 @@ pub struct Conditions {
     pub tick: u64,
     /// Interests that wait for the tick also leave when a Data or a Nack arrives.
     pub smoothing: bool,
+    /// When the consumers start. Ticks are multiples of the tick since time zero.
+    pub begin: u64,
+    /// The time of the end, s.
+    pub seconds: u64,
     /// Chooses the moments of the buckets' first leaks.
     pub seed: u64,
 }
@@ -43,6 +46,10 @@ pub struct Outcome {
     /// Mb/s of the Data that arrived.
     pub received: f64,
     pub nacks: u64,
+    /// The least rate of the first consumer, Interests per second.
+    pub least: f64,
+    /// The greatest number of Nacks that the first consumer had at one moment.
+    pub most_at_once: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +101,10 @@ struct Consumer {
     waiting: VecDeque<u64>,
     received: u64,
     nacks: u64,
+    least: f64,
+    most_at_once: u64,
+    /// The moment of the last Nack, and the Nacks of that moment.
+    last_nacks: (u64, u64),
 }
 
 pub struct Network {
@@ -125,6 +136,9 @@ impl Network {
             waiting: VecDeque::new(),
             received: 0,
             nacks: 0,
+            least: conditions.start,
+            most_at_once: 0,
+            last_nacks: (u64::MAX, 0),
         };
         let (link_buckets, pair_buckets) = (buckets(), buckets());
         Network {
@@ -139,14 +153,15 @@ impl Network {
         }
     }
 
-    /// Runs ten seconds.
+    /// Runs the network.
     pub fn run(mut self) -> Outcome {
         if self.conditions.tick > 0 {
             self.at(0, Event::Tick);
         }
-        (0..self.conditions.pairs).for_each(|pair| self.at(0, Event::Due(pair)));
+        (0..self.conditions.pairs).for_each(|pair| self.at(self.conditions.begin, Event::Due(pair)));
+        let end = self.conditions.seconds * 1_000_000_000;
         while let Some(Reverse((time, _, event))) = self.events.pop()
-            && time < END
+            && time < end
         {
             self.now = time;
             match event {
@@ -159,11 +174,13 @@ impl Network {
                 Event::Arrival(node, packet) => self.at_node(node, packet),
             }
         }
-        let megabits = |segments: u64| (segments * DATA_BYTES * 8) as f64 / 1e7;
+        let megabits = |segments: u64| (segments * DATA_BYTES * 8) as f64 / (1e6 * self.conditions.seconds as f64);
         Outcome {
             asked: self.consumers.iter().map(|consumer| megabits(consumer.next)).sum(),
             received: self.consumers.iter().map(|consumer| megabits(consumer.received)).sum(),
             nacks: self.consumers.iter().map(|consumer| consumer.nacks).sum(),
+            least: self.consumers[0].least,
+            most_at_once: self.consumers[0].most_at_once,
         }
     }
 
@@ -201,6 +218,10 @@ impl Network {
         } else {
             consumer.nacks += 1;
             consumer.rate = (consumer.rate / 2.0).max(1.0);
+            consumer.least = consumer.least.min(consumer.rate);
+            let (at, count) = consumer.last_nacks;
+            consumer.last_nacks = (self.now, if at == self.now { count + 1 } else { 1 });
+            consumer.most_at_once = consumer.most_at_once.max(consumer.last_nacks.1);
             consumer.again.insert(packet.segment);
         }
         if self.conditions.smoothing {
