@@ -1,7 +1,7 @@
 //! Larder's simulator beside the second simulation (`tests/clock_simulation`), which shares no code
 //! with it, cell by cell.
 
-use super::dumbbell::Cell;
+use super::cells::Cell;
 use super::network::{INTEREST, Run, clock, congestion, strategy};
 use crate::on_all_cores;
 use second::{Conditions, Network};

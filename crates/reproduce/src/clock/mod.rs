@@ -8,6 +8,7 @@
 //! segments requested by the end, while that of section V counts the Data received. The reports
 //! have both values everywhere.
 
+mod cells;
 #[cfg(test)]
 mod compared;
 mod consumer;
@@ -51,7 +52,7 @@ mod tests {
     fn a_run_ends_with_a_mistake_in_a_file() {
         let claims = [
             claims::<linear::Sweep>(linear::FILE),
-            claims::<dumbbell::Sweep>(dumbbell::FILE),
+            claims::<cells::Sweep>(dumbbell::FILE),
             claims::<methods::Sweep>(methods::FILE),
         ];
         assert_eq!(claims, [25, 33, 11]);

@@ -1,7 +1,7 @@
 //! What the paper's text says of several pairs (section V.B and V.C), with several seeds, and what
 //! decides it: the Interests of a tick over the bucket's depth.
 
-use super::dumbbell::{Cell, Cells, DEPTHS, Sweep};
+use super::cells::{Cell, Cells, DEPTHS, Sweep};
 use super::network::{Outcome, tick_label};
 use crate::Section;
 use crate::statistics::{count, greatest, least};
@@ -9,21 +9,6 @@ use larder_figure::Series;
 
 /// The deepest bucket, at which the seed matters most.
 const DEEPEST: u64 = 500;
-
-/// Returns the cells with several pairs of the sweep of bursts: ticks that gather a part of each
-/// depth, or more than it.
-pub(super) fn of_bursts(sweep: &Sweep) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for &pairs in sweep.pairs.iter().rev().filter(|pairs| **pairs > 1) {
-        for depth in sweep.burst_depths() {
-            cells.extend(sweep.bursts.iter().map(|percent| {
-                let tick = depth * percent * 10 / sweep.line_rate;
-                Cell { pairs, depth, tick, smoothing: false }
-            }));
-        }
-    }
-    cells
-}
 
 /// Measures what the text states about several pairs, of the first seed, and adds a table with all
 /// seeds.
