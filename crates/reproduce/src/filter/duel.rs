@@ -1,16 +1,11 @@
 //! TinyLFU as the text of section 4.2 can be read: an admission whose counts are exact, for the
 //! readings beside the policy `tinylfu`, whose counts stand in a sketch and end at 15.
 
-use larder_policy::{
-    Admit, Arguments, Build, Cache, Parameter, Policy, PolicyEntry, Preset, Registry, Request, Values,
-};
-use std::collections::{HashMap, VecDeque};
-use std::sync::LazyLock;
+use super::last_requests::{LastRequests, MOST_REQUESTS};
+use larder_policy::{Admit, Arguments, Build, Cache, Parameter, Policy, PolicyEntry, Preset, Request, Values};
+use std::collections::HashMap;
 
-/// The greatest window: ten times that of the largest cell here.
-const MOST_REQUESTS: u64 = 1 << 30;
-
-static ENTRY: PolicyEntry = PolicyEntry {
+pub(super) static ENTRY: PolicyEntry = PolicyEntry {
     name: "duel",
     citation: "a reading of TinyLFU in Takemasa, Koizumi, Hasegawa, 2019, section 4.2",
     summary: "admits what was requested more often than its victim, by exact counts",
@@ -50,35 +45,37 @@ static ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Admission(|arguments, _| Ok(Box::new(Duel::new(arguments)))),
 };
 
-/// The policies of Larder, and `duel`.
-pub(super) static POLICIES: LazyLock<Registry> =
-    LazyLock::new(|| Registry::builtin().register(&ENTRY).unwrap_or_else(|_| Registry::builtin()));
-
 struct Duel {
-    counts: HashMap<u64, u32>,
-    window: usize,
-    /// The requests of the sliding window, or `None` if counts are halved.
-    history: Option<VecDeque<u64>>,
-    since_halving: usize,
+    counts: Counts,
     most: u32,
     newcomer_wins_ties: bool,
+}
+
+/// How requests are counted.
+enum Counts {
+    /// All counts are halved after a window of requests.
+    Halved { counts: HashMap<u64, u32>, window: usize, since_halving: usize },
+    /// The requests of a window that slides.
+    Sliding(LastRequests),
 }
 
 impl Duel {
     fn new(arguments: &Arguments<'_>) -> Duel {
         let get = |name| arguments.get(name).unwrap_or_default();
-        Duel {
-            counts: HashMap::new(),
-            window: get("window") as usize,
-            history: (get("forgets") == 1).then(VecDeque::new),
-            since_halving: 0,
-            most: get("most") as u32,
-            newcomer_wins_ties: get("tie") == 1,
-        }
+        let window = get("window") as usize;
+        let counts = match get("forgets") {
+            1 => Counts::Sliding(LastRequests::new(window)),
+            _ => Counts::Halved { counts: HashMap::new(), window, since_halving: 0 },
+        };
+        Duel { counts, most: get("most") as u32, newcomer_wins_ties: get("tie") == 1 }
     }
 
     fn count(&self, id: u64) -> u32 {
-        self.counts.get(&id).map_or(0, |count| (*count).min(self.most))
+        let count = match &self.counts {
+            Counts::Halved { counts, .. } => counts.get(&id).copied().unwrap_or_default(),
+            Counts::Sliding(last) => last.count(id),
+        };
+        count.min(self.most)
     }
 }
 
@@ -86,28 +83,19 @@ impl Policy for Duel {}
 
 impl Admit for Duel {
     fn on_request(&mut self, request: &Request, _: bool) {
-        let count = self.counts.entry(request.id).or_default();
-        let Some(history) = &mut self.history else {
-            *count = count.saturating_add(1).min(self.most);
-            self.since_halving += 1;
-            if self.since_halving == self.window {
-                self.since_halving = 0;
-                self.counts.retain(|_, count| {
-                    *count /= 2;
-                    *count > 0
-                });
-            }
-            return;
-        };
-        *count += 1;
-        history.push_back(request.id);
-        if history.len() > self.window
-            && let Some(oldest) = history.pop_front()
-            && let Some(count) = self.counts.get_mut(&oldest)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(&oldest);
+        match &mut self.counts {
+            Counts::Sliding(last) => last.push(request.id),
+            Counts::Halved { counts, window, since_halving } => {
+                let count = counts.entry(request.id).or_default();
+                *count = count.saturating_add(1).min(self.most);
+                *since_halving += 1;
+                if since_halving == window {
+                    *since_halving = 0;
+                    counts.retain(|_, count| {
+                        *count /= 2;
+                        *count > 0
+                    });
+                }
             }
         }
     }
@@ -125,7 +113,7 @@ impl Admit for Duel {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::policies::POLICIES;
     use larder_policy::{Engine, Spec};
     use larder_units::{ByteSize, Streams, Time};
 

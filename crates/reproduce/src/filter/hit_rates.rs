@@ -1,18 +1,28 @@
-//! The six policies at one capacity, with both interpretations of the exponent.
+//! The six policies at one capacity, with both interpretations of the exponent, and the equations
+//! beside Filter with and without the collisions of its table.
 
 use super::replays::{Cell, Rates, Workload, replay_all, spec, work};
 use crate::section::numbered;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
+use larder_replay::model::{self, FilterTable, Popularity, Prediction};
+use larder_units::ByteSize;
 use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) = experiment_file!("filter/hit-rates.toml");
 
-/// The policies of the paper, with both interpretations of LFU.
-const SHOWN: [&str; 7] = ["FIFO", "Random", "LFU (400 C)", "ARC", "TinyLFU", "Filter", "LFU (in cache)"];
+/// The policies of the paper, with both interpretations of LFU, and Filter without collisions.
+const SHOWN: [&str; 8] =
+    ["FIFO", "Random", "LFU (400 C)", "ARC", "TinyLFU", "Filter", "LFU (in cache)", "Filter (exact counts)"];
 
 /// The published rates, in the order of [`SHOWN`].
-const PUBLISHED: [f64; 7] = [0.238, 0.241, 0.389, 0.366, 0.376, 0.341, 0.389];
+const PUBLISHED: [f64; 8] = [0.238, 0.241, 0.389, 0.366, 0.376, 0.341, 0.389, 0.341];
+
+/// The places of Filter and of Filter with exact counts in [`SHOWN`].
+const FILTERS: [usize; 2] = [5, 7];
+
+/// The slots of Filter's table, and none for exact counts.
+const SLOTS: [Option<u64>; 2] = [Some(1 << 24), None];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,6 +62,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut header = vec!["policy".to_owned(), "published".to_owned()];
     header.extend(exponents.iter().flat_map(|e| [format!("hit rate, Zipf {e}"), format!("insertion rate, Zipf {e}")]));
     section.table("Hit and insertion rates", header, rows);
+    beside_the_model(&mut section, sweep, &rates)?;
     section.named_figure("rates", SHOWN, series);
     section.judged()
 }
@@ -84,9 +95,36 @@ fn claim(section: &mut Section, exponent: f64, rates: &[Rates]) {
         section.measured("tinylfu-less-filter-0.8", tinylfu - filter);
         return;
     }
-    let ids = ["fifo", "random", "lfu", "arc", "tinylfu", "filter", "lfu-in-cache"];
+    let ids = ["fifo", "random", "lfu", "arc", "tinylfu", "filter", "lfu-in-cache", "filter-exact"];
     for (id, rates) in ids.into_iter().zip(rates) {
         section.measured(format!("hit-{id}-{exponent}"), rates.hit);
     }
-    section.measured(format!("insertion-filter-{exponent}"), rates[5].insertion);
+    section.measured(format!("insertion-filter-{exponent}"), rates[FILTERS[0]].insertion);
+}
+
+/// Adds the equations beside Filter, and what a miss finds between two requests.
+fn beside_the_model(section: &mut Section, sweep: &Sweep, rates: &[Rates]) -> Result<(), Error> {
+    let Sweep { objects, capacity, ref exponents, .. } = *sweep;
+    let packets = ByteSize::from_bytes(capacity);
+    let mut rows = Vec::new();
+    for (exponent, rates) in exponents.iter().zip(rates.chunks(SHOWN.len())) {
+        let popularity = Popularity::zipf(objects, *exponent)
+            .ok_or_else(|| Error(format!("no Zipf distribution with exponent {exponent} over {objects} objects")))?;
+        let between = SLOTS.map(|slots| model::filter_between_requests(&popularity, packets, capacity, slots));
+        for ((at, slots), between) in FILTERS.into_iter().zip(SLOTS).zip(&between) {
+            let Rates { hit, insertion } = rates[at];
+            let equations = model::filter(&popularity, packets, FilterTable { theta: 2, window: capacity, slots });
+            let pair = |of: &Prediction| format!("{:.4} / {:.4}", of.object_hit_ratio, of.insertion_ratio);
+            let replay = format!("{hit:.4} / {insertion:.4}");
+            rows.push(vec![SHOWN[at].to_owned(), exponent.to_string(), pair(&equations), pair(between), replay]);
+        }
+        if *exponent != 0.8 {
+            let [found, exact] = [0, 1].map(|of| rates[FILTERS[of]].insertion / between[of].insertion_ratio);
+            section.measured(format!("insertion-between-{exponent}"), found);
+            section.measured(format!("insertion-between-exact-{exponent}"), exact);
+        }
+    }
+    let header = ["policy", "Zipf", "equations (3) to (7)", "between requests", "replay"];
+    section.table("Models / replay: hit rate / insertion rate", header, rows);
+    Ok(())
 }

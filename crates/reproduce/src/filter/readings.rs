@@ -1,7 +1,7 @@
 //! Figure 5's order under every reading of the text: how TinyLFU counts, who wins a tie, and which
 //! requests count.
 
-use super::duel;
+use super::policies::POLICIES;
 use super::replays::{Cell, Rates, Workload, filter, replay_all, work};
 use crate::statistics::count;
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -114,7 +114,7 @@ impl Sweep {
                 for policy in policies {
                     for share in &self.shares {
                         let capacity = (workload.objects() as f64 * share) as u64;
-                        let spec = Spec::parse(&policy(capacity), &duel::POLICIES).map_err(Error::from_cause)?;
+                        let spec = Spec::parse(&policy(capacity), &POLICIES).map_err(Error::from_cause)?;
                         let (warm_up, requests) = match counted {
                             Counted::Settled => (self.warm_up * capacity, self.requests * capacity),
                             Counted::FromEmpty(each) => (0, each * capacity),

@@ -1,5 +1,6 @@
 //! Replays of the paper's workloads: the hit rate and the insertion rate of a settled cache.
 
+use super::policies;
 use crate::{Error, Request, Watch, on_all_cores};
 use larder_policy::Spec;
 use larder_replay::{Access, Mix, Replay, Video, Web};
@@ -104,9 +105,10 @@ pub(super) fn spec(policy: &str, capacity: u64) -> Result<Spec, Error> {
         "ARC" => "arc".to_owned(),
         "TinyLFU" => format!("tinylfu(window={})+random", 50 * capacity),
         "Filter" => filter(2, capacity),
+        "Filter (exact counts)" => format!("exact-filter(theta=2,window={capacity})+fifo"),
         other => other.to_owned(),
     };
-    text.parse().map_err(|error: larder_policy::SpecError| Error(error.to_string()))
+    Spec::parse(&text, &policies::POLICIES).map_err(Error::from_cause)
 }
 
 /// Returns the paper's filter in front of FIFO, with these θ and q.
