@@ -9,6 +9,7 @@ mod duel;
 mod exact_filter;
 mod hit_rates;
 mod last_requests;
+mod lfu_of_all;
 mod parameters;
 mod policies;
 mod published_cycles;
@@ -31,7 +32,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("cycles", cycles::run),
     ],
     testbed: &[],
-    minutes: &[("hit-rates", [0, 3]), ("sizes", [0, 15]), ("parameters", [0, 4]), ("collisions", [0, 0])],
+    minutes: &[("hit-rates", [0, 3]), ("sizes", [0, 18]), ("parameters", [0, 4]), ("collisions", [0, 0])],
     builds_networks: false,
     with_applications: None,
     requirements: |_| Ok(()),
@@ -69,7 +70,8 @@ mod tests {
         let parameters = Experiment::<parameters::Sweep>::parse(parameters::FILE.0, parameters::FILE.1).unwrap();
         for scale in [Scale::Quick, Scale::Full] {
             assert_eq!(full(hit_rates.sweep(scale).cells()), 16);
-            assert_eq!(full(sizes.sweep(scale).cells()), 72);
+            assert_eq!(full(sizes.sweep(scale).cells()), 84);
+            assert_eq!(full(sizes.sweep(scale).long_cells()), 56);
             assert_eq!(full(readings.sweep(scale).cells()), 216);
             assert_eq!(full(parameters.sweep(scale).cells()) + full(parameters.sweep(scale).courses()), 6);
         }
@@ -86,6 +88,6 @@ mod tests {
             claims::<collisions::Sweep>(collisions::FILE),
             claims::<cycles::Sweep>(cycles::FILE),
         ];
-        assert_eq!(claims, [16, 16, 9, 9, 5, 2, 11]);
+        assert_eq!(claims, [16, 21, 9, 9, 5, 2, 11]);
     }
 }

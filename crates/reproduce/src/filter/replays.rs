@@ -90,18 +90,20 @@ impl Workload {
     }
 }
 
-/// The policies of figure 6.
-pub(super) const POLICIES: [&str; 6] = ["FIFO", "Random", "LFU (in cache)", "ARC", "TinyLFU", "Filter"];
+/// The policies of figure 6, with two readings of LFU.
+pub(super) const POLICIES: [&str; 7] =
+    ["FIFO", "Random", "LFU (in cache)", "ARC", "TinyLFU", "Filter", "LFU (all requests)"];
 
 /// Returns a policy of the paper in front of a cache of `capacity` packets. The filter has q = C, h
-/// = 2²⁴ and θ = 2, TinyLFU a window of 50 C. LFU also counts packets that are not cached, over the
-/// last 400 C requests or its greatest window.
+/// = 2²⁴ and θ = 2, TinyLFU a window of 50 C. Two forms of LFU also count packets that are not
+/// cached, over the last 400 C requests or the greatest window of `wlfu`, or over all requests.
 pub(super) fn spec(policy: &str, capacity: u64) -> Result<Spec, Error> {
     let text = match policy {
         "FIFO" => "fifo".to_owned(),
         "Random" => "random".to_owned(),
         "LFU (400 C)" => format!("wlfu(window={})", (400 * capacity).min(larder_policy::limits::WLFU_MAX_WINDOW)),
         "LFU (in cache)" => "lfu".to_owned(),
+        "LFU (all requests)" => "lfu-of-all".to_owned(),
         "ARC" => "arc".to_owned(),
         "TinyLFU" => format!("tinylfu(window={})+random", 50 * capacity),
         "Filter" => filter(2, capacity),

@@ -19,6 +19,15 @@ pub(super) struct Sweep {
     web: Traffic,
     video: Traffic,
     mix: Traffic,
+    long: Long,
+}
+
+/// Small catalogues and many requests, after which the counts of LFU are those of the popularity.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Long {
+    video: Traffic,
+    mix: Traffic,
 }
 
 #[derive(Debug, Deserialize)]
@@ -29,6 +38,13 @@ struct Traffic {
     warm_up: u64,
     /// The counted requests per packet of the capacity.
     requests: u64,
+}
+
+impl Traffic {
+    fn described(&self) -> String {
+        let Traffic { workload, warm_up, requests } = self;
+        format!("{}, {warm_up} + {requests} requests a cached packet", workload.described())
+    }
 }
 
 /// The rates of a policy on web at one size, for the account of cycles.
@@ -43,28 +59,29 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let cells = sweep.cells()?;
-    watch.begin("cache sizes", work(&cells));
+    let long_cells = sweep.long_cells()?;
+    watch.begin("cache sizes", work(&cells) + work(&long_cells));
     let rates = replay_all(&cells, request, watch)?;
+    let long_rates = replay_all(&long_cells, request, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
     let sizes = sweep.shares.len();
     let a_traffic = sizes * POLICIES.len();
     for (number, (name, traffic)) in sweep.traffics().into_iter().enumerate() {
-        section.condition(
-            name,
-            format!(
-                "{}, {} + {} requests a cached packet",
-                traffic.workload.described(),
-                traffic.warm_up,
-                traffic.requests
-            ),
-        );
+        section.condition(name, traffic.described());
         let found = number * a_traffic..(number + 1) * a_traffic;
         let found = Findings { cells: &cells[found.clone()], rates: &rates[found], sizes };
         found.report(&mut section, name);
         if let Workload::Web { objects, exponent } = traffic.workload {
             beside_the_model(&mut section, &found, objects, exponent)?;
         }
+    }
+    for (number, (name, traffic)) in sweep.long_traffics().into_iter().enumerate() {
+        section.condition(&format!("{name}, many requests"), traffic.described());
+        let found = number * a_traffic..(number + 1) * a_traffic;
+        let found = Findings { cells: &long_cells[found.clone()], rates: &long_rates[found], sizes };
+        section.measured(format!("lfu-all-long-{name}"), found.above("LFU (all requests)"));
+        found.table(&mut section, &format!("Rates on {name} after many requests"));
     }
     section.judged()
 }
@@ -84,9 +101,19 @@ impl Sweep {
         [("web", &self.web), ("video", &self.video), ("mix", &self.mix)]
     }
 
+    fn long_traffics(&self) -> [(&str, &Traffic); 2] {
+        [("video", &self.long.video), ("mix", &self.long.mix)]
+    }
+
     /// Returns the cells of all traffics, one traffic after another.
     pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
         let cells = self.traffics().map(|(_, traffic)| self.cells_of(traffic));
+        Ok(cells.into_iter().collect::<Result<Vec<_>, Error>>()?.concat())
+    }
+
+    /// Returns the cells with many requests, in the same order.
+    pub(super) fn long_cells(&self) -> Result<Vec<Cell>, Error> {
+        let cells = self.long_traffics().map(|(_, traffic)| self.cells_of(traffic));
         Ok(cells.into_iter().collect::<Result<Vec<_>, Error>>()?.concat())
     }
 
@@ -143,16 +170,26 @@ impl Findings<'_> {
         let hits_less = |at: usize| filter[at].1.hit <= fifo[at].1.hit.max(random[at].1.hit);
         section.measured(format!("insertion-{traffic}"), counted(&inserts_more));
         section.measured(format!("gain-{traffic}"), counted(&hits_less));
-        let [arc, lfu] = ["ARC", "LFU (in cache)"].map(|policy| self.of(policy));
+        let arc = self.of("ARC");
         let rising = [&filter, &arc, &tinylfu];
         let is_disordered = |at: usize| {
             let hits = rising.map(|rates| rates[at].1.hit);
             hits_less(at) || hits.windows(2).any(|pair| pair[0] >= pair[1])
         };
         section.measured(format!("order-{traffic}"), counted(&is_disordered));
-        let is_below = |at: usize| POLICIES.iter().any(|policy| self.of(policy)[at].1.hit > lfu[at].1.hit);
-        section.measured(format!("lfu-{traffic}"), counted(&is_below));
+        section.measured(format!("lfu-{traffic}"), self.above("LFU (in cache)"));
+        section.measured(format!("lfu-all-{traffic}"), self.above("LFU (all requests)"));
+        self.table(section, &format!("Rates on {traffic}"));
+    }
 
+    /// Returns the number of sizes at which another policy hits more than `policy`.
+    fn above(&self, policy: &str) -> f64 {
+        let own = self.of(policy);
+        let is_above = |at: usize| POLICIES.iter().any(|other| self.of(other)[at].1.hit > own[at].1.hit);
+        count((0..self.sizes).map(is_above))
+    }
+
+    fn table(&self, section: &mut Section, title: &str) {
         let mut header = vec!["cache, packets".to_owned()];
         header.extend(POLICIES.iter().map(|policy| format!("{policy}: hit / insertion rate")));
         let rows = (0..self.sizes).map(|at| {
@@ -160,7 +197,7 @@ impl Findings<'_> {
             let cells = cells.map(|Rates { hit, insertion }| format!("{hit:.4} / {insertion:.4}"));
             std::iter::once(format!("{}", self.cells[at].capacity)).chain(cells).collect()
         });
-        section.table(&format!("Rates on {traffic}"), header, rows.collect());
+        section.table(title, header, rows.collect());
     }
 }
 
