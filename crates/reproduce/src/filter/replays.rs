@@ -6,6 +6,7 @@ use larder_policy::Spec;
 use larder_replay::{Access, Mix, Replay, Video, Web};
 use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt;
 
 /// The traffic of section 6.1.2. All packets have the same size, so capacities count packets.
@@ -148,12 +149,20 @@ const CHUNK: u64 = 1 << 14;
 /// work. With all six, two cores would have some 12 GB of caches of 1.1e7 packets.
 const AT_ONCE: usize = 3;
 
-/// Runs the cells that are not finished on all cores, the longest first. The rates have the order
-/// of the cells.
+/// Runs the cells that are not finished on all cores, the longest first, and equal cells once. The
+/// rates have the order of the cells.
 pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Rates>, Error> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut rates: Vec<(usize, Rates)> = Vec::new();
+    let mut firsts: HashMap<String, usize> = HashMap::new();
+    let mut copies: Vec<(usize, usize)> = Vec::new();
     for (at, cell) in cells.iter().enumerate() {
+        let first = *firsts.entry(cell.key(request.seed)).or_insert(at);
+        if first < at {
+            watch.advance(cell.length());
+            copies.push((at, first));
+            continue;
+        }
         if let Some(finished) = request.rows.get(&cell.key(request.seed)) {
             watch.advance(cell.length());
             rates.push((at, finished));
@@ -175,6 +184,8 @@ pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watc
         Ok(group.into_iter().zip(rates).collect::<Vec<_>>())
     });
     rates.extend(found.into_iter().collect::<Result<Vec<_>, Error>>()?.concat());
+    let of_firsts: HashMap<usize, Rates> = rates.iter().copied().collect();
+    rates.extend(copies.into_iter().filter_map(|(at, first)| Some((at, *of_firsts.get(&first)?))));
     rates.sort_by_key(|(at, _)| *at);
     Ok(rates.into_iter().map(|(_, rates)| rates).collect())
 }
