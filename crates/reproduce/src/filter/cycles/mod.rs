@@ -7,7 +7,7 @@ mod world;
 
 use super::replays::{Rates, filter};
 use super::sizes::{self, OnWeb};
-use crate::statistics::greatest;
+use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_forwarder::stages::Stage;
@@ -33,6 +33,10 @@ pub(super) struct Sweep {
 
 /// The policies of table 2, in its order.
 const POLICIES: [&str; 5] = ["Filter", "TinyLFU", "ARC", "Random", "FIFO"];
+
+/// The places of two policies in [`POLICIES`].
+const ARC: usize = 2;
+const RANDOM: usize = 3;
 
 /// Table 2: B2, B12, B13.
 const PUBLISHED: [[f64; 3]; 5] =
@@ -181,6 +185,8 @@ fn report(section: &mut Section, accounts: &[[Measured; 2]], on_web: &[OnWeb]) {
     wholes(section, accounts, &cold);
     let [filter, tinylfu] = [cold[0].admission, cold[1].admission];
     section.measured("decision-to-tinylfu", filter / tinylfu);
+    section.measured("random-eviction", warm[RANDOM].eviction);
+    section.measured("random-eviction-to-arc", cold[RANDOM].eviction / cold[ARC].eviction);
 }
 
 /// Adds figure 7.
@@ -197,6 +203,11 @@ fn averages(section: &mut Section, cold: &[Account], on_web: &[OnWeb]) {
     for (at, id) in [(1, "tinylfu"), (2, "arc"), (3, "random"), (4, "fifo")] {
         section.measured(format!("cycles-below-{id}"), 1.0 - first(0) / first(at));
     }
+    let below_least = |size: usize| {
+        let others = least(lines[1..].iter().map(|line| line[size].1));
+        1.0 - lines[0][size].1 / others
+    };
+    section.measured("cycles-below-all", least((0..lines[0].len()).map(below_least)));
     let series = POLICIES.iter().zip(&lines).map(|(policy, line)| Series::line(*policy, line.clone()));
     section.figure("average", series.collect());
     let rows = lines[0].iter().enumerate().map(|(size, (capacity, _))| {
