@@ -40,9 +40,11 @@ pub struct Provenance {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Ticks {
     all: u64,
-    idle: u64,
     stolen: u64,
-    /// That of this process, and of the ended ones that it started.
+    /// That of all programs: without interrupts, which the work of this one causes, too.
+    programs: u64,
+    /// That of this process, and of the ended ones that it started. One whose parent was killed
+    /// counts as another program.
     own: u64,
 }
 
@@ -50,8 +52,8 @@ struct Ticks {
 /// archives have .2 at most.
 const MOST_STOLEN_PERCENT: f64 = 1.0;
 
-/// The time of other programs above which timed results count as disturbed, %: a tenth of one of
-/// two processors. A desktop or a server without work takes 1 to 2.
+/// The time of other programs above which timed results count as disturbed, %: a twentieth of what
+/// the experiment may use. A desktop or a server without work takes 1 to 2.
 const MOST_OTHER_PERCENT: f64 = 5.0;
 
 impl Provenance {
@@ -92,15 +94,15 @@ impl Provenance {
         let percent = |ticks: u64| 100.0 * ticks as f64 / all.max(1) as f64;
         let since = |of: fn(&Ticks) -> u64| of(&now).saturating_sub(of(&self.ticks));
         self.steal_percent = percent(since(|ticks| ticks.stolen));
-        let known = since(|ticks| ticks.idle) + since(|ticks| ticks.stolen) + since(|ticks| ticks.own);
-        self.other_percent = Some(percent(all.saturating_sub(known)));
+        let programs = since(|ticks| ticks.programs);
+        self.other_percent = Some(percent(programs.saturating_sub(since(|ticks| ticks.own))));
     }
 
     /// Returns why times that were measured meanwhile are not to be trusted, if so.
     pub(crate) fn disturbance(&self) -> Option<String> {
-        let of = |percent: f64, most: f64, who: &str| {
+        let of = |percent: f64, most: f64, others: &str| {
             (percent > most)
-                .then(|| format!("{who} took {percent:.1} % of the processors' time, and {most} % is the limit"))
+                .then(|| format!("{others} took {percent:.1} % of the processors' time, and {most} % is the limit"))
         };
         let stolen = of(self.steal_percent, MOST_STOLEN_PERCENT, "other machines");
         stolen.or_else(|| of(self.other_percent?, MOST_OTHER_PERCENT, "other programs"))
@@ -165,7 +167,8 @@ fn ticks_of(stat: &str, own: &str) -> Ticks {
     let field = |at: usize| fields.get(at).copied().unwrap_or(0);
     let after_name = own.rsplit_once(')').map_or("", |(_, after)| after);
     let own = after_name.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<u64>().ok());
-    Ticks { all: fields.iter().sum(), idle: field(3) + field(4), stolen: field(7), own: own.sum() }
+    let programs = field(0) + field(1) + field(2);
+    Ticks { all: fields.iter().sum(), stolen: field(7), programs, own: own.sum() }
 }
 
 /// Formats seconds since 1970 as a day and time. The day is Hinnant's `civil_from_days`.
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(utc(1_798_761_540), "2026-12-31 23:59 UTC");
         let own = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 100 20 3 4000 15 16";
         let read = ticks_of("cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1", own);
-        assert_eq!(read, Ticks { all: 360, idle: 90, stolen: 80, own: 4123 });
+        assert_eq!(read, Ticks { all: 360, stolen: 80, programs: 60, own: 4123 });
         assert_eq!(ticks_of("", ""), Ticks::default());
         let mut provenance = Provenance::now();
         provenance.update(Duration::from_secs(70));

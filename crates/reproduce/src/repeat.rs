@@ -1,12 +1,14 @@
 //! Experiments that measure times are repeated if other programs or machines disturbed them.
 
 use crate::{Error, Provenance, Request, Scale, Section, Watch};
+use std::time::Duration;
 
 /// The runs of an experiment whose times are disturbed, the first one among them.
 const ATTEMPTS: usize = 3;
 
 /// Runs an experiment. At the full scale, one with claims about times is repeated if others took
-/// more of the processors' time than [`Provenance::disturbance`] allows; the last run counts.
+/// more of the processors' time than [`Provenance::disturbance`] allows; the last run counts. Rows
+/// of an interrupted run, which a later one resumes, are not judged.
 pub(crate) fn undisturbed(
     of_program: &Provenance,
     run: impl Fn() -> Result<Section, Error>,
@@ -14,14 +16,17 @@ pub(crate) fn undisturbed(
     watch: &dyn Watch,
     disturbance: fn(&Provenance) -> Option<String>,
 ) -> Result<Section, Error> {
-    let mut attempt = 1;
+    let (mut attempt, mut resumed) = (1, Duration::ZERO);
     loop {
         request.rows.begin();
         let mut provenance = of_program.of_experiment();
         let mut section = run()?;
-        provenance.update(request.rows.take_resumed());
+        resumed += request.rows.take_resumed();
+        provenance.update(resumed);
+        // Without a row of this run, no time was measured now.
         let is_timed = request.scale == Scale::Full && section.claims.iter().any(|claim| claim.timed);
-        let disturbance = disturbance(&provenance).filter(|_| is_timed);
+        let is_judged = is_timed && request.rows.has_added();
+        let disturbance = disturbance(&provenance).filter(|_| is_judged);
         section.run = provenance;
         let Some(disturbance) = disturbance else { return Ok(section) };
         if attempt == ATTEMPTS {
@@ -32,7 +37,7 @@ pub(crate) fn undisturbed(
             return Ok(section);
         }
         watch.warn(&format!("\"{}\" runs again: {disturbance}", section.title));
-        request.rows.drop_added();
+        request.rows.withdraw_added()?;
         attempt += 1;
     }
 }

@@ -91,7 +91,10 @@ impl Rows {
         {
             let problem = |_| failed(format!("line {}: not a finished row; start again without --resume", number + 1));
             let Line { key, row, seconds } = serde_json::from_slice(line).map_err(problem)?;
-            rows.insert(key, (row, seconds));
+            match row {
+                Value::Null => rows.remove(&key),
+                row => rows.insert(key, (row, seconds)),
+            };
         }
         Ok(Rows {
             finished: Mutex::new(Finished { rows, last: Some(Instant::now()), ..Finished::default() }),
@@ -121,18 +124,12 @@ impl Rows {
     /// Stores a finished row.
     pub(crate) fn add<Row: Serialize>(&self, key: &str, row: &Row) -> Result<(), Error> {
         let key = self.of_program(key);
-        let place = key.clone();
-        let unstored = |error: serde_json::Error| Error(format!("row {place}: {error}"));
-        let row = serde_json::to_value(row).map_err(unstored)?;
+        let row = serde_json::to_value(row).map_err(|error| Error(format!("row {key}: {error}")))?;
         let mut finished = self.finished();
         let now = Instant::now();
         let seconds = finished.last.replace(now).map_or(0.0, |last| now.duration_since(last).as_secs_f64());
         let line = Line { key, row, seconds };
-        let text = serde_json::to_string(&line).map_err(unstored)? + "\n";
-        if let Some((path, file)) = &self.file {
-            let mut file = file;
-            file.write_all(text.as_bytes()).map_err(|error| Error(format!("{}: {error}", path.display())))?;
-        }
+        self.append(&line)?;
         finished.added.push(line.key.clone());
         finished.rows.insert(line.key, (line.row, 0.0));
         Ok(())
@@ -143,13 +140,26 @@ impl Rows {
         self.finished().added.clear();
     }
 
-    /// Drops the rows of this experiment, which is repeated. In the file, the later row of a key
-    /// counts.
-    pub(crate) fn drop_added(&self) {
+    /// Returns true if this experiment has added a row.
+    pub(crate) fn has_added(&self) -> bool {
+        !self.finished().added.is_empty()
+    }
+
+    /// Withdraws the rows that this experiment has added. In the file, null withdraws a key.
+    pub(crate) fn withdraw_added(&self) -> Result<(), Error> {
         let mut finished = self.finished();
         for key in std::mem::take(&mut finished.added) {
             finished.rows.remove(&key);
+            self.append(&Line { key, row: Value::Null, seconds: 0.0 })?;
         }
+        Ok(())
+    }
+
+    fn append(&self, line: &Line) -> Result<(), Error> {
+        let Some((path, file)) = &self.file else { return Ok(()) };
+        let text = serde_json::to_string(line).map_err(|error| Error(format!("row {}: {error}", line.key)))? + "\n";
+        let mut file = file;
+        file.write_all(text.as_bytes()).map_err(|error| Error(format!("{}: {error}", path.display())))
     }
 
     /// Returns the row of this key. If it is not finished, computes and stores it.
@@ -241,6 +251,23 @@ mod tests {
         }
         assert_eq!(rows.take_resumed(), Duration::from_secs_f64(stored));
         assert_eq!(rows.take_resumed(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_withdrawn_row_comes_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.jsonl");
+        let rows = Rows::open(&path, false).unwrap();
+        rows.add("a", &1).unwrap();
+        rows.begin();
+        assert!(!rows.has_added());
+        rows.add("b", &2).unwrap();
+        assert!(rows.has_added());
+        rows.withdraw_added().unwrap();
+        assert_eq!((rows.get("a"), rows.get::<u64>("b")), (Some(1), None));
+        drop(rows);
+        let rows = Rows::open(&path, true).unwrap();
+        assert_eq!((rows.get("a"), rows.get::<u64>("b")), (Some(1), None));
     }
 
     #[test]

@@ -84,8 +84,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let of_pairs = runs.chunks(cells.len() / pairs.len().max(1));
         found.extend(pairs.iter().zip(of_pairs).map(|(skew, runs)| Found::new(*skew, runs)));
     }
-    let band = |id: &str| experiment.claims.iter().find(|claim| claim.id == id).map_or([f64::NAN; 2], |it| it.band);
-    let bands = STATEMENTS.map(band);
+    let mut bands = [[0.0; 2]; STATEMENTS.len()];
+    for (band, id) in bands.iter_mut().zip(STATEMENTS) {
+        let claim = experiment.claims.iter().find(|claim| claim.id == id);
+        *band = claim.ok_or_else(|| Error(format!("{}: there is no claim `{id}`", FILE.0)))?.band;
+    }
     tabulate_hits(&found, sweep, &mut section);
     tabulate_statements(&found, bands, &mut section);
     claim(&found, bands, &mut section);

@@ -67,13 +67,23 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Returns each policy's hit ratio between two times. `runs` ends with the runs to `end`, by
-/// policy, after those to `begin`, if that is not 0. Consumers ask at a constant rate.
+/// Returns each policy's hits between two times, over all requests or over look-ups. `runs` ends
+/// with the runs to `end`, by policy, after those to `begin`, if that is not 0. Consumers ask at a
+/// constant rate.
 fn hits_of_part(begin: u64, end: u64, runs: &[Outcome], metric: fn(&Outcome) -> f64) -> Vec<f64> {
     let (before, all) = runs.split_at(runs.len() - POLICIES.len());
-    let before = before.iter().rev().take(POLICIES.len()).rev().map(metric).chain([0.0; POLICIES.len()]);
-    let (begin, end) = (begin as f64, end as f64);
-    all.iter().map(metric).zip(before).map(|(all, before)| (all * end - before * begin) / (end - begin)).collect()
+    let before = before.iter().rev().take(POLICIES.len()).rev().map(Some).chain([None; POLICIES.len()]);
+    // Hits, and what they are a share of, in seconds of requests.
+    let counts = |run: &Outcome, seconds: u64| {
+        let hits = run.hit_ratio * seconds as f64;
+        [hits, if hits > 0.0 { hits / metric(run) } else { seconds as f64 }]
+    };
+    let of_part = |(run, before): (&Outcome, Option<&Outcome>)| {
+        let [hits, of] = counts(run, end);
+        let [hits_before, of_before] = before.map_or([0.0; 2], |run| counts(run, begin));
+        (hits - hits_before) / (of - of_before)
+    };
+    all.iter().zip(before).map(of_part).collect()
 }
 
 #[cfg(test)]
@@ -88,6 +98,12 @@ mod tests {
         for (found, expected) in part.iter().zip([0.8, 0.6, 0.3]) {
             assert!((found - expected).abs() < 1e-12, "{part:?}");
         }
+        // 27 hits of 30 requests and 27 look-ups, then 45 of 90 and 72.
+        let with = |hit_ratio, hit_ratio_of_lookups| Outcome { hit_ratio, hit_ratio_of_lookups, ..Outcome::default() };
+        let runs =
+            [with(0.9, 1.0), with(0.9, 1.0), with(0.9, 1.0), with(0.5, 0.625), with(0.5, 0.625), with(0.5, 0.625)];
+        let part = hits_of_part(30, 90, &runs, |run| run.hit_ratio_of_lookups);
+        assert!(part.iter().all(|found| (found - 18.0 / 45.0).abs() < 1e-12), "{part:?}");
         let first = hits_of_part(0, 30, &runs[..POLICIES.len()], |run| run.hit_ratio);
         assert!(first.len() == POLICIES.len() && first.iter().all(|hits| (hits - 0.9).abs() < 1e-12), "{first:?}");
     }

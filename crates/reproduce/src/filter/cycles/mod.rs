@@ -186,6 +186,7 @@ fn report(section: &mut Section, accounts: &[[Measured; 2]], on_web: &[OnWeb]) {
     let [filter, tinylfu] = [cold[0].admission, cold[1].admission];
     section.measured("decision-to-tinylfu", filter / tinylfu);
     section.measured("random-eviction", warm[RANDOM].eviction);
+    section.measured("random-eviction-cold", cold[RANDOM].eviction);
     section.measured("random-eviction-to-arc", cold[RANDOM].eviction / cold[ARC].eviction);
 }
 
