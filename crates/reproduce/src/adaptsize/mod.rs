@@ -79,7 +79,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("testbed-throughput", [1, 4]),
         ("testbed-gigabits", [1, 3]),
         ("testbed-change", [3, 5]),
-        ("testbed-disk", [1, 20]),
+        ("testbed-disk", [1, 45]),
     ],
     builds_networks: false,
     with_applications: None,
