@@ -103,7 +103,7 @@ impl CacheSource {
             "stale": counters.stale,
             "collapsed": counters.collapsed,
             "hit_bytes": counters.hit_bytes,
-            "recalled_bytes": counters.tier_hit_bytes,
+            "disk_hit_bytes": counters.tier_hit_bytes,
             "unsatisfied": counters.unsatisfied,
             "forwarded": forwarded(counters.forwarded),
             "stored": counters.stored,

@@ -92,7 +92,7 @@ fn what_was_stored_is_there_after_a_restart() {
     // Each was read from the disk once, and from memory once.
     let bytes: u64 = first.iter().map(|seen| seen.body.len() as u64).sum();
     let figure = |name: &str| node.status()[name].as_u64().unwrap();
-    assert_eq!((figure("recalled_bytes"), figure("hit_bytes")), (bytes, 2 * bytes));
+    assert_eq!((figure("disk_hit_bytes"), figure("hit_bytes")), (bytes, 2 * bytes));
     assert_eq!(client.send("GET", "/other", &[("cache-control", "only-if-cached")], b"").status, 504);
     assert_eq!(client.get("/other").status, 502);
 }

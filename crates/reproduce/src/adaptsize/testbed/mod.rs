@@ -2,7 +2,7 @@
 //! client and `larder origin` as the origin.
 //!
 //! The traffic is a scaled-down form of the replays' traffic: traces, catalogue and caches shrink
-//! together. Objects are cut at a tenth of the cache. Larger objects would measure the
+//! together. Objects are cut at a tenth of the cache or less. Larger objects would measure the
 //! servers' own limits (bodies in transfer, evictions for one object) instead. The experiment files
 //! give the numbers. All three programs share one machine, so throughput is reported as processor
 //! time.

@@ -52,19 +52,19 @@ pub(super) struct DiskLoad {
     pub(super) requests: u64,
     pub(super) bytes: u64,
     /// Of these, what the tier answered.
-    pub(super) recalled: u64,
-    pub(super) recalled_bytes: u64,
+    pub(super) tier_hits: u64,
+    pub(super) tier_hit_bytes: u64,
     /// The bytes written to the tier.
     pub(super) written_bytes: u64,
 }
 
 /// A node's counters for [`DiskLoad`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct DiskCounters {
     hits: u64,
     hit_bytes: u64,
-    recalled: u64,
-    recalled_bytes: u64,
+    tier_hits: u64,
+    tier_hit_bytes: u64,
     written_bytes: u64,
 }
 
@@ -79,23 +79,32 @@ impl DiskCounters {
         Ok(DiskCounters {
             hits: figure("/hits")?,
             hit_bytes: figure("/hit_bytes")?,
-            recalled: figure("/recalled")?,
-            recalled_bytes: figure("/recalled_bytes")?,
+            tier_hits: figure("/recalled")?,
+            tier_hit_bytes: figure("/disk_hit_bytes")?,
             written_bytes: figure("/disk/written_bytes")?,
         })
     }
 
     /// Returns the load of the tier since `before`, in which clients received these bodies.
-    fn load_since(&self, before: &DiskCounters, received: (u64, u64)) -> DiskLoad {
-        let recalled = self.recalled - before.recalled;
-        let recalled_bytes = self.recalled_bytes - before.recalled_bytes;
-        DiskLoad {
-            requests: received.0 - (self.hits - before.hits - recalled),
-            bytes: received.1 - (self.hit_bytes - before.hit_bytes - recalled_bytes),
-            recalled,
-            recalled_bytes,
-            written_bytes: self.written_bytes - before.written_bytes,
-        }
+    ///
+    /// # Errors
+    /// [`Error`] if the counters contradict each other, or the client.
+    fn load_since(&self, before: &DiskCounters, received: (u64, u64)) -> Result<DiskLoad, Error> {
+        let load = || {
+            let since = |of: fn(&DiskCounters) -> u64| of(self).checked_sub(of(before));
+            let [tier_hits, tier_hit_bytes] = [since(|all| all.tier_hits)?, since(|all| all.tier_hit_bytes)?];
+            let in_memory = since(|all| all.hits)?.checked_sub(tier_hits)?;
+            let in_memory_bytes = since(|all| all.hit_bytes)?.checked_sub(tier_hit_bytes)?;
+            Some(DiskLoad {
+                requests: received.0.checked_sub(in_memory)?,
+                bytes: received.1.checked_sub(in_memory_bytes)?,
+                tier_hits,
+                tier_hit_bytes,
+                written_bytes: since(|all| all.written_bytes)?,
+            })
+        };
+        let why = || format!("larder counted {self:?} after {before:?}, while clients received {received:?}");
+        load().ok_or_else(|| Error(why()))
     }
 }
 
@@ -155,7 +164,7 @@ impl Run<'_> {
             warm = if loads.len() == 1 { tier()? } else { warm };
         }
         let received = loads.iter().skip(1).fold((0, 0), |sum, load| (sum.0 + load.requests, sum.1 + load.bytes));
-        let disk = warm.zip(tier()?).map(|(warm, end)| end.load_since(&warm, received));
+        let disk = warm.zip(tier()?).map(|(warm, end)| end.load_since(&warm, received)).transpose()?;
         let [of_cache, of_origin] = [&cache, &origin].map(|server| cpu_seconds(server.pid));
         let not_stored = match cache.admin {
             Some(port) => serde_json::from_value(status(port)?["not_stored"].take()).unwrap_or_default(),
@@ -311,22 +320,25 @@ mod tests {
     /// Failure: what the disk answered counts as a hit in memory.
     #[test]
     fn a_recalled_body_is_no_request_of_the_disk() {
-        let at = |hits, hit_bytes, recalled, recalled_bytes, written_bytes| DiskCounters {
+        let at = |hits, hit_bytes, tier_hits, tier_hit_bytes, written_bytes| DiskCounters {
             hits,
             hit_bytes,
-            recalled,
-            recalled_bytes,
+            tier_hits,
+            tier_hit_bytes,
             written_bytes,
         };
-        let load = at(70, 5000, 30, 2900, 90).load_since(&at(20, 1000, 10, 900, 50), (100, 9000));
+        let (before, end) = (at(20, 1000, 10, 900, 50), at(70, 5000, 30, 2900, 90));
+        let load = end.load_since(&before, (100, 9000)).unwrap();
         let expected = DiskLoad {
             requests: 100 - (50 - 20),
             bytes: 9000 - (4000 - 2000),
-            recalled: 20,
-            recalled_bytes: 2000,
+            tier_hits: 20,
+            tier_hit_bytes: 2000,
             written_bytes: 40,
         };
         assert_eq!(load, expected);
+        assert!(end.load_since(&before, (29, 9000)).is_err(), "more hits than requests");
+        assert!(before.load_since(&end, (100, 9000)).is_err(), "counters that fall");
     }
 
     #[test]
