@@ -70,13 +70,16 @@ pub(super) struct MemoryCache<'a> {
     /// The number of requests before counting starts.
     pub warm_up: usize,
     pub operation_bytes: &'a [u64],
+    /// Added to the seed of the policy's random choices.
+    pub draw: u64,
 }
 
 impl Cell for MemoryCache<'_> {
     type Row = Misses;
 
     fn key(&self, seed: u64) -> String {
-        let MemoryCache { traffic, counted, spec, capacity, warm_up, operation_bytes } = self;
+        let MemoryCache { traffic, counted, spec, capacity, warm_up, operation_bytes, draw } = self;
+        let seed = seed.wrapping_add(*draw);
         format!(
             "second level: {traffic}, counted {counted}, {spec}, {capacity} bytes, warm-up {warm_up}, operations \
              {operation_bytes:?}, {seed}"
@@ -89,7 +92,8 @@ impl Cell for MemoryCache<'_> {
 
     fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Misses, Error> {
         let spec: Spec = self.spec.parse().map_err(Error::from_cause)?;
-        let replay = Replay::new(&spec, ByteSize::from_bytes(self.capacity), seed).map_err(Error::from_cause)?;
+        let (capacity, seed) = (ByteSize::from_bytes(self.capacity), seed.wrapping_add(self.draw));
+        let replay = Replay::new(&spec, capacity, seed).map_err(Error::from_cause)?;
         let mut replay = if self.traffic.fills { replay.filling() } else { replay };
         let mut misses = Misses::default();
         let mut counted = self.counted.accesses.iter().enumerate();
@@ -154,7 +158,7 @@ impl Bench<'_> {
         let Bench { name, sweep, warm_up, request, watch } = *self;
         let specs = ["lru", "adaptsize(chance)+lru", &sweep.published];
         let Sweep { capacity, ref operation_bytes, .. } = *sweep;
-        let cache = |spec| MemoryCache { traffic, counted: traffic, spec, capacity, warm_up, operation_bytes };
+        let cache = |spec| MemoryCache { traffic, counted: traffic, spec, capacity, warm_up, operation_bytes, draw: 0 };
         let caches: Vec<MemoryCache<'_>> = specs.map(cache).into();
         watch.begin(&format!("second level, {name}"), units(&caches));
         let found = measure_all(caches, request, watch)?;

@@ -29,6 +29,9 @@ pub(super) struct Sweep {
 /// The number of parts of the traffic. The first one is the warm-up.
 const PARTS: usize = 4;
 
+/// The replays of each policy, with other random choices each. Their means count.
+const DRAWS: u64 = 8;
+
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     super::servers::check_installed()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
@@ -67,12 +70,7 @@ fn compare(
     let served = [served(&specs[0])?, served(&specs[1])?];
     let [lru, adaptsize] = &served;
 
-    let stored = &traffic.stored(overhead(traffic)?);
-    let warm_up = traffic.accesses.len().div_ceil(PARTS);
-    let cache = |spec| MemoryCache { traffic: stored, counted: traffic, spec, capacity, warm_up, operation_bytes: &[] };
-    let caches: Vec<MemoryCache<'_>> = specs.iter().map(|spec| cache(&**spec)).collect();
-    watch.begin(&format!("{name}, disk tier: replays"), units(&caches));
-    let replayed: Vec<Misses> = measure_all(caches, request, watch)?;
+    let replayed = replayed(name, &specs, traffic, capacity, request, watch)?;
 
     let over = |own: u64, other: u64| own as f64 / other as f64;
     let (requests, bytes) = (over(adaptsize.requests, lru.requests), over(adaptsize.bytes, lru.bytes));
@@ -86,12 +84,12 @@ fn compare(
         })
     };
     let pairs = || served.iter().zip(&replayed);
-    let of_requests = pairs().map(|(served, replayed)| over(served.requests, replayed.requests)).collect();
-    let of_bytes = pairs().map(|(served, replayed)| over(served.bytes, replayed.bytes)).collect();
+    let of_requests = pairs().map(|(served, replayed)| over(served.requests, replayed.0)).collect();
+    let of_bytes = pairs().map(|(served, replayed)| over(served.bytes, replayed.1)).collect();
     section.measured(format!("bed-{name}-disk-requests-replayed"), farthest(of_requests));
     section.measured(format!("bed-{name}-disk-bytes-replayed"), farthest(of_bytes));
     let rows = specs.iter().zip(pairs()).map(|(spec, (served, replayed))| {
-        let figures = [served.requests, replayed.requests, served.bytes, replayed.bytes];
+        let figures = [served.requests, replayed.0, served.bytes, replayed.1];
         let more = [served.tier_hits, served.tier_hit_bytes, served.written_bytes];
         let shown = figures.into_iter().chain(more).map(|figure| figure.to_string());
         [spec.clone()].into_iter().chain(shown).collect()
@@ -108,4 +106,30 @@ fn compare(
     ];
     section.table(&format!("{name}: the disk tier after the warm-up"), header, rows.collect());
     Ok(())
+}
+
+/// Returns the requests and the bytes that replays of these policies leave: means over [`DRAWS`].
+fn replayed(
+    name: &str,
+    specs: &[String],
+    traffic: &Traffic,
+    capacity: u64,
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<Vec<(u64, u64)>, Error> {
+    let stored = &traffic.stored(overhead(traffic)?);
+    let warm_up = traffic.accesses.len().div_ceil(PARTS);
+    let cache = |spec, draw| {
+        let operation_bytes = &[];
+        MemoryCache { traffic: stored, counted: traffic, spec, capacity, warm_up, operation_bytes, draw }
+    };
+    let caches = specs.iter().flat_map(|spec| (0..DRAWS).map(move |draw| cache(&**spec, draw)));
+    let caches: Vec<MemoryCache<'_>> = caches.collect();
+    watch.begin(&format!("{name}, disk tier: replays"), units(&caches));
+    let found = measure_all(caches, request, watch)?;
+    let means = found.chunks(DRAWS as usize).map(|draws| {
+        let mean = |of: fn(&Misses) -> u64| draws.iter().map(of).sum::<u64>() / DRAWS;
+        (mean(|misses| misses.requests), mean(|misses| misses.bytes))
+    });
+    Ok(means.collect())
 }
