@@ -42,7 +42,7 @@ pub(super) fn squid(directory: &Path, host: &str, parent: Option<Ipv4Addr>, setu
     );
     if setup != SquidSetup::Packaged {
         text += "cache_mem 512 MB\nmaximum_object_size_in_memory 256 MB\nmaximum_object_size 256 MB\ncollapsed_forwarding on\n\
-                 max_filedescriptors 16384\n";
+                 client_db off\nmax_filedescriptors 16384\n";
     }
     if setup == SquidSetup::ReadsAhead {
         // More than any file of the experiments.

@@ -33,6 +33,8 @@ pub(super) struct Sweep {
     losses: Vec<f64>,
     /// The number of clients in fig. 6 and 7.
     pub(super) clients_there: usize,
+    /// Whether [`Sweep::explanations`] are measured.
+    explains: bool,
 }
 
 /// A column: its name, the program, and the congestion control of TCP on every host.
@@ -41,33 +43,47 @@ struct Column {
     name: &'static str,
     system: System,
     congestion: &'static str,
-    /// Whether the column exists only at the greatest loss and delay.
-    only_there: bool,
+    at: At,
+}
+
+/// The points at which a column is measured.
+#[derive(Clone, Copy, PartialEq)]
+enum At {
+    Everywhere,
+    /// The greatest loss and delay.
+    Greatest,
+    /// Where an explanation needs it ([`Sweep::explanations`]).
+    Explanation,
 }
 
 const fn column(name: &'static str, system: System, congestion: &'static str) -> Column {
-    Column { name, system, congestion, only_there: false }
+    Column { name, system, congestion, at: At::Everywhere }
 }
 
 const SQUID: System = System::Squid { levels: 1, setup: SquidSetup::ReadsAhead };
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     column("Squid, CUBIC", SQUID, "cubic"),
     column("Squid, BBR", SQUID, "bbr"),
     column("Larder, CUBIC", System::Larder { levels: 2, faces: Faces::Tcp }, "cubic"),
     column("wget, Larder's pair", System::Pair, "cubic"),
     column("Larder over UDP", System::Larder { levels: 2, faces: Faces::Udp }, "cubic"),
     Column {
-        only_there: true,
+        at: At::Greatest,
         ..column("Squid as packaged, CUBIC", System::Squid { levels: 1, setup: SquidSetup::Packaged }, "cubic")
     },
+    Column { at: At::Explanation, ..column("Larder, BBR", System::Larder { levels: 2, faces: Faces::Tcp }, "bbr") },
 ];
 const SQUID_CUBIC: usize = 0;
 const SQUID_BBR: usize = 1;
 const LARDER: usize = 2;
 const PAIR: usize = 3;
 const LARDER_UDP: usize = 4;
+const LARDER_BBR: usize = 6;
 
-#[derive(Clone, Copy, PartialEq)]
+/// Half of the 50 ms of fig. 6, if they are a round trip, ms.
+const HALF_OF_50: u64 = 25;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) clients: usize,
     pub(super) delay: u64,
@@ -101,6 +117,43 @@ impl Sweep {
             }
         }
         points
+    }
+
+    /// Returns what is measured: points, each with a column, the columns of a point one after the
+    /// other.
+    fn plan(&self) -> Vec<(Point, usize)> {
+        let (mut points, explanations) = (self.points(), self.explanations());
+        for (point, _) in &explanations {
+            if !points.contains(point) {
+                points.push(*point);
+            }
+        }
+        let figures = self.points();
+        let is_measured = |point: &Point, at: usize| match COLUMNS[at].at {
+            _ if explanations.contains(&(*point, at)) => true,
+            At::Everywhere => figures.contains(point),
+            At::Greatest => *point == self.greatest(),
+            At::Explanation => false,
+        };
+        let pairs = points.into_iter().flat_map(|point| (0..COLUMNS.len()).map(move |at| (point, at)));
+        pairs.filter(|(point, at)| is_measured(point, *at)).collect()
+    }
+
+    /// Returns what the reasons of failing claims say, and no figure shows: the parts of the time
+    /// of few clients, a round trip in place of a delay each way, and the same congestion control
+    /// on both sides.
+    fn explanations(&self) -> Vec<(Point, usize)> {
+        let greatest = self.greatest();
+        let few = Point { clients: self.fewest(), ..greatest };
+        let round_trip = Point { delay: HALF_OF_50, ..greatest };
+        let points = [
+            (Point { delay: 0, ..greatest }, LARDER_BBR),
+            (Point { delay: 0, ..few }, LARDER),
+            (Point { loss: 0.0, ..few }, LARDER),
+            (round_trip, SQUID_CUBIC),
+            (round_trip, LARDER),
+        ];
+        if self.explains { points.into() } else { Vec::new() }
     }
 
     pub(super) fn network(&self, point: Point) -> Result<Network, Error> {
@@ -159,13 +212,13 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let _lock = MachineLock::acquire()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
-    let (points, greatest) = (sweep.points(), sweep.greatest());
+    let (plan, greatest) = (sweep.plan(), sweep.greatest());
     let mut cells = Vec::new();
-    for point in &points {
-        for column in COLUMNS.iter().filter(|column| !column.only_there || *point == greatest) {
-            cells.extend(sweep.cells(*point, column.system, column.congestion, request.seed)?);
-        }
+    for (point, column) in plan.iter().map(|(point, at)| (*point, COLUMNS[*at])) {
+        cells.extend(sweep.cells(point, column.system, column.congestion, request.seed)?);
     }
+    let mut points: Vec<Point> = plan.iter().map(|(point, _)| *point).collect();
+    points.dedup();
     watch.begin("lossy links", cells.len() as u64);
     let measured = measure(cells, request, watch)?;
     let of = |point: &Point, at: usize| {
@@ -200,7 +253,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     ] {
         section.measured(claim, of(&point, slower).median() / of(&point, faster).median());
     }
-    shapes(&mut section, sweep, &|point, at| of(&point, at).median());
+    let time = |point, at| of(&point, at).median();
+    shapes(&mut section, sweep, &time);
+    if sweep.explains {
+        explain(&mut section, sweep, &time);
+    }
     section.judged()
 }
 
@@ -234,6 +291,18 @@ fn shapes(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f
     section.measured("delay-rises", falls(&delays));
     let losses: Vec<Point> = sorted(sweep.losses.clone()).into_iter().map(|loss| Point { loss, ..greatest }).collect();
     section.measured("loss-rises", falls(&losses));
+}
+
+/// Measures what [`Sweep::explanations`] are for.
+fn explain(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f64) {
+    let greatest = sweep.greatest();
+    let no_delay = Point { delay: 0, ..greatest };
+    section.measured("no-delay-both-bbr", time(no_delay, SQUID_BBR) / time(no_delay, LARDER_BBR));
+    let round_trip = Point { delay: HALF_OF_50, ..greatest };
+    section.measured("round-trip-50", time(round_trip, SQUID_CUBIC) / time(round_trip, LARDER));
+    let of_few = |point: Point| time(point, LARDER) / time(Point { clients: sweep.fewest(), ..point }, LARDER);
+    section.measured("clients-larder-no-delay", of_few(no_delay));
+    section.measured("clients-larder-no-loss", of_few(Point { loss: 0.0, ..greatest }));
 }
 
 /// Returns the number of steps at which a course of times does not rise; NaN if one is missing.
@@ -291,7 +360,8 @@ fn draw<'a>(section: &mut Section, points: &[Point], greatest: Point, of: &dyn F
         kept.sort_by(|a, b| x(a).total_cmp(&x(b)));
         let of_column =
             |(at, column): (usize, &Column)| line(column.name, kept.iter().map(|point| (x(point), of(point, at))));
-        COLUMNS.iter().enumerate().map(of_column).collect()
+        let lines = COLUMNS.iter().enumerate().map(of_column);
+        lines.filter(|line| !line.points.is_empty()).collect()
     };
     section.figure("clients", drawn(&|p| (p.delay, p.loss) == (greatest.delay, greatest.loss), &|p| p.clients as f64));
     section.figure("delay", drawn(&|p| (p.clients, p.loss) == (greatest.clients, greatest.loss), &|p| p.delay as f64));
@@ -302,12 +372,27 @@ fn draw<'a>(section: &mut Section, points: &[Point], greatest: Point, of: &dyn F
         let share = |place: usize| 100.0 * (place as f64 + 1.0) / times.len() as f64;
         Series::line(column.name, times.iter().enumerate().map(|(place, time)| (share(place), *time)).collect())
     });
-    section.figure("each", each.collect());
+    section.figure("each", each.filter(|line| !line.points.is_empty()).collect());
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_explanation_is_not_measured_or_a_figure_has_more_columns() {
+        let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
+        for sweep in [crate::Scale::Full, crate::Scale::Quick].map(|scale| experiment.sweep(scale)) {
+            let plan = sweep.plan();
+            assert!(sweep.explanations().iter().all(|pair| plan.contains(pair)));
+            let columns = |point: Point| plan.iter().filter(|(at, _)| *at == point).count();
+            let everywhere = COLUMNS.iter().filter(|column| column.at == At::Everywhere).count();
+            assert_eq!(columns(sweep.greatest()), everywhere + 1);
+            let no_delay = Point { delay: 0, ..sweep.greatest() };
+            assert_eq!(columns(no_delay), everywhere + usize::from(sweep.explains));
+            assert_eq!(columns(Point { delay: HALF_OF_50, ..no_delay }), 2 * usize::from(sweep.explains));
+        }
+    }
 
     #[test]
     fn a_missing_time_does_not_fall() {
