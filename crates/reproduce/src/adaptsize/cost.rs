@@ -20,8 +20,14 @@ struct Sweep {
     capacity: u64,
 }
 
-const SPECS: [&str; 4] =
-    ["lru", "adaptsize(chance,interval=1000000)+lru", "adaptsize(chance)+lru", "adaptsize(chance,interval=250000)+lru"];
+/// LRU, AdaptSize with several intervals, and as published.
+const SPECS: [&str; 5] = [
+    "lru",
+    "adaptsize(chance,interval=1000000)+lru",
+    "adaptsize(chance)+lru",
+    "adaptsize(chance,interval=250000)+lru",
+    "adaptsize(prototype,model=paper,interval=250000)+lru",
+];
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
@@ -49,10 +55,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let header = ["case", "policy", "object hit ratio", "ns of processor time a request, jobs within", "MB of tables"];
     section.table("Cost", header, rows.collect());
     // LRU has no statistics.
-    let deployed = &found[SPECS.len() + 1..2 * SPECS.len()];
-    let most = |name: &str| greatest(deployed.iter().map(|found| found.gauge(name)));
-    section.measured("statistics-bytes-an-object", most("adaptsize.bytes_a_counted_object"));
-    section.measured("statistics-megabytes", most("adaptsize.statistics_bytes") / 1e6);
+    let [deployed @ .., published] = &found[SPECS.len() + 1..2 * SPECS.len()] else {
+        return Err(Error(format!("experiments/{}: a policy was not measured", FILE.0)));
+    };
+    for (prefix, forms) in [("", deployed), ("published-", std::slice::from_ref(published))] {
+        let most = |name: &str| greatest(forms.iter().map(|found| found.gauge(name)));
+        section.measured(format!("{prefix}statistics-bytes-an-object"), most("adaptsize.bytes_a_counted_object"));
+        section.measured(format!("{prefix}statistics-megabytes"), most("adaptsize.statistics_bytes") / 1e6);
+    }
     section.measured("model-speed", model_speed(&traffic, capacity));
     let bars = |at: usize| {
         (0..3_u32).map(|case| (f64::from(case), found[case as usize * SPECS.len() + at].nanoseconds)).collect()

@@ -30,6 +30,8 @@ struct Sweep {
     /// The capacity, bytes.
     capacity: u64,
     nginx: Uses,
+    /// AdaptSize as published.
+    published: String,
     /// The shares of requests at noon, of videos and of downloads. 0 is tried too.
     peaks: Vec<f64>,
     /// The published improvement of the variation.
@@ -101,7 +103,10 @@ impl Mix {
     }
 }
 
-/// The results of a mix.
+/// The forms of AdaptSize(Chance): infixes of the claims' ids, names.
+const FORMS: [(&str, &str); 2] = [("", "AdaptSize"), ("published-", "AdaptSize as published")];
+
+/// The results of a mix with a form of AdaptSize.
 struct Found {
     mix: Mix,
     /// The gains of AdaptSize(Chance) over Nginx and over Varnish.
@@ -109,7 +114,7 @@ struct Found {
     /// The coefficient of variation of AdaptSize's hit ratio, and the lesser of Nginx' and
     /// Varnish's as a multiple of it.
     variation: [f64; 2],
-    /// The greatest c within a day over the least, of Chance and of Threshold.
+    /// The greatest c within a day over the least, of this form and of Threshold as deployed.
     c: [f64; 2],
 }
 
@@ -139,7 +144,7 @@ struct Shown {
 
 impl Shown {
     /// Returns `None` if no mix counts.
-    fn by(found: &[Found], sweep: &Sweep) -> Option<Shown> {
+    fn by(found: &[&Found], sweep: &Sweep) -> Option<Shown> {
         let counted = || found.iter().filter(|found| found.counts(sweep));
         let distance = |variation: &f64| (variation / sweep.published_variation).ln().abs();
         let variations = counted().map(|found| found.variation[1]);
@@ -149,9 +154,9 @@ impl Shown {
     }
 
     fn record(&self, section: &mut Section, prefix: &str) {
-        section.measured(format!("{prefix}-variation"), self.variation);
-        section.measured(format!("{prefix}-c"), self.c);
-        section.measured(format!("{prefix}-both"), self.both);
+        section.measured(format!("{prefix}variation"), self.variation);
+        section.measured(format!("{prefix}c"), self.c);
+        section.measured(format!("{prefix}both"), self.both);
     }
 }
 
@@ -168,18 +173,27 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             found.push(measure(sweep, Mix { videos, downloads, is_constant: false }, request, watch)?);
         }
     }
-    let mut controls = Vec::new();
-    for of in found[1..].iter().filter(|found| found.counts(sweep)) {
-        controls.push(measure(sweep, Mix { is_constant: true, ..of.mix }, request, watch)?);
-    }
     // The first one has no larger objects.
-    for (prefix, found) in [("day", &found[1..]), ("day-constant", &controls)] {
-        if let Some(shown) = Shown::by(found, sweep) {
-            shown.record(&mut section, prefix);
-        }
+    let counts = |form: usize, at: usize| at > 0 && found[at][form].counts(sweep);
+    let mut controls = Vec::new();
+    for at in (0..found.len()).filter(|at| (0..FORMS.len()).any(|form| counts(form, *at))) {
+        controls.push((at, measure(sweep, Mix { is_constant: true, ..found[at][0].mix }, request, watch)?));
     }
-    draw(&mut section, sweep, &peaks, &found);
-    section.table("Hours of the day", HEADER, found.iter().chain(&controls).map(|found| row(found, sweep)).collect());
+    for (form, (infix, name)) in FORMS.into_iter().enumerate() {
+        let hours: Vec<&Found> = found.iter().map(|found| &found[form]).collect();
+        let controls = controls.iter().filter(|(at, _)| counts(form, *at)).map(|(_, found)| &found[form]);
+        let controls: Vec<&Found> = controls.collect();
+        for (kind, found) in [("", &hours[1..]), ("constant-", &controls[..])] {
+            if let Some(shown) = Shown::by(found, sweep) {
+                shown.record(&mut section, &format!("day-{infix}{kind}"));
+            }
+        }
+        if form == 0 {
+            draw(&mut section, sweep, &peaks, &hours);
+        }
+        let rows = hours.iter().chain(&controls).map(|found| row(found, sweep));
+        section.table(&format!("Hours of the day, {name}"), HEADER, rows.collect());
+    }
     section.judged()
 }
 
@@ -188,7 +202,7 @@ type Value = fn(&Found) -> f64;
 
 /// Draws both results over the share of downloads at noon: a line for each share of videos, and
 /// points where a mix counts.
-fn draw(section: &mut Section, sweep: &Sweep, peaks: &[f64], found: &[Found]) {
+fn draw(section: &mut Section, sweep: &Sweep, peaks: &[f64], found: &[&Found]) {
     let figures: [(&str, Value); 2] = [("day", |found| found.variation[1]), ("day-change", |found| found.c[0])];
     for (id, of) in figures {
         let lines = peaks.iter().zip(found.chunks(peaks.len())).map(|(videos, found)| {
@@ -209,7 +223,7 @@ const HEADER: [&str; 8] = [
     "counts",
     "AdaptSize's variation",
     "Nginx' or Varnish's, of it",
-    "c of Chance in a day",
+    "c in a day",
     "c of Threshold in a day",
 ];
 
@@ -221,26 +235,29 @@ fn row(found: &Found, sweep: &Sweep) -> Vec<String> {
     [mix.name()].into_iter().chain(gains).chain(shown(*variation, 4)).chain(shown(*c, 2)).collect()
 }
 
-fn measure(sweep: &Sweep, mix: Mix, request: &Request<'_>, watch: &dyn Watch) -> Result<Found, Error> {
+/// Returns the results of each of [`FORMS`].
+fn measure(sweep: &Sweep, mix: Mix, request: &Request<'_>, watch: &dyn Watch) -> Result<[Found; FORMS.len()], Error> {
     // The seed is that of the other experiments' US trace.
     let traffic = mix.traffic(sweep.us, request.seed + 1)?;
     let warm_up = sweep.us.requests / 4;
     let run = |spec: &str| Run { traffic: &traffic, spec: spec.to_owned(), capacity: sweep.capacity, warm_up };
-    let runs: Vec<Run<'_>> = ["adaptsize(chance)+lru", "adaptsize(threshold)+lru", "lru"].map(run).into();
+    let specs = ["adaptsize(chance)+lru", &sweep.published, "adaptsize(threshold)+lru", "lru"];
+    let runs: Vec<Run<'_>> = specs.map(run).into();
     watch.begin(&mix.name(), units(&runs));
     let found = measure_all(runs, request, watch)?;
     let limits = [sweep.capacity, warm_up as u64];
     let (_, nginx) = sweep.nginx.tuned(&traffic, limits, Occupied::Body, request, watch)?;
-    let [chance, threshold, varnish] = &found[..] else {
+    let [deployed, published, threshold, varnish] = &found[..] else {
         return Err(Error(format!("experiments/{}: a system was not measured", FILE.0)));
     };
-    let found = Found {
+    let found = [deployed, published].map(|chance| Found {
         mix,
         gains: [&nginx, varnish].map(|rival| chance.hit_ratio / rival.hit_ratio),
         variation: [variation(chance), steadier(chance, [&nginx, varnish])],
         c: [chance, threshold].map(of_day),
-    };
-    match [found.gains, found.variation, found.c].iter().flatten().all(|value| value.is_finite()) {
+    });
+    let mut values = found.iter().flat_map(|found| [found.gains, found.variation, found.c]).flatten();
+    match values.all(f64::is_finite) {
         true => Ok(found),
         false => Err(Error(format!("experiments/{}: {}: a value is not a number", FILE.0, mix.name()))),
     }
@@ -309,8 +326,9 @@ mod tests {
         let mix = Mix { videos: 0.1, downloads: 0.1, is_constant: false };
         let of = |gain, variation, c| Found { mix, gains: [gain, 1.9], variation: [0.1, variation], c: [c, 1.0] };
         assert_eq!(Shown::by(&[], sweep), None);
-        assert_eq!(Shown::by(&[of(1.1, 3.8, 5.0)], sweep), None, "a gain over Nginx below its range");
+        assert_eq!(Shown::by(&[&of(1.1, 3.8, 5.0)], sweep), None, "a gain over Nginx below its range");
         let found = [of(1.1, 3.8, 5.0), of(1.5, 1.9, 2.5), of(1.5, 5.0, 1.5), of(1.5, 2.5, 2.0)];
+        let found = found.each_ref();
         assert_eq!(Shown::by(&found[..3], sweep), Some(Shown { variation: 5.0, c: 2.5, both: 0.0 }));
         assert_eq!(Shown::by(&found, sweep), Some(Shown { variation: 5.0, c: 2.5, both: 1.0 }));
     }

@@ -24,6 +24,8 @@ struct Sweep {
     nginx: Uses,
     lookahead_interval: u64,
     lookahead_window: u64,
+    /// AdaptSize as published.
+    published: String,
     /// The research policies, of which the best one counts.
     rivals: Vec<String>,
 }
@@ -36,6 +38,9 @@ const GAINS: [(&str, &str); 4] = [
     ("lookahead", "of LookAhead"),
 ];
 
+/// The forms of AdaptSize whose gains are compared: infixes of the claims' and figures' ids, names.
+const FORMS: [(&str, &str); 2] = [("", "AdaptSize(Chance)"), ("published-", "AdaptSize as published")];
+
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
@@ -46,39 +51,46 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let gains = gains(sweep, *least, request, watch);
         found.push(gains.map_err(|error| Error(format!("windows from {least} on: {error}")))?);
     }
-    for (at, (id, _)) in GAINS.into_iter().enumerate() {
-        let of = || found.iter().map(|gains| gains[at]);
-        section.measured(format!("windows-{id}-least"), least(of()));
-        section.measured(format!("windows-{id}-most"), greatest(of()));
+    for (form, (infix, name)) in FORMS.into_iter().enumerate() {
+        for (at, (id, _)) in GAINS.into_iter().enumerate() {
+            let of = || found.iter().map(|gains| gains[form][at]);
+            section.measured(format!("windows-{infix}{id}-least"), least(of()));
+            section.measured(format!("windows-{infix}{id}-most"), greatest(of()));
+        }
+        let points = |at: usize| sweep.windows.iter().zip(&found).map(move |(least, gains)| (*least, gains[form][at]));
+        let lines = GAINS.iter().enumerate().map(|(at, (_, says))| Series::line(*says, points(at).collect()));
+        section.figure(&format!("{infix}windows"), lines.collect());
+        let rows = sweep.windows.iter().zip(&found).map(|(least, gains)| {
+            [least.to_string()].into_iter().chain(gains[form].iter().map(|gain| format!("{gain:.3}"))).collect()
+        });
+        let header = ["least window"].into_iter().chain(GAINS.iter().map(|(_, says)| *says));
+        section.table(&format!("{name}: ratios of object hit ratios"), header, rows.collect());
     }
-    let lines = GAINS.iter().enumerate().map(|(at, (_, says))| {
-        Series::line(*says, sweep.windows.iter().zip(&found).map(|(least, gains)| (*least, gains[at])).collect())
-    });
-    section.figure("windows", lines.collect());
-    let rows = sweep.windows.iter().zip(&found).map(|(least, gains)| {
-        [least.to_string()].into_iter().chain(gains.iter().map(|gain| format!("{gain:.3}"))).collect()
-    });
-    let header = ["least window"].into_iter().chain(GAINS.iter().map(|(_, says)| *says));
-    section.table("AdaptSize(Chance): ratios of object hit ratios", header, rows.collect());
     section.judged()
 }
 
-/// Returns the values of [`GAINS`] with these windows.
-fn gains(sweep: &Sweep, least: f64, request: &Request<'_>, watch: &dyn Watch) -> Result<[f64; GAINS.len()], Error> {
+/// Returns the values of [`GAINS`] with these windows, of each of [`FORMS`].
+fn gains(
+    sweep: &Sweep,
+    least: f64,
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<[[f64; GAINS.len()]; FORMS.len()], Error> {
     let traffic = Catalogue { windows: Some(least), ..sweep.hk }.traffic("hk", request.seed)?;
     let (interval, window, warm_up) = (sweep.lookahead_interval, sweep.lookahead_window, sweep.hk.requests / 4);
     let lookahead = format!("lookahead(chance,interval={interval},window={window})+lru");
-    let specs = [lookahead, "adaptsize(chance)+lru".to_owned(), "lru".to_owned()].into_iter();
+    let forms = ["adaptsize(chance)+lru".to_owned(), sweep.published.clone()];
+    let specs = [lookahead, "lru".to_owned()].into_iter().chain(forms).chain(sweep.rivals.iter().cloned());
     let run = |spec| Run { traffic: &traffic, spec, capacity: sweep.capacity, warm_up };
-    let runs: Vec<Run<'_>> = specs.chain(sweep.rivals.iter().cloned()).map(run).collect();
+    let runs: Vec<Run<'_>> = specs.map(run).collect();
     watch.begin(&format!("windows from {least} on"), units(&runs));
     let found = measure_all(runs, request, watch)?;
     let limits = [sweep.capacity, warm_up as u64];
     let (_, nginx) = sweep.nginx.tuned(&traffic, limits, Occupied::Body, request, watch)?;
-    let [ahead, adaptsize, varnish, rivals @ ..] = found.as_slice() else {
+    let [ahead, varnish, deployed, published, rivals @ ..] = found.as_slice() else {
         return Err(Error(format!("experiments/{}: a system was not measured", FILE.0)));
     };
     let rival = greatest(rivals.iter().map(|found| found.hit_ratio));
-    let hits = adaptsize.hit_ratio;
-    Ok([hits / nginx.hit_ratio, hits / varnish.hit_ratio, hits / rival, hits / ahead.hit_ratio])
+    let others = [nginx.hit_ratio, varnish.hit_ratio, rival, ahead.hit_ratio];
+    Ok([deployed, published].map(|form| others.map(|other| form.hit_ratio / other)))
 }

@@ -28,6 +28,8 @@ pub(super) struct Sweep {
     seeds: u64,
     connections: usize,
     adaptsize_interval: u64,
+    /// AdaptSize as published.
+    published: String,
     hillclimb_interval: u64,
     lookahead_interval: u64,
     lookahead_window: u64,
@@ -54,7 +56,7 @@ struct Mix {
     calm: u64,
 }
 
-const TUNERS: [&str; 4] = ["LookAhead, replayed", "AdaptSize", "HillClimb", "Static"];
+const TUNERS: [&str; 5] = ["LookAhead, replayed", "AdaptSize", "AS(published)", "HillClimb", "Static"];
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
@@ -83,7 +85,6 @@ fn compare(
     watch: &dyn Watch,
     generate: impl Fn(u64) -> Result<Vec<Access>, Error>,
 ) -> Result<(), Error> {
-    // For each seed: ratios to LookAhead's hit ratio, and of AdaptSize's to the others'.
     let (mut ratios_of_seeds, mut rows) = (Vec::new(), Vec::new());
     for seed in (0..sweep.seeds).map(|more| request.seed + more) {
         let small =
@@ -108,6 +109,7 @@ fn compare(
         let c = c.ok_or_else(|| Error("Static found no c".to_owned()))?;
         let tuners = [
             format!("adaptsize(chance,interval={})+lru", sweep.adaptsize_interval),
+            sweep.published.clone(),
             format!("hillclimb(interval={})+lru", sweep.hillclimb_interval),
             format!("threshold(c={})+lru", c.round()),
         ];
@@ -121,11 +123,13 @@ fn compare(
         let served = served.collect::<Result<Vec<_>, Error>>()?;
         let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(calm_parts)).collect();
         let ahead = replayed[1].hit_ratio;
-        let [adaptsize, hillclimb, fixed] = ratios[..] else {
+        let [adaptsize, published, hillclimb, fixed] = ratios[..] else {
             return Err(Error("a tuner was not measured".to_owned()));
         };
-        let over = [adaptsize / hillclimb, adaptsize / fixed];
-        ratios_of_seeds.push(([adaptsize / ahead, hillclimb / ahead, fixed / ahead], over));
+        ratios_of_seeds.push(Ratios {
+            shares: [adaptsize, published, hillclimb, fixed].map(|hits| hits / ahead),
+            leads: [adaptsize, published].map(|own| [own / hillclimb, own / fixed]),
+        });
         let shown = [ahead].iter().chain(&ratios).map(|ratio| format!("{ratio:.4}")).collect::<Vec<_>>();
         rows.push([vec![seed.to_string()], shown].concat());
         if seed == request.seed {
@@ -135,6 +139,14 @@ fn compare(
     record(section, id, &ratios_of_seeds);
     section.table(&format!("{id}: object hit ratio after the change"), ["seed"].into_iter().chain(TUNERS), rows);
     Ok(())
+}
+
+/// Ratios of the object hit ratios after the change, with one seed.
+struct Ratios {
+    /// To LookAhead's, in the order of the other [`TUNERS`].
+    shares: [f64; 4],
+    /// Of each form of AdaptSize to HillClimb's and Static's.
+    leads: [[f64; 2]; 2],
 }
 
 /// Adds the figure of one seed: the hit ratio of each part of `length` requests.
@@ -152,12 +164,15 @@ fn draw(section: &mut Section, id: &str, ahead: &ReplayResult, served: &[Served]
 /// Records the least share of LookAhead of each tuner, which the paper's worst 5 % bound, and the
 /// median of AdaptSize's hit ratio over the others': the paper orders distributions, and one crowd
 /// can be kind to any tuner.
-fn record(section: &mut Section, id: &str, ratios_of_seeds: &[([f64; 3], [f64; 2])]) {
-    for (at, claim) in ["adaptsize", "hillclimb", "static"].into_iter().enumerate() {
-        section.measured(format!("{id}-{claim}"), least(ratios_of_seeds.iter().map(|(shares, _)| shares[at])));
+fn record(section: &mut Section, id: &str, of_seeds: &[Ratios]) {
+    for (at, claim) in ["adaptsize", "published", "hillclimb", "static"].into_iter().enumerate() {
+        section.measured(format!("{id}-{claim}"), least(of_seeds.iter().map(|of| of.shares[at])));
     }
-    for (at, claim) in ["over-hillclimb", "over-static"].into_iter().enumerate() {
-        section.measured(format!("{id}-{claim}"), median(ratios_of_seeds.iter().map(|(_, over)| over[at]).collect()));
+    for (form, infix) in ["", "published-"].into_iter().enumerate() {
+        for (at, rival) in ["hillclimb", "static"].into_iter().enumerate() {
+            let leads = of_seeds.iter().map(|of| of.leads[form][at]).collect();
+            section.measured(format!("{id}-{infix}over-{rival}"), median(leads));
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod change;
 mod disk;
 mod gigabits;
 mod production;
+mod published;
 mod serve;
 mod servers;
 mod throughput;
@@ -24,6 +25,7 @@ use crate::{Error, Run};
 
 pub(super) const EXPERIMENTS: &[(&str, Run)] = &[
     ("testbed-production", production::run),
+    ("testbed-published", published::run),
     ("testbed-throughput", throughput::run),
     ("testbed-gigabits", gigabits::run),
     ("testbed-change", change::run),

@@ -17,8 +17,8 @@ pub(super) const FILE: (&str, &str) = experiment_file!("adaptsize/testbed-produc
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    hk: Catalogue,
-    us: Catalogue,
+    pub(super) hk: Catalogue,
+    pub(super) us: Catalogue,
     /// The small, the typical and the large capacity, bytes.
     pub(super) capacities: [u64; 3],
     /// Objects are cut at this part of the cache that they are requested from.
@@ -57,7 +57,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 }
 
 /// One of the two traces, with everything that its measurements need.
-struct Bench<'a> {
+pub(super) struct Bench<'a> {
     name: &'static str,
     /// The traffic before its objects are cut.
     traffic: Traffic,
@@ -69,7 +69,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(
+    pub(super) fn new(
         name: &'static str,
         traffic: Traffic,
         sweep: &'a Sweep,
@@ -82,7 +82,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the traffic of a cache of this capacity.
-    fn cut(&self, capacity: u64) -> Traffic {
+    pub(super) fn cut(&self, capacity: u64) -> Traffic {
         self.traffic.cut((capacity as f64 * self.sweep.largest) as u64)
     }
 
@@ -228,7 +228,7 @@ impl<'a> Bench<'a> {
 
     /// Returns the request number at which nginx admits best, and the hit ratio with it, by the
     /// model of nginx. The paper also tunes nginx offline.
-    fn tuned_nginx(&self, traffic: &Traffic, capacity: u64) -> Result<(u64, f64), Error> {
+    pub(super) fn tuned_nginx(&self, traffic: &Traffic, capacity: u64) -> Result<(u64, f64), Error> {
         let limits = [capacity, self.warm_up() as u64];
         let (uses, found) = self.sweep.nginx.tuned(traffic, limits, Occupied::File, self.request, self.watch)?;
         Ok((uses, found.hit_ratio))
@@ -239,7 +239,12 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the results of replays of these policies, with the bytes that Larder counts.
-    fn replayed(&self, traffic: &Traffic, specs: Vec<String>, capacity: u64) -> Result<Vec<ReplayResult>, Error> {
+    pub(super) fn replayed(
+        &self,
+        traffic: &Traffic,
+        specs: Vec<String>,
+        capacity: u64,
+    ) -> Result<Vec<ReplayResult>, Error> {
         let stored = traffic.stored(self.overhead);
         let run = |spec| replays::Run { traffic: &stored, spec, capacity, warm_up: self.warm_up() };
         let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
@@ -248,7 +253,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the results of the real servers, one after another.
-    fn served(&self, traffic: &Traffic, systems: &[System], capacity: u64) -> Result<Vec<Served>, Error> {
+    pub(super) fn served(&self, traffic: &Traffic, systems: &[System], capacity: u64) -> Result<Vec<Served>, Error> {
         let what = format!("{}, {}", self.name, ByteSize::from_bytes(capacity));
         self.watch.begin(&what, (systems.len() * self.traffic.accesses.len()) as u64);
         let serve_one = |system: &System| {

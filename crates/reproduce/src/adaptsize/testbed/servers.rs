@@ -7,6 +7,8 @@
 //! bodies and headers; nginx counts files in pages of 4 KiB. Difference to Debian's packages:
 //! * Varnish may evict up to 10,000 objects to make room for one (`nuke_limit`; 50 as packaged,
 //!   beyond which the response breaks off);
+//! * Varnish keeps 500 threads for requests, one for each of up to 300 connections and more
+//!   (`thread_pool_min`; 100 as packaged, beyond which it starts threads as they are needed);
 //! * Varnish logs no request, as nginx and Larder log none here (`vsl_mask`, [`UNLOGGED`]). Its log
 //!   in shared memory took 22 % of its processor time for hits of 1,000 bytes, and 8 to 12 % for
 //!   hits of 100,000 (50 connections, medians of eight rounds by turns, twice).
@@ -121,7 +123,7 @@ impl Server {
                 let (listen, memory) = (format!("127.0.0.1:{port}"), format!("malloc,{capacity}b"));
                 let words = ["-F", "-f", &file, "-a", &listen, "-s", &memory, "-n", &directory];
                 let lru = if *is_exact { "lru_interval=0" } else { "lru_interval=2" };
-                let tuned = ["nuke_limit=10000", lru, "thread_pools=1", "thread_pool_min=100", UNLOGGED];
+                let tuned = ["nuke_limit=10000", lru, "thread_pools=1", "thread_pool_min=500", UNLOGGED];
                 let tuned: Vec<&str> = tuned.into_iter().flat_map(|parameter| ["-p", parameter]).collect();
                 let pid = site.start(&daemon("varnishd"), &[&words[..], &tuned].concat(), port)?;
                 Ok(Server { port, pid, admin: None, trimmer: None })
