@@ -78,7 +78,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("testbed-production", [2, 180]),
         ("testbed-published", [0, 12]),
         ("testbed-throughput", [1, 4]),
-        ("testbed-gigabits", [1, 3]),
+        ("testbed-gigabits", [1, 5]),
         ("testbed-change", [4, 7]),
         ("testbed-disk", [1, 45]),
     ],
