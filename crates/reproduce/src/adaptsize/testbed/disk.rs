@@ -84,8 +84,9 @@ fn compare(
         })
     };
     let pairs = || served.iter().zip(&replayed);
-    let of_requests = pairs().map(|(served, replayed)| over(served.requests, replayed.0)).collect();
-    let of_bytes = pairs().map(|(served, replayed)| over(served.bytes, replayed.1)).collect();
+    let of_requests: Vec<f64> = pairs().map(|(served, replayed)| over(served.requests, replayed.0)).collect();
+    let of_bytes: Vec<f64> = pairs().map(|(served, replayed)| over(served.bytes, replayed.1)).collect();
+    section.measured(format!("bed-{name}-disk-lru-replayed"), farthest(vec![of_requests[0], of_bytes[0]]));
     section.measured(format!("bed-{name}-disk-requests-replayed"), farthest(of_requests));
     section.measured(format!("bed-{name}-disk-bytes-replayed"), farthest(of_bytes));
     let rows = specs.iter().zip(pairs()).map(|(spec, (served, replayed))| {

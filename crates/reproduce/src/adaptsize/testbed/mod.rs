@@ -62,6 +62,6 @@ mod tests {
             let sweep = change.sweep(scale);
             assert!(sweep.largest * 20 <= sweep.capacity);
         }
-        assert_eq!((production.claims.len(), disk.claims.len()), (24, 10));
+        assert_eq!((production.claims.len(), disk.claims.len()), (24, 12));
     }
 }
