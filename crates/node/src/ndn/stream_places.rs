@@ -80,8 +80,10 @@ impl StreamPlaces {
             return Some(face);
         }
         self.ranked = now;
-        self.rank(most, &may_go);
-        self.next_unchanged(may_go)
+        self.rank(most, may_go);
+        // Its packets since the ranking began do not count: another thread may read one at any
+        // time, and the new connection needs a place now.
+        self.next.pop().map(|(face, _)| face)
     }
 
     pub(super) fn next_unchanged(&mut self, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
@@ -113,6 +115,7 @@ impl StreamPlaces {
 mod tests {
     use super::*;
     use larder_units::Streams;
+    use std::cell::Cell;
     use std::time::Duration;
 
     const MOST: usize = 400;
@@ -215,6 +218,28 @@ mod tests {
         assert!(world.packet(faces[1]));
         world.accept([10, 0, 0, 1]);
         assert_eq!(world.closed, [faces[0], faces[2]]);
+    }
+
+    /// Failure: another thread reads a packet of the least entitled connection while the order is
+    /// computed. Then the order has nobody to close, and the new connection is refused.
+    #[test]
+    fn a_packet_in_the_middle_of_the_ranking_shuts_out_a_newcomer() {
+        // So few that the order has one connection.
+        const FEW: usize = 40;
+        let mut world = World::new();
+        let faces: Vec<FaceId> = (0..FEW).map(|_| world.accept([10, 0, 0, 1])).collect();
+        let World { places, activities, now, .. } = &mut world;
+        let (is_ranked, is_active) = (Cell::new(false), Cell::new(false));
+        let may_go = |face| {
+            if is_ranked.get() && !is_active.replace(true) {
+                activities[&faces[0]].packet_at(*now);
+            }
+            is_ranked.set(is_ranked.get() || face == faces[0]);
+            true
+        };
+        let least = places.least_entitled(*now, FEW, may_go);
+        assert!(is_active.get(), "the packet came too late for this test");
+        assert_eq!(least, Some(faces[0]));
     }
 
     #[test]
