@@ -24,7 +24,8 @@ mod throughput;
 use crate::{Error, Run};
 
 pub(super) const EXPERIMENTS: &[(&str, Run)] = &[
-    ("testbed-production", production::run),
+    ("testbed-hk", production::run_hk),
+    ("testbed-us", production::run_us),
     ("testbed-published", published::run),
     ("testbed-throughput", throughput::run),
     ("testbed-gigabits", gigabits::run),
@@ -47,14 +48,17 @@ mod tests {
     /// through unstored.
     #[test]
     fn a_file_is_read_after_the_servers_were_started() {
-        let production = Experiment::<production::Sweep>::parse(production::FILE.0, production::FILE.1).unwrap();
+        let production =
+            |trace: production::Trace| Experiment::<production::Sweep>::parse(trace.file.0, trace.file.1).unwrap();
+        let production = [production(production::HK), production(production::US)];
         let throughput = Experiment::<throughput::Sweep>::parse(throughput::FILE.0, throughput::FILE.1).unwrap();
         let change = Experiment::<change::Sweep>::parse(change::FILE.0, change::FILE.1).unwrap();
         let disk = Experiment::<disk::Sweep>::parse(disk::FILE.0, disk::FILE.1).unwrap();
         for scale in [Scale::Quick, Scale::Full] {
-            let sweep = production.sweep(scale);
-            assert!(sweep.largest * 2.0 <= 7.0 / 32.0);
-            assert!(sweep.capacities.is_sorted() && sweep.capacities[0] > 1 << 20, "Varnish takes no less than 1 MiB");
+            for sweep in production.iter().map(|experiment| experiment.sweep(scale)) {
+                assert!(sweep.largest * 2.0 <= 7.0 / 32.0);
+                assert!(sweep.capacities.is_sorted() && sweep.capacities[0] > 1 << 20, "Varnish takes 1 MiB or more");
+            }
             let sweep = throughput.sweep(scale);
             assert!(sweep.rounds >= 2, "an interval needs two");
             let sweep = disk.sweep(scale);
@@ -62,6 +66,7 @@ mod tests {
             let sweep = change.sweep(scale);
             assert!(sweep.largest * 20 <= sweep.capacity);
         }
-        assert_eq!((production.claims.len(), disk.claims.len()), (24, 12));
+        let claims = production.each_ref().map(|experiment| experiment.claims.len());
+        assert_eq!((claims, disk.claims.len()), ([12, 12], 12));
     }
 }

@@ -12,13 +12,23 @@ use larder_figure::Series;
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-pub(super) const FILE: (&str, &str) = experiment_file!("adaptsize/testbed-production.toml");
+/// One of the two traces.
+#[derive(Clone, Copy)]
+pub(super) struct Trace {
+    pub(super) name: &'static str,
+    /// The experiment file.
+    pub(super) file: (&'static str, &'static str),
+    /// Added to the seed of the request: the traces are independent.
+    seed: u64,
+}
+
+pub(super) const HK: Trace = Trace { name: "hk", file: experiment_file!("adaptsize/testbed-hk.toml"), seed: 0 };
+pub(super) const US: Trace = Trace { name: "us", file: experiment_file!("adaptsize/testbed-us.toml"), seed: 1 };
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    pub(super) hk: Catalogue,
-    pub(super) us: Catalogue,
+    catalogue: Catalogue,
     /// The small, the typical and the large capacity, bytes.
     pub(super) capacities: [u64; 3],
     /// Objects are cut at this part of the cache that they are requested from.
@@ -35,9 +45,17 @@ pub(super) struct Sweep {
 /// The number of parts of the traffic. The first one is the warm-up.
 const PARTS: usize = 4;
 
-pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+pub(super) fn run_hk(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    run(HK, request, watch)
+}
+
+pub(super) fn run_us(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    run(US, request, watch)
+}
+
+fn run(trace: Trace, request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     super::servers::check_installed()?;
-    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let experiment = Experiment::<Sweep>::parse(trace.file.0, trace.file.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
     section.condition(
@@ -45,18 +63,16 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         format!("{} connections, closed loop; a quarter of the requests to warm up", sweep.connections),
     );
     section.condition("largest object", format!("{} of the cache", sweep.largest));
-    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
-        let Catalogue { objects, requests, exponent, .. } = catalogue;
-        section.condition(name, format!("{requests} requests, {objects} objects, Zipf {exponent}"));
-        let bench = Bench::new(name, catalogue.traffic(name, seed)?, sweep, request, watch)?;
-        section.condition(&format!("{name}: bytes an object beside its body's memory, in Larder"), bench.overhead);
-        bench.typical(&mut section)?;
-        bench.over_size(&mut section)?;
-    }
+    let Catalogue { objects, requests, exponent, .. } = sweep.catalogue;
+    section.condition("traffic", format!("{requests} requests, {objects} objects, Zipf {exponent}"));
+    let bench = Bench::new(trace, sweep, request, watch)?;
+    section.condition("bytes an object beside its body's memory, in Larder", bench.overhead);
+    bench.typical(&mut section)?;
+    bench.over_size(&mut section)?;
     section.judged()
 }
 
-/// One of the two traces, with everything that its measurements need.
+/// A trace with everything that its measurements need.
 pub(super) struct Bench<'a> {
     name: &'static str,
     /// The traffic before its objects are cut.
@@ -70,12 +86,13 @@ pub(super) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     pub(super) fn new(
-        name: &'static str,
-        traffic: Traffic,
+        trace: Trace,
         sweep: &'a Sweep,
         request: &'a Request<'a>,
         watch: &'a dyn Watch,
     ) -> Result<Bench<'a>, Error> {
+        let Trace { name, seed, .. } = trace;
+        let traffic = sweep.catalogue.traffic(name, request.seed + seed)?;
         let bench = Bench { name, traffic, overhead: 0, sweep, request, watch };
         let overhead = overhead(&bench.cut(sweep.capacities[1]))?;
         Ok(Bench { overhead, ..bench })

@@ -1,8 +1,8 @@
-//! AdaptSize as published, in Larder's node, with the traffic of `testbed-production` at the
-//! typical size. A model stands for nginx and a replay for Varnish: `testbed-production` compares
-//! both with the servers.
+//! AdaptSize as published, in Larder's node, with the traffic of `testbed-hk` and `testbed-us`
+//! at the typical size. A model stands for nginx and a replay for Varnish: those two compare both
+//! with the servers.
 
-use super::production::{Bench, Sweep as Testbed};
+use super::production::{Bench, HK, Sweep as Testbed, Trace, US};
 use super::servers::System;
 use crate::{Error, Experiment, Request, Section, Watch};
 use serde::Deserialize;
@@ -17,15 +17,17 @@ struct Sweep {
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let testbed = Experiment::<Testbed>::parse(super::production::FILE.0, super::production::FILE.1)?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
-    let (testbed, Sweep { published }) = (testbed.sweep(request.scale), experiment.sweep(request.scale));
-    let [_, capacity, _] = testbed.capacities;
+    let Sweep { published } = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("cache", format!("{capacity} bytes"));
     let mut rows = Vec::new();
-    for (name, catalogue, seed) in [("hk", testbed.hk, request.seed), ("us", testbed.us, request.seed + 1)] {
-        let bench = Bench::new(name, catalogue.traffic(name, seed)?, testbed, request, watch)?;
+    for trace in [HK, US] {
+        let Trace { name, file, .. } = trace;
+        let testbed = Experiment::<Testbed>::parse(file.0, file.1)?;
+        let testbed = testbed.sweep(request.scale);
+        let [_, capacity, _] = testbed.capacities;
+        section.condition(&format!("{name}: cache"), format!("{capacity} bytes"));
+        let bench = Bench::new(trace, testbed, request, watch)?;
         let traffic = bench.cut(capacity);
         let replayed = bench.replayed(&traffic, vec![published.clone(), "lru".to_owned()], capacity)?;
         let (_, nginx) = bench.tuned_nginx(&traffic, capacity)?;
