@@ -80,10 +80,11 @@ impl StreamPlaces {
             return Some(face);
         }
         self.ranked = now;
-        self.rank(most, may_go);
-        // Its packets since the ranking began do not count: another thread may read one at any
-        // time, and the new connection needs a place now.
-        self.next.pop().map(|(face, _)| face)
+        self.rank(most, &may_go);
+        // Another thread may read a packet of each at any time. The new connection needs a place
+        // now.
+        let least = self.next.last().map(|(face, _)| *face);
+        self.next_unchanged(may_go).or(least)
     }
 
     pub(super) fn next_unchanged(&mut self, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
