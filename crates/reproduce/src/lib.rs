@@ -161,9 +161,8 @@ pub struct Paper {
     testbed: &'static [(&'static str, Run)],
     /// Minutes on two idle cores, at the quick scale and at the full one; 0 is less than one. Those
     /// of `filter` have half the processor time of the quick scale, times the ratio of the work,
-    /// times 3 where a full cache exceeds the processor's caches. The others were measured,
-    /// `testbed-hk` and `testbed-us` side by side at the full scale. That of `testbed-disk` there
-    /// is an estimate.
+    /// times 3 where a full cache exceeds the processor's caches. The others were measured, at the
+    /// full scale `testbed-hk` and `testbed-us` side by side, and `testbed-disk` beside other work.
     minutes: &'static [(&'static str, [u64; 2])],
     builds_networks: bool,
     /// The experiment that needs [`Request::applications`], and runs only with them.

@@ -81,7 +81,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("testbed-throughput", [1, 4]),
         ("testbed-gigabits", [1, 5]),
         ("testbed-change", [4, 7]),
-        ("testbed-disk", [1, 45]),
+        ("testbed-disk", [1, 35]),
     ],
     builds_networks: false,
     with_applications: None,
