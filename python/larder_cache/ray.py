@@ -373,7 +373,10 @@ def _run(
             except StopIteration:
                 del running[stream]
             except ray.exceptions.RayTaskError as error:
-                # A mistake in the arguments or in a file, which another try would meet too.
+                # A mistake in the arguments or in a file, which another try would meet too. The
+                # task has ended: Ray 2.60 aborts this process if a task is cancelled in the moment
+                # in which its end arrives ("Tried to complete task that was not pending").
+                del running[stream]
                 raise (error.cause or error) from None
             except ray.exceptions.RayError as error:
                 job, tries = running.pop(stream)

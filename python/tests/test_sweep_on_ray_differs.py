@@ -251,6 +251,18 @@ def test_a_mistake_is_not_explained(
         sweep(f"{tmp_path}/{traces}", policies, sizes)
 
 
+def test_a_task_that_has_failed_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Ray ends the whole program if a task is cancelled while its end arrives.
+    (tmp_path / "t.csv").write_text("1,2,1\n" * 10)
+    cancelled: list[Any] = []
+    monkeypatch.setattr(ray, "cancel", lambda stream, force: cancelled.append(stream))
+    with pytest.raises(ValueError, match="no sizes"):
+        sweep(tmp_path / "t.csv", "lru", "10MiB")
+    assert not cancelled
+
+
 def test_a_task_that_no_machine_can_run_waits_for_ever(tmp_path: Path) -> None:
     from larder_cache.ray import _Cell, _check_memory, _File
 
