@@ -8,7 +8,8 @@ const ATTEMPTS: usize = 3;
 
 /// Runs an experiment. At the full scale, one with claims about times is repeated if others took
 /// more of the processors' time than [`Provenance::disturbance`] allows; the last run counts. Rows
-/// of an interrupted run, which a later one resumes, are not judged.
+/// of an interrupted run, which a later one resumes, are not judged. A run that takes all its rows
+/// from an earlier one keeps the conditions of that run, which are a row too.
 pub(crate) fn undisturbed(
     of_program: &Provenance,
     run: impl Fn() -> Result<Section, Error>,
@@ -24,21 +25,30 @@ pub(crate) fn undisturbed(
         resumed += request.rows.take_resumed();
         provenance.update(resumed);
         // Without a row of this run, no time was measured now.
-        let is_timed = request.scale == Scale::Full && section.claims.iter().any(|claim| claim.timed);
-        let is_judged = is_timed && request.rows.has_added();
-        let disturbance = disturbance(&provenance).filter(|_| is_judged);
+        let has_measured = request.rows.has_added();
+        let Request { paper, scale, seed, .. } = request;
+        let conditions = format!("conditions of {}, {}, {scale}, seed {seed}", paper.name, section.name);
+        if !has_measured && !resumed.is_zero() {
+            section.run = request.rows.get(&conditions).unwrap_or(provenance);
+            return Ok(section);
+        }
+        let is_judged = request.scale == Scale::Full && section.claims.iter().any(|claim| claim.timed);
+        let disturbance = disturbance(&provenance).filter(|_| is_judged && has_measured);
         section.run = provenance;
-        let Some(disturbance) = disturbance else { return Ok(section) };
-        if attempt == ATTEMPTS {
+        if let Some(disturbance) = disturbance {
+            if attempt < ATTEMPTS {
+                watch.warn(&format!("\"{}\" runs again: {disturbance}", section.title));
+                request.rows.withdraw_added()?;
+                attempt += 1;
+                continue;
+            }
             watch.warn(&format!(
                 "\"{}\": {disturbance}, at {ATTEMPTS} attempts of {ATTEMPTS}; its times may be wrong",
                 section.title
             ));
-            return Ok(section);
         }
-        watch.warn(&format!("\"{}\" runs again: {disturbance}", section.title));
-        request.rows.withdraw_added()?;
-        attempt += 1;
+        request.rows.add(&conditions, &section.run)?;
+        return Ok(section);
     }
 }
 
@@ -51,7 +61,19 @@ mod tests {
     /// The number of runs of an experiment that stores a row in each, and the row at the end.
     fn runs(scale: Scale, timed: bool, disturbance: fn(&Provenance) -> Option<String>) -> (u64, Option<u64>) {
         let rows = Rows::default();
-        let request = Request { scale, ..Request::quick(Paper::named("clock").unwrap(), &rows) };
+        let (count, _) = run_with(&rows, &Provenance::now(), scale, timed, disturbance);
+        (count, rows.get("a"))
+    }
+
+    /// The number of runs with these rows, and the conditions that the experiment has.
+    fn run_with(
+        rows: &Rows,
+        of_program: &Provenance,
+        scale: Scale,
+        timed: bool,
+        disturbance: fn(&Provenance) -> Option<String>,
+    ) -> (u64, Provenance) {
+        let request = Request { scale, ..Request::quick(Paper::named("clock").unwrap(), rows) };
         let text = format!(
             "title = \"T\"\nshows = \"S\"\n[full]\n[quick]\n[[claim]]\nid = \"a\"\nsays = \"A\"\nkind = \"theory\"\n\
              timed = {timed}\nexpected = 1\nsource = \"S\"\nband = [0, 9]\nreason = \"R\"\n"
@@ -65,8 +87,23 @@ mod tests {
             section.measured("a", 1.0);
             section.judged()
         };
-        undisturbed(&Provenance::now(), run, &request, &Unwatched, disturbance).unwrap();
-        (count.get(), rows.get("a"))
+        let section = undisturbed(of_program, run, &request, &Unwatched, disturbance).unwrap();
+        (count.get(), section.run)
+    }
+
+    #[test]
+    fn a_resumed_experiment_has_the_conditions_of_another_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.jsonl");
+        let run = |command: &str, rows: &Rows| {
+            let of_program = Provenance { command: command.to_owned(), ..Provenance::now() };
+            run_with(rows, &of_program, Scale::Full, true, |_| None).1
+        };
+        let first = run("measures", &Rows::open(&path, false).unwrap());
+        let resumed = run("resumes", &Rows::open(&path, true).unwrap());
+        assert_eq!(serde_json::to_value(&resumed).unwrap(), serde_json::to_value(&first).unwrap());
+        assert_eq!(resumed.command, "measures");
+        assert_eq!(run("again", &Rows::open(&path, false).unwrap()).command, "again", "without --resume");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::section::numbered;
 use crate::statistics::{least, median, percentile};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
-use larder_replay::{Access, CrowdShape};
+use larder_replay::{Access, Class, CrowdShape};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -41,7 +41,7 @@ struct Sweep<Change> {
     tuned_hillclimb: String,
     /// The number of parts of the timelines.
     parts: usize,
-    /// Other settings of HillClimb and Static, for the first `swept_seeds` repetitions.
+    /// Other settings of the tuners, for the first `swept_seeds` repetitions.
     swept: Vec<String>,
     swept_seeds: usize,
 }
@@ -63,6 +63,10 @@ struct KindChange {
     /// The bytes of each video and of each download, if all of a kind have the same.
     object_bytes: Option<[u64; 2]>,
 }
+
+/// Traffic that changes, and the kind of each period of [`Sweep::calm`] requests, if kinds follow
+/// each other.
+type Changing = (Vec<Access>, Vec<Class>);
 
 /// The tuners, in the order of the runs of one seed.
 const TUNERS: [&str; 6] = ["LookAhead", "AdaptSize", "AS(published)", "HillClimb", "Static", "HillClimb(tuned)"];
@@ -87,7 +91,7 @@ fn crowd((name, text): (&str, &str), request: &Request<'_>, watch: &dyn Watch) -
     tuners(&experiment, request, watch, |sweep, seed| {
         let FlashChange { crowd, chunk_bytes } = sweep.change;
         let crowd = CrowdShape { objects: crowd, chunk_bytes };
-        sweep.catalogue.flash_crowd(crowd, sweep.calm, seed)
+        Ok((sweep.catalogue.flash_crowd(crowd, sweep.calm, seed)?, Vec::new()))
     })
 }
 
@@ -111,7 +115,7 @@ fn tuners<Change: DeserializeOwned + Sync>(
     experiment: &Experiment<Sweep<Change>>,
     request: &Request<'_>,
     watch: &dyn Watch,
-    generate: impl Fn(&Sweep<Change>, u64) -> Result<Vec<Access>, Error> + Sync,
+    generate: impl Fn(&Sweep<Change>, u64) -> Result<Changing, Error> + Sync,
 ) -> Result<Section, Error> {
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(experiment, request.scale);
@@ -139,14 +143,15 @@ fn tuners<Change: DeserializeOwned + Sync>(
     // One scenario occupies up to 3 GB, with the future requests for LookAhead. There is one
     // scenario in memory per core.
     let found = on_all_cores(seeds.clone(), |seed| {
-        let traffic = &Traffic::new("changing", generate(sweep, seed)?).in_parts(sweep.parts);
+        let (accesses, kinds) = generate(sweep, seed)?;
+        let traffic = &Traffic::new("changing", accesses).in_parts(sweep.parts);
         let is_swept = seed < request.seed + sweep.swept_seeds as u64;
         let swept = sweep.swept.iter().filter(|_| is_swept);
         let found = specs.iter().chain(swept);
         let found = found.map(|spec| measure(&Run { traffic, spec: spec.clone(), capacity, warm_up }, request, watch));
-        found.collect::<Result<Vec<ReplayResult>, Error>>()
+        Ok((kinds, found.collect::<Result<Vec<ReplayResult>, Error>>()?))
     });
-    let found = found.into_iter().collect::<Result<Vec<_>, Error>>()?;
+    let (kinds, found): (Vec<_>, Vec<_>) = found.into_iter().collect::<Result<Vec<_>, Error>>()?.into_iter().unzip();
 
     let ratios = measured(experiment, &mut section, sweep.calm, &found);
     if let Some(first) = found.first() {
@@ -155,7 +160,8 @@ fn tuners<Change: DeserializeOwned + Sync>(
         section.figure("course", series.collect());
     }
     boxes(&mut section, &ratios);
-    swept_settings(&mut section, sweep.swept.len(), &found);
+    swept_settings(&mut section, sweep.calm, &found);
+    by_kind(experiment, &mut section, sweep.calm, &kinds, &found);
     let ratios = |found: &Vec<ReplayResult>| {
         found.iter().take(TUNERS.len()).map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>()
     };
@@ -219,16 +225,68 @@ fn reactions(tuner: &ReplayResult, ahead: &ReplayResult, calm: u64) -> Vec<f64> 
     changes.map(reaction).collect()
 }
 
-/// Adds the table of the other settings of HillClimb and Static.
-fn swept_settings(section: &mut Section, settings: usize, found: &[Vec<ReplayResult>]) {
+/// Adds the table of the repetitions with other settings, which stand behind the tuners.
+fn swept_settings(section: &mut Section, calm: u64, found: &[Vec<ReplayResult>]) {
     let with_sweep: Vec<&Vec<ReplayResult>> = found.iter().filter(|found| found.len() > TUNERS.len()).collect();
-    let rows = (TUNERS.len()..TUNERS.len() + settings).filter_map(|at| {
+    let Some(first) = with_sweep.first() else { return };
+    let rows = first.iter().enumerate().skip(1).map(|(at, setting)| {
         let shares: Vec<f64> = with_sweep.iter().map(|found| found[at].hit_ratio / found[0].hit_ratio).collect();
-        let spec = with_sweep.first()?[at].spec.clone();
-        Some(vec![spec, format!("{:.3}", percentile(&shares, 5)), format!("{:.3}", median(shares))])
+        let reactions = with_sweep.iter().flat_map(|found| reactions(&found[at], &found[0], calm)).collect();
+        let figures = [percentile(&shares, 5), median(shares)].map(|share| format!("{share:.3}"));
+        [vec![setting.spec.clone()], figures.into(), vec![format!("{:.0}", median(reactions) / 1e3)]].concat()
     });
-    let title = format!("Other settings, shares of LookAhead in {} repetitions", with_sweep.len());
-    section.table(&title, ["policy", "the least 5 %", "median"], rows.collect());
+    let title = format!("With other settings, shares of LookAhead in {} repetitions", with_sweep.len());
+    let columns = ["policy", "the least 5 %", "median", "median reaction, thousand requests"];
+    section.table(&title, columns, rows.collect());
+}
+
+/// Records, if kinds of traffic follow each other, what HillClimb and Static have of the hits
+/// outside of the web, and adds the table of the hits by kind. Rows have the kind of the first
+/// period, for which Static is tuned, and the kind of later periods.
+fn by_kind<Change>(
+    experiment: &Experiment<Sweep<Change>>,
+    section: &mut Section,
+    calm: u64,
+    kinds: &[Vec<Class>],
+    found: &[Vec<ReplayResult>],
+) {
+    let periods = kinds.iter().zip(found).flat_map(|(kinds, found)| hits_by_period(kinds, found, calm));
+    let periods: Vec<(Class, Class, [f64; TUNERS.len()])> = periods.collect();
+    if periods.is_empty() {
+        return;
+    }
+    let shares = |is_counted: &dyn Fn(Class, Class) -> bool| {
+        let counted = || periods.iter().filter(|(first, kind, _)| is_counted(*first, *kind)).map(|(.., hits)| hits);
+        let hits: [f64; TUNERS.len()] = std::array::from_fn(|tuner| counted().map(|hits| hits[tuner]).sum());
+        (counted().count(), hits[0] / counted().count() as f64, hits.map(|of| of / hits[0]))
+    };
+    let (.., of_others) = shares(&|_, kind| kind != Class::Web);
+    section.measured_if_claimed(id_of(experiment, "hillclimb-others"), of_others[3]);
+    let (.., of_others_after_web) = shares(&|first, kind| first == Class::Web && kind != Class::Web);
+    section.measured_if_claimed(id_of(experiment, "static-others"), of_others_after_web[4]);
+    let pairs = Class::ALL.into_iter().flat_map(|first| Class::ALL.map(|kind| (first, kind)));
+    let rows = pairs.filter_map(|(first, kind)| {
+        let (count, ratio, shares) = shares(&|of_first, of_kind| (of_first, of_kind) == (first, kind));
+        let names = [first, kind].map(|kind| format!("{kind:?}").to_lowercase());
+        let shares = shares.iter().skip(1).map(|share| format!("{share:.3}"));
+        (count > 0).then(|| names.into_iter().chain([count.to_string(), format!("{ratio:.4}")]).chain(shares).collect())
+    });
+    let columns =
+        ["first kind", "kind", "periods", "LookAhead's hit ratio"].into_iter().chain(TUNERS.into_iter().skip(1));
+    section.table("Hits by kind of traffic, shares of LookAhead's", columns, rows.collect());
+}
+
+/// Returns, of each period after the first, the kind of the first one, its own kind, and the hit
+/// ratio of each tuner.
+fn hits_by_period(kinds: &[Class], found: &[ReplayResult], calm: u64) -> Vec<(Class, Class, [f64; TUNERS.len()])> {
+    let mean = |tuner: usize, period: usize| {
+        let is_in = |end: f64| ((end * 1e6).round() as u64).saturating_sub(1) / calm == period as u64;
+        let ratios: Vec<f64> =
+            found[tuner].timeline.iter().filter(|(end, ..)| is_in(*end)).map(|(_, ratio, _)| *ratio).collect();
+        ratios.iter().sum::<f64>() / ratios.len() as f64
+    };
+    let after_first = kinds.iter().enumerate().skip(1);
+    after_first.map(|(period, kind)| (kinds[0], *kind, std::array::from_fn(|tuner| mean(tuner, period)))).collect()
 }
 
 /// Adds figures 15b and 16b: a box from the 25th to the 75th percentile of the repetitions, and
@@ -256,6 +314,21 @@ fn id_of<Change>(experiment: &Experiment<Sweep<Change>>, claim: &str) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hits_belong_to_another_kind() {
+        let of = |ratios: &[f64]| ReplayResult {
+            timeline: (1..).zip(ratios).map(|(part, ratio)| (f64::from(part) * 10e-6, *ratio, None)).collect(),
+            ..ReplayResult::default()
+        };
+        let found: Vec<ReplayResult> =
+            (0..TUNERS.len()).map(|tuner| of(&[0.9, 0.9, 0.25, 0.75, 0.125, tuner as f64])).collect();
+        // Periods of 20 requests, parts of 10.
+        let kinds = [Class::Web, Class::Download, Class::Video];
+        let periods = hits_by_period(&kinds, &found, 20);
+        let last = std::array::from_fn(|tuner| (0.125 + tuner as f64) / 2.0);
+        assert_eq!(periods, [(Class::Web, Class::Download, [0.5; TUNERS.len()]), (Class::Web, Class::Video, last)]);
+    }
 
     #[test]
     fn a_reaction_begins_at_another_change_or_never_ends() {

@@ -3,7 +3,7 @@
 use crate::cell::Cell;
 use crate::{Error, Watch, thread_time};
 use larder_policy::{Future, FutureBuilder, Spec};
-use larder_replay::{Access, Cdn, CrowdShape, FlashCrowd, Replay, TrafficMix, gather};
+use larder_replay::{Access, Cdn, Class, CrowdShape, FlashCrowd, Replay, TrafficMix, gather};
 use larder_units::{ByteSize, Streams, allocated};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -83,15 +83,23 @@ impl Catalogue {
         Ok(accesses)
     }
 
-    /// Returns traffic of which the kind changes after every `calm` requests. With `object_bytes`,
-    /// each video has the first number of bytes, and each download the second one.
-    pub fn traffic_mix(&self, calm: u64, object_bytes: Option<[u64; 2]>, seed: u64) -> Result<Vec<Access>, Error> {
+    /// Returns traffic of which the kind changes after every `calm` requests, and the kinds in
+    /// their order. With `object_bytes`, each video has the first number of bytes, and each
+    /// download the second one.
+    pub fn traffic_mix(
+        &self,
+        calm: u64,
+        object_bytes: Option<[u64; 2]>,
+        seed: u64,
+    ) -> Result<(Vec<Access>, Vec<Class>), Error> {
         let mix = TrafficMix::new(self.objects, self.exponent, calm, &Streams::new(seed)).map_err(Error::from_cause)?;
         let mix = match object_bytes {
             Some(bytes) => mix.with_object_bytes(bytes),
             None => mix,
         };
-        Ok(mix.requests().take(self.requests).collect())
+        let accesses: Vec<Access> = mix.requests().take(self.requests).collect();
+        let kinds = accesses.iter().step_by(calm as usize).map(|access| mix.class(access.id)).collect();
+        Ok((accesses, kinds))
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         flash.catalogue.flash_crowd(crowd, flash.calm, seed)
     })?;
     compare(&mut section, "bed-mix", mix.calm, sweep, request, watch, |seed| {
-        mix.catalogue.traffic_mix(mix.calm, None, seed)
+        Ok(mix.catalogue.traffic_mix(mix.calm, None, seed)?.0)
     })?;
     section.condition("repetitions", seeds);
     section.judged()
