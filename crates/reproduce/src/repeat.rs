@@ -96,7 +96,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
         let run = |command: &str, rows: &Rows| {
-            let of_program = Provenance { command: command.to_owned(), ..Provenance::now() };
+            let mut of_program = Provenance::now();
+            command.clone_into(&mut of_program.command);
             run_with(rows, &of_program, Scale::Full, true, |_| None).1
         };
         let first = run("measures", &Rows::open(&path, false).unwrap());

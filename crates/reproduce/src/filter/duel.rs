@@ -1,9 +1,8 @@
 //! TinyLFU as the text of section 4.2 can be read: an admission whose counts are exact, for the
 //! readings beside the policy `tinylfu`, whose counts stand in a sketch and end at 15.
 
-use super::last_requests::{LastRequests, MOST_REQUESTS};
+use super::last_requests::{ExactCounts, LastRequests, MOST_REQUESTS};
 use larder_policy::{Admit, Arguments, Build, Cache, Parameter, Policy, PolicyEntry, Preset, Request, Values};
-use std::collections::HashMap;
 
 pub(super) static ENTRY: PolicyEntry = PolicyEntry {
     name: "duel",
@@ -54,7 +53,7 @@ struct Duel {
 /// How requests are counted.
 enum Counts {
     /// All counts are halved after a window of requests.
-    Halved { counts: HashMap<u64, u32>, window: usize, since_halving: usize },
+    Halved { counts: ExactCounts, window: usize, since_halving: usize },
     /// The requests of a window that slides.
     Sliding(LastRequests),
 }
@@ -65,14 +64,14 @@ impl Duel {
         let window = get("window") as usize;
         let counts = match get("forgets") {
             1 => Counts::Sliding(LastRequests::new(window)),
-            _ => Counts::Halved { counts: HashMap::new(), window, since_halving: 0 },
+            _ => Counts::Halved { counts: ExactCounts::default(), window, since_halving: 0 },
         };
         Duel { counts, most: get("most") as u32, newcomer_wins_ties: get("tie") == 1 }
     }
 
     fn count(&self, id: u64) -> u32 {
         let count = match &self.counts {
-            Counts::Halved { counts, .. } => counts.get(&id).copied().unwrap_or_default(),
+            Counts::Halved { counts, .. } => counts.of(id),
             Counts::Sliding(last) => last.count(id),
         };
         count.min(self.most)
@@ -86,15 +85,12 @@ impl Admit for Duel {
         match &mut self.counts {
             Counts::Sliding(last) => last.push(request.id),
             Counts::Halved { counts, window, since_halving } => {
-                let count = counts.entry(request.id).or_default();
+                let count = counts.entry(request.id);
                 *count = count.saturating_add(1).min(self.most);
                 *since_halving += 1;
                 if since_halving == window {
                     *since_halving = 0;
-                    counts.retain(|_, count| {
-                        *count /= 2;
-                        *count > 0
-                    });
+                    counts.halve();
                 }
             }
         }
