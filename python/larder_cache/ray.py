@@ -373,9 +373,7 @@ def _run(
             except StopIteration:
                 del running[stream]
             except ray.exceptions.RayTaskError as error:
-                # A mistake in the arguments or in a file, which another try would meet too. The
-                # task has ended: Ray 2.60 aborts this process if a task is cancelled in the moment
-                # in which its end arrives ("Tried to complete task that was not pending").
+                # A mistake in the arguments or in a file, which another try would meet too.
                 del running[stream]
                 raise (error.cause or error) from None
             except ray.exceptions.RayError as error:
@@ -391,7 +389,20 @@ def _run(
                     start(left, tries + 1)
     finally:
         for stream in running:
-            ray.cancel(stream, force=True)
+            # Ray 2.60 aborts this process if a task is cancelled in the moment in which its end
+            # arrives ("Tried to complete task that was not pending").
+            if not _has_ended(stream):
+                ray.cancel(stream, force=True)
+
+
+def _has_ended(stream: Any) -> bool:
+    """Reads what the stream has, and returns whether it ends with that."""
+    while ray.wait([stream], timeout=0)[0]:
+        try:
+            ray.get(next(stream))
+        except (StopIteration, ray.exceptions.RayError):
+            return True
+    return False
 
 
 def _check_memory(jobs: list[_Job]) -> None:

@@ -263,6 +263,43 @@ def test_a_task_that_has_failed_is_cancelled(
     assert not cancelled
 
 
+def test_tasks_that_fail_together_end_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from larder_cache import ray as sweeps
+
+    monkeypatch.setattr(sweeps, "_LEAST_WORK", 1)
+    for number in range(4):
+        (tmp_path / f"t{number}.csv").write_text("1,2,1\n" * 10)
+    for _ in range(10):
+        with pytest.raises(ValueError, match="no sizes"):
+            sweep(f"{tmp_path}/t*.csv", "lru", "10MiB")
+
+
+def test_a_task_that_runs_has_ended() -> None:
+    from larder_cache.ray import _has_ended
+
+    def yields(ending: str) -> Iterator[int]:
+        yield 1
+        yield 2
+        if ending == "fails":
+            raise ValueError
+        while ending == "runs":
+            time.sleep(0.01)
+
+    task: Any = ray.remote(yields).options(num_returns="streaming")
+    for ending in ("ends", "fails"):
+        stream = task.remote(ending)
+        ray.wait([stream])
+        # One item may be there before the next: the end comes at last.
+        while not _has_ended(stream):
+            time.sleep(0.01)
+    stream = task.remote("runs")
+    assert ray.get(next(stream)) == 1
+    assert not _has_ended(stream)
+    ray.cancel(stream, force=True)
+
+
 def test_a_task_that_no_machine_can_run_waits_for_ever(tmp_path: Path) -> None:
     from larder_cache.ray import _Cell, _check_memory, _File
 

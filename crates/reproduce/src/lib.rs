@@ -161,8 +161,9 @@ pub struct Paper {
     testbed: &'static [(&'static str, Run)],
     /// Minutes on two idle cores, at the quick scale and at the full one; 0 is less than one. Those
     /// of `filter` have half the processor time of the quick scale, times the ratio of the work,
-    /// times 3 where a full cache exceeds the processor's caches. The others were measured, at the
-    /// full scale `testbed-hk` and `testbed-us` side by side, and `testbed-disk` beside other work.
+    /// times 3 where a full cache exceeds the processor's caches; `readings` has half of what it
+    /// took with half of the processors. The others were measured, at the full scale `testbed-hk`
+    /// and `testbed-us` side by side, and `testbed-disk` beside other work.
     minutes: &'static [(&'static str, [u64; 2])],
     builds_networks: bool,
     /// The experiment that needs [`Request::applications`], and runs only with them.
@@ -285,8 +286,9 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
         if watch.is_stopped() {
             return Err(Error::interrupted());
         }
-        let mut section =
-            repeat::undisturbed(&report.provenance, || run(request, watch), request, watch, Provenance::disturbance)?;
+        let run = || run(request, watch);
+        let of_program = &report.provenance;
+        let mut section = repeat::undisturbed(name, of_program, run, request, watch, Provenance::disturbance)?;
         (*name).clone_into(&mut section.name);
         report.sections.push(section);
         report.missing.retain(|missing| missing != name);

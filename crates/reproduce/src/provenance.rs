@@ -16,7 +16,8 @@ pub struct Provenance {
     /// The day and time of the start, UTC.
     pub started: String,
     /// Wall time until the end, s, with that of rows which an earlier run has finished. The start,
-    /// the load and the stolen time are of this run alone. `None` if it was not recorded.
+    /// the load and the stolen time are of the last run that measured a row, or of this one without
+    /// rows. `None` if it was not recorded.
     pub seconds: Option<u64>,
     /// The model of the processor.
     pub processor: String,

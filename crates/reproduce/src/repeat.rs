@@ -8,9 +8,11 @@ const ATTEMPTS: usize = 3;
 
 /// Runs an experiment. At the full scale, one with claims about times is repeated if others took
 /// more of the processors' time than [`Provenance::disturbance`] allows; the last run counts. Rows
-/// of an interrupted run, which a later one resumes, are not judged. A run that takes all its rows
-/// from an earlier one keeps the conditions of that run, which are a row too.
+/// of an interrupted run, which a later one resumes, are not judged. The conditions are a row too,
+/// so that a run that takes all its rows from earlier ones keeps the conditions of the last one
+/// that measured. If that was killed after its last row, its conditions are lost.
 pub(crate) fn undisturbed(
+    name: &str,
     of_program: &Provenance,
     run: impl Fn() -> Result<Section, Error>,
     request: &Request<'_>,
@@ -24,16 +26,16 @@ pub(crate) fn undisturbed(
         let mut section = run()?;
         resumed += request.rows.take_resumed();
         provenance.update(resumed);
-        // Without a row of this run, no time was measured now.
-        let has_measured = request.rows.has_added();
         let Request { paper, scale, seed, .. } = request;
-        let conditions = format!("conditions of {}, {}, {scale}, seed {seed}", paper.name, section.name);
-        if !has_measured && !resumed.is_zero() {
-            section.run = request.rows.get(&conditions).unwrap_or(provenance);
+        let conditions = format!("conditions of {}, {name}, {scale}, seed {seed}", paper.name);
+        if request.rows.all_resumed() {
+            section.run = request.rows.peek(&conditions).unwrap_or(provenance);
             return Ok(section);
         }
-        let is_judged = request.scale == Scale::Full && section.claims.iter().any(|claim| claim.timed);
-        let disturbance = disturbance(&provenance).filter(|_| is_judged && has_measured);
+        // Without a row of this run, no time was measured now.
+        let is_timed = request.scale == Scale::Full && section.claims.iter().any(|claim| claim.timed);
+        let is_judged = is_timed && request.rows.has_added();
+        let disturbance = disturbance(&provenance).filter(|_| is_judged);
         section.run = provenance;
         if let Some(disturbance) = disturbance {
             if attempt < ATTEMPTS {
@@ -61,14 +63,17 @@ mod tests {
     /// The number of runs of an experiment that stores a row in each, and the row at the end.
     fn runs(scale: Scale, timed: bool, disturbance: fn(&Provenance) -> Option<String>) -> (u64, Option<u64>) {
         let rows = Rows::default();
-        let (count, _) = run_with(&rows, &Provenance::now(), scale, timed, disturbance);
+        let (count, _) = run("x", Some("a"), &rows, "larder", scale, timed, disturbance);
         (count, rows.get("a"))
     }
 
-    /// The number of runs with these rows, and the conditions that the experiment has.
-    fn run_with(
+    /// Runs an experiment that stores a row with this key, if any. Returns the number of runs, and
+    /// the conditions that it has.
+    fn run(
+        name: &str,
+        row: Option<&str>,
         rows: &Rows,
-        of_program: &Provenance,
+        command: &str,
         scale: Scale,
         timed: bool,
         disturbance: fn(&Provenance) -> Option<String>,
@@ -80,14 +85,18 @@ mod tests {
         );
         let experiment = Experiment::<std::collections::HashMap<String, u64>>::parse("x", &text).unwrap();
         let count = Cell::new(0);
-        let run = || {
+        let of_one = || {
             count.set(count.get() + 1);
-            rows.get_or("a", || Ok(count.get())).unwrap();
+            if let Some(row) = row {
+                rows.get_or(row, || Ok(count.get())).unwrap();
+            }
             let mut section = Section::new(&experiment, scale);
             section.measured("a", 1.0);
             section.judged()
         };
-        let section = undisturbed(of_program, run, &request, &Unwatched, disturbance).unwrap();
+        let mut of_program = Provenance::now();
+        command.clone_into(&mut of_program.command);
+        let section = undisturbed(name, &of_program, of_one, &request, &Unwatched, disturbance).unwrap();
         (count.get(), section.run)
     }
 
@@ -95,16 +104,25 @@ mod tests {
     fn a_resumed_experiment_has_the_conditions_of_another_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
-        let run = |command: &str, rows: &Rows| {
-            let mut of_program = Provenance::now();
-            command.clone_into(&mut of_program.command);
-            run_with(rows, &of_program, Scale::Full, true, |_| None).1
+        // The third one shares the row of the first, the last one has none.
+        let experiments = [("x", Some("a")), ("y", Some("b")), ("z", Some("a")), ("w", None)];
+        let all = |command: &str, resume: bool| {
+            let rows = Rows::open(&path, resume).unwrap();
+            experiments.map(|(name, row)| run(name, row, &rows, command, Scale::Full, true, |_| None).1)
         };
-        let first = run("measures", &Rows::open(&path, false).unwrap());
-        let resumed = run("resumes", &Rows::open(&path, true).unwrap());
-        assert_eq!(serde_json::to_value(&resumed).unwrap(), serde_json::to_value(&first).unwrap());
-        assert_eq!(resumed.command, "measures");
-        assert_eq!(run("again", &Rows::open(&path, false).unwrap()).command, "again", "without --resume");
+        let commands = |found: &[Provenance; 4]| found.clone().map(|run| run.command);
+        let (first, resumed) = (all("measures", false), all("resumes", true));
+        assert_eq!(commands(&resumed), ["measures", "measures", "measures", "resumes"]);
+        for (first, resumed) in first.iter().zip(&resumed).take(3) {
+            assert_eq!(serde_json::to_value(first).unwrap(), serde_json::to_value(resumed).unwrap());
+        }
+        assert_eq!(commands(&all("again", false)), ["again"; 4], "without --resume");
+        // One row is lost, and its experiment measures it.
+        let text = std::fs::read_to_string(&path).unwrap();
+        let kept: Vec<&str> = text.lines().filter(|line| !line.contains(", b\"")).collect();
+        std::fs::write(&path, kept.join("\n") + "\n").unwrap();
+        assert_eq!(commands(&all("measures a part", true)), ["again", "measures a part", "again", "measures a part"]);
+        assert_eq!(commands(&all("resumes", true))[1], "measures a part");
     }
 
     #[test]

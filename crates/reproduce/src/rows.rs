@@ -37,14 +37,24 @@ pub struct Rows {
 
 #[derive(Debug, Default)]
 struct Finished {
-    /// By key, the row and, if it is an earlier run's that nobody has asked for yet, its time, s.
-    rows: HashMap<String, (Value, f64)>,
+    rows: HashMap<String, Finish>,
     /// The time of the last finished row, or of the start of the experiment.
     last: Option<Instant>,
     /// The time of the earlier run's rows since [`Rows::take_resumed`], s.
     resumed: f64,
     /// The keys that were added since [`Rows::begin`].
     added: Vec<String>,
+    /// True if a row of an earlier run was returned since [`Rows::begin`].
+    has_resumed: bool,
+}
+
+#[derive(Debug)]
+struct Finish {
+    row: Value,
+    /// True if an earlier run has added it.
+    is_earlier: bool,
+    /// The time of an earlier run's row that nobody has asked for yet, s.
+    seconds: f64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -93,7 +103,7 @@ impl Rows {
             let Line { key, row, seconds } = serde_json::from_slice(line).map_err(problem)?;
             match row {
                 Value::Null => rows.remove(&key),
-                row => rows.insert(key, (row, seconds)),
+                row => rows.insert(key, Finish { row, is_earlier: true, seconds }),
             };
         }
         Ok(Rows {
@@ -106,11 +116,18 @@ impl Rows {
     /// Returns the row of this key, if it is finished.
     pub(crate) fn get<Row: DeserializeOwned>(&self, key: &str) -> Option<Row> {
         let mut finished = self.finished();
-        let (row, seconds) = finished.rows.get_mut(&self.of_program(key))?;
+        let Finish { row, is_earlier, seconds } = finished.rows.get_mut(&self.of_program(key))?;
         let row = serde_json::from_value(row.clone()).ok()?;
-        let seconds = std::mem::take(seconds);
+        let (is_earlier, seconds) = (*is_earlier, std::mem::take(seconds));
+        finished.has_resumed |= is_earlier;
         finished.resumed += seconds;
         Some(row)
+    }
+
+    /// Returns the row of this key, if it is finished, and does not count it as resumed.
+    pub(crate) fn peek<Row: DeserializeOwned>(&self, key: &str) -> Option<Row> {
+        let finished = self.finished();
+        serde_json::from_value(finished.rows.get(&self.of_program(key))?.row.clone()).ok()
     }
 
     /// Returns the time of an earlier run's rows that were returned since the last call. The time
@@ -131,13 +148,21 @@ impl Rows {
         let line = Line { key, row, seconds };
         self.append(&line)?;
         finished.added.push(line.key.clone());
-        finished.rows.insert(line.key, (line.row, 0.0));
+        finished.rows.insert(line.key, Finish { row: line.row, is_earlier: false, seconds: 0.0 });
         Ok(())
     }
 
     /// Says that an experiment begins.
     pub(crate) fn begin(&self) {
-        self.finished().added.clear();
+        let mut finished = self.finished();
+        finished.added.clear();
+        finished.has_resumed = false;
+    }
+
+    /// Returns true if all rows of this experiment were an earlier run's, and there was one.
+    pub(crate) fn all_resumed(&self) -> bool {
+        let finished = self.finished();
+        finished.has_resumed && finished.added.is_empty()
     }
 
     /// Returns true if this experiment has added a row.

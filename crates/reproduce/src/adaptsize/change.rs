@@ -160,7 +160,7 @@ fn tuners<Change: DeserializeOwned + Sync>(
         section.figure("course", series.collect());
     }
     boxes(&mut section, &ratios);
-    swept_settings(&mut section, sweep.calm, &found);
+    swept_settings(&mut section, kinds.iter().all(|kinds| !kinds.is_empty()).then_some(sweep.calm), &found);
     by_kind(experiment, &mut section, sweep.calm, &kinds, &found);
     let ratios = |found: &Vec<ReplayResult>| {
         found.iter().take(TUNERS.len()).map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>()
@@ -225,19 +225,23 @@ fn reactions(tuner: &ReplayResult, ahead: &ReplayResult, calm: u64) -> Vec<f64> 
     changes.map(reaction).collect()
 }
 
-/// Adds the table of the repetitions with other settings, which stand behind the tuners.
-fn swept_settings(section: &mut Section, calm: u64, found: &[Vec<ReplayResult>]) {
+/// Adds the table of the repetitions with other settings, which stand behind the tuners. With
+/// `calm`, the traffic changes after each so many requests.
+fn swept_settings(section: &mut Section, calm: Option<u64>, found: &[Vec<ReplayResult>]) {
     let with_sweep: Vec<&Vec<ReplayResult>> = found.iter().filter(|found| found.len() > TUNERS.len()).collect();
     let Some(first) = with_sweep.first() else { return };
     let rows = first.iter().enumerate().skip(1).map(|(at, setting)| {
         let shares: Vec<f64> = with_sweep.iter().map(|found| found[at].hit_ratio / found[0].hit_ratio).collect();
-        let reactions = with_sweep.iter().flat_map(|found| reactions(&found[at], &found[0], calm)).collect();
+        let reaction = calm.map(|calm| {
+            let reactions = with_sweep.iter().flat_map(|found| reactions(&found[at], &found[0], calm)).collect();
+            format!("{:.0}", median(reactions) / 1e3)
+        });
         let figures = [percentile(&shares, 5), median(shares)].map(|share| format!("{share:.3}"));
-        [vec![setting.spec.clone()], figures.into(), vec![format!("{:.0}", median(reactions) / 1e3)]].concat()
+        [setting.spec.clone()].into_iter().chain(figures).chain(reaction).collect()
     });
     let title = format!("With other settings, shares of LookAhead in {} repetitions", with_sweep.len());
-    let columns = ["policy", "the least 5 %", "median", "median reaction, thousand requests"];
-    section.table(&title, columns, rows.collect());
+    let columns = ["policy", "the least 5 %", "median"].into_iter();
+    section.table(&title, columns.chain(calm.map(|_| "median reaction, thousand requests")), rows.collect());
 }
 
 /// Records, if kinds of traffic follow each other, what HillClimb and Static have of the hits
@@ -260,10 +264,13 @@ fn by_kind<Change>(
         let hits: [f64; TUNERS.len()] = std::array::from_fn(|tuner| counted().map(|hits| hits[tuner]).sum());
         (counted().count(), hits[0] / counted().count() as f64, hits.map(|of| of / hits[0]))
     };
+    let of = |name, shares: [f64; TUNERS.len()]| {
+        TUNERS.into_iter().zip(shares).find(|(tuner, _)| *tuner == name).map_or(f64::NAN, |(_, share)| share)
+    };
     let (.., of_others) = shares(&|_, kind| kind != Class::Web);
-    section.measured_if_claimed(id_of(experiment, "hillclimb-others"), of_others[3]);
+    section.measured_if_claimed(id_of(experiment, "hillclimb-others"), of("HillClimb", of_others));
     let (.., of_others_after_web) = shares(&|first, kind| first == Class::Web && kind != Class::Web);
-    section.measured_if_claimed(id_of(experiment, "static-others"), of_others_after_web[4]);
+    section.measured_if_claimed(id_of(experiment, "static-others"), of("Static", of_others_after_web));
     let pairs = Class::ALL.into_iter().flat_map(|first| Class::ALL.map(|kind| (first, kind)));
     let rows = pairs.filter_map(|(first, kind)| {
         let (count, ratio, shares) = shares(&|of_first, of_kind| (of_first, of_kind) == (first, kind));

@@ -24,7 +24,7 @@ pub(super) static ENTRY: PolicyEntry = PolicyEntry {
         },
     ],
     complexity: "O(1)",
-    bytes_an_object: 60,
+    bytes_an_object: 500,
     needs_path: false,
     build: Build::Admission(|arguments, _| {
         let get = |name| arguments.get(name).unwrap_or_default();
