@@ -53,15 +53,16 @@ fn start(command: &mut Command) -> Running {
     Running(child)
 }
 
-/// Returns the values of a field in the status of each thread of a process.
+/// Returns the values of a field in the status of each thread of a process. A thread may end
+/// meanwhile.
 fn of_threads(pid: u32, field: &str) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let status = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).unwrap();
+    let status = |thread: std::io::Result<fs::DirEntry>| fs::read_to_string(thread.ok()?.path().join("status")).ok();
     let value = |text: String| {
         let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap().to_owned();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    threads.map(|thread| value(status(thread.unwrap()))).collect()
+    threads.filter_map(status).map(value).collect()
 }
 
 #[test]
