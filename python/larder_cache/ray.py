@@ -390,7 +390,7 @@ def _run(
     finally:
         for stream in running:
             # Ray 2.60 aborts this process if a task is cancelled in the moment in which its end
-            # arrives ("Tried to complete task that was not pending").
+            # arrives ("Tried to complete task that was not pending"). This makes it rare.
             if not _has_ended(stream):
                 ray.cancel(stream, force=True)
 

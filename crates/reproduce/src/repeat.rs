@@ -10,7 +10,7 @@ const ATTEMPTS: usize = 3;
 /// more of the processors' time than [`Provenance::disturbance`] allows; the last run counts. Rows
 /// of an interrupted run, which a later one resumes, are not judged. The conditions are a row too,
 /// so that a run that takes all its rows from earlier ones keeps the conditions of the last one
-/// that measured. If that was killed after its last row, its conditions are lost.
+/// that measured. If that was killed before its end, they are those of the run before it, or lost.
 pub(crate) fn undisturbed(
     name: &str,
     of_program: &Provenance,
@@ -26,15 +26,17 @@ pub(crate) fn undisturbed(
         let mut section = run()?;
         resumed += request.rows.take_resumed();
         provenance.update(resumed);
-        let Request { paper, scale, seed, .. } = request;
-        let conditions = format!("conditions of {}, {name}, {scale}, seed {seed}", paper.name);
-        if request.rows.all_resumed() {
+        let Request { paper, scale, seed, traces, forwarder, applications, .. } = request;
+        let further =
+            [traces, applications].map(|path| path.map_or_else(String::new, |path| path.display().to_string()));
+        let further = further.join(", ") + ", " + forwarder.unwrap_or_default();
+        let conditions = format!("conditions of {}, {name}, {scale}, seed {seed}, {further}", paper.name);
+        if request.rows.is_resumed() {
             section.run = request.rows.peek(&conditions).unwrap_or(provenance);
             return Ok(section);
         }
-        // Without a row of this run, no time was measured now.
         let is_timed = request.scale == Scale::Full && section.claims.iter().any(|claim| claim.timed);
-        let is_judged = is_timed && request.rows.has_added();
+        let is_judged = is_timed && request.rows.has_measured();
         let disturbance = disturbance(&provenance).filter(|_| is_judged);
         section.run = provenance;
         if let Some(disturbance) = disturbance {
@@ -63,15 +65,15 @@ mod tests {
     /// The number of runs of an experiment that stores a row in each, and the row at the end.
     fn runs(scale: Scale, timed: bool, disturbance: fn(&Provenance) -> Option<String>) -> (u64, Option<u64>) {
         let rows = Rows::default();
-        let (count, _) = run("x", Some("a"), &rows, "larder", scale, timed, disturbance);
+        let (count, _) = run("x", &["a"], &rows, "larder", scale, timed, disturbance);
         (count, rows.get("a"))
     }
 
-    /// Runs an experiment that stores a row with this key, if any. Returns the number of runs, and
-    /// the conditions that it has.
+    /// Runs an experiment that stores rows with these keys. With the name "measures" it measures
+    /// what no row has, too. Returns the number of runs, and the conditions that it has.
     fn run(
         name: &str,
-        row: Option<&str>,
+        of_rows: &[&str],
         rows: &Rows,
         command: &str,
         scale: Scale,
@@ -87,8 +89,11 @@ mod tests {
         let count = Cell::new(0);
         let of_one = || {
             count.set(count.get() + 1);
-            if let Some(row) = row {
+            for row in of_rows {
                 rows.get_or(row, || Ok(count.get())).unwrap();
+            }
+            if name == "measures" {
+                rows.measures_without_row();
             }
             let mut section = Section::new(&experiment, scale);
             section.measured("a", 1.0);
@@ -104,25 +109,26 @@ mod tests {
     fn a_resumed_experiment_has_the_conditions_of_another_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
-        // The third one shares the row of the first, the last one has none.
-        let experiments = [("x", Some("a")), ("y", Some("b")), ("z", Some("a")), ("w", None)];
+        // The third one shares rows of the others, the fourth one has none.
+        let experiments: [(&str, &[&str]); 5] =
+            [("x", &["a"]), ("y", &["b"]), ("z", &["a", "b"]), ("w", &[]), ("measures", &["a"])];
         let all = |command: &str, resume: bool| {
             let rows = Rows::open(&path, resume).unwrap();
-            experiments.map(|(name, row)| run(name, row, &rows, command, Scale::Full, true, |_| None).1)
+            experiments.map(|(name, of_rows)| run(name, of_rows, &rows, command, Scale::Full, true, |_| None).1)
         };
-        let commands = |found: &[Provenance; 4]| found.clone().map(|run| run.command);
-        let (first, resumed) = (all("measures", false), all("resumes", true));
-        assert_eq!(commands(&resumed), ["measures", "measures", "measures", "resumes"]);
+        let commands = |found: &[Provenance; 5]| found.clone().map(|run| run.command);
+        let (first, resumed) = (all("first", false), all("second", true));
+        assert_eq!(commands(&resumed), ["first", "first", "first", "second", "second"]);
         for (first, resumed) in first.iter().zip(&resumed).take(3) {
             assert_eq!(serde_json::to_value(first).unwrap(), serde_json::to_value(resumed).unwrap());
         }
-        assert_eq!(commands(&all("again", false)), ["again"; 4], "without --resume");
-        // One row is lost, and its experiment measures it.
+        assert_eq!(commands(&all("again", false)), ["again"; 5], "without --resume");
+        // One row is lost, and measured.
         let text = std::fs::read_to_string(&path).unwrap();
         let kept: Vec<&str> = text.lines().filter(|line| !line.contains(", b\"")).collect();
         std::fs::write(&path, kept.join("\n") + "\n").unwrap();
-        assert_eq!(commands(&all("measures a part", true)), ["again", "measures a part", "again", "measures a part"]);
-        assert_eq!(commands(&all("resumes", true))[1], "measures a part");
+        assert_eq!(commands(&all("part", true)), ["again", "part", "part", "part", "part"]);
+        assert_eq!(commands(&all("last", true)), ["again", "part", "part", "last", "last"]);
     }
 
     #[test]

@@ -44,8 +44,11 @@ struct Finished {
     resumed: f64,
     /// The keys that were added since [`Rows::begin`].
     added: Vec<String>,
-    /// True if a row of an earlier run was returned since [`Rows::begin`].
+    /// True if something was measured since then: a row, or what no row has.
+    has_measured: bool,
+    /// True if a row of an earlier run was returned since then, and of this one.
     has_resumed: bool,
+    has_shared: bool,
 }
 
 #[derive(Debug)]
@@ -120,6 +123,7 @@ impl Rows {
         let row = serde_json::from_value(row.clone()).ok()?;
         let (is_earlier, seconds) = (*is_earlier, std::mem::take(seconds));
         finished.has_resumed |= is_earlier;
+        finished.has_shared |= !is_earlier;
         finished.resumed += seconds;
         Some(row)
     }
@@ -148,6 +152,7 @@ impl Rows {
         let line = Line { key, row, seconds };
         self.append(&line)?;
         finished.added.push(line.key.clone());
+        finished.has_measured = true;
         finished.rows.insert(line.key, Finish { row: line.row, is_earlier: false, seconds: 0.0 });
         Ok(())
     }
@@ -156,18 +161,23 @@ impl Rows {
     pub(crate) fn begin(&self) {
         let mut finished = self.finished();
         finished.added.clear();
-        finished.has_resumed = false;
+        (finished.has_measured, finished.has_resumed, finished.has_shared) = (false, false, false);
     }
 
-    /// Returns true if all rows of this experiment were an earlier run's, and there was one.
-    pub(crate) fn all_resumed(&self) -> bool {
+    /// Says that this experiment measures what no row has.
+    pub(crate) fn measures_without_row(&self) {
+        self.finished().has_measured = true;
+    }
+
+    /// Returns true if this experiment has measured something.
+    pub(crate) fn has_measured(&self) -> bool {
+        self.finished().has_measured
+    }
+
+    /// Returns true if this experiment has earlier runs' rows and nothing else.
+    pub(crate) fn is_resumed(&self) -> bool {
         let finished = self.finished();
-        finished.has_resumed && finished.added.is_empty()
-    }
-
-    /// Returns true if this experiment has added a row.
-    pub(crate) fn has_added(&self) -> bool {
-        !self.finished().added.is_empty()
+        finished.has_resumed && !finished.has_shared && !finished.has_measured
     }
 
     /// Withdraws the rows that this experiment has added. In the file, null withdraws a key.
@@ -285,9 +295,9 @@ mod tests {
         let rows = Rows::open(&path, false).unwrap();
         rows.add("a", &1).unwrap();
         rows.begin();
-        assert!(!rows.has_added());
+        assert!(!rows.has_measured());
         rows.add("b", &2).unwrap();
-        assert!(rows.has_added());
+        assert!(rows.has_measured());
         rows.withdraw_added().unwrap();
         assert_eq!((rows.get("a"), rows.get::<u64>("b")), (Some(1), None));
         drop(rows);

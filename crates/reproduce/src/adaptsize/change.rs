@@ -226,7 +226,7 @@ fn reactions(tuner: &ReplayResult, ahead: &ReplayResult, calm: u64) -> Vec<f64> 
 }
 
 /// Adds the table of the repetitions with other settings, which stand behind the tuners. With
-/// `calm`, the traffic changes after each so many requests.
+/// `calm`, the traffic changes after every `calm` requests.
 fn swept_settings(section: &mut Section, calm: Option<u64>, found: &[Vec<ReplayResult>]) {
     let with_sweep: Vec<&Vec<ReplayResult>> = found.iter().filter(|found| found.len() > TUNERS.len()).collect();
     let Some(first) = with_sweep.first() else { return };

@@ -63,6 +63,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         section.measured(format!("{prefix}statistics-bytes-an-object"), most("adaptsize.bytes_a_counted_object"));
         section.measured(format!("{prefix}statistics-megabytes"), most("adaptsize.statistics_bytes") / 1e6);
     }
+    request.rows.measures_without_row();
     section.measured("model-speed", model_speed(&traffic, capacity));
     let bars = |at: usize| {
         (0..3_u32).map(|case| (f64::from(case), found[case as usize * SPECS.len() + at].nanoseconds)).collect()

@@ -47,6 +47,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     watch.begin("the top's peak", SYSTEMS.len() as u64 * sweep.runs);
     let mut measured = Measured::default();
     measured.add(cells, |_| MOST_AT_ONCE, request, watch)?;
+    request.rows.measures_without_row();
     let names = names::measure(sweep.segments, sweep.rounds, request.seed, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);

@@ -73,6 +73,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 
     let a_policy = 2 * sweep.settle + 192 * sweep.batches as u64;
     watch.begin("cycles", 2 * POLICIES.len() as u64 * a_policy);
+    request.rows.measures_without_row();
     let mut cold = World::new(sweep.objects, sweep.fib, request.seed)?;
     let mut warm = World::new(WARM.0, WARM.0, request.seed)?;
     let mut accounts = Vec::new();
