@@ -27,10 +27,8 @@ pub(crate) fn undisturbed(
         resumed += request.rows.take_resumed();
         provenance.update(resumed);
         let Request { paper, scale, seed, traces, forwarder, applications, .. } = request;
-        let further =
-            [traces, applications].map(|path| path.map_or_else(String::new, |path| path.display().to_string()));
-        let further = further.join(", ") + ", " + forwarder.unwrap_or_default();
-        let conditions = format!("conditions of {}, {name}, {scale}, seed {seed}, {further}", paper.name);
+        let others = format!("{traces:?}, {forwarder:?}, {applications:?}");
+        let conditions = format!("conditions of {}, {name}, {scale}, seed {seed}, {others}", paper.name);
         if request.rows.is_resumed() {
             section.run = request.rows.peek(&conditions).unwrap_or(provenance);
             return Ok(section);

@@ -37,7 +37,7 @@ pub struct Rows {
 
 #[derive(Debug, Default)]
 struct Finished {
-    rows: HashMap<String, Finish>,
+    rows: HashMap<String, FinishedRow>,
     /// The time of the last finished row, or of the start of the experiment.
     last: Option<Instant>,
     /// The time of the earlier run's rows since [`Rows::take_resumed`], s.
@@ -46,13 +46,14 @@ struct Finished {
     added: Vec<String>,
     /// True if something was measured since then: a row, or what no row has.
     has_measured: bool,
-    /// True if a row of an earlier run was returned since then, and of this one.
+    /// True if a row of an earlier run was returned since then.
     has_resumed: bool,
+    /// True if a row of this run was returned since then.
     has_shared: bool,
 }
 
 #[derive(Debug)]
-struct Finish {
+struct FinishedRow {
     row: Value,
     /// True if an earlier run has added it.
     is_earlier: bool,
@@ -106,7 +107,7 @@ impl Rows {
             let Line { key, row, seconds } = serde_json::from_slice(line).map_err(problem)?;
             match row {
                 Value::Null => rows.remove(&key),
-                row => rows.insert(key, Finish { row, is_earlier: true, seconds }),
+                row => rows.insert(key, FinishedRow { row, is_earlier: true, seconds }),
             };
         }
         Ok(Rows {
@@ -119,7 +120,7 @@ impl Rows {
     /// Returns the row of this key, if it is finished.
     pub(crate) fn get<Row: DeserializeOwned>(&self, key: &str) -> Option<Row> {
         let mut finished = self.finished();
-        let Finish { row, is_earlier, seconds } = finished.rows.get_mut(&self.of_program(key))?;
+        let FinishedRow { row, is_earlier, seconds } = finished.rows.get_mut(&self.of_program(key))?;
         let row = serde_json::from_value(row.clone()).ok()?;
         let (is_earlier, seconds) = (*is_earlier, std::mem::take(seconds));
         finished.has_resumed |= is_earlier;
@@ -153,7 +154,7 @@ impl Rows {
         self.append(&line)?;
         finished.added.push(line.key.clone());
         finished.has_measured = true;
-        finished.rows.insert(line.key, Finish { row: line.row, is_earlier: false, seconds: 0.0 });
+        finished.rows.insert(line.key, FinishedRow { row: line.row, is_earlier: false, seconds: 0.0 });
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! TinyLFU as the text of section 4.2 can be read: an admission whose counts are exact, for the
 //! readings beside the policy `tinylfu`, whose counts stand in a sketch and end at 15.
 
-use super::last_requests::{ExactCounts, LastRequests, MOST_REQUESTS};
+use super::exact_counts::{ExactCounts, LastRequests, MOST_REQUESTS};
 use larder_policy::{Admit, Arguments, Build, Cache, Parameter, Policy, PolicyEntry, Preset, Request, Values};
 
 pub(super) static ENTRY: PolicyEntry = PolicyEntry {

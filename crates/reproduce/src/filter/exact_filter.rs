@@ -1,6 +1,6 @@
 //! The filter with exact counts: the policy `filter` without the collisions of its counter table.
 
-use super::last_requests::{LastRequests, MOST_REQUESTS};
+use super::exact_counts::{LastRequests, MOST_REQUESTS};
 use larder_policy::{Admit, Build, Cache, Parameter, Policy, PolicyEntry, Preset, Request, Values};
 
 pub(super) static ENTRY: PolicyEntry = PolicyEntry {

@@ -6,9 +6,9 @@
 mod collisions;
 mod cycles;
 mod duel;
+mod exact_counts;
 mod exact_filter;
 mod hit_rates;
-mod last_requests;
 mod lfu_of_all;
 mod parameters;
 mod policies;
