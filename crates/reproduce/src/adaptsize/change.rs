@@ -10,6 +10,7 @@ use larder_figure::Series;
 use larder_replay::{Access, Class, CrowdShape};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 
 const FLASH: (&str, &str) = experiment_file!("adaptsize/flash-crowd.toml");
 const CHUNKS: (&str, &str) = experiment_file!("adaptsize/flash-chunks.toml");
@@ -41,6 +42,10 @@ struct Sweep<Change> {
     tuned_hillclimb: String,
     /// The number of parts of the timelines.
     parts: usize,
+    /// Other settings of AdaptSize as published, for all repetitions, by the infixes of their
+    /// claims.
+    #[serde(default)]
+    variants: BTreeMap<String, String>,
     /// Other settings of the tuners, for the first `swept_seeds` repetitions.
     swept: Vec<String>,
     swept_seeds: usize,
@@ -127,7 +132,7 @@ fn tuners<Change: DeserializeOwned + Sync>(
     let (interval, window) = (sweep.lookahead_interval, sweep.lookahead_window);
     // As in the paper: Static is Threshold, tuned on the traffic before the change; the others are
     // Chance.
-    let specs = [
+    let tuners = [
         format!("lookahead(chance,interval={interval},window={window})+lru"),
         "adaptsize(chance)+lru".to_owned(),
         sweep.published.clone(),
@@ -135,6 +140,7 @@ fn tuners<Change: DeserializeOwned + Sync>(
         format!("static(threshold,window={})+lru", sweep.calm),
         sweep.tuned_hillclimb.clone(),
     ];
+    let specs: Vec<String> = tuners.into_iter().chain(sweep.variants.values().cloned()).collect();
     let (capacity, warm_up) = (sweep.capacity, sweep.calm as usize);
     let seeds: Vec<u64> = (request.seed..request.seed + sweep.seeds).collect();
     let requests = sweep.seeds * sweep.catalogue.requests as u64;
@@ -153,14 +159,20 @@ fn tuners<Change: DeserializeOwned + Sync>(
     });
     let (kinds, found): (Vec<_>, Vec<_>) = found.into_iter().collect::<Result<Vec<_>, Error>>()?.into_iter().unzip();
 
-    let ratios = measured(experiment, &mut section, sweep.calm, &found);
+    let ratios = measured(experiment, &mut section, sweep, &found);
     if let Some(first) = found.first() {
         let timeline = |found: &ReplayResult| found.timeline.iter().map(|(at, ratio, _)| (*at, *ratio)).collect();
         let series = TUNERS.iter().zip(first).map(|(name, found)| Series::line(*name, timeline(found)));
         section.figure("course", series.collect());
     }
     boxes(&mut section, &ratios);
-    swept_settings(&mut section, kinds.iter().all(|kinds| !kinds.is_empty()).then_some(sweep.calm), &found);
+    let calm = kinds.iter().all(|kinds| !kinds.is_empty()).then_some(sweep.calm);
+    let everywhere = TUNERS.len() + sweep.variants.len();
+    if everywhere > TUNERS.len() {
+        settings(&mut section, calm, &found.iter().map(|found| &found[..everywhere]).collect::<Vec<_>>());
+    }
+    let with_sweep = found.iter().filter(|found| found.len() > everywhere);
+    settings(&mut section, calm, &with_sweep.map(Vec::as_slice).collect::<Vec<_>>());
     by_kind(experiment, &mut section, sweep.calm, &kinds, &found);
     let ratios = |found: &Vec<ReplayResult>| {
         found.iter().take(TUNERS.len()).map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>()
@@ -175,7 +187,7 @@ fn tuners<Change: DeserializeOwned + Sync>(
 fn measured<Change>(
     experiment: &Experiment<Sweep<Change>>,
     section: &mut Section,
-    calm: u64,
+    sweep: &Sweep<Change>,
     found: &[Vec<ReplayResult>],
 ) -> [Vec<f64>; TUNERS.len()] {
     let [mut shares, mut ratios]: [[Vec<f64>; TUNERS.len()]; 2] = Default::default();
@@ -189,9 +201,11 @@ fn measured<Change>(
     for (id, shares) in ids.into_iter().zip(&shares[1..]) {
         section.measured_if_claimed(id_of(experiment, id), percentile(shares, 5));
     }
+    let of = |run: usize| found.iter().map(|found| found[run].hit_ratio).collect::<Vec<f64>>();
     // The least lead over the percentiles.
     let lead = |form: usize, other: usize| {
-        least(PERCENTILES.map(|percent| percentile(&ratios[form], percent) / percentile(&ratios[other], percent)))
+        let (form, other) = (of(form), of(other));
+        least(PERCENTILES.map(|percent| percentile(&form, percent) / percentile(&other, percent)))
     };
     for (id, [form, other]) in [
         ("adaptsize-over-hillclimb", [1, 3]),
@@ -203,9 +217,13 @@ fn measured<Change>(
     ] {
         section.measured_if_claimed(id_of(experiment, id), lead(form, other));
     }
-    for (id, form) in [("adaptsize-reaction", 1), ("published-reaction", 2)] {
-        let reactions = found.iter().flat_map(|of_seed| reactions(&of_seed[form], &of_seed[0], calm));
-        section.measured_if_claimed(id_of(experiment, id), median(reactions.collect()) / 1e3);
+    let variants = sweep.variants.keys().map(String::as_str).zip(TUNERS.len()..);
+    for (id, form) in [("adaptsize", 1), ("published", 2)].into_iter().chain(variants.clone()) {
+        let reactions = found.iter().flat_map(|of_seed| reactions(&of_seed[form], &of_seed[0], sweep.calm));
+        section.measured_if_claimed(id_of(experiment, &format!("{id}-reaction")), median(reactions.collect()) / 1e3);
+    }
+    for (id, form) in variants {
+        section.measured_if_claimed(id_of(experiment, &format!("{id}-over-hillclimb")), lead(form, 3));
     }
     ratios
 }
@@ -225,21 +243,20 @@ fn reactions(tuner: &ReplayResult, ahead: &ReplayResult, calm: u64) -> Vec<f64> 
     changes.map(reaction).collect()
 }
 
-/// Adds the table of the repetitions with other settings, which stand behind the tuners. With
-/// `calm`, the traffic changes after every `calm` requests.
-fn swept_settings(section: &mut Section, calm: Option<u64>, found: &[Vec<ReplayResult>]) {
-    let with_sweep: Vec<&Vec<ReplayResult>> = found.iter().filter(|found| found.len() > TUNERS.len()).collect();
-    let Some(first) = with_sweep.first() else { return };
+/// Adds the table of these repetitions, with other settings behind the tuners. With `calm`, the
+/// traffic changes after every `calm` requests.
+fn settings(section: &mut Section, calm: Option<u64>, found: &[&[ReplayResult]]) {
+    let Some(first) = found.first() else { return };
     let rows = first.iter().enumerate().skip(1).map(|(at, setting)| {
-        let shares: Vec<f64> = with_sweep.iter().map(|found| found[at].hit_ratio / found[0].hit_ratio).collect();
+        let shares: Vec<f64> = found.iter().map(|found| found[at].hit_ratio / found[0].hit_ratio).collect();
         let reaction = calm.map(|calm| {
-            let reactions = with_sweep.iter().flat_map(|found| reactions(&found[at], &found[0], calm)).collect();
+            let reactions = found.iter().flat_map(|found| reactions(&found[at], &found[0], calm)).collect();
             format!("{:.0}", median(reactions) / 1e3)
         });
         let figures = [percentile(&shares, 5), median(shares)].map(|share| format!("{share:.3}"));
         [setting.spec.clone()].into_iter().chain(figures).chain(reaction).collect()
     });
-    let title = format!("With other settings, shares of LookAhead in {} repetitions", with_sweep.len());
+    let title = format!("With other settings, shares of LookAhead in {} repetitions", found.len());
     let columns = ["policy", "the least 5 %", "median"].into_iter();
     section.table(&title, columns.chain(calm.map(|_| "median reaction, thousand requests")), rows.collect());
 }

@@ -12,6 +12,7 @@
 //! and an origin, as in the paper. The public real traces run in addition to the generated traffic.
 
 mod change;
+mod constant_c;
 mod cost;
 mod day;
 mod intervals;
@@ -46,6 +47,8 @@ pub(crate) const PAPER: Paper = Paper {
         ("second-level", second_level::run),
         ("sensitivity", sensitivity::run),
         ("intervals", intervals::run),
+        ("constant-c", constant_c::calm),
+        ("constant-c-crowds", constant_c::crowds),
         ("flash-crowd", change::flash_crowd),
         ("flash-chunks", change::flash_chunks),
         ("flash-local", change::flash_local),
@@ -68,6 +71,8 @@ pub(crate) const PAPER: Paper = Paper {
         ("second-level", [0, 3]),
         ("sensitivity", [0, 1]),
         ("intervals", [0, 7]),
+        ("constant-c", [0, 9]),
+        ("constant-c-crowds", [0, 9]),
         ("flash-crowd", [0, 9]),
         ("flash-chunks", [0, 3]),
         ("flash-local", [0, 4]),

@@ -126,8 +126,10 @@ fn over_clients(sweep: &Sweep, section: &mut Section, request: &Request<'_>, wat
     section.measured("bed-gigabits-chance", mean_of(found.iter(), 0) / mean_of(found.iter(), LRU));
     section.measured("bed-gigabits-threshold", mean_of(found.iter(), 1) / mean_of(found.iter(), LRU));
     section.measured("bed-gigabits-varnish", at_peak(0) / at_peak(VARNISH));
-    section.measured("bed-decline", past_peak(0) / at_peak(0));
-    section.measured("bed-decline-varnish", past_peak(VARNISH) / at_peak(VARNISH));
+    let decline = |system| past_peak(system) / at_peak(system);
+    section.measured("bed-decline", decline(0));
+    section.measured("bed-decline-varnish", decline(VARNISH));
+    section.measured("bed-decline-varnish-to-lru", decline(VARNISH) / decline(LRU));
     let line = |(system, name): (usize, &str)| {
         let of = |(clients, rates): &(usize, Vec<Rates>)| (*clients as f64, rates[system].gigabits);
         let points: Vec<(f64, (f64, f64))> = found.iter().map(of).collect();
