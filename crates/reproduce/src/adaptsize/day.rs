@@ -46,16 +46,16 @@ struct Sweep {
 
 /// What is requested beside the web's objects.
 #[derive(Clone, Copy)]
-struct Mix {
+pub(super) struct Mix {
     /// The shares of the requests at noon.
-    videos: f64,
-    downloads: f64,
+    pub videos: f64,
+    pub downloads: f64,
     /// True if the shares are half of those at noon, at all times.
-    is_constant: bool,
+    pub is_constant: bool,
 }
 
 impl Mix {
-    fn name(self) -> String {
+    pub fn name(self) -> String {
         let Mix { videos, downloads, is_constant } = self;
         let parts = [("videos", videos), ("downloads", downloads)].into_iter().filter(|(_, peak)| *peak > 0.0);
         let parts: Vec<String> = parts.map(|(class, peak)| format!("{class} {peak}")).collect();
@@ -78,7 +78,7 @@ impl Mix {
     }
 
     /// Returns `us` with as many of its requests for larger objects as the mix says.
-    fn traffic(self, us: Catalogue, seed: u64) -> Result<Traffic, Error> {
+    pub fn traffic(self, us: Catalogue, seed: u64) -> Result<Traffic, Error> {
         if self.videos + self.downloads == 0.0 {
             return us.traffic("us", seed);
         }

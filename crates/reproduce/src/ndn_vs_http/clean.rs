@@ -1,5 +1,5 @@
 //! Clean links: directly, behind one level of cache, and behind two (fig. 2 and 3); and the paper's
-//! 100 MB behind two.
+//! 100 MB behind two; and links of 1 Gb/s, which are the paper's.
 
 use super::cell::Cell;
 use super::cell::{Faces, SquidSetup, System};
@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) = experiment_file!("ndn-vs-http/clean.toml");
 pub(super) const LARGE: (&str, &str) = experiment_file!("ndn-vs-http/large.toml");
+pub(super) const GIGABIT: (&str, &str) = experiment_file!("ndn-vs-http/gigabit.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +52,10 @@ const SYSTEMS: [System; 11] = [
 
 /// The systems that fetch a large file.
 const LARGE_SYSTEMS: [System; 4] = [SQUID, SQUID_AHEAD, LARDER, TUNED];
+
+/// The systems on links of 1 Gb/s.
+const GIGABIT_SYSTEMS: [System; 7] =
+    [System::Lighttpd { tuned: true }, SQUID_1, SQUID_AHEAD_1, LARDER_1, SQUID, SQUID_AHEAD, LARDER];
 
 /// Measures fig. 2 and 3.
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -98,6 +103,27 @@ pub(super) fn run_large(request: &Request<'_>, watch: &dyn Watch) -> Result<Sect
     section.measured("large-cpu", cpu(&tuned) / squid_cpu);
     section.measured("large-time-8800", larder.median() / squid_time);
     section.measured("large-cpu-8800", cpu(&larder) / squid_cpu);
+    section.judged()
+}
+
+/// Measures links of 1 Gb/s.
+pub(super) fn run_gigabit(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(GIGABIT.0, GIGABIT.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let measured = measured(sweep, &GIGABIT_SYSTEMS, "links of 1 Gb/s", request, watch)?;
+    let mut section = Section::new(&experiment, request.scale);
+    state_forwarder(&mut section, request);
+    report(&mut section, sweep, &GIGABIT_SYSTEMS, &measured);
+    let most = sweep.clients.iter().copied().max().unwrap_or_default();
+    let runs = |system| of(&measured, system, most);
+    for (levels, squids, larder) in
+        [("one-level", [SQUID_1, SQUID_AHEAD_1], LARDER_1), ("two-levels", [SQUID, SQUID_AHEAD], LARDER)]
+    {
+        let time = |system| runs(system).median();
+        section.measured(format!("gigabit-{levels}"), time(larder) / least(squids.map(time)));
+        let cpu_of = |system| cpu(&runs(system));
+        section.measured(format!("gigabit-{levels}-cpu"), cpu_of(larder) / least(squids.map(cpu_of)));
+    }
     section.judged()
 }
 

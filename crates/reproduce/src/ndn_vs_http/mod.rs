@@ -31,6 +31,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("peak", peak::run),
         ("simulated", simulated::run),
         ("clean", clean::run),
+        ("gigabit", clean::run_gigabit),
         ("tcp", tcp::run),
         ("varied", varied::run),
         (applications::NAME, applications::run),
@@ -42,6 +43,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("peak", [1, 3]),
         ("simulated", [1, 5]),
         ("clean", [1, 45]),
+        ("gigabit", [1, 7]),
         ("tcp", [1, 9]),
         ("varied", [1, 10]),
         (applications::NAME, [1, 12]),
@@ -95,17 +97,17 @@ mod tests {
     fn the_files_are_read_after_the_network_was_built() {
         let clean = Experiment::<clean::Sweep>::parse(clean::FILE.0, clean::FILE.1).unwrap();
         let large = Experiment::<clean::Sweep>::parse(clean::LARGE.0, clean::LARGE.1).unwrap();
+        let gigabit = Experiment::<clean::Sweep>::parse(clean::GIGABIT.0, clean::GIGABIT.1).unwrap();
         let peak = Experiment::<peak::Sweep>::parse(peak::FILE.0, peak::FILE.1).unwrap();
         let simulated = Experiment::<simulated::Sweep>::parse(simulated::FILE.0, simulated::FILE.1).unwrap();
         let lossy = Experiment::<lossy::Sweep>::parse(lossy::FILE.0, lossy::FILE.1).unwrap();
         for scale in [Scale::Quick, Scale::Full] {
             let sweep = lossy.sweep(scale);
             assert!(clean.sweep(scale).runs > 0 && large.sweep(scale).runs > 0 && sweep.runs > 0);
-            assert!(peak.sweep(scale).runs > 0 && simulated.sweep(scale).seeds > 0);
+            assert!(gigabit.sweep(scale).runs > 0 && peak.sweep(scale).runs > 0 && simulated.sweep(scale).seeds > 0);
             assert!(sweep.network(sweep.greatest()).unwrap().rate.is_some());
         }
-        let claims =
-            [clean.claims.len(), large.claims.len(), lossy.claims.len(), peak.claims.len(), simulated.claims.len()];
-        assert_eq!(claims, [8, 4, 25, 4, 7]);
+        let of = [&clean.claims, &large.claims, &gigabit.claims, &lossy.claims, &peak.claims, &simulated.claims];
+        assert_eq!(of.map(|claims| claims.len()), [8, 4, 4, 25, 4, 7]);
     }
 }
