@@ -10,7 +10,7 @@ const ATTEMPTS: usize = 3;
 /// more of the processors' time than [`Provenance::disturbance`] allows; the last run counts. Rows
 /// of an interrupted run, which a later one resumes, are not judged. The conditions are a row too,
 /// so that a run that takes all its rows from earlier ones keeps the conditions of the last one
-/// that measured. If that was killed before its end, they are those of the run before it, or lost.
+/// that measured. If that was killed before its end, they are those of its start.
 pub(crate) fn undisturbed(
     name: &str,
     of_program: &Provenance,
@@ -21,16 +21,19 @@ pub(crate) fn undisturbed(
 ) -> Result<Section, Error> {
     let (mut attempt, mut resumed) = (1, Duration::ZERO);
     loop {
-        request.rows.begin();
-        let mut provenance = of_program.of_experiment();
-        let mut section = run()?;
-        resumed += request.rows.take_resumed();
-        provenance.update(resumed);
         let Request { paper, scale, seed, traces, forwarder, applications, .. } = request;
         let others = format!("{traces:?}, {forwarder:?}, {applications:?}");
         let conditions = format!("conditions of {}, {name}, {scale}, seed {seed}, {others}", paper.name);
+        let mut provenance = of_program.of_experiment();
+        request.rows.begin(&conditions, &provenance)?;
+        let mut section = run()?;
+        resumed += request.rows.take_resumed();
+        provenance.update(resumed);
         if request.rows.is_resumed() {
+            let seconds = provenance.seconds;
             section.run = request.rows.peek(&conditions).unwrap_or(provenance);
+            // A run that was killed has stored none.
+            section.run.seconds = section.run.seconds.or(seconds);
             return Ok(section);
         }
         let is_timed = request.scale == Scale::Full && section.claims.iter().any(|claim| claim.timed);
@@ -127,6 +130,27 @@ mod tests {
         std::fs::write(&path, kept.join("\n") + "\n").unwrap();
         assert_eq!(commands(&all("part", true)), ["again", "part", "part", "part", "part"]);
         assert_eq!(commands(&all("last", true)), ["again", "part", "part", "last", "last"]);
+    }
+
+    #[test]
+    fn a_killed_run_has_the_conditions_of_another_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.jsonl");
+        let rows = |resume| Rows::open(&path, resume).unwrap();
+        let of = |command: &str, of_rows: &[&str], rows: &Rows| {
+            run("x", of_rows, rows, command, Scale::Full, true, |_| None).1.command
+        };
+        assert_eq!(of("first", &["a"], &rows(false)), "first");
+        // The next run measures "b" and "c", and is killed before it stores more.
+        assert_eq!(of("killed", &["a", "b", "c"], &rows(true)), "killed");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (kept, last) = text.trim_end().rsplit_once('\n').unwrap();
+        assert!(last.contains("conditions of"), "{last}");
+        std::fs::write(&path, kept.to_owned() + "\n").unwrap();
+        let resumed = rows(true);
+        let (_, found) = run("x", &["a", "b", "c"], &resumed, "later", Scale::Full, true, |_| None);
+        assert_eq!((found.command.as_str(), found.other_percent), ("killed", None));
+        assert!(found.seconds.is_some());
     }
 
     #[test]

@@ -50,6 +50,8 @@ struct Finished {
     has_resumed: bool,
     /// True if a row of this run was returned since then.
     has_shared: bool,
+    /// A row that is stored before the first one of the experiment.
+    pending: Option<Line>,
 }
 
 #[derive(Debug)]
@@ -61,7 +63,7 @@ struct FinishedRow {
     seconds: f64,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Line {
     key: String,
     row: Value,
@@ -150,6 +152,10 @@ impl Rows {
         let mut finished = self.finished();
         let now = Instant::now();
         let seconds = finished.last.replace(now).map_or(0.0, |last| now.duration_since(last).as_secs_f64());
+        if let Some(first) = finished.pending.take() {
+            self.append(&first)?;
+            finished.rows.insert(first.key, FinishedRow { row: first.row, is_earlier: false, seconds: 0.0 });
+        }
         let line = Line { key, row, seconds };
         self.append(&line)?;
         finished.added.push(line.key.clone());
@@ -158,11 +164,15 @@ impl Rows {
         Ok(())
     }
 
-    /// Says that an experiment begins.
-    pub(crate) fn begin(&self) {
+    /// Says that an experiment begins. If it measures a row, the row of this key is stored before.
+    pub(crate) fn begin<Row: Serialize>(&self, key: &str, row: &Row) -> Result<(), Error> {
+        let key = self.of_program(key);
+        let row = serde_json::to_value(row).map_err(|error| Error(format!("row {key}: {error}")))?;
         let mut finished = self.finished();
         finished.added.clear();
         (finished.has_measured, finished.has_resumed, finished.has_shared) = (false, false, false);
+        finished.pending = Some(Line { key, row, seconds: 0.0 });
+        Ok(())
     }
 
     /// Says that this experiment measures what no row has.
@@ -218,6 +228,16 @@ impl Rows {
     /// An insertion is one call, so a panic elsewhere leaves the map complete.
     fn finished(&self) -> MutexGuard<'_, Finished> {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Releases the file at once. A program that is starting has a copy of the descriptor until it
+/// executes, and would hold the lock by it.
+impl Drop for Rows {
+    fn drop(&mut self) {
+        if let Some((_, file)) = &self.file {
+            _ = file.unlock();
+        }
     }
 }
 
@@ -295,7 +315,7 @@ mod tests {
         let path = directory.path().join("rows.jsonl");
         let rows = Rows::open(&path, false).unwrap();
         rows.add("a", &1).unwrap();
-        rows.begin();
+        rows.begin("first", &0).unwrap();
         assert!(!rows.has_measured());
         rows.add("b", &2).unwrap();
         assert!(rows.has_measured());
