@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// A lock on the machine: two reproductions at once would disturb each other's figures.
 pub(super) struct MachineLock {
     /// Holds the file lock.
-    _file: File,
+    file: File,
 }
 
 impl MachineLock {
@@ -41,7 +41,7 @@ impl MachineLock {
             larder_testbed::down(&testbed(number))?;
             programs::remove_left(&testbed(number))?;
         }
-        Ok(MachineLock { _file: file })
+        Ok(MachineLock { file })
     }
 }
 
@@ -60,9 +60,11 @@ pub(super) fn check_requirements(with_programs: bool) -> Result<(), Error> {
 }
 
 impl Drop for MachineLock {
-    /// The next run reports what cannot be removed now.
+    /// The next run reports what cannot be removed now. A program that is starting has a copy of
+    /// the lock's descriptor until it executes.
     fn drop(&mut self) {
         (0..MOST_AT_ONCE).for_each(|number| drop(programs::remove_left(&testbed(number))));
+        _ = self.file.unlock();
     }
 }
 
