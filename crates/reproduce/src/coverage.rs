@@ -84,7 +84,7 @@ macro_rules! files {
 
 /// The files of all papers. A test compares them with the directory.
 const FILES: [Files; 5] = [
-    files!("adaptsize": "traces" "locality" "production-local" "production" "research-local" "research" "systems" "windows" "day" "day-forms"
+    files!("adaptsize": "traces" "locality" "production-local" "production" "research-local" "research" "systems" "windows" "day" "day-end"
         "second-level" "sensitivity" "intervals" "constant-c" "constant-c-crowds" "flash-crowd" "flash-chunks" "flash-local" "traffic-mix" "mix-chunks" "cost" "public" "testbed-hk" "testbed-us" "testbed-throughput" "testbed-gigabits" "testbed-change" "testbed-disk" "testbed-published"),
     files!("chunk-size": "figures" "ndnsim" "ambiguities" "skew" "beyond"),
     files!("clock": "linear" "dumbbell" "methods"),

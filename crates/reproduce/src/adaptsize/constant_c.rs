@@ -1,14 +1,16 @@
 //! AdaptSize, LookAhead and HillClimb beside every constant c, on the same requests. What a tuner
-//! has beyond the best constant c, it gains by moving c.
+//! has beyond the best constant c, it gains because its c changes, or has changed: objects that a
+//! larger c let in stay.
 //!
 //! The experiments explain failing claims: shares of LookAhead and the variation over time on
 //! independent requests, the interval of AdaptSize as published in a large cache, and the lead of
 //! HillClimb in flash crowds.
 
-use super::replays::{Catalogue, PARTS, ReplayResult, Run, Traffic, variation};
+use super::production::settled_c;
+use super::replays::{Catalogue, PARTS, ReplayResult, Run, Traffic, variation, weight};
 use crate::cell::{measure, measure_all, units};
 use crate::grid::Grid;
-use crate::statistics::median;
+use crate::statistics::{greatest, least, median, percentile};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_replay::CrowdShape;
@@ -56,7 +58,8 @@ struct Calm {
     /// The capacity, bytes.
     capacity: u64,
     constants: Constants,
-    hillclimb: String,
+    /// HillClimb from the start of the authors' simulator, and from near the best c.
+    hillclimbs: [String; 2],
     lookahead_interval: u64,
     lookahead_window: u64,
     /// A large capacity, bytes, and its constant c.
@@ -92,10 +95,12 @@ pub(super) fn calm(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, 
                 }
                 if shape == "chance" {
                     let found = &compared.adaptsize;
-                    section.measured(
-                        format!("constant-{id}-adaptsize-over-hillclimb"),
-                        found.hit_ratio / compared.hillclimb.hit_ratio,
-                    );
+                    for (infix, hillclimb) in ["", "-settled"].into_iter().zip(&compared.hillclimbs) {
+                        section.measured_if_claimed(
+                            format!("constant-{id}-adaptsize-over{infix}-hillclimb"),
+                            found.hit_ratio / hillclimb.hit_ratio,
+                        );
+                    }
                     section.measured(format!("constant-{id}-variation"), variation(found) / drawn(found, &traffic));
                     variations.extend([found, &compared.lru].map(|found| {
                         let figures = [variation(found), drawn(found, &traffic)].map(|value| format!("{value:.4}"));
@@ -105,13 +110,17 @@ pub(super) fn calm(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, 
                 shares.extend(compared.rows(&id, shape));
                 lines.push(Series::line(format!("{id}, {shape}"), compared.curve));
             }
-            if id == "hk" {
-                large(&mut section, sweep, &traffic, request, watch)?;
+            if windows.is_none() {
+                longer_intervals(&mut section, sweep, &traffic, request, watch)?;
             }
         }
     }
     section.figure("constant-c", lines);
-    section.table("Object hit ratio", ["traffic", "policy", "object hit ratio", "of the best constant c"], shares);
+    section.table(
+        "Object hit ratio",
+        ["traffic", "policy", "c, KiB", "object hit ratio", "of the best constant c", "the same, last quarter"],
+        shares,
+    );
     let columns = ["traffic", "policy", "coefficient of variation over time", "of independent hits"];
     section.table("Variation over the parts of the traffic", columns, variations);
     section.judged()
@@ -121,12 +130,14 @@ pub(super) fn calm(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, 
 struct Compared {
     /// The hit ratio over the constant c.
     curve: Vec<(f64, f64)>,
-    /// The best constant c as a policy, and its hit ratio.
-    best_spec: String,
+    /// The best hit ratio of a constant c, and its c as a policy.
     best: f64,
+    best_spec: String,
+    /// The best hit ratio of a constant c in the last quarter of the traffic.
+    late_best: f64,
     adaptsize: ReplayResult,
     lookahead: ReplayResult,
-    hillclimb: ReplayResult,
+    hillclimbs: [ReplayResult; 2],
     lru: ReplayResult,
     published: ReplayResult,
 }
@@ -135,17 +146,30 @@ impl Compared {
     /// Returns rows with the hit ratios on this traffic. Those of Chance have the tuners that do
     /// not depend on the shape.
     fn rows(&self, traffic: &str, shape: &str) -> Vec<Vec<String>> {
-        let Compared { best_spec, best, adaptsize, lookahead, hillclimb, lru, published, .. } = self;
-        let others = [published, hillclimb, lru];
-        let others = others.iter().take(if shape == "chance" { others.len() } else { 0 });
-        let tuners =
-            [lookahead, adaptsize].iter().chain(others).map(|found| (&found.spec, found.hit_ratio)).collect::<Vec<_>>();
-        let rows = [(best_spec, *best)].into_iter().chain(tuners);
-        let row = |(spec, ratio): (&String, f64)| {
-            vec![traffic.to_owned(), spec.clone(), format!("{ratio:.4}"), format!("{:.3}", ratio / best)]
+        let Compared { best, late_best, adaptsize, lookahead, hillclimbs, lru, published, .. } = self;
+        let others = [published, &hillclimbs[0], &hillclimbs[1], lru];
+        let tuners = [lookahead, adaptsize].into_iter().chain(others.into_iter().filter(|_| shape == "chance"));
+        let row = |spec: &str, c: String, [ratio, late]: [f64; 2]| {
+            let shares = [ratio / best, late / late_best].map(|share| format!("{share:.3}"));
+            [traffic.to_owned(), spec.to_owned(), c, format!("{ratio:.4}")].into_iter().chain(shares).collect()
         };
-        rows.map(row).collect()
+        let constant = row(&self.best_spec, String::new(), [*best, *late_best]);
+        let tuner = |found: &ReplayResult| row(&found.spec, course(found), [found.hit_ratio, late(found)]);
+        [constant].into_iter().chain(tuners.map(tuner)).collect()
     }
+}
+
+/// Returns the median c after the warm-up and the last one, KiB; nothing without a c.
+fn course(found: &ReplayResult) -> String {
+    let settled = settled_c(found);
+    let Some(last) = settled.last().copied() else { return String::new() };
+    format!("{:.1}, last {:.1}", median(settled) / 1024.0, last / 1024.0)
+}
+
+/// Returns the hit ratio in the last quarter of the traffic.
+fn late(found: &ReplayResult) -> f64 {
+    let parts = &found.timeline[found.timeline.len() * 3 / 4..];
+    parts.iter().map(|(_, ratio, _)| ratio).sum::<f64>() / parts.len() as f64
 }
 
 fn compare(
@@ -160,59 +184,68 @@ fn compare(
     let tuners = [
         format!("lookahead({shape},interval={interval},window={window})+lru"),
         format!("adaptsize({shape})+lru"),
-        sweep.hillclimb.clone(),
+        sweep.hillclimbs[0].clone(),
+        sweep.hillclimbs[1].clone(),
         "lru".to_owned(),
         published(sweep.intervals.first().copied().unwrap_or_default()),
     ];
     let specs = tuners.into_iter().chain(sweep.constants.specs(stage));
     let found = replayed(specs.collect(), traffic, sweep.capacity, &format!("{id}, {shape}"), request, watch)?;
-    let [lookahead, adaptsize, hillclimb, lru, published, constants @ ..] = found.as_slice() else {
+    let [lookahead, adaptsize, from_above, settled, lru, published, constants @ ..] = found.as_slice() else {
         return Err(Error(format!("experiments/{}: a tuner was not measured", CALM.0)));
     };
     let ratios: Vec<f64> = constants.iter().map(|found| found.hit_ratio).collect();
     let (at, best) = sweep.constants.best(&format!("{shape}, {id}"), &ratios)?;
     Ok(Compared {
         curve: sweep.constants.grid().into_iter().map(|c| c as f64).zip(ratios).collect(),
-        best_spec: constants[at].spec.clone(),
         best,
+        best_spec: constants[at].spec.clone(),
+        late_best: greatest(constants.iter().map(late)),
         adaptsize: adaptsize.clone(),
         lookahead: lookahead.clone(),
-        hillclimb: hillclimb.clone(),
+        hillclimbs: [from_above.clone(), settled.clone()],
         lru: lru.clone(),
         published: published.clone(),
     })
 }
 
-/// Measures what a longer interval gives AdaptSize as published, at the typical and at the large
-/// capacity.
-fn large(
+/// Measures what a longer interval gives AdaptSize as published, and what its model takes from it,
+/// at the typical and at the large capacity.
+fn longer_intervals(
     section: &mut Section,
     sweep: &Calm,
     traffic: &Traffic,
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<(), Error> {
-    let specs: Vec<String> = sweep.intervals.iter().map(|interval| published(*interval)).collect();
+    let published: Vec<String> = sweep.intervals.iter().map(|interval| published(*interval)).collect();
+    let exact = published.iter().map(|spec| spec.replace("model=paper", "model=exact"));
+    let deployed = ["adaptsize(chance)+lru".to_owned()];
+    let specs: Vec<String> = published.iter().cloned().chain(exact).chain(deployed).collect();
+    let name = &traffic.name;
     let mut rows = Vec::new();
-    for (id, capacity) in [("typical", sweep.capacity), ("large", sweep.large_capacity)] {
-        let what = format!("intervals, {capacity} bytes");
+    for (id, capacity, constants) in
+        [("typical", sweep.capacity, sweep.constants), ("large", sweep.large_capacity, sweep.large_constants)]
+    {
+        let what = format!("intervals, {name}, {capacity} bytes");
         let found = replayed(specs.clone(), traffic, capacity, &what, request, watch)?;
-        let (first, last) = (found.first(), found.last());
-        let gain = first.zip(last).map_or(f64::NAN, |(first, last)| last.hit_ratio / first.hit_ratio);
-        section.measured(format!("constant-{id}-interval"), gain);
-        rows.extend(found.into_iter().map(|found| (capacity, found.spec, found.hit_ratio)));
+        let of_constants = replayed(constants.specs("expsize"), traffic, capacity, &what, request, watch)?;
+        let ratios: Vec<f64> = of_constants.iter().map(|found| found.hit_ratio).collect();
+        let (at, best) = constants.best(&what, &ratios)?;
+        let intervals = || found.iter().take(sweep.intervals.len()).map(|found| found.hit_ratio);
+        section.measured_if_claimed(
+            format!("constant-{name}-{id}-interval-gain"),
+            greatest(intervals()) / found[0].hit_ratio,
+        );
+        section
+            .measured_if_claimed(format!("constant-{name}-{id}-intervals"), least(intervals()) / greatest(intervals()));
+        rows.extend([&of_constants[at]].into_iter().chain(&found).map(|found| {
+            let ratios = [format!("{:.4}", found.hit_ratio), format!("{:.3}", found.hit_ratio / best)];
+            [capacity.to_string(), found.spec.clone(), course(found)].into_iter().chain(ratios).collect()
+        }));
     }
-    let specs = sweep.large_constants.specs("expsize");
-    let specs = specs.into_iter().chain(["adaptsize(chance)+lru".to_owned()]).collect();
-    let mut constants = replayed(specs, traffic, sweep.large_capacity, "a large cache", request, watch)?;
-    let deployed = constants.pop();
-    let ratios: Vec<f64> = constants.iter().map(|found| found.hit_ratio).collect();
-    let (at, _) = sweep.large_constants.best("a large cache", &ratios)?;
-    let others = deployed.into_iter().chain([constants.swap_remove(at)]);
-    rows.extend(others.map(|found| (sweep.large_capacity, found.spec, found.hit_ratio)));
-    let rows = rows.into_iter().map(|(capacity, spec, ratio)| vec![capacity.to_string(), spec, format!("{ratio:.4}")]);
-    let columns = ["cache, bytes", "policy", "object hit ratio"];
-    section.table("hk: longer intervals of AdaptSize as published, and the best constant c", columns, rows.collect());
+    let columns = ["cache, bytes", "policy", "c, KiB", "object hit ratio", "of the best constant c"];
+    section.table(&format!("{name}: longer intervals of AdaptSize as published, and its model"), columns, rows);
     Ok(())
 }
 
@@ -265,17 +298,24 @@ struct Crowds {
     published: String,
     hillclimb: String,
     tuned_hillclimb: String,
+    /// The same with a start near the best c of the calm traffic, from which it has settled when
+    /// the crowd comes.
+    settled_hillclimb: String,
 }
 
 /// The tuners beside a constant c of Chance, in the order of their runs: the infixes of the claims
 /// and the names.
-const TUNERS: [(&str, &str); 5] = [
+const TUNERS: [(&str, &str); 6] = [
     ("lookahead", "LookAhead"),
     ("adaptsize", "AdaptSize"),
     ("published", "AS(published)"),
     ("hillclimb", "HillClimb"),
     ("tuned-hillclimb", "HillClimb(tuned)"),
+    ("settled-hillclimb", "HillClimb(tuned, settled)"),
 ];
+
+/// The number of parts of the timelines, so that the crowd comes with the 21st.
+const CROWD_PARTS: usize = 60;
 
 /// How far the best constant c moves when a crowd comes.
 struct Move {
@@ -284,6 +324,8 @@ struct Move {
     to: f64,
     /// What the former keeps of the hits of the latter, after the crowd came.
     kept: f64,
+    /// The hits of the latter over LookAhead's.
+    of_lookahead: f64,
 }
 
 /// One repetition of one reading of a flash crowd.
@@ -298,7 +340,10 @@ pub(super) fn crowds(request: &Request<'_>, watch: &dyn Watch) -> Result<Section
     let experiment = Experiment::<Crowds>::parse(CROWDS.0, CROWDS.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("traffic", format!("{}, a crowd after {}", sweep.catalogue.conditions(), sweep.calm));
+    let Crowds { crowd: [fewest, most], chunk_bytes, windows, seeds, calm, .. } = sweep;
+    section.condition("traffic", format!("{}, a crowd after {calm}, {seeds} times", sweep.catalogue.conditions()));
+    section.condition("crowds", format!("{fewest} to {most} objects, as chunks with {chunk_bytes} bytes each"));
+    section.condition("local", format!("the catalogue's requests in windows of {windows} of the trace or more"));
     section.condition("cache", format!("{} bytes", sweep.capacity));
     let local = Catalogue { windows: Some(sweep.windows), ..sweep.catalogue };
     let (mut kept_rows, mut share_rows) = (Vec::new(), Vec::new());
@@ -309,38 +354,48 @@ pub(super) fn crowds(request: &Request<'_>, watch: &dyn Watch) -> Result<Section
     ] {
         let shape = CrowdShape { objects: sweep.crowd, chunk_bytes };
         let seeds = request.seed..request.seed + sweep.seeds;
-        let weights = 2 * sweep.constants.grid().len() as u64 + 14;
+        let weights = 2 * sweep.constants.grid().len() as u64 + TUNERS.len() as u64 - 1 + weight("lookahead");
         watch.begin(&format!("constant c: crowd, {id}"), sweep.seeds * catalogue.requests as u64 * weights);
         let found = on_all_cores(seeds.collect(), |seed| {
             let accesses = catalogue.flash_crowd(shape, sweep.calm, seed)?;
-            crowd(sweep, &format!("{id}, seed {seed}"), &Traffic::new("changing", accesses), request, watch)
+            let traffic = Traffic::new("changing", accesses).in_parts(CROWD_PARTS);
+            crowd(sweep, &format!("{id}, seed {seed}"), &traffic, request, watch)
         });
         let found = found.into_iter().collect::<Result<Vec<Repetition>, Error>>()?;
         for (at, (shape, _)) in SHAPES.into_iter().enumerate() {
-            let of = |value: fn(&Move) -> f64| median(found.iter().map(|found| value(&found.moves[at])).collect());
+            let of = |value: fn(&Move) -> f64| found.iter().map(|found| value(&found.moves[at])).collect::<Vec<f64>>();
             let kept = of(|moved| moved.kept);
-            section.measured_if_claimed(format!("crowd-{id}-{shape}-kept"), kept);
-            let [from, to] = [of(|moved| moved.from), of(|moved| moved.to)].map(|c| format!("{:.0}", c / 1024.0));
-            kept_rows.push(vec![id.to_owned(), shape.to_owned(), from, to, format!("{kept:.3}")]);
+            section.measured_if_claimed(format!("crowd-{id}-{shape}-kept"), median(kept.clone()));
+            let cs = [of(|moved| moved.from), of(|moved| moved.to)];
+            let cs = cs.map(|cs| between(&cs.into_iter().map(|c| c / 1024.0).collect::<Vec<f64>>(), 0));
+            let shares = [kept, of(|moved| moved.of_lookahead)].map(|shares| between(&shares, 3));
+            kept_rows.push([id, shape].map(str::to_owned).into_iter().chain(cs).chain(shares).collect());
         }
         let shares = TUNERS.iter().enumerate().map(|(at, (tuner, _))| {
-            let share = median(found.iter().map(|found| found.shares[at]).collect());
-            section.measured_if_claimed(format!("crowd-{id}-{tuner}"), share);
-            format!("{share:.3}")
+            let shares: Vec<f64> = found.iter().map(|found| found.shares[at]).collect();
+            section.measured_if_claimed(format!("crowd-{id}-{tuner}"), median(shares.clone()));
+            between(&shares, 3)
         });
         share_rows.push([id.to_owned()].into_iter().chain(shares).collect());
     }
     section.table(
-        "The best constant c before and after the crowd came, medians",
-        ["reading", "shape", "c before, KiB", "and after", "hits that the former keeps"],
+        "The best constant c before and after the crowd came: a repetition in the middle, least and most",
+        ["reading", "shape", "c before, KiB", "and after", "hits that the former keeps", "of LookAhead, the latter"],
         kept_rows,
     );
     section.table(
-        "Hits after the crowd came, over those of the best constant c, medians",
+        "Hits after the crowd came, over those of the best constant c: a repetition in the middle, least and most",
         ["reading"].into_iter().chain(TUNERS.iter().map(|(_, name)| *name)),
         share_rows,
     );
     section.judged()
+}
+
+/// Returns the value of a repetition in the middle, and of those with the least and the most.
+fn between(values: &[f64], digits: usize) -> String {
+    let [middle, least, most] =
+        [percentile(values, 50), least(values.iter().copied()), greatest(values.iter().copied())];
+    format!("{middle:.digits$} ({least:.digits$} to {most:.digits$})")
 }
 
 fn crowd(
@@ -357,6 +412,7 @@ fn crowd(
         sweep.published.clone(),
         sweep.hillclimb.clone(),
         sweep.tuned_hillclimb.clone(),
+        sweep.settled_hillclimb.clone(),
     ];
     let replay = |spec: String| {
         let run = Run { traffic, spec, capacity: sweep.capacity, warm_up: sweep.calm as usize };
@@ -364,6 +420,7 @@ fn crowd(
     };
     let replay_all = |specs: Vec<String>| specs.into_iter().map(replay).collect::<Result<Vec<ReplayResult>, Error>>();
     let tuners = replay_all(tuners.into())?;
+    let ahead = tuners.first().map_or(f64::NAN, |found| found.hit_ratio);
     let (mut moves, mut best_chance) = (Vec::new(), f64::NAN);
     for (shape, stage) in SHAPES {
         let found = replay_all(sweep.constants.specs(stage))?;
@@ -372,7 +429,12 @@ fn crowd(
         let (old, _) = sweep.constants.best(&format!("{what}, {shape}, before the crowd"), &before)?;
         let (new, best) = sweep.constants.best(&format!("{what}, {shape}, after the crowd"), &ratios)?;
         let grid = sweep.constants.grid();
-        moves.push(Move { from: grid[old] as f64, to: grid[new] as f64, kept: ratios[old] / best });
+        moves.push(Move {
+            from: grid[old] as f64,
+            to: grid[new] as f64,
+            kept: ratios[old] / best,
+            of_lookahead: best / ahead,
+        });
         best_chance = best;
     }
     let missing = |_| Error(format!("experiments/{}: {what}: a replay is missing", CROWDS.0));

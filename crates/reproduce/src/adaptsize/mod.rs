@@ -15,7 +15,7 @@ mod change;
 mod constant_c;
 mod cost;
 mod day;
-mod day_forms;
+mod day_end;
 mod intervals;
 mod locality;
 mod nginx;
@@ -45,7 +45,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("systems", systems::run),
         ("windows", windows::run),
         ("day", day::run),
-        ("day-forms", day_forms::run),
+        ("day-end", day_end::run),
         ("second-level", second_level::run),
         ("sensitivity", sensitivity::run),
         ("intervals", intervals::run),
@@ -70,7 +70,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("systems", [0, 0]),
         ("windows", [0, 5]),
         ("day", [0, 18]),
-        ("day-forms", [0, 1]),
+        ("day-end", [0, 3]),
         ("second-level", [0, 3]),
         ("sensitivity", [0, 1]),
         ("intervals", [0, 7]),

@@ -211,7 +211,7 @@ fn c_over_time(section: &mut Section, id: &str, systems: &Systems, requests: usi
 }
 
 /// Returns the values of c over time, after the warm-up.
-fn settled_c(found: &ReplayResult) -> Vec<f64> {
+pub(super) fn settled_c(found: &ReplayResult) -> Vec<f64> {
     settled(found).iter().filter_map(|(.., c)| *c).collect()
 }
 

@@ -66,7 +66,6 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         for property in &properties {
             section.measured_if_claimed(format!("{name}-{}", property.id), property.value);
         }
-        section.measured_if_claimed(format!("{name}-request-over-object-most"), trace.most_request_over_object());
         by_size.push(Series::line(name, trace.sizes()));
         by_count.push(Series::points(name, trace.mean_sizes()));
         tables.push(properties);
@@ -162,21 +161,6 @@ impl TraceSummary {
         ]
     }
 
-    /// Returns the mean request over the mean object, if the popular objects keep their sizes and
-    /// the others exchange theirs so that the more requested are the larger ones.
-    fn most_request_over_object(&self) -> f64 {
-        let is_popular = |object: &&Object| object.requests as f64 > POPULAR * self.requests as f64;
-        let bytes = |object: &Object| object.size as f64 * object.requests as f64;
-        let (popular, others): (Vec<&Object>, Vec<&Object>) = self.objects.iter().partition(is_popular);
-        let mut requests: Vec<u64> = others.iter().map(|object| object.requests).collect();
-        requests.sort_unstable();
-        // The objects are sorted by size.
-        let others = others.iter().zip(requests).map(|(object, requests)| bytes(&Object { requests, ..**object }));
-        let requested = popular.into_iter().map(bytes).chain(others).sum::<f64>() / self.requests as f64;
-        let all = self.objects.iter().map(|object| object.size as f64).sum::<f64>();
-        requested / (all / self.objects.len() as f64)
-    }
-
     /// Returns figure 4: at each power of two, the share of requests for objects of at most this
     /// size.
     fn sizes(&self) -> Vec<(f64, f64)> {
@@ -207,17 +191,6 @@ impl TraceSummary {
 mod tests {
     use super::*;
     use larder_units::Time;
-
-    #[test]
-    fn popular_objects_exchange_sizes_or_others_keep_them() {
-        let object = |size, requests| Object { size, requests };
-        // The first is popular: more than .044 % of the requests. The others have 1, 3 and 2.
-        let objects = vec![object(10, 99_994), object(100, 1), object(200, 3), object(600, 2)];
-        let trace = TraceSummary::new(objects, 100_000, 0);
-        // 600 goes with three requests, 200 with two.
-        let requested = (10.0 * 99_994.0 + 100.0 + 400.0 + 1800.0) / 1e5;
-        assert!((trace.most_request_over_object() - requested / 227.5).abs() < 1e-9);
-    }
 
     #[test]
     fn properties_are_of_another_trace() {

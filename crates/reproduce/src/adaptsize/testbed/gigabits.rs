@@ -129,7 +129,6 @@ fn over_clients(sweep: &Sweep, section: &mut Section, request: &Request<'_>, wat
     let decline = |system| past_peak(system) / at_peak(system);
     section.measured("bed-decline", decline(0));
     section.measured("bed-decline-varnish", decline(VARNISH));
-    section.measured("bed-decline-varnish-to-lru", decline(VARNISH) / decline(LRU));
     let line = |(system, name): (usize, &str)| {
         let of = |(clients, rates): &(usize, Vec<Rates>)| (*clients as f64, rates[system].gigabits);
         let points: Vec<(f64, (f64, f64))> = found.iter().map(of).collect();

@@ -93,12 +93,13 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             found.add(half, connections, &spent);
         }
     }
-    let most = sweep.most_connections;
-    watch.now(&format!("throughput: {most} connections"));
-    let mut many = |each: u64| {
-        let spent = bench.hits(most, LRU, most as u64 * each)?;
+    let few = sweep.connections.iter().copied().max().unwrap_or_default();
+    let mut client = |connections: usize, each: u64| {
+        watch.now(&format!("throughput: {connections} connections, {each} hits each"));
+        let key = format!("adaptsize, testbed: {connections} connections, {each} hits each, {sweep:?}");
+        let spent: Spent = request.rows.get_or(&key, || bench.hits(connections, LRU, connections as u64 * each))?;
         section.condition(
-            &format!("{most} connections, {each} hits each"),
+            &format!("{connections} connections, {each} hits each"),
             format!(
                 "client {:.1} \u{b5}s of processor time a request, cache {:.1}",
                 spent.client * 1e6,
@@ -107,10 +108,12 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         );
         Ok::<f64, Error>(spent.client)
     };
-    let [few, more] = EACH.map(&mut many);
-    let (few, more) = (few?, more?);
-    section.measured("bed-client-most", few / found.client);
-    section.measured("bed-client-settled", settled(few, more) / found.client);
+    let mut of = |connections: usize| -> Result<[f64; 2], Error> {
+        Ok([client(connections, EACH[0])?, client(connections, EACH[1])?])
+    };
+    let [most, few] = [of(sweep.most_connections)?, of(few)?];
+    section.measured("bed-client-most", most[0] / found.client);
+    section.measured("bed-client-settled", settled(most) / settled(few));
     found.report(&mut section);
     section.judged()
 }
@@ -120,7 +123,7 @@ const EACH: [u64; 2] = [20, 100];
 
 /// Returns the time of a request without the part of its connection's setup, from the times of a
 /// request with [`EACH`] requests of a connection.
-fn settled(few: f64, more: f64) -> f64 {
+fn settled([few, more]: [f64; 2]) -> f64 {
     let [of_few, of_more] = EACH.map(|each| each as f64);
     (more * of_more - few * of_few) / (of_more - of_few)
 }
@@ -290,7 +293,6 @@ mod tests {
     fn a_connections_setup_counts_as_its_requests() {
         // 60 µs of setup and 7 µs a request.
         let of = |each: u64| 7.0 + 60.0 / each as f64;
-        let [few, more] = EACH.map(of);
-        assert!((settled(few, more) - 7.0).abs() < 1e-9);
+        assert!((settled(EACH.map(of)) - 7.0).abs() < 1e-9);
     }
 }
