@@ -1,7 +1,7 @@
 //! Figures 15 and 16: tuners when the traffic changes. Each runs with more than one interpretation
 //! of its traffic.
 
-use super::replays::{Catalogue, ReplayResult, Run, Traffic, weight};
+use super::replays::{Catalogue, ReplayResult, Run, Traffic, lookahead, weight};
 use crate::cell::measure;
 use crate::section::numbered;
 use crate::statistics::{least, median, percentile};
@@ -129,11 +129,10 @@ fn tuners<Change: DeserializeOwned + Sync>(
         format!("{} requests, a change after {}, {} times", sweep.catalogue.requests, sweep.calm, sweep.seeds),
     );
     section.condition("cache", format!("{} bytes", sweep.capacity));
-    let (interval, window) = (sweep.lookahead_interval, sweep.lookahead_window);
     // As in the paper: Static is Threshold, tuned on the traffic before the change; the others are
     // Chance.
     let tuners = [
-        format!("lookahead(chance,interval={interval},window={window})+lru"),
+        lookahead("chance", [sweep.lookahead_interval, sweep.lookahead_window]),
         "adaptsize(chance)+lru".to_owned(),
         sweep.published.clone(),
         sweep.hillclimb.clone(),

@@ -2,27 +2,25 @@
 //! has beyond the best constant c, it gains because its c changes, or has changed: objects that a
 //! larger c let in stay.
 //!
-//! The experiments explain failing claims: shares of LookAhead and the variation over time on
-//! independent requests, the interval of AdaptSize as published in a large cache, and the lead of
-//! HillClimb in flash crowds.
+//! The experiment explains failing claims: shares of LookAhead and the variation over time on
+//! independent requests, and the interval of AdaptSize as published in a large cache.
+//! [`super::constant_c_crowds`] does the same in flash crowds.
 
 use super::production::settled_c;
-use super::replays::{Catalogue, PARTS, ReplayResult, Run, Traffic, variation, weight};
-use crate::cell::{measure, measure_all, units};
+use super::replays::{Catalogue, PARTS, ReplayResult, Run, Traffic, lookahead, variation};
+use crate::cell::{measure_all, units};
 use crate::grid::Grid;
-use crate::statistics::{greatest, least, median, percentile};
-use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
+use crate::statistics::{greatest, least, median};
+use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
-use larder_replay::CrowdShape;
 use serde::Deserialize;
 
-const CALM: (&str, &str) = experiment_file!("adaptsize/constant-c.toml");
-const CROWDS: (&str, &str) = experiment_file!("adaptsize/constant-c-crowds.toml");
+const FILE: (&str, &str) = experiment_file!("adaptsize/constant-c.toml");
 
 /// A grid of constant c.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Constants {
+pub(super) struct Constants {
     /// The binary logarithms of the first and the last c in bytes.
     log_c: [u32; 2],
     /// The number of steps in an octave.
@@ -30,27 +28,27 @@ struct Constants {
 }
 
 impl Constants {
-    fn grid(self) -> Vec<u64> {
+    pub(super) fn grid(self) -> Vec<u64> {
         let Constants { log_c: [first, last], in_octave } = self;
         let steps = first * in_octave..=last * in_octave;
         steps.map(|step| (f64::from(step) / f64::from(in_octave)).exp2().round() as u64).collect()
     }
 
     /// Returns the place of the best c in the grid, and its hit ratio.
-    fn best(self, what: &str, ratios: &[f64]) -> Result<(usize, f64), Error> {
+    pub(super) fn best(self, what: &str, ratios: &[f64]) -> Result<(usize, f64), Error> {
         let (at, _) = Grid::new(format!("c of {what}"), self.grid()).best(ratios)?;
         Ok((at, ratios[at]))
     }
 
     /// Returns the policies with a constant c.
-    fn specs(self, stage: &str) -> Vec<String> {
+    pub(super) fn specs(self, stage: &str) -> Vec<String> {
         self.grid().into_iter().map(|c| format!("{stage}(c={c})+lru")).collect()
     }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Calm {
+struct Sweep {
     /// Independent requests. The traffic with locality differs by `windows` only.
     hk: Catalogue,
     us: Catalogue,
@@ -71,10 +69,10 @@ struct Calm {
 }
 
 /// The shapes of admission: AdaptSize's name, and the policy with a constant c.
-const SHAPES: [(&str, &str); 2] = [("threshold", "threshold"), ("chance", "expsize")];
+pub(super) const SHAPES: [(&str, &str); 2] = [("threshold", "threshold"), ("chance", "expsize")];
 
-pub(super) fn calm(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let experiment = Experiment::<Calm>::parse(CALM.0, CALM.1)?;
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
     section.condition("cache", format!("{} bytes, a large one {} bytes", sweep.capacity, sweep.large_capacity));
@@ -173,16 +171,15 @@ fn late(found: &ReplayResult) -> f64 {
 }
 
 fn compare(
-    sweep: &Calm,
+    sweep: &Sweep,
     id: &str,
     traffic: &Traffic,
     [shape, stage]: [&str; 2],
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<Compared, Error> {
-    let (interval, window) = (sweep.lookahead_interval, sweep.lookahead_window);
     let tuners = [
-        format!("lookahead({shape},interval={interval},window={window})+lru"),
+        lookahead(shape, [sweep.lookahead_interval, sweep.lookahead_window]),
         format!("adaptsize({shape})+lru"),
         sweep.hillclimbs[0].clone(),
         sweep.hillclimbs[1].clone(),
@@ -191,8 +188,8 @@ fn compare(
     ];
     let specs = tuners.into_iter().chain(sweep.constants.specs(stage));
     let found = replayed(specs.collect(), traffic, sweep.capacity, &format!("{id}, {shape}"), request, watch)?;
-    let [lookahead, adaptsize, from_above, settled, lru, published, constants @ ..] = found.as_slice() else {
-        return Err(Error(format!("experiments/{}: a tuner was not measured", CALM.0)));
+    let [ahead, adaptsize, from_above, settled, lru, published, constants @ ..] = found.as_slice() else {
+        return Err(Error(format!("experiments/{}: a tuner was not measured", FILE.0)));
     };
     let ratios: Vec<f64> = constants.iter().map(|found| found.hit_ratio).collect();
     let (at, best) = sweep.constants.best(&format!("{shape}, {id}"), &ratios)?;
@@ -202,7 +199,7 @@ fn compare(
         best_spec: constants[at].spec.clone(),
         late_best: greatest(constants.iter().map(late)),
         adaptsize: adaptsize.clone(),
-        lookahead: lookahead.clone(),
+        lookahead: ahead.clone(),
         hillclimbs: [from_above.clone(), settled.clone()],
         lru: lru.clone(),
         published: published.clone(),
@@ -213,7 +210,7 @@ fn compare(
 /// at the typical and at the large capacity.
 fn longer_intervals(
     section: &mut Section,
-    sweep: &Calm,
+    sweep: &Sweep,
     traffic: &Traffic,
     request: &Request<'_>,
     watch: &dyn Watch,
@@ -274,184 +271,6 @@ fn drawn(found: &ReplayResult, traffic: &Traffic) -> f64 {
     ((1.0 - found.hit_ratio) / (found.hit_ratio * part)).sqrt()
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Crowds {
-    /// The catalogue. Its `requests` are those of all the traffic.
-    catalogue: Catalogue,
-    /// The capacity, bytes.
-    capacity: u64,
-    /// The number of requests until the crowd comes.
-    calm: u64,
-    /// The least and the greatest number of objects of a crowd.
-    crowd: [u64; 2],
-    /// The bytes of each object, where the objects are chunks of a new video.
-    chunk_bytes: u64,
-    /// The windows of the traffic with locality.
-    windows: f64,
-    /// The number of randomised repetitions.
-    seeds: u64,
-    constants: Constants,
-    lookahead_interval: u64,
-    lookahead_window: u64,
-    /// AdaptSize as published.
-    published: String,
-    hillclimb: String,
-    tuned_hillclimb: String,
-    /// The same with a start near the best c of the calm traffic, from which it has settled when
-    /// the crowd comes.
-    settled_hillclimb: String,
-}
-
-/// The tuners beside a constant c of Chance, in the order of their runs: the infixes of the claims
-/// and the names.
-const TUNERS: [(&str, &str); 6] = [
-    ("lookahead", "LookAhead"),
-    ("adaptsize", "AdaptSize"),
-    ("published", "AS(published)"),
-    ("hillclimb", "HillClimb"),
-    ("tuned-hillclimb", "HillClimb(tuned)"),
-    ("settled-hillclimb", "HillClimb(tuned, settled)"),
-];
-
-/// The number of parts of the timelines, so that the crowd comes with the 21st.
-const CROWD_PARTS: usize = 60;
-
-/// How far the best constant c moves when a crowd comes.
-struct Move {
-    /// The best c of the calm traffic, and of that after the crowd came, bytes.
-    from: f64,
-    to: f64,
-    /// What the former keeps of the hits of the latter, after the crowd came.
-    kept: f64,
-    /// The hits of the latter over LookAhead's.
-    of_lookahead: f64,
-}
-
-/// One repetition of one reading of a flash crowd.
-struct Repetition {
-    /// In the order of [`SHAPES`].
-    moves: [Move; SHAPES.len()],
-    /// The tuners' hits after the crowd came, over those of the best constant c of Chance.
-    shares: [f64; TUNERS.len()],
-}
-
-pub(super) fn crowds(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    let experiment = Experiment::<Crowds>::parse(CROWDS.0, CROWDS.1)?;
-    let sweep = experiment.sweep(request.scale);
-    let mut section = Section::new(&experiment, request.scale);
-    let Crowds { crowd: [fewest, most], chunk_bytes, windows, seeds, calm, .. } = sweep;
-    section.condition("traffic", format!("{}, a crowd after {calm}, {seeds} times", sweep.catalogue.conditions()));
-    section.condition("crowds", format!("{fewest} to {most} objects, as chunks with {chunk_bytes} bytes each"));
-    section.condition("local", format!("the catalogue's requests in windows of {windows} of the trace or more"));
-    section.condition("cache", format!("{} bytes", sweep.capacity));
-    let local = Catalogue { windows: Some(sweep.windows), ..sweep.catalogue };
-    let (mut kept_rows, mut share_rows) = (Vec::new(), Vec::new());
-    for (id, catalogue, chunk_bytes) in [
-        ("catalogue", sweep.catalogue, None),
-        ("local", local, None),
-        ("chunks", sweep.catalogue, Some(sweep.chunk_bytes)),
-    ] {
-        let shape = CrowdShape { objects: sweep.crowd, chunk_bytes };
-        let seeds = request.seed..request.seed + sweep.seeds;
-        let weights = 2 * sweep.constants.grid().len() as u64 + TUNERS.len() as u64 - 1 + weight("lookahead");
-        watch.begin(&format!("constant c: crowd, {id}"), sweep.seeds * catalogue.requests as u64 * weights);
-        let found = on_all_cores(seeds.collect(), |seed| {
-            let accesses = catalogue.flash_crowd(shape, sweep.calm, seed)?;
-            let traffic = Traffic::new("changing", accesses).in_parts(CROWD_PARTS);
-            crowd(sweep, &format!("{id}, seed {seed}"), &traffic, request, watch)
-        });
-        let found = found.into_iter().collect::<Result<Vec<Repetition>, Error>>()?;
-        for (at, (shape, _)) in SHAPES.into_iter().enumerate() {
-            let of = |value: fn(&Move) -> f64| found.iter().map(|found| value(&found.moves[at])).collect::<Vec<f64>>();
-            let kept = of(|moved| moved.kept);
-            section.measured_if_claimed(format!("crowd-{id}-{shape}-kept"), median(kept.clone()));
-            let cs = [of(|moved| moved.from), of(|moved| moved.to)];
-            let cs = cs.map(|cs| between(&cs.into_iter().map(|c| c / 1024.0).collect::<Vec<f64>>(), 0));
-            let shares = [kept, of(|moved| moved.of_lookahead)].map(|shares| between(&shares, 3));
-            kept_rows.push([id, shape].map(str::to_owned).into_iter().chain(cs).chain(shares).collect());
-        }
-        let shares = TUNERS.iter().enumerate().map(|(at, (tuner, _))| {
-            let shares: Vec<f64> = found.iter().map(|found| found.shares[at]).collect();
-            section.measured_if_claimed(format!("crowd-{id}-{tuner}"), median(shares.clone()));
-            between(&shares, 3)
-        });
-        share_rows.push([id.to_owned()].into_iter().chain(shares).collect());
-    }
-    section.table(
-        "The best constant c before and after the crowd came: a repetition in the middle, least and most",
-        ["reading", "shape", "c before, KiB", "and after", "hits that the former keeps", "of LookAhead, the latter"],
-        kept_rows,
-    );
-    section.table(
-        "Hits after the crowd came, over those of the best constant c: a repetition in the middle, least and most",
-        ["reading"].into_iter().chain(TUNERS.iter().map(|(_, name)| *name)),
-        share_rows,
-    );
-    section.judged()
-}
-
-/// Returns the value of a repetition in the middle, and of those with the least and the most.
-fn between(values: &[f64], digits: usize) -> String {
-    let [middle, least, most] =
-        [percentile(values, 50), least(values.iter().copied()), greatest(values.iter().copied())];
-    format!("{middle:.digits$} ({least:.digits$} to {most:.digits$})")
-}
-
-fn crowd(
-    sweep: &Crowds,
-    what: &str,
-    traffic: &Traffic,
-    request: &Request<'_>,
-    watch: &dyn Watch,
-) -> Result<Repetition, Error> {
-    let (interval, window) = (sweep.lookahead_interval, sweep.lookahead_window);
-    let tuners = [
-        format!("lookahead(chance,interval={interval},window={window})+lru"),
-        "adaptsize(chance)+lru".to_owned(),
-        sweep.published.clone(),
-        sweep.hillclimb.clone(),
-        sweep.tuned_hillclimb.clone(),
-        sweep.settled_hillclimb.clone(),
-    ];
-    let replay = |spec: String| {
-        let run = Run { traffic, spec, capacity: sweep.capacity, warm_up: sweep.calm as usize };
-        measure(&run, request, watch)
-    };
-    let replay_all = |specs: Vec<String>| specs.into_iter().map(replay).collect::<Result<Vec<ReplayResult>, Error>>();
-    let tuners = replay_all(tuners.into())?;
-    let ahead = tuners.first().map_or(f64::NAN, |found| found.hit_ratio);
-    let (mut moves, mut best_chance) = (Vec::new(), f64::NAN);
-    for (shape, stage) in SHAPES {
-        let found = replay_all(sweep.constants.specs(stage))?;
-        let ratios: Vec<f64> = found.iter().map(|found| found.hit_ratio).collect();
-        let before: Vec<f64> = found.iter().map(|found| settled_calm(found, sweep.calm)).collect();
-        let (old, _) = sweep.constants.best(&format!("{what}, {shape}, before the crowd"), &before)?;
-        let (new, best) = sweep.constants.best(&format!("{what}, {shape}, after the crowd"), &ratios)?;
-        let grid = sweep.constants.grid();
-        moves.push(Move {
-            from: grid[old] as f64,
-            to: grid[new] as f64,
-            kept: ratios[old] / best,
-            of_lookahead: best / ahead,
-        });
-        best_chance = best;
-    }
-    let missing = |_| Error(format!("experiments/{}: {what}: a replay is missing", CROWDS.0));
-    Ok(Repetition {
-        moves: moves.try_into().map_err(missing)?,
-        shares: std::array::from_fn(|at| tuners.get(at).map_or(f64::NAN, |found| found.hit_ratio / best_chance)),
-    })
-}
-
-/// Returns the hit ratio of the second half of the calm traffic.
-fn settled_calm(found: &ReplayResult, calm: u64) -> f64 {
-    let end = |at: f64| (at * 1e6).round() as u64;
-    let parts = found.timeline.iter().filter(|(at, ..)| (calm / 2 + 1..=calm).contains(&end(*at)));
-    let ratios: Vec<f64> = parts.map(|(_, ratio, _)| *ratio).collect();
-    ratios.iter().sum::<f64>() / ratios.len() as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -462,15 +281,6 @@ mod tests {
         assert_eq!(grid(1).grid(), [16, 32, 64]);
         assert_eq!(grid(2).grid(), [16, 23, 32, 45, 64]);
         assert_eq!(grid(1).specs("expsize"), ["expsize(c=16)+lru", "expsize(c=32)+lru", "expsize(c=64)+lru"]);
-    }
-
-    #[test]
-    fn the_calm_ratio_counts_the_warm_up_or_the_crowd() {
-        let ratios = [0.1, 0.2, 0.5, 0.7, 0.9];
-        let timeline = (1..).zip(ratios).map(|(part, ratio)| (f64::from(part) * 10e-6, ratio, None)).collect();
-        let found = ReplayResult { timeline, ..ReplayResult::default() };
-        assert!((settled_calm(&found, 40) - 0.6).abs() < 1e-12);
-        assert!(settled_calm(&ReplayResult::default(), 40).is_nan());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 
 mod change;
 mod constant_c;
+mod constant_c_crowds;
 mod cost;
 mod day;
 mod day_end;
@@ -49,8 +50,8 @@ pub(crate) const PAPER: Paper = Paper {
         ("second-level", second_level::run),
         ("sensitivity", sensitivity::run),
         ("intervals", intervals::run),
-        ("constant-c", constant_c::calm),
-        ("constant-c-crowds", constant_c::crowds),
+        ("constant-c", constant_c::run),
+        ("constant-c-crowds", constant_c_crowds::run),
         ("flash-crowd", change::flash_crowd),
         ("flash-chunks", change::flash_chunks),
         ("flash-local", change::flash_local),

@@ -3,7 +3,7 @@
 //! of recorded traces, and on independent requests.
 
 use super::nginx::{Occupied, Uses};
-use super::replays::{Catalogue, ReplayResult, Run, Traffic, settled, variation};
+use super::replays::{Catalogue, ReplayResult, Run, Traffic, lookahead, settled, variation};
 use crate::cell::{measure_all, units};
 use crate::section::numbered;
 use crate::statistics::{greatest, least};
@@ -71,9 +71,8 @@ fn compare(
         let traffic = catalogue.traffic(name, seed)?;
         let warm_up = catalogue.requests / 4;
         let run = |capacity: u64, spec: String| Run { traffic: &traffic, spec, capacity, warm_up };
-        let (interval, window) = (sweep.lookahead_interval, sweep.lookahead_window);
-        let specs =
-            ["threshold", "chance"].map(|shape| format!("lookahead({shape},interval={interval},window={window})+lru"));
+        let ahead = [sweep.lookahead_interval, sweep.lookahead_window];
+        let specs = ["threshold", "chance"].map(|shape| lookahead(shape, ahead));
         let specs =
             specs.into_iter().chain(["adaptsize(threshold)+lru", "adaptsize(chance)+lru", "lru"].map(str::to_owned));
         let specs: Vec<String> = specs.chain([sweep.published.clone()]).collect();

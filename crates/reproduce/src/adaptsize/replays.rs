@@ -222,6 +222,12 @@ pub(super) fn best(found: &[ReplayResult]) -> Result<&ReplayResult, Error> {
     best.ok_or_else(|| Error("there is no result to choose from".to_owned()))
 }
 
+/// Returns LookAhead with this shape of admission, which chooses c after every `interval` requests
+/// by the next `window` ones.
+pub(super) fn lookahead(shape: &str, [interval, window]: [u64; 2]) -> String {
+    format!("lookahead({shape},interval={interval},window={window})+lru")
+}
+
 /// Returns the approximate cost of a request under these policies, in requests of LRU.
 pub(super) fn weight(spec: &str) -> u64 {
     if spec.starts_with("lookahead") { LOOK_AHEAD_WEIGHT } else { 1 }

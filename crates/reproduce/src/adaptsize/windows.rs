@@ -3,7 +3,7 @@
 //! requests.
 
 use super::nginx::{Occupied, Uses};
-use super::replays::{Catalogue, Run};
+use super::replays::{Catalogue, Run, lookahead};
 use crate::cell::{measure_all, units};
 use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -77,10 +77,10 @@ fn gains(
     watch: &dyn Watch,
 ) -> Result<[[f64; GAINS.len()]; FORMS.len()], Error> {
     let traffic = Catalogue { windows: Some(least), ..sweep.hk }.traffic("hk", request.seed)?;
-    let (interval, window, warm_up) = (sweep.lookahead_interval, sweep.lookahead_window, sweep.hk.requests / 4);
-    let lookahead = format!("lookahead(chance,interval={interval},window={window})+lru");
+    let warm_up = sweep.hk.requests / 4;
+    let ahead = lookahead("chance", [sweep.lookahead_interval, sweep.lookahead_window]);
     let forms = ["adaptsize(chance)+lru".to_owned(), sweep.published.clone()];
-    let specs = [lookahead, "lru".to_owned()].into_iter().chain(forms).chain(sweep.rivals.iter().cloned());
+    let specs = [ahead, "lru".to_owned()].into_iter().chain(forms).chain(sweep.rivals.iter().cloned());
     let run = |spec| Run { traffic: &traffic, spec, capacity: sweep.capacity, warm_up };
     let runs: Vec<Run<'_>> = specs.map(run).collect();
     watch.begin(&format!("windows from {least} on"), units(&runs));

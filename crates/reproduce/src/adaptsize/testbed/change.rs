@@ -95,7 +95,7 @@ fn compare(
         // Static is Threshold, tuned before the change; the others are Chance.
         let specs = [
             format!("static(threshold,window={calm})+lru"),
-            format!("lookahead(chance,interval={},window={})+lru", sweep.lookahead_interval, sweep.lookahead_window),
+            replays::lookahead("chance", [sweep.lookahead_interval, sweep.lookahead_window]),
         ];
         // The part in which the traffic changes counts as calm, in the replays too.
         let length = part_length(traffic.accesses.len());

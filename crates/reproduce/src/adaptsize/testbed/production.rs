@@ -108,9 +108,8 @@ impl<'a> Bench<'a> {
         let [_, capacity, _] = self.sweep.capacities;
         let [threshold, chance] = self.adaptsize();
         let policies = ["lru".to_owned(), "filter(theta=2)+lru".to_owned(), "agd".to_owned(), threshold, chance];
-        let (interval, window) = (self.sweep.lookahead_interval, self.sweep.lookahead_window);
-        let lookahead =
-            ["threshold", "chance"].map(|shape| format!("lookahead({shape},interval={interval},window={window})+lru"));
+        let ahead = [self.sweep.lookahead_interval, self.sweep.lookahead_window];
+        let lookahead = ["threshold", "chance"].map(|shape| replays::lookahead(shape, ahead));
         let traffic = self.cut(capacity);
         let replayed = self.replayed(&traffic, policies.iter().chain(&lookahead).cloned().collect(), capacity)?;
         let (uses, nginx_model) = self.tuned_nginx(&traffic, capacity)?;
