@@ -93,39 +93,15 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             found.add(half, connections, &spent);
         }
     }
-    let few = sweep.connections.iter().copied().max().unwrap_or_default();
-    let mut client = |connections: usize, each: u64| {
-        watch.now(&format!("throughput: {connections} connections, {each} hits each"));
-        let key = format!("adaptsize, testbed: {connections} connections, {each} hits each, {sweep:?}");
-        let spent: Spent = request.rows.get_or(&key, || bench.hits(connections, LRU, connections as u64 * each))?;
-        section.condition(
-            &format!("{connections} connections, {each} hits each"),
-            format!(
-                "client {:.1} \u{b5}s of processor time a request, cache {:.1}",
-                spent.client * 1e6,
-                spent.cache * 1e6
-            ),
-        );
-        Ok::<f64, Error>(spent.client)
-    };
-    let mut of = |connections: usize| -> Result<[f64; 2], Error> {
-        Ok([client(connections, EACH[0])?, client(connections, EACH[1])?])
-    };
-    let [most, few] = [of(sweep.most_connections)?, of(few)?];
-    section.measured("bed-client-most", most[0] / found.client);
-    section.measured("bed-client-settled", settled(most) / settled(few));
+    watch.now(&format!("throughput: {} connections", sweep.most_connections));
+    let many = bench.hits(sweep.most_connections, LRU, sweep.most_connections as u64 * 20)?;
+    section.condition(
+        &format!("{} connections, hits", sweep.most_connections),
+        format!("client {:.1} \u{b5}s of processor time a request, cache {:.1}", many.client * 1e6, many.cache * 1e6),
+    );
+    section.measured("bed-client-most", many.client / found.client);
     found.report(&mut section);
     section.judged()
-}
-
-/// The requests of each connection in the two measurements of the client's own limit.
-const EACH: [u64; 2] = [20, 100];
-
-/// Returns the time of a request without the part of its connection's setup, from the times of a
-/// request with [`EACH`] requests of a connection.
-fn settled([few, more]: [f64; 2]) -> f64 {
-    let [of_few, of_more] = EACH.map(|each| each as f64);
-    (more * of_more - few * of_few) / (of_more - of_few)
 }
 
 /// All servers run at once, and one of them is measured at a time.
@@ -282,17 +258,5 @@ impl Findings {
         section.measured("bed-slower", count(all().map(|(ratio, width)| ratio + width < 1.0)));
         section.measured("bed-widest", greatest(all().map(|(_, width)| *width)));
         section.measured("bed-origin", greatest(self.origin.iter().copied()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connections_setup_counts_as_its_requests() {
-        // 60 µs of setup and 7 µs a request.
-        let of = |each: u64| 7.0 + 60.0 / each as f64;
-        assert!((settled(EACH.map(of)) - 7.0).abs() < 1e-9);
     }
 }
