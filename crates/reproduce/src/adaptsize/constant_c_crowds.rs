@@ -72,6 +72,9 @@ struct Repetition {
     moves: [Move; SHAPES.len()],
     /// The tuners' hits after the crowd came, over those of the best constant c of Chance.
     shares: [f64; TUNERS.len()],
+    /// The same of the last half of the requests after the crowd came, and of the c that is the
+    /// best one there.
+    late_shares: [f64; TUNERS.len()],
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -84,7 +87,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.condition("local", format!("the catalogue's requests in windows of {windows} of the trace or more"));
     section.condition("cache", format!("{} bytes", sweep.capacity));
     let local = Catalogue { windows: Some(sweep.windows), ..sweep.catalogue };
-    let (mut kept_rows, mut share_rows) = (Vec::new(), Vec::new());
+    let (mut kept_rows, mut share_rows, mut late_rows) = (Vec::new(), Vec::new(), Vec::new());
     for (id, catalogue, chunk_bytes) in [
         ("catalogue", sweep.catalogue, None),
         ("local", local, None),
@@ -109,12 +112,16 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             let shares = [kept, of(|moved| moved.of_lookahead)].map(|shares| between(&shares, 3));
             kept_rows.push([id, shape].map(str::to_owned).into_iter().chain(cs).chain(shares).collect());
         }
-        let shares = TUNERS.iter().enumerate().map(|(at, (tuner, _))| {
-            let shares: Vec<f64> = found.iter().map(|found| found.shares[at]).collect();
-            section.measured_if_claimed(format!("crowd-{id}-{tuner}"), median(shares.clone()));
-            between(&shares, 3)
-        });
-        share_rows.push([id.to_owned()].into_iter().chain(shares).collect());
+        let of_all: fn(&Repetition) -> &[f64] = |found| &found.shares;
+        let of_late: fn(&Repetition) -> &[f64] = |found| &found.late_shares;
+        for (rows, infix, of) in [(&mut share_rows, "", of_all), (&mut late_rows, "late-", of_late)] {
+            let shares = TUNERS.iter().enumerate().map(|(at, (tuner, _))| {
+                let shares: Vec<f64> = found.iter().map(|found| of(found)[at]).collect();
+                section.measured_if_claimed(format!("crowd-{id}-{infix}{tuner}"), median(shares.clone()));
+                between(&shares, 3)
+            });
+            rows.push([id.to_owned()].into_iter().chain(shares).collect());
+        }
     }
     section.table(
         "The best constant c before and after the crowd came: a repetition in the middle, least and most",
@@ -125,6 +132,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         "Hits after the crowd came, over those of the best constant c: a repetition in the middle, least and most",
         ["reading"].into_iter().chain(TUNERS.iter().map(|(_, name)| *name)),
         share_rows,
+    );
+    section.table(
+        "The same in the last half of the requests after the crowd came",
+        ["reading"].into_iter().chain(TUNERS.iter().map(|(_, name)| *name)),
+        late_rows,
     );
     section.judged()
 }
@@ -158,11 +170,14 @@ fn crowd(
     let replay_all = |specs: Vec<String>| specs.into_iter().map(replay).collect::<Result<Vec<ReplayResult>, Error>>();
     let tuners = replay_all(tuners.into())?;
     let ahead = tuners.first().map_or(f64::NAN, |found| found.hit_ratio);
-    let (mut moves, mut best_chance) = (Vec::new(), f64::NAN);
+    let Sweep { calm, catalogue: Catalogue { requests, .. }, .. } = *sweep;
+    let [requests, middle] = [requests as u64, calm.midpoint(requests as u64)];
+    let late = |found: &ReplayResult| ratio_between(found, middle, requests);
+    let (mut moves, mut best_chance, mut late_best) = (Vec::new(), f64::NAN, f64::NAN);
     for (shape, stage) in SHAPES {
         let found = replay_all(sweep.constants.specs(stage))?;
         let ratios: Vec<f64> = found.iter().map(|found| found.hit_ratio).collect();
-        let before: Vec<f64> = found.iter().map(|found| settled_calm(found, sweep.calm)).collect();
+        let before: Vec<f64> = found.iter().map(|found| ratio_between(found, calm / 2, calm)).collect();
         let (old, _) = sweep.constants.best(&format!("{what}, {shape}, before the crowd"), &before)?;
         let (new, best) = sweep.constants.best(&format!("{what}, {shape}, after the crowd"), &ratios)?;
         let grid = sweep.constants.grid();
@@ -174,19 +189,23 @@ fn crowd(
         });
         if shape == "chance" {
             best_chance = best;
+            let ratios: Vec<f64> = found.iter().map(late).collect();
+            late_best = sweep.constants.best(&format!("{what}, {shape}, late"), &ratios)?.1;
         }
     }
     let missing = |_| Error(format!("experiments/{}: {what}: a replay is missing", FILE.0));
+    let of = |value: &dyn Fn(&ReplayResult) -> f64| std::array::from_fn(|at| tuners.get(at).map_or(f64::NAN, value));
     Ok(Repetition {
         moves: moves.try_into().map_err(missing)?,
-        shares: std::array::from_fn(|at| tuners.get(at).map_or(f64::NAN, |found| found.hit_ratio / best_chance)),
+        shares: of(&|found| found.hit_ratio / best_chance),
+        late_shares: of(&|found| late(found) / late_best),
     })
 }
 
-/// Returns the hit ratio of the second half of the calm traffic.
-fn settled_calm(found: &ReplayResult, calm: u64) -> f64 {
+/// Returns the hit ratio of the parts that end after `from` requests, and with `to` at most.
+fn ratio_between(found: &ReplayResult, from: u64, to: u64) -> f64 {
     let end = |at: f64| (at * 1e6).round() as u64;
-    let parts = found.timeline.iter().filter(|(at, ..)| (calm / 2 + 1..=calm).contains(&end(*at)));
+    let parts = found.timeline.iter().filter(|(at, ..)| (from + 1..=to).contains(&end(*at)));
     let ratios: Vec<f64> = parts.map(|(_, ratio, _)| *ratio).collect();
     ratios.iter().sum::<f64>() / ratios.len() as f64
 }
@@ -196,11 +215,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_calm_ratio_counts_the_warm_up_or_the_crowd() {
+    fn a_ratio_counts_parts_before_or_after_it() {
         let ratios = [0.1, 0.2, 0.5, 0.7, 0.9];
         let timeline = (1..).zip(ratios).map(|(part, ratio)| (f64::from(part) * 10e-6, ratio, None)).collect();
         let found = ReplayResult { timeline, ..ReplayResult::default() };
-        assert!((settled_calm(&found, 40) - 0.6).abs() < 1e-12);
-        assert!(settled_calm(&ReplayResult::default(), 40).is_nan());
+        assert!((ratio_between(&found, 20, 40) - 0.6).abs() < 1e-12);
+        assert!(ratio_between(&ReplayResult::default(), 20, 40).is_nan());
     }
 }

@@ -53,6 +53,10 @@ pub(super) enum System {
     /// Varnish. `is_exact`: with LRU. Otherwise, as usual, a hit moves an object to the front at
     /// most every two seconds, which spares hits a lock.
     Varnish { is_exact: bool },
+    /// Varnish with this number of threads for requests, in place of one for each connection:
+    /// usually a thread waits 50 ms for the next request of its connection (`timeout_linger`), and
+    /// here for none.
+    VarnishThreads(usize),
     /// nginx, with LRU. It admits an object at the request with this number.
     Nginx(u64),
 }
@@ -64,6 +68,7 @@ impl System {
             System::LarderThreads(policy, threads) => format!("Larder, {policy}, {threads} threads"),
             System::LarderDisk(policy, bytes) => format!("Larder, {policy}, a disk tier of {bytes} bytes"),
             System::Varnish { .. } => "Varnish".to_owned(),
+            System::VarnishThreads(threads) => format!("Varnish, {threads} threads"),
             System::Nginx(uses) => format!("nginx, min_uses {uses}"),
         }
     }
@@ -118,15 +123,14 @@ impl Server {
                 Node { policy, threads: 1, capacity, disk: Some(*bytes) }.start(site, origin)
             }
             System::Varnish { is_exact } => {
-                let file = site.write(&format!("varnish-{port}.vcl"), varnish(origin))?;
-                let directory = site.path(&format!("varnish-{port}"));
-                let (listen, memory) = (format!("127.0.0.1:{port}"), format!("malloc,{capacity}b"));
-                let words = ["-F", "-f", &file, "-a", &listen, "-s", &memory, "-n", &directory];
                 let lru = if *is_exact { "lru_interval=0" } else { "lru_interval=2" };
-                let tuned = ["nuke_limit=10000", lru, "thread_pools=1", "thread_pool_min=500", UNLOGGED];
-                let tuned: Vec<&str> = tuned.into_iter().flat_map(|parameter| ["-p", parameter]).collect();
-                let pid = site.start(&daemon("varnishd"), &[&words[..], &tuned].concat(), port)?;
-                Ok(Server { port, pid, admin: None, trimmer: None })
+                start_varnish(site, &[lru, "thread_pool_min=500"], capacity, origin)
+            }
+            System::VarnishThreads(threads) => {
+                let [least, most] = ["min", "max"].map(|end| format!("thread_pool_{end}={threads}"));
+                // As many requests as connections may wait for a thread.
+                let queue = ["timeout_linger=0", "thread_queue_limit=100000", "thread_pool_reserve=1"];
+                start_varnish(site, &[&["lru_interval=2", &least, &most], &queue[..]].concat(), capacity, origin)
             }
             System::Nginx(uses) => {
                 let directory = site.directory().join(format!("nginx-{port}"));
@@ -148,6 +152,18 @@ impl Server {
     pub(super) fn held(self) -> Option<f64> {
         self.trimmer.map(Trimmer::stop)
     }
+}
+
+fn start_varnish(site: &mut Site, own: &[&str], capacity: u64, origin: u16) -> Result<Server, Error> {
+    let [port] = free_ports()?;
+    let file = site.write(&format!("varnish-{port}.vcl"), varnish(origin))?;
+    let directory = site.path(&format!("varnish-{port}"));
+    let (listen, memory) = (format!("127.0.0.1:{port}"), format!("malloc,{capacity}b"));
+    let words = ["-F", "-f", &file, "-a", &listen, "-s", &memory, "-n", &directory];
+    let tuned = ["nuke_limit=10000", "thread_pools=1", UNLOGGED];
+    let tuned: Vec<&str> = tuned.iter().chain(own).flat_map(|parameter| ["-p", parameter]).collect();
+    let pid = site.start(&daemon("varnishd"), &[&words[..], &tuned].concat(), port)?;
+    Ok(Server { port, pid, admin: None, trimmer: None })
 }
 
 /// Larder's node.

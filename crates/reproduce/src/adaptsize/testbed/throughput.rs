@@ -9,7 +9,7 @@ use super::serve::{Load, repeat, replay};
 use super::servers::{Server, System};
 use crate::programs::cpu_seconds;
 use crate::site::Site;
-use crate::statistics::{Confidence, count, greatest, mean_and_interval};
+use crate::statistics::{Confidence, count, greatest, mean_and_interval, median};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_replay::Access;
@@ -39,11 +39,16 @@ pub(super) struct Sweep {
 const SYSTEMS: [&str; 4] = ["AdaptSize(Chance)", "AdaptSize(Threshold)", "LRU", "Varnish"];
 const LRU: usize = 2;
 
+/// Varnish with few threads, so that few responses are under way at once whatever the number of
+/// connections. It has a place after [`SYSTEMS`], and serves the client's own limit only.
+const FEW_THREADS: usize = SYSTEMS.len();
+
 fn system(at: usize) -> System {
     match at {
         0 => System::Larder("adaptsize(chance)+lru".to_owned()),
         1 => System::Larder("adaptsize(threshold)+lru".to_owned()),
         LRU => System::Larder("lru".to_owned()),
+        FEW_THREADS => System::VarnishThreads(10),
         _ => System::Varnish { is_exact: false },
     }
 }
@@ -93,13 +98,19 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             found.add(half, connections, &spent);
         }
     }
-    watch.now(&format!("throughput: {} connections", sweep.most_connections));
-    let many = bench.hits(sweep.most_connections, LRU, sweep.most_connections as u64 * 20)?;
-    section.condition(
-        &format!("{} connections, hits", sweep.most_connections),
-        format!("client {:.1} \u{b5}s of processor time a request, cache {:.1}", many.client * 1e6, many.cache * 1e6),
-    );
-    section.measured("bed-client-most", many.client / found.client);
+    let most = sweep.most_connections;
+    watch.now(&format!("throughput: {most} connections"));
+    let fewer = sweep.connections.iter().max().copied().unwrap_or(1);
+    for (id, at, name) in
+        [("bed-client-most", LRU, "LRU"), ("bed-client-few-responses", FEW_THREADS, "Varnish, 10 threads")]
+    {
+        let spent = bench.client_times(at, [fewer, most])?;
+        section.condition(
+            &format!("{name}, hits, {fewer} and {most} connections"),
+            format!("client {:.1} and {:.1} \u{b5}s of processor time a request", spent[0] * 1e6, spent[1] * 1e6),
+        );
+        section.measured(id, spent[1] / spent[0]);
+    }
     found.report(&mut section);
     section.judged()
 }
@@ -119,7 +130,7 @@ impl<'a> Bench<'a> {
         let mut site = Site::in_memory()?;
         let origin = Server::origin(&mut site)?;
         let start = |at| Server::start(&mut site, &system(at), sweep.capacity, origin.port);
-        let caches = (0..SYSTEMS.len()).map(start).collect::<Result<Vec<Server>, Error>>()?;
+        let caches = (0..=FEW_THREADS).map(start).collect::<Result<Vec<Server>, Error>>()?;
         Ok(Bench { sweep, site, origin, caches, fresh: 0 })
     }
 
@@ -153,8 +164,23 @@ impl<'a> Bench<'a> {
         let (spent, load) = self.spent(at, || repeat(port, bytes, requests, connections))?;
         match load.hits == requests {
             true => Ok(spent),
-            false => Err(Error(format!("{}: of {requests} hits {} are misses", SYSTEMS[at], requests - load.hits))),
+            false => {
+                Err(Error(format!("{}: of {requests} hits {} are misses", system(at).name(), requests - load.hits)))
+            }
         }
+    }
+
+    /// Returns the client's processor time a hit with each number of connections, s: the median of
+    /// the rounds, in which both take turns. All have as many requests, 20 or more a connection.
+    fn client_times(&mut self, at: usize, connections: [usize; 2]) -> Result<[f64; 2], Error> {
+        let requests = connections[1] as u64 * 20;
+        let mut spent = [const { Vec::new() }; 2];
+        for _ in 0..self.sweep.rounds {
+            for (connections, spent) in connections.into_iter().zip(&mut spent) {
+                spent.push(self.hits(connections, at, requests)?.client);
+            }
+        }
+        Ok(spent.map(median))
     }
 
     fn misses(&mut self, connections: usize, at: usize) -> Result<Spent, Error> {
@@ -194,8 +220,6 @@ struct Findings {
     ratios: [Vec<(f64, f64)>; 2],
     /// The origin's processor time for misses, as a share of LRU's.
     origin: Vec<f64>,
-    /// The client's processor time per request, for LRU's hits with the most connections.
-    client: f64,
 }
 
 impl Findings {
@@ -212,9 +236,6 @@ impl Findings {
             }
             if at == LRU && half == Half::Misses {
                 self.origin.push(mean_of(|one| one.origin) / mean_of(|one| one.cache));
-            }
-            if at == LRU && half == Half::Hits {
-                self.client = mean_of(|one| one.client);
             }
             let time = |of: fn(&Spent) -> f64| format!("{:.1}", mean_of(of) * 1e6);
             self.rows.push(vec![
