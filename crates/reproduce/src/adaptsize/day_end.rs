@@ -2,7 +2,7 @@
 //! requests end there, so that the last part has other traffic than those before.
 
 use super::day::Mix;
-use super::production::{of_day, settled_c};
+use super::production::{most_of_day, of_day, settled_c};
 use super::replays::{Catalogue, ReplayResult, Run};
 use crate::cell::{measure_all, units};
 use crate::statistics::greatest;
@@ -48,10 +48,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             watch.begin(&mix.name(), units(&runs));
             let found = measure_all(runs, request, watch)?;
             for ((form, found), changes) in sweep.forms.keys().zip(&found).zip(&mut changes) {
-                let inside = of_day(&without_last_part(found));
+                let (inside, all) = (of_day(found), settled_c(found));
                 changes.push(inside);
-                let last = settled_c(found).last().copied().unwrap_or(f64::NAN) / 1024.0;
-                let figures = [of_day(found), inside].map(|change| format!("{change:.2}"));
+                let last = all.last().copied().unwrap_or(f64::NAN) / 1024.0;
+                let figures = [most_of_day(&all), inside].map(|change| format!("{change:.2}"));
                 let names = [mix.name(), form.clone(), format!("{last:.1}")];
                 rows.push(names.into_iter().chain(figures).collect());
             }
@@ -72,12 +72,6 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-fn without_last_part(found: &ReplayResult) -> ReplayResult {
-    let mut found = found.clone();
-    found.timeline.pop();
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +80,6 @@ mod tests {
     fn the_last_part_counts() {
         let timeline = (1..=40).map(|part| (f64::from(part), 0.5, Some(if part == 40 { 40.0 } else { 10.0 })));
         let found = ReplayResult { timeline: timeline.collect(), ..ReplayResult::default() };
-        assert_eq!((of_day(&found), of_day(&without_last_part(&found))), (4.0, 1.0));
+        assert_eq!((most_of_day(&settled_c(&found)), of_day(&found)), (4.0, 1.0));
     }
 }

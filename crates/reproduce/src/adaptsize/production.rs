@@ -198,7 +198,7 @@ fn c_over_time(section: &mut Section, id: &str, systems: &Systems, requests: usi
     let course = |found: &ReplayResult| {
         found.timeline.iter().filter_map(|(at, _, c)| Some((*at, (*c)?))).collect::<Vec<(f64, f64)>>()
     };
-    let [threshold, chance] = [&systems.threshold, &systems.chance].map(settled_c);
+    let [threshold, chance] = [&systems.threshold, &systems.chance].map(inner_c);
     section.measured(format!("{id}-c-chance"), mean(&chance) / 1e3);
     section.measured(format!("{id}-c-threshold-to-chance"), mean(&threshold) / mean(&chance));
     section.measured(format!("{id}-c-day"), of_day(&systems.chance));
@@ -214,9 +214,23 @@ pub(super) fn settled_c(found: &ReplayResult) -> Vec<f64> {
     settled(found).iter().filter_map(|(.., c)| *c).collect()
 }
 
-/// Returns the greatest c as a multiple of the least, within the day in which this is the most.
+/// Returns the same without the last part of the trace, in which the windows of requests with
+/// locality end.
+fn inner_c(found: &ReplayResult) -> Vec<f64> {
+    let mut c = settled_c(found);
+    c.pop();
+    c
+}
+
+/// Returns the greatest c as a multiple of the least, within the day in which this is the most,
+/// without the last part of the trace.
 pub(super) fn of_day(found: &ReplayResult) -> f64 {
-    greatest(settled_c(found).windows(DAY).map(spread))
+    most_of_day(&inner_c(found))
+}
+
+/// Returns the same of values of c over time.
+pub(super) fn most_of_day(c: &[f64]) -> f64 {
+    greatest(c.windows(DAY).map(spread))
 }
 
 /// Returns the coefficient of variation of the hit ratio over time: the lesser of the rivals', as a
