@@ -2,10 +2,10 @@
 //! requests end there, so that the last part has other traffic than those before.
 
 use super::day::Mix;
-use super::production::{most_of_day, of_day, settled_c};
+use super::production::{mirrored, most_of_day, of_day, settled_c};
 use super::replays::{Catalogue, ReplayResult, Run};
 use crate::cell::{measure_all, units};
-use crate::statistics::greatest;
+use crate::statistics::{greatest, median};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -34,10 +34,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut section = Section::new(&experiment, request.scale);
     section.condition("traffic", format!("{}; a quarter to warm up", sweep.us.conditions()));
     section.condition("cache", format!("{} bytes", sweep.capacity));
-    let (mut rows, mut lines) = (Vec::new(), Vec::new());
+    let (mut rows, mut mirror_rows, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for (id, mixes, is_constant) in [("hours", &sweep.hours, false), ("constant", &sweep.constant, true)] {
         // By form, the change of c within a day of each mix, without the last part.
         let mut changes = vec![Vec::new(); sweep.forms.len()];
+        let mut mirrors = Vec::new();
         for &[videos, downloads] in mixes {
             let mix = Mix { videos, downloads, is_constant };
             // The seed is that of `day`.
@@ -55,12 +56,20 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
                 let names = [mix.name(), form.clone(), format!("{last:.1}")];
                 rows.push(names.into_iter().chain(figures).collect());
             }
+            let of =
+                |form: &str| sweep.forms.keys().zip(&found).find(|(name, _)| *name == form).map(|(_, found)| found);
+            if let Some((chance, threshold)) = of("deployed").zip(of("threshold")) {
+                let correlation = mirrored(chance, threshold);
+                mirrors.push(correlation);
+                mirror_rows.push(vec![mix.name(), format!("{correlation:.2}")]);
+            }
             if lines.is_empty() && is_constant {
                 let course =
                     |found: &ReplayResult| found.timeline.iter().filter_map(|(at, _, c)| Some((*at, (*c)?))).collect();
                 lines.extend(sweep.forms.keys().zip(&found).map(|(form, found)| Series::line(form, course(found))));
             }
         }
+        section.measured_if_claimed(format!("day-end-{id}-mirrored"), median(mirrors));
         for (form, changes) in sweep.forms.keys().zip(changes) {
             section.measured_if_claimed(format!("day-end-{id}-{form}"), greatest(changes));
         }
@@ -69,6 +78,8 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let columns =
         ["traffic", "AdaptSize", "the last c, KiB", "the greatest c of a day over the least", "without the last part"];
     section.table("c within a day", columns, rows);
+    let columns = ["traffic", "correlation of the logarithms of c of Chance and Threshold, without the last part"];
+    section.table("The courses of c of both forms", columns, mirror_rows);
     section.judged()
 }
 

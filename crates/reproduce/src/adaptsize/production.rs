@@ -202,7 +202,7 @@ fn c_over_time(section: &mut Section, id: &str, systems: &Systems, requests: usi
     section.measured(format!("{id}-c-chance"), mean(&chance) / 1e3);
     section.measured(format!("{id}-c-threshold-to-chance"), mean(&threshold) / mean(&chance));
     section.measured(format!("{id}-c-day"), of_day(&systems.chance));
-    section.measured(format!("{id}-c-mirrored"), correlation(&threshold, &chance));
+    section.measured(format!("{id}-c-mirrored"), mirrored(&systems.threshold, &systems.chance));
     let tunings = systems.published.gauge("adaptsize.tunings");
     section.measured(format!("{id}-adaptations"), tunings * US_REQUESTS / (requests as f64 / 1e6));
     let lines = [("Threshold", &systems.threshold), ("Chance", &systems.chance), ("published", &systems.published)];
@@ -228,7 +228,12 @@ pub(super) fn of_day(found: &ReplayResult) -> f64 {
     most_of_day(&inner_c(found))
 }
 
-/// Returns the same of values of c over time.
+/// Returns the correlation of the logarithms of c over time, without the last part of the trace.
+pub(super) fn mirrored(a: &ReplayResult, b: &ReplayResult) -> f64 {
+    correlation(&inner_c(a), &inner_c(b))
+}
+
+/// Returns the same as [`of_day`] of values of c over time.
 pub(super) fn most_of_day(c: &[f64]) -> f64 {
     greatest(c.windows(DAY).map(spread))
 }
