@@ -39,8 +39,8 @@ const LRU: usize = 2;
 const VARNISH: usize = 3;
 const FEW_THREADS: usize = 4;
 
-/// The threads of the last of [`SYSTEMS`]. In a trial with 300 clients and objects of 100,000 bytes,
-/// Varnish answered less with 5 or 20.
+/// The threads of the last of [`SYSTEMS`]. In a trial with 300 clients and objects of 100,000
+/// bytes, Varnish answered less with 5 or 20.
 const FEW: usize = 10;
 
 /// The number of clients of the published peak. More than these are past it.
