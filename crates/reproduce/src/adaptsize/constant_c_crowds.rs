@@ -72,8 +72,8 @@ struct Repetition {
     moves: [Move; SHAPES.len()],
     /// The tuners' hits after the crowd came, over those of the best constant c of Chance.
     shares: [f64; TUNERS.len()],
-    /// The same of the last half of the requests after the crowd came, and of the c that is the
-    /// best one there.
+    /// The tuners' hits in the last half of the requests after the crowd came, over those of the
+    /// constant c of Chance that is the best one there.
     late_shares: [f64; TUNERS.len()],
 }
 
@@ -202,7 +202,8 @@ fn crowd(
     })
 }
 
-/// Returns the hit ratio of the parts that end after `from` requests, and with `to` at most.
+/// Returns the hit ratio of the parts of the timeline between the request `from` and the request
+/// `to`.
 fn ratio_between(found: &ReplayResult, from: u64, to: u64) -> f64 {
     let end = |at: f64| (at * 1e6).round() as u64;
     let parts = found.timeline.iter().filter(|(at, ..)| (from + 1..=to).contains(&end(*at)));

@@ -214,8 +214,8 @@ pub(super) fn settled_c(found: &ReplayResult) -> Vec<f64> {
     settled(found).iter().filter_map(|(.., c)| *c).collect()
 }
 
-/// Returns the same without the last part of the trace, in which the windows of requests with
-/// locality end.
+/// Returns the values of c over time after the warm-up, without the last part of the trace, in which
+/// the windows of requests with locality end.
 fn inner_c(found: &ReplayResult) -> Vec<f64> {
     let mut c = settled_c(found);
     c.pop();
@@ -233,7 +233,8 @@ pub(super) fn mirrored(a: &ReplayResult, b: &ReplayResult) -> f64 {
     correlation(&inner_c(a), &inner_c(b))
 }
 
-/// Returns the same as [`of_day`] of values of c over time.
+/// Returns the greatest of these values of c as a multiple of the least, within the day in which
+/// this is the most.
 pub(super) fn most_of_day(c: &[f64]) -> f64 {
     greatest(c.windows(DAY).map(spread))
 }
