@@ -214,8 +214,8 @@ pub(super) fn settled_c(found: &ReplayResult) -> Vec<f64> {
     settled(found).iter().filter_map(|(.., c)| *c).collect()
 }
 
-/// Returns the values of c over time after the warm-up, without the last part of the trace, in which
-/// the windows of requests with locality end.
+/// Returns the values of c over time after the warm-up, without the last part of the trace. The
+/// windows of requests with locality end there.
 fn inner_c(found: &ReplayResult) -> Vec<f64> {
     let mut c = settled_c(found);
     c.pop();
