@@ -2,7 +2,7 @@
 //! share the statistics of AdaptSize. Servers, client and origin share one machine.
 
 use super::serve::repeat;
-use super::servers::{Server, System};
+use super::servers::{FEW_THREADS, Server, System};
 use crate::programs::cpu_seconds;
 use crate::site::Site;
 use crate::statistics::{Confidence, least, mean_and_interval};
@@ -31,17 +31,13 @@ pub(super) struct Sweep {
     capacity: u64,
 }
 
-/// The systems of figure 13a, LRU in the same server as AdaptSize, and Varnish with [`FEW`] threads
-/// in place of one for each client.
+/// The systems of figure 13a, LRU in the same server as AdaptSize, and Varnish with
+/// [`FEW_THREADS`].
 const SYSTEMS: [&str; 5] = ["AdaptSize(Chance)", "AdaptSize(Threshold)", "LRU", "Varnish", "Varnish, 10 threads"];
 const POLICIES: [&str; 3] = ["adaptsize(chance)+lru", "adaptsize(threshold)+lru", "lru"];
 const LRU: usize = 2;
 const VARNISH: usize = 3;
-const FEW_THREADS: usize = 4;
-
-/// The threads of the last of [`SYSTEMS`]. In a trial with 300 clients and objects of 100,000
-/// bytes, Varnish answered less with 5 or 20.
-const FEW: usize = 10;
+const LIMITED_VARNISH: usize = 4;
 
 /// The number of clients of the published peak. More than these are past it.
 const PEAK: usize = 50;
@@ -119,7 +115,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 /// Adds figure 13a.
 fn over_clients(sweep: &Sweep, section: &mut Section, request: &Request<'_>, watch: &dyn Watch) -> Result<(), Error> {
     let policies = POLICIES.map(|policy| System::Larder(policy.to_owned()));
-    let varnish = [System::Varnish { is_exact: false }, System::VarnishThreads(FEW)];
+    let varnish = [System::Varnish { is_exact: false }, System::VarnishThreads(FEW_THREADS)];
     let bench = Bench::new(policies.into_iter().chain(varnish), sweep.capacity)?;
     let mut found = Vec::new();
     for &clients in &sweep.clients {
@@ -138,11 +134,11 @@ fn over_clients(sweep: &Sweep, section: &mut Section, request: &Request<'_>, wat
     let decline = |system| past_peak(system) / at_peak(system);
     section.measured("bed-decline", decline(0));
     section.measured("bed-decline-varnish", decline(VARNISH));
-    section.measured("bed-decline-varnish-threads", decline(FEW_THREADS));
-    section.measured("bed-gigabits-varnish-threads", at_peak(0) / at_peak(FEW_THREADS));
+    section.measured("bed-decline-varnish-threads", decline(LIMITED_VARNISH));
+    section.measured("bed-gigabits-varnish-threads", at_peak(0) / at_peak(LIMITED_VARNISH));
     let most = sweep.clients.iter().max().copied().unwrap_or(PEAK);
     let at_most = |system: usize| mean_of(found.iter().filter(|(clients, _)| *clients == most), system);
-    section.measured("bed-gigabits-varnish-threads-most", at_most(0) / at_most(FEW_THREADS));
+    section.measured("bed-gigabits-varnish-threads-most", at_most(0) / at_most(LIMITED_VARNISH));
     let line = |(system, name): (usize, &str)| {
         let of = |(clients, rates): &(usize, Vec<Rates>)| (*clients as f64, rates[system].gigabits);
         let points: Vec<(f64, (f64, f64))> = found.iter().map(of).collect();

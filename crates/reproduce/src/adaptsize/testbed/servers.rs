@@ -41,6 +41,10 @@ const UNLOGGED: &str = "vsl_mask=-ReqMethod,-ReqURL,-ReqProtocol,-ReqHeader,-Req
     -VCL_return,-VCL_use,-Hit,-Timestamp,-Begin,-End,-Link,-SessOpen,-SessClose,-BackendOpen,-BackendReuse,\
     -BackendClose,-BackendStart,-Fetch_Body,-Storage,-TTL,-Filters,-Length";
 
+/// The threads of Varnish where it has few, in place of one for each connection. In a trial with
+/// 300 clients and objects of 100,000 bytes, it answered less with 5 or 20.
+pub(super) const FEW_THREADS: usize = 10;
+
 /// A cache and its policy.
 #[derive(Clone, Debug)]
 pub(super) enum System {
@@ -113,7 +117,6 @@ impl Server {
 
     /// Starts a cache of `capacity` bytes in front of the origin at this port.
     pub(super) fn start(site: &mut Site, system: &System, capacity: u64, origin: u16) -> Result<Server, Error> {
-        let [port] = free_ports()?;
         match system {
             System::Larder(policy) => Node { policy, threads: 1, capacity, disk: None }.start(site, origin),
             System::LarderThreads(policy, threads) => {
@@ -133,6 +136,7 @@ impl Server {
                 start_varnish(site, &[&["lru_interval=2", &least, &most], &queue[..]].concat(), capacity, origin)
             }
             System::Nginx(uses) => {
+                let [port] = free_ports()?;
                 let directory = site.directory().join(format!("nginx-{port}"));
                 let failed = |error: std::io::Error| Error(format!("{}: {error}", directory.display()));
                 std::fs::create_dir(&directory).map_err(failed)?;

@@ -6,7 +6,7 @@
 //! LRU run in consecutive pairs, and the report has the interval of their ratio.
 
 use super::serve::{Load, repeat, replay};
-use super::servers::{Server, System};
+use super::servers::{FEW_THREADS, Server, System};
 use crate::programs::cpu_seconds;
 use crate::site::Site;
 use crate::statistics::{Confidence, count, greatest, mean_and_interval, median};
@@ -41,14 +41,14 @@ const LRU: usize = 2;
 
 /// Varnish with few threads, so that few responses are under way at once whatever the number of
 /// connections. It has a place after [`SYSTEMS`], and serves the client's own limit only.
-const FEW_THREADS: usize = SYSTEMS.len();
+const LIMITED_VARNISH: usize = SYSTEMS.len();
 
 fn system(at: usize) -> System {
     match at {
         0 => System::Larder("adaptsize(chance)+lru".to_owned()),
         1 => System::Larder("adaptsize(threshold)+lru".to_owned()),
         LRU => System::Larder("lru".to_owned()),
-        FEW_THREADS => System::VarnishThreads(10),
+        LIMITED_VARNISH => System::VarnishThreads(FEW_THREADS),
         _ => System::Varnish { is_exact: false },
     }
 }
@@ -102,9 +102,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     watch.now(&format!("throughput: {most} connections"));
     let fewer = sweep.connections.iter().max().copied().unwrap_or(1);
     for (id, at, name) in
-        [("bed-client-most", LRU, "LRU"), ("bed-client-few-responses", FEW_THREADS, "Varnish, 10 threads")]
+        [("bed-client-most", LRU, "LRU"), ("bed-client-few-responses", LIMITED_VARNISH, "Varnish, 10 threads")]
     {
-        let spent = bench.client_times(at, [fewer, most])?;
+        let key = format!("adaptsize, testbed: the client with {name}, {sweep:?}");
+        let spent: [f64; 2] = request.rows.get_or(&key, || bench.client_times(at, [fewer, most]))?;
         section.condition(
             &format!("{name}, hits, {fewer} and {most} connections"),
             format!("client {:.1} and {:.1} \u{b5}s of processor time a request", spent[0] * 1e6, spent[1] * 1e6),
@@ -130,7 +131,7 @@ impl<'a> Bench<'a> {
         let mut site = Site::in_memory()?;
         let origin = Server::origin(&mut site)?;
         let start = |at| Server::start(&mut site, &system(at), sweep.capacity, origin.port);
-        let caches = (0..=FEW_THREADS).map(start).collect::<Result<Vec<Server>, Error>>()?;
+        let caches = (0..=LIMITED_VARNISH).map(start).collect::<Result<Vec<Server>, Error>>()?;
         Ok(Bench { sweep, site, origin, caches, fresh: 0 })
     }
 
