@@ -302,13 +302,20 @@ impl<S> ClientStream<S> {
     /// Inspects the bytes of a buffer from `before` on. Those that do not go up to hyper yet are
     /// held back.
     fn inspect(&mut self, buffer: &mut ReadBuf<'_>, before: usize) {
-        let bytes = &mut buffer.filled_mut()[before..];
-        let passed = self.framing.pass(bytes);
-        if self.framing.is_undecided() && passed < bytes.len() {
-            self.held.splice(..0, bytes[passed..].iter().copied());
+        let mut end = before;
+        loop {
+            end += self.framing.pass(&mut buffer.filled_mut()[end..]);
+            let Some(encoded) = self.framing.encoded(&buffer.filled()[end..]) else { break };
+            buffer.set_filled(end);
+            let (now, later) = encoded.split_at(encoded.len().min(buffer.remaining()));
+            buffer.put_slice(now);
+            self.held.splice(..0, later.iter().copied());
+        }
+        if self.framing.is_undecided() {
+            self.held.splice(..0, buffer.filled()[end..].iter().copied());
         }
         self.note_begun();
-        buffer.set_filled(before + passed);
+        buffer.set_filled(end);
     }
 }
 

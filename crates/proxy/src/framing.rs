@@ -16,6 +16,9 @@
 //! After a head without a body that asks for another protocol, nothing passes until that is decided
 //! (`upgrade.rs`): what follows is HTTP only if the protocol stays.
 //!
+//! A target may have bytes that hyper refuses and other servers accept. They are percent-encoded
+//! before hyper gets them.
+//!
 //! Costs a search for LF per line, and nothing for the bytes of bodies. 64 bytes per connection.
 
 use memchr::memchr;
@@ -31,6 +34,8 @@ pub(super) struct Framing {
     asked_upgrade: bool,
     /// True if the present head asks for another protocol.
     asks_upgrade: bool,
+    /// True if the next byte has to be encoded before it is inspected.
+    awaits_encoding: bool,
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +78,8 @@ struct Line {
     ends_in_cr: bool,
     /// True while digits count: those of a length, or of a chunk's size until another character.
     counts: bool,
+    /// The number of spaces. The target of a request stands behind the first one.
+    spaces: usize,
 }
 
 const LENGTH: &[u8] = b"content-length:";
@@ -113,12 +120,31 @@ impl Framing {
         }
     }
 
+    /// Returns the rest of the bytes of which the target has a byte that it may not have, with such
+    /// bytes encoded, if [`Framing::pass`] has stopped before one. Then they have to pass again.
+    pub(super) fn encoded(&mut self, rest: &[u8]) -> Option<Vec<u8>> {
+        if !std::mem::take(&mut self.awaits_encoding) {
+            return None;
+        }
+        let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\r' | b'\n')).unwrap_or(rest.len());
+        let mut all = Vec::with_capacity(rest.len() + 2 * end);
+        for byte in &rest[..end] {
+            if is_encoded_for_hyper(*byte) {
+                all.extend_from_slice(format!("%{byte:02X}").as_bytes());
+            } else {
+                all.push(*byte);
+            }
+        }
+        all.extend_from_slice(&rest[end..]);
+        Some(all)
+    }
+
     /// Inspects bytes of a client. If they can be read in two ways, replaces one by NUL. Returns
-    /// the number of bytes for hyper: up to that one, or to the end of a head after which the
-    /// protocol may change.
+    /// the number of bytes for hyper: up to that one, to the end of a head after which the protocol
+    /// may change, or to a byte that has to be encoded ([`Framing::encoded`]).
     pub(super) fn pass(&mut self, all: &mut [u8]) -> usize {
         let mut passed = 0;
-        while passed < all.len() {
+        while passed < all.len() && !self.awaits_encoding {
             let bytes = &mut all[passed..];
             passed += match &mut self.at {
                 At::Refused(_) | At::Undecided => return passed,
@@ -154,6 +180,11 @@ impl Framing {
         let end = memchr(b'\n', bytes);
         let length = end.unwrap_or(bytes.len());
         let (text, rest) = bytes.split_at(length);
+        if let Some(at) = self.odd_byte_of_target(text) {
+            self.line.bytes += at;
+            self.awaits_encoding = true;
+            return at;
+        }
         let doubt = self.text(text);
         self.line.bytes += text.len();
         self.line.ends_in_cr = text.last().map_or(self.line.ends_in_cr, |last| *last == b'\r');
@@ -170,6 +201,21 @@ impl Framing {
             self.end_line();
         }
         length + usize::from(end.is_some())
+    }
+
+    /// Returns the position of a byte of a request's target that hyper refuses, though servers
+    /// accept it from clients that do not encode it.
+    fn odd_byte_of_target(&mut self, text: &[u8]) -> Option<usize> {
+        if !matches!(self.at, At::Start) {
+            return None;
+        }
+        for (at, byte) in text.iter().enumerate() {
+            self.line.spaces += usize::from(*byte == b' ');
+            if self.line.spaces == 1 && is_encoded_for_hyper(*byte) {
+                return Some(at);
+            }
+        }
+        None
     }
 
     /// Reads more of a line. If it declares the length of the body once more, returns the position
@@ -240,6 +286,10 @@ impl Framing {
             same => same,
         };
     }
+}
+
+fn is_encoded_for_hyper(byte: u8) -> bool {
+    !byte.is_ascii() || matches!(byte, b'"' | b'<' | b'>' | b'`')
 }
 
 /// hyper refuses a number that is too long.
@@ -358,6 +408,30 @@ mod tests {
             let mut framing = Framing::default();
             assert_eq!(framing.pass(&mut other.repeat(2).into_bytes()), other.len() * 2);
             assert!(!framing.is_undecided());
+        }
+    }
+
+    /// Failure: an encoded target depends on the pieces in which it comes, or other bytes change.
+    #[test]
+    fn a_target_is_encoded_in_part() {
+        let text = b"GET /a\xe9\"b\xff HTTP/1.1\r\nX: \"\xe9\r\n\r\nGET \xe9 HTTP/1.1\r\n\r\n";
+        let expected = b"GET /a%E9%22b%FF HTTP/1.1\r\nX: \"\xe9\r\n\r\nGET %E9 HTTP/1.1\r\n\r\n";
+        for size in 1..=text.len() {
+            let (mut framing, mut seen) = (Framing::default(), Vec::new());
+            for piece in text.chunks(size) {
+                let mut rest = piece.to_vec();
+                loop {
+                    let passed = framing.pass(&mut rest);
+                    seen.extend(rest.drain(..passed));
+                    match framing.encoded(&rest) {
+                        Some(encoded) => rest = encoded,
+                        None => break,
+                    }
+                }
+                assert_eq!(rest, b"");
+            }
+            assert_eq!(String::from_utf8_lossy(&seen), String::from_utf8_lossy(expected), "{size}");
+            assert_eq!(framing.heads(), 2);
         }
     }
 

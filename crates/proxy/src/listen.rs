@@ -560,7 +560,7 @@ async fn http1<S, B>(
     if let (Err(error), Some(client)) = (&ended, client)
         && error.is_parse()
     {
-        client.malformed(if error.is_parse_too_large() { 431 } else { 400 });
+        client.malformed(if error.is_parse_too_large() { 431 } else { 400 }, &error.to_string());
     }
     said(ended);
     // Its place and its share of a stop are those of the connection.

@@ -18,8 +18,12 @@ struct Block {
 
 impl Network {
     /// Returns true if the address is in the block. IPv4 addresses that are mapped to IPv6 are IPv4
-    /// addresses.
+    /// addresses. The unspecified address stands for a client without one, or whose address is not
+    /// known: it is only in `all` and `::/0`.
     pub fn contains(&self, address: IpAddr) -> bool {
+        if address.is_unspecified() {
+            return self.0.is_none_or(|block| block.prefix == 0);
+        }
         self.0.is_none_or(|block| masked(address.to_canonical(), block.prefix) == Some(block.address))
     }
 }

@@ -1,37 +1,45 @@
 //! A service whose exchanges are reported ([`ObservedExchange`]).
 
 use super::observer::{ObservedClient, ObservedExchange};
+use super::outgoing::Outgoing;
+use super::service::{Responding, Service};
 use bytes::Buf;
-use hyper::body::{Body, Frame, SizeHint};
-use hyper::service::Service;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::{Request, Response};
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// A service for one client.
-pub(super) struct Observed<S> {
-    service: S,
+/// The service of one client.
+pub(super) struct Observed {
+    service: Service,
     client: Option<ObservedClient>,
 }
 
-impl<S> Observed<S> {
-    pub(super) fn new(service: S, client: Option<ObservedClient>) -> Observed<S> {
+impl Observed {
+    pub(super) fn new(service: Service, client: Option<ObservedClient>) -> Observed {
         Observed { service, client }
     }
 }
 
-impl<S, R, B: Body> Service<Request<R>> for Observed<S>
-where
-    S: Service<Request<R>, Response = Response<B>, Future: Unpin>,
-{
-    type Response = Response<ObservedBody<B>>;
-    type Error = S::Error;
-    type Future = ObservedFuture<S::Future>;
+impl hyper::service::Service<Request<Incoming>> for Observed {
+    type Response = Response<ObservedBody<Outgoing>>;
+    type Error = Infallible;
+    type Future = ObservedFuture<Responding>;
 
-    fn call(&self, mut request: Request<R>) -> Self::Future {
-        let exchange = self.client.as_ref().map(|client| client.begin(&mut request));
-        ObservedFuture { exchange, future: self.service.call(request) }
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (parts, body) = request.into_parts();
+        match self.service.normalise(parts) {
+            Ok(mut request) => {
+                let exchange = self.client.as_ref().map(|client| client.begin(&mut request));
+                ObservedFuture { exchange, future: self.service.respond(request, body) }
+            }
+            Err(refused) => {
+                let exchange = self.client.as_ref().map(|client| client.begin_refused(&refused.parts));
+                ObservedFuture { exchange, future: Responding::refusal(refused.reason) }
+            }
+        }
     }
 }
 

@@ -4,16 +4,20 @@ use super::access_log::{AccessLog, CLIENT_LEFT, CacheResult, Fields, Outcome, Pr
 use super::config::HttpConfig;
 use super::content::{ContentSample, Miss, UrlParts};
 use super::exchange_figures::ExchangeFigures;
+use super::field_names::remove_variable;
 use super::listen_address::Peer;
 use super::metrics::Metrics;
+use super::normal_request::NormalRequest;
+use super::outgoing::RefusalReason;
 use super::request_id::{RequestIds, X_REQUEST_ID};
 use super::ruled::PassedBy;
 use super::server_requests::ServerRequests;
 use super::trusted_proxies::TrustedPeer;
 use crate::error::Error;
 use ::http::header::{CONTENT_LENGTH, HOST};
-use ::http::uri::{Authority, PathAndQuery};
-use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
+use ::http::request::Parts;
+use ::http::uri::PathAndQuery;
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Version};
 use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::ops::Range;
@@ -206,6 +210,7 @@ impl ObservedClient {
             upstream: &[],
             tls: self.0.tls.get().copied(),
             request_id: None,
+            refusal: None,
             request_fields: Fields::NONE,
             response_fields: Fields::NONE,
         }
@@ -270,49 +275,67 @@ impl ObservedClient {
         observer.report(&record, None, None);
     }
 
-    /// Reports a request that is no HTTP, with the status that hyper gave it.
-    pub(super) fn malformed(&self, status: u16) {
-        self.0.observer.report(&Record { status, is_complete: true, ..self.record() }, None, None);
+    /// Reports a request that is no HTTP, with the status that hyper gave it, and its reason.
+    pub(super) fn malformed(&self, status: u16, reason: &str) {
+        let record = Record { status, is_complete: true, refusal: Some(reason), ..self.record() };
+        self.0.observer.report(&record, None, None);
     }
 
     /// Begins an exchange, and gives its request an id if there are ids.
-    pub(super) fn begin<B>(&self, request: &mut Request<B>) -> Box<ObservedExchange> {
-        let begun = Instant::now();
+    pub(super) fn begin(&self, request: &mut NormalRequest) -> Box<ObservedExchange> {
         let observer = &self.0.observer;
-        let id = observer.ids.of(request.headers().get(X_REQUEST_ID));
+        let headers = &mut request.parts.headers;
+        let id = observer.ids.of(headers.get(X_REQUEST_ID));
         if let Some(id) = &id {
-            request.headers_mut().insert(X_REQUEST_ID, id.clone());
+            remove_variable(headers, &X_REQUEST_ID);
+            headers.insert(X_REQUEST_ID, id.clone());
         }
-        let kept = observer.template().map(|template| {
-            let servers = template.names_servers().then(ServerRequests::default);
-            if let Some(servers) = &servers {
-                request.extensions_mut().insert(servers.clone());
-            }
+        let servers = observer.template().is_some_and(Template::names_servers).then(ServerRequests::default);
+        if let Some(servers) = &servers {
+            request.parts.extensions.insert(servers.clone());
+        }
+        let client = if self.0.trusted.is_some() { self.named(request.client) } else { self.0.peer };
+        let mut exchange = Box::new(self.exchange(&request.parts, request.host.clone(), client));
+        exchange.scheme = Some(request.scheme);
+        if let Some(kept) = &mut exchange.kept {
+            (kept.servers, kept.id) = (servers, id);
+        }
+        exchange
+    }
+
+    /// Begins an exchange whose request is refused.
+    pub(super) fn begin_refused(&self, parts: &Parts) -> Box<ObservedExchange> {
+        let host = match (parts.uri.authority(), parts.headers.get(HOST)) {
+            (Some(authority), _) => HeaderValue::from_str(authority.as_str()).ok(),
+            (None, field) => field.cloned(),
+        };
+        Box::new(self.exchange(parts, host.unwrap_or(HeaderValue::from_static("")), self.0.peer))
+    }
+
+    fn exchange(&self, parts: &Parts, host: HeaderValue, peer: Peer) -> ObservedExchange {
+        let kept = self.0.observer.template().map(|template| {
             Box::new(Kept {
-                method: request.method().clone(),
-                request_fields: values(request.headers(), template.request_fields()),
+                method: parts.method.clone(),
+                request_fields: values(&parts.headers, template.request_fields()),
                 response_fields: Vec::new(),
-                servers,
-                id,
+                servers: None,
+                id: None,
+                refusal: None,
             })
         });
-        let protocol = match request.version() {
+        let protocol = match parts.version {
             Version::HTTP_10 => Protocol::Http10,
             Version::HTTP_2 => Protocol::Http2,
             _ => Protocol::Http11,
         };
-        let said = self.0.trusted.as_ref().map(|trusted| {
-            trusted.read(request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
-        });
-        let host = said.as_ref().and_then(|said| said.host).map(|host| Host::Said(host.into()));
-        Box::new(ObservedExchange {
-            peer: self.named(said.as_ref().and_then(|said| said.client)),
-            scheme: said.as_ref().and_then(|said| said.scheme),
+        ObservedExchange {
+            peer,
+            scheme: None,
             client: self.clone(),
-            begun,
+            begun: Instant::now(),
             protocol,
-            host: host.unwrap_or_else(|| Host::of(request.uri(), request.headers())),
-            target: request.uri().path_and_query().cloned(),
+            host,
+            target: parts.uri.path_and_query().cloned(),
             kept,
             status: None,
             cache: CacheResult::None,
@@ -322,7 +345,7 @@ impl ObservedClient {
             body_bytes: 0,
             length: None,
             is_complete: false,
-        })
+        }
     }
 }
 
@@ -347,34 +370,6 @@ fn values(headers: &HeaderMap, names: &[HeaderName]) -> Vec<Option<HeaderValue>>
     names.iter().map(|name| headers.get(name).cloned()).collect()
 }
 
-/// The host that the client named.
-enum Host {
-    Field(HeaderValue),
-    Authority(Authority),
-    /// As a trusted proxy says.
-    Said(Box<str>),
-    None,
-}
-
-impl Host {
-    fn of(uri: &Uri, headers: &HeaderMap) -> Host {
-        match (uri.authority(), headers.get(HOST)) {
-            (Some(authority), _) => Host::Authority(authority.clone()),
-            (None, Some(field)) => Host::Field(field.clone()),
-            (None, None) => Host::None,
-        }
-    }
-
-    fn text(&self) -> &str {
-        match self {
-            Host::Field(field) => field.to_str().unwrap_or_default(),
-            Host::Authority(authority) => authority.as_str(),
-            Host::Said(host) => host,
-            Host::None => "",
-        }
-    }
-}
-
 /// What only the log needs.
 struct Kept {
     method: Method,
@@ -382,17 +377,19 @@ struct Kept {
     response_fields: Vec<Option<HeaderValue>>,
     servers: Option<ServerRequests>,
     id: Option<HeaderValue>,
+    /// The reason for which the request is refused.
+    refusal: Option<&'static str>,
 }
 
 /// An exchange of hyper, until its response has ended. It is reported when it is dropped.
 pub(super) struct ObservedExchange {
     peer: Peer,
-    /// The scheme that a trusted proxy names.
+    /// The scheme of the request's normal form.
     scheme: Option<&'static str>,
     client: ObservedClient,
     begun: Instant,
     protocol: Protocol,
-    host: Host,
+    host: HeaderValue,
     target: Option<PathAndQuery>,
     kept: Option<Box<Kept>>,
     /// `None` before the response.
@@ -422,6 +419,7 @@ impl ObservedExchange {
         self.passed_by = response.extensions().get().cloned();
         if let (Some(kept), Some(template)) = (&mut self.kept, self.client.template()) {
             kept.response_fields = values(response.headers(), template.response_fields());
+            kept.refusal = response.extensions().get().map(|RefusalReason(reason)| *reason);
         }
     }
 
@@ -448,7 +446,7 @@ impl Drop for ObservedExchange {
         let attempts = self.kept.as_ref().and_then(|kept| kept.servers.as_ref()).map(ServerRequests::attempts);
         let mut record = Record {
             client: self.peer,
-            host: self.host.text(),
+            host: self.host.to_str().unwrap_or_default(),
             protocol: self.protocol,
             status: self.status.unwrap_or(CLIENT_LEFT),
             body_bytes: self.body_bytes,
@@ -466,6 +464,7 @@ impl Drop for ObservedExchange {
             record.request_id = kept.id.as_ref().map(HeaderValue::as_bytes);
             record.request_fields = Fields::Values(&kept.request_fields);
             record.response_fields = Fields::Values(&kept.response_fields);
+            record.refusal = kept.refusal;
         }
         self.client.0.observer.report(&record, self.miss, self.passed_by.as_ref());
     }

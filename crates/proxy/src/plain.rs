@@ -5,8 +5,8 @@
 //!
 //! This code makes no decision that hyper and `service.rs` would make differently. hyper's own
 //! parser (httparse) parses the request, and fewer requests qualify than they accept: HTTP/1.1,
-//! GET, a target in origin form with the characters of RFC 3986, one `Host` that is a name or an
-//! IPv4 address, no bare LF, nothing that announces a body, and no connection option except
+//! GET, a target in its normal form with the characters of RFC 3986, one `Host` that is a name or
+//! an IPv4 address, no bare LF, nothing that announces a body, and no connection option except
 //! keep-alive.
 
 use super::header_limits::HeaderLimits;
@@ -15,7 +15,8 @@ use super::observer::Observer;
 use super::proxy::Proxy;
 use super::request_id::X_REQUEST_ID;
 use super::ruled::{RulesView, address_of};
-use super::rules::{RequestFields, RuleRequest, Target, Values};
+use super::rules::{RequestFields, RuleRequest, Values};
+use super::target::Target;
 use super::trusted_proxies::TrustedPeer;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
@@ -215,7 +216,7 @@ fn parse<'a, 'b>(
     if request.headers.len() > headers.header_fields {
         return None;
     }
-    let target = request.path.map(Target::from).filter(|target| target.is_rfc_3986())?;
+    let target = request.path.map(Target::from).filter(|target| target.is_plain())?;
     let fields = &*request.headers;
     let (mut host, mut asks_for_less) = (None, false);
     for field in fields {

@@ -16,6 +16,7 @@
 use super::error::Error;
 use super::limits;
 use super::proxy::Proxy;
+use super::ruled::NormalUrl;
 use super::token::AdminToken;
 use ::http::{HeaderMap, StatusCode};
 use hyper::body::{Body, Incoming};
@@ -56,6 +57,8 @@ pub(super) enum PurgeError {
     Json(serde_json::Error),
     /// The body names no URL.
     Url(UrlError),
+    /// The body names a URL for which requests are refused, for this reason.
+    Refused(&'static str),
     /// The body names no responses, or in several ways.
     Scope,
     /// The responses were purged, but a crash may bring them back.
@@ -87,6 +90,7 @@ impl fmt::Display for PurgeError {
             PurgeError::TooLong => write!(f, "the order is longer than {} bytes", limits::PURGE_BYTES),
             PurgeError::Json(error) => error.fmt(f),
             PurgeError::Url(error) => error.fmt(f),
+            PurgeError::Refused(reason) => f.write_str(reason),
             PurgeError::Scope => {
                 f.write_str("name one of url, prefix, tag or everything: {\"url\": \"http://host/path\"}")
             }
@@ -181,13 +185,16 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, PurgeError> {
 }
 
 /// Returns the purge, and what it names, as text. `keyed` returns the URL under which the responses
-/// of another one are stored, if the rules say so.
-fn parse(text: &[u8], keyed: impl Fn(&str) -> Option<String>) -> Result<(Purge, String), PurgeError> {
+/// of another one are stored.
+fn parse(text: &[u8], keyed: impl Fn(&str) -> Result<String, &'static str>) -> Result<(Purge, String), PurgeError> {
     let request: PurgeRequest = serde_json::from_slice(text).map_err(PurgeError::Json)?;
     let url = |text: String| text.parse::<Url>().map_err(PurgeError::Url);
     let (scope, what) = match (request.url, request.prefix, request.tag, request.everything) {
-        (Some(text), None, None, false) => (Scope::Exact(url(keyed(&text).unwrap_or_else(|| text.clone()))?), text),
-        (None, Some(text), None, false) => (Scope::Prefix(url(text.clone())?), format!("{text}…")),
+        (Some(text), None, None, false) => (Scope::Exact(url(keyed(&text).map_err(PurgeError::Refused)?)?), text),
+        (None, Some(text), None, false) => {
+            let prefix = NormalUrl::prefix(&text).map_err(PurgeError::Refused)?;
+            (Scope::Prefix(url(prefix.to_string())?), format!("{text}…"))
+        }
         (None, None, Some(tag), false) if !tag.is_empty() => {
             let what = format!("tag {tag}");
             (Scope::Tag(tag), what)
@@ -216,9 +223,9 @@ mod tests {
             "{\"tags\": \"a\", \"everything\": true}",
             "{\"everything\": true, \"soft\": 1}",
         ] {
-            assert!(parse(text.as_bytes(), |_| None).is_err(), "{text}");
+            assert!(parse(text.as_bytes(), |url| Ok(url.to_owned())).is_err(), "{text}");
         }
-        let (soft, _) = parse(b"{\"tag\": \"a b\", \"soft\": true}", |_| None).unwrap();
+        let (soft, _) = parse(b"{\"tag\": \"a b\", \"soft\": true}", |url| Ok(url.to_owned())).unwrap();
         assert_eq!(soft, Purge { scope: Scope::Tag("a b".to_owned()), soft: true });
     }
 }

@@ -1,8 +1,13 @@
 //! The rules in force, and what they do to one request of a client.
 
+use super::authority::normal_authority;
 use super::limits;
+use super::normal_request::NormalRequest;
 use super::outgoing::{Outgoing, plain_error};
-use super::rules::{Bits, ErrorPage, Explanation, HostRules, OwnAnswer, RequestFields, RuleRequest, Rules, Values};
+use super::rules::{
+    Bits, ErrorPage, Explanation, HostRules, OwnAnswer, RequestFields, Rewrite, RuleRequest, Rules, Values,
+};
+use super::target::{normal_prefix, normal_target};
 use ::http::header::{
     ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
     LAST_MODIFIED, LOCATION, RETRY_AFTER,
@@ -13,6 +18,7 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, U
 use bytes::Bytes;
 use larder_http::{Overrides, ResponseRules};
 use larder_units::ByteSize;
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,19 +43,23 @@ impl RulesCell {
     }
 
     /// Returns the URL under which the response to a GET of this URL is stored.
-    pub(super) fn keyed_url(&self, url: &str) -> Option<String> {
-        let rules = self.get()?;
-        let uri: Uri = url.parse().ok()?;
-        let request = get(&uri)?;
-        let bits = rules.of_request(&request);
-        let keyed = rules.keyed_target(bits, request.target.as_str())?;
-        Some(format!("{}://{}{keyed}", request.scheme, request.host))
+    ///
+    /// # Errors
+    /// The reason for which such a request is refused.
+    pub(super) fn keyed_url(&self, url: &str) -> Result<String, &'static str> {
+        let url = NormalUrl::new(url)?;
+        let keyed = self.get().and_then(|rules| {
+            let bits = rules.of_request(&url.get());
+            rules.keyed_target(bits, &url.target)
+        });
+        let target = keyed.as_deref().unwrap_or(&url.target);
+        Ok(format!("{}://{}{target}", url.scheme, url.authority))
     }
 
     /// Explains what the rules do to a GET of this URL, and to a response with 200.
-    pub(super) fn explain(&self, uri: &Uri) -> Option<Explanation> {
+    pub(super) fn explain(&self, url: &NormalUrl) -> Option<Explanation> {
         let none = HeaderMap::new();
-        Some(self.get()?.explain(&get(uri)?, &none, StatusCode::OK, &none))
+        Some(self.get()?.explain(&url.get(), &none, StatusCode::OK, &none))
     }
 
     fn get(&self) -> Option<Arc<Rules>> {
@@ -57,21 +67,63 @@ impl RulesCell {
     }
 }
 
-/// Returns a GET of this URL by a client without an address, without fields.
-fn get(uri: &Uri) -> Option<RuleRequest<'_>> {
-    let scheme = if uri.scheme_str()? == "https" { "https" } else { "http" };
-    Some(RuleRequest {
-        scheme,
-        host: uri.authority()?.as_str(),
-        target: uri.path_and_query()?.as_str().into(),
-        method: &Method::GET,
-        client: address_of(None),
-        fields: RequestFields::Parsed(&[]),
-    })
+/// A URL that an operator names, in the normal form of a client's request for it.
+pub struct NormalUrl {
+    /// `http` or `https`.
+    pub scheme: &'static str,
+    /// The host as it is keyed.
+    pub authority: String,
+    /// Path and query.
+    pub target: String,
 }
 
-/// Returns the address of a client, as rules compare it. A program on a Unix socket has the
-/// unspecified one, `::`.
+impl NormalUrl {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// The reason for which a request for it is refused.
+    pub fn new(url: &str) -> Result<NormalUrl, &'static str> {
+        NormalUrl::read(url, |target| normal_target(target).map(Cow::into_owned))
+    }
+
+    /// Reads the beginning of URLs.
+    ///
+    /// # Errors
+    /// As [`NormalUrl::new`].
+    pub fn prefix(url: &str) -> Result<NormalUrl, &'static str> {
+        NormalUrl::read(url, normal_prefix)
+    }
+
+    fn read(url: &str, normal: impl Fn(&str) -> Result<String, &'static str>) -> Result<NormalUrl, &'static str> {
+        const EXPECTED: &str = "it is no URL such as http://host/path";
+        let (scheme, rest) = url.split_once("://").ok_or(EXPECTED)?;
+        let scheme = ["http", "https"].into_iter().find(|known| scheme.eq_ignore_ascii_case(known)).ok_or(EXPECTED)?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let authority = normal_authority(scheme, &rest[..end])?.into_owned();
+        Ok(NormalUrl { scheme, authority, target: normal(&rest[end..])? })
+    }
+
+    /// Returns a GET of this URL by a client without an address, without fields.
+    fn get(&self) -> RuleRequest<'_> {
+        RuleRequest {
+            scheme: self.scheme,
+            host: &self.authority,
+            target: self.target.as_str().into(),
+            method: &Method::GET,
+            client: address_of(None),
+            fields: RequestFields::Parsed(&[]),
+        }
+    }
+}
+
+impl fmt::Display for NormalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme, self.authority, self.target)
+    }
+}
+
+/// Returns the address of a client, as rules compare it. A program on a Unix socket, and a client
+/// that its trusted proxy does not know, have the unspecified one, `::`. Only `all` has it.
 pub(super) fn address_of(client: Option<IpAddr>) -> IpAddr {
     client.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))
 }
@@ -120,6 +172,8 @@ pub(super) struct Ruled {
     values: Values,
     /// The target under which the response is stored, if it is not the client's.
     keyed_target: Option<PathAndQuery>,
+    /// What the rules change in the request to the origin.
+    rewrite: Rewrite,
     /// The answer of the rules themselves.
     answer: Option<OwnAnswer>,
     is_head: bool,
@@ -156,29 +210,31 @@ impl ResponseRules for Ruled {
 
 impl Ruled {
     /// Returns the rules of a request; `None` if there are none.
-    pub(super) fn of(
-        rules: &mut RulesView,
-        parts: &Parts,
-        scheme: &'static str,
-        authority: &str,
-        client: Option<IpAddr>,
-    ) -> Option<Arc<Ruled>> {
-        let client = address_of(client);
-        let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    pub(super) fn of(rules: &mut RulesView, request: &NormalRequest) -> Option<Arc<Ruled>> {
+        let NormalRequest { parts, scheme, .. } = request;
+        let (client, target, method) = (address_of(request.client), request.target(), &parts.method);
         let fields = RequestFields::Map(&parts.headers);
-        let method = &parts.method;
-        let request = RuleRequest { scheme, host: authority, target: target.into(), method, client, fields };
+        let request = RuleRequest { scheme, host: request.authority(), target, method, client, fields };
         let (rules, bits) = rules.of_request(&request)?;
-        let host = larder_http::keyed_authority(scheme, authority).into_owned();
-        let values = Values { scheme, host, target: target.to_owned(), client };
-        let answer = rules.own_answer(bits, &request, &values);
-        let is_head = parts.method == Method::HEAD;
-        let is_safe = is_head || parts.method == Method::GET;
-        let keyed_target = match rules.passes(bits) {
-            true => None,
-            false => rules.keyed_target(bits, target).and_then(|target| target.parse().ok()),
+        let target = target.as_str().to_owned();
+        let values = Values { scheme, host: request.host.to_owned(), target, client };
+        let mut answer = rules.own_answer(bits, &request, &values);
+        let is_head = *method == Method::HEAD;
+        let is_safe = is_head || *method == Method::GET;
+        let keyed_target: Option<PathAndQuery> = if rules.passes(bits) {
+            None
+        } else {
+            rules.keyed_target(bits, &values.target).and_then(|target| target.parse().ok())
         };
-        Some(Arc::new(Ruled { rules: Arc::clone(rules), bits, values, keyed_target, answer, is_head, is_safe }))
+        let rewrite = match &keyed_target {
+            None => rules.rewrite(bits, &values),
+            Some(target) => rules.rewrite(bits, &Values { target: target.to_string(), ..values.clone() }),
+        };
+        if rewrite.is_none() {
+            answer = answer.or(Some(OwnAnswer::NoTarget));
+        }
+        let (rules, rewrite) = (Arc::clone(rules), rewrite.unwrap_or_default());
+        Some(Arc::new(Ruled { rules, bits, values, keyed_target, rewrite, answer, is_head, is_safe }))
     }
 
     /// Returns the answer of the rules themselves, if they have one.
@@ -195,6 +251,10 @@ impl Ruled {
                 let mut response = plain_error(*status, "");
                 response.headers_mut().insert(LOCATION, target.clone());
                 response
+            }
+            OwnAnswer::NoTarget => {
+                let text = "larder: bad request: a rule makes no path of the target\n";
+                plain_error(StatusCode::BAD_REQUEST, text)
             }
         })
     }
@@ -229,14 +289,9 @@ impl Ruled {
         Some(parts)
     }
 
-    /// Returns the target and the host of the request to the origin, if a rule changes them.
-    pub(super) fn rewrite(&self) -> (Option<PathAndQuery>, Option<HeaderValue>) {
-        match &self.keyed_target {
-            None => self.rules.rewrite(self.bits, &self.values),
-            Some(target) => {
-                self.rules.rewrite(self.bits, &Values { target: target.to_string(), ..self.values.clone() })
-            }
-        }
+    /// Returns what the rules change in the request to the origin.
+    pub(super) fn rewrite(&self) -> &Rewrite {
+        &self.rewrite
     }
 
     /// Changes the head of the origin's response before the cache sees it, if the cache may store

@@ -1,26 +1,25 @@
-//! Validates a client's request, and passes it to the proxy.
+//! Answers the requests of one connection: in their normal form, they pass the rules and go to the
+//! cache.
 
-use super::host_pattern::is_plain_host;
+use super::field_names::is_one_variable;
 use super::http_limits::HttpLimits;
 use super::https_redirect::HttpsRedirect;
 use super::informational::{InformationalResponses, Last};
 use super::listen::Client;
 use super::max_forwards;
-use super::outgoing::Outgoing;
-use super::outgoing::plain_error;
+use super::normal_request::{Connection, NormalRequest, RefusedRequest};
+use super::outgoing::{Outgoing, RefusalReason, plain_error};
 use super::proxy::Proxy;
 use super::proxy::forward::DetachOnDrop;
 use super::ruled::{Ruled, RulesView};
 use super::shards::Next;
-use super::trusted_proxies::{Forwarded, TrustedPeer};
+use super::trusted_proxies::TrustedPeer;
 use super::upgrade::{Offer, Switch, Upgrade};
 use super::upload::linger;
-use super::upstream_request::{UpstreamRequest, head, is_one_variable};
-use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, RETRY_AFTER, TRANSFER_ENCODING};
+use super::upstream_request::{UpstreamRequest, head};
+use ::http::header::{CONNECTION, EXPECT, RETRY_AFTER};
 use ::http::request::Parts;
-use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
-use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -79,15 +78,10 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     type Future = Responding;
 
     fn call(&self, request: Request<Incoming>) -> Responding {
-        let waits = waits_to_be_asked(&request);
-        match self.answer(request) {
-            // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It
-            // ends, because the client may send the body all the same.
-            Responding::Now(Some(mut response)) if waits => {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                Responding::Now(Some(response))
-            }
-            responding => responding,
+        let (parts, body) = request.into_parts();
+        match self.normalise(parts) {
+            Ok(request) => self.respond(request, body),
+            Err(refused) => Responding::refusal(refused.reason),
         }
     }
 }
@@ -104,17 +98,10 @@ impl Service {
         }
     }
 
-    /// Returns the client of a request, and what it asked for, as far as a trusted proxy says it.
-    fn forwarded<'a>(&self, headers: &'a HeaderMap) -> Forwarded<'a> {
-        match &self.trusted {
-            Some(trusted) => trusted.read(fields(headers)),
-            None => Forwarded { client: self.client, scheme: None, host: None },
-        }
-    }
-
     /// Returns the redirect to HTTPS, if the request gets one.
-    fn redirected(&self, parts: &Parts, scheme: &str, authority: &str) -> Option<Response<Outgoing>> {
-        self.redirect.filter(|_| scheme == "http")?.answer(authority, target(parts))
+    fn redirected(&self, request: &NormalRequest) -> Option<Response<Outgoing>> {
+        let redirect = self.redirect.filter(|_| request.scheme == "http")?;
+        redirect.answer(request.authority(), request.target().as_str())
     }
 
     /// Returns the refusal of a request that is larger than the limits. hyper knows those of header
@@ -140,16 +127,43 @@ impl Service {
         self.limits.body_bytes(rules.and_then(Ruled::client_body_size))
     }
 
-    fn answer(&self, request: Request<Incoming>) -> Responding {
-        let (mut parts, body) = request.into_parts();
-        if parts.version == Version::HTTP_2 {
-            join_cookies(&mut parts.headers);
-        }
-        self.set_subject(&mut parts.headers);
+    /// Returns a request in its normal form.
+    ///
+    /// # Errors
+    /// It is malformed, or servers read it in several ways.
+    pub(super) fn normalise(&self, parts: Parts) -> Result<NormalRequest, Box<RefusedRequest>> {
         let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
         let fallback = origins.as_ref().map_or("", |origins| origins.authority());
-        let own_answer = max_forwards::spend(&mut parts);
-        let offer = Offer::of(&mut parts, !body.is_end_stream());
+        let (trusted, client) = (self.trusted.as_ref(), self.client);
+        let mut request = NormalRequest::new(parts, &Connection { scheme: self.scheme, client, trusted, fallback })?;
+        self.set_subject(&mut request.parts.headers);
+        Ok(request)
+    }
+
+    /// Answers a request.
+    pub(super) fn respond(&self, request: NormalRequest, body: Incoming) -> Responding {
+        let waits = waits_to_be_asked(&request.parts, &body);
+        match self.answer(request, body) {
+            // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It
+            // ends, because the client may send the body all the same.
+            Responding::Now(Some(mut response)) if waits => {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                Responding::Now(Some(response))
+            }
+            responding => responding,
+        }
+    }
+
+    fn answer(&self, mut request: NormalRequest, body: Incoming) -> Responding {
+        let parts = &mut request.parts;
+        let own_answer = max_forwards::spend(parts);
+        let offer = Offer::of(parts, !body.is_end_stream());
+        if own_answer.is_some() {
+            return Responding::Now(own_answer);
+        }
+        if parts.method == Method::CONNECT {
+            return Responding::refusal("this is no tunnel");
+        }
         // Nothing stored changes a protocol, and what the origin tells one subject is nobody
         // else's: such requests go to the origin, as one with a body.
         let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
@@ -157,56 +171,44 @@ impl Service {
         if is_storable {
             self.proxy.codings().reduce(&mut parts.headers);
         }
-        let Forwarded { scheme, host, client } = self.forwarded(&parts.headers);
-        let scheme = scheme.unwrap_or(self.scheme);
-        let schemes = [self.scheme, scheme];
-        let offer = offer.map(|offer| (offer, client));
-        let authority = match framing(&parts).and_then(|()| authority(&parts, &schemes, host, fallback)) {
-            Err(refusal) => return Responding::Now(Some(refuse(refusal))),
-            Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
-            Ok(authority) => authority,
-        };
-        if let Some(redirect) = self.redirected(&parts, scheme, authority) {
+        let offer = offer.map(|offer| (offer, request.client));
+        if let Some(redirect) = self.redirected(&request) {
             return Responding::Now(Some(redirect));
         }
-        let rules = Ruled::of(&mut self.rules.borrow_mut(), &parts, scheme, authority, client);
+        let rules = Ruled::of(&mut self.rules.borrow_mut(), &request);
         let own_answer = rules.as_ref().and_then(|rules| rules.answer());
-        if let Some(answer) = own_answer.or_else(|| self.too_large(&parts, &body, rules.as_deref())) {
-            if !body.is_end_stream() && !expects(&parts.headers) {
+        if let Some(answer) = own_answer.or_else(|| self.too_large(&request.parts, &body, rules.as_deref())) {
+            if !body.is_end_stream() && !expects(&request.parts.headers) {
                 linger(body);
             }
             return rules.iter().fold(Responding::Now(Some(answer)), Responding::ruled);
         }
         let Some(rules) = rules else {
-            let step = self.proxy.shards().step(&head(&parts, scheme, authority, goes_by));
+            let step = self.proxy.shards().step(&head(&request.parts, request.scheme, request.authority(), goes_by));
             if let Next::Answer(answer) = step {
                 return Responding::Now(Some(self.proxy.sent(answer)));
             }
-            let host = larder_http::keyed_authority(scheme, authority).into_owned();
-            return self.go_on(step, (parts, body), (scheme, &host), None, offer);
+            return self.go_on(step, request, body, None, offer);
         };
-        let changed = rules.changed(&parts, is_storable);
-        let request = head(changed.as_ref().unwrap_or(&parts), scheme, authority, goes_by);
+        if let Some(changed) = rules.changed(&request.parts, is_storable) {
+            request.parts = changed;
+        }
+        let request_head = head(&request.parts, request.scheme, request.authority(), goes_by);
         let shards = self.proxy.shards();
-        let step = if rules.passes() { shards.pass(&request) } else { shards.step(&request) };
-        let host = larder_http::keyed_authority(scheme, authority).into_owned();
-        let parts = changed.unwrap_or(parts);
-        self.go_on(step, (parts, body), (scheme, &host), Some(Arc::clone(&rules)), offer).ruled(&rules)
+        let step = if rules.passes() { shards.pass(&request_head) } else { shards.step(&request_head) };
+        self.go_on(step, request, body, Some(Arc::clone(&rules)), offer).ruled(&rules)
     }
 
-    /// Carries out the cache's decision. `host` is the host as it is keyed.
+    /// Carries out the cache's decision.
     fn go_on(
         &self,
         step: Next,
-        (mut parts, body): (Parts, Incoming),
-        (scheme, host): (&'static str, &str),
+        request: NormalRequest,
+        body: Incoming,
         rules: Option<Arc<Ruled>>,
         offer: Option<(Offer, Option<IpAddr>)>,
     ) -> Responding {
-        // An authority is visible ASCII.
-        let Ok(host) = HeaderValue::from_str(host) else {
-            return Responding::Now(Some(refuse("the host has odd characters")));
-        };
+        let NormalRequest { mut parts, host, scheme, .. } = request;
         let goes_round = self.proxy.shards().cdn_loop().goes_round(&parts.headers);
         // RFC 9110 §10.1.1: ignored for HTTP/1.0; for HTTP/2, hyper does not ask for a body.
         let is_current = parts.version == Version::HTTP_11;
@@ -253,18 +255,9 @@ impl Service {
 
 const CONTINUE: &[u8] = b"100-continue";
 
-/// Returns names and values.
-fn fields(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {
-    headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
-}
-
-fn target(parts: &Parts) -> &str {
-    parts.uri.path_and_query().map_or("/", PathAndQuery::as_str)
-}
-
 /// Returns true if the client waits with its body until it gets `100 Continue`.
-fn waits_to_be_asked(request: &Request<Incoming>) -> bool {
-    request.version() == Version::HTTP_11 && !request.body().is_end_stream() && expects(request.headers())
+fn waits_to_be_asked(parts: &Parts, body: &Incoming) -> bool {
+    parts.version == Version::HTTP_11 && !body.is_end_stream() && expects(&parts.headers)
 }
 
 fn expects(headers: &HeaderMap) -> bool {
@@ -278,6 +271,16 @@ pub(super) enum Responding {
 }
 
 impl Responding {
+    /// Returns a 400 that closes the connection: after a malformed request, the start of the next
+    /// one is unknown.
+    pub(super) fn refusal(reason: &'static str) -> Responding {
+        let text = format!("larder: bad request: {reason}\n");
+        let mut response = plain_error(StatusCode::BAD_REQUEST, text);
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response.extensions_mut().insert(RefusalReason(reason));
+        Responding::Now(Some(response))
+    }
+
     /// Lets the rules change the response.
     fn ruled(self, rules: &Arc<Ruled>) -> Responding {
         match self {
@@ -304,94 +307,11 @@ impl Future for Responding {
     }
 }
 
-/// RFC 9112 §6.1: `chunked` is the only supported transfer coding. With another one below it, the
-/// forwarded body would be encoded without a declaration. In HTTP/2, h2 refuses such fields, but
-/// not spaces around a value, which another protocol would not have there (RFC 9113 §8.2.1).
-fn framing(parts: &Parts) -> Result<(), &'static str> {
-    if parts.version == Version::HTTP_2 {
-        let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-        let has_spaces = |value: &HeaderValue| is_space(value.as_bytes().first()) || is_space(value.as_bytes().last());
-        return if parts.headers.values().any(has_spaces) { Err("spaces around the value of a field") } else { Ok(()) };
-    }
-    let mut lines = parts.headers.get_all(TRANSFER_ENCODING).into_iter();
-    let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
-    if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
-}
-
-/// Returns the authority of a request. RFC 9112 §3.2: a request with no `Host`, several, or an
-/// invalid one gets 400; a target in absolute form overrides it (§3.2.2). HTTP/2 has `:authority`,
-/// and a `Host` beside it has to be equal (RFC 9113 §8.3.1).
-///
-/// The host that a trusted proxy got (`said`) counts more than the one that it sends. `schemes` are
-/// those of the connection and of the proxy's client.
-fn authority<'a>(
-    parts: &'a Parts,
-    schemes: &[&str],
-    said: Option<&'a str>,
-    fallback: &'a str,
-) -> Result<&'a str, &'static str> {
-    if parts.method == Method::CONNECT {
-        return Err("this is no tunnel");
-    }
-    // RFC 9112 §3.2.4: for OPTIONS only.
-    if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
-        return Err("the target is no path");
-    }
-    let mut hosts = parts.headers.get_all(HOST).into_iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().map_err(|_| "the host has odd characters")?,
-        (None, _) if parts.version == Version::HTTP_10 => fallback,
-        (None, _) if parts.version == Version::HTTP_2 => parts.uri.authority().map_or("", Authority::as_str),
-        (None, _) => return Err("there is no Host"),
-        (Some(_), Some(_)) => return Err("there are several Hosts"),
-    };
-    let named = match parts.uri.authority() {
-        Some(_) if parts.uri.scheme_str().is_none_or(|scheme| !schemes.contains(&scheme)) => {
-            return Err("another scheme is served here");
-        }
-        Some(authority) if parts.version == Version::HTTP_2 && authority.as_str() != host => {
-            return Err("Host is not :authority");
-        }
-        Some(authority) => authority.as_str(),
-        None => host,
-    };
-    let named = said.unwrap_or(named);
-    let sound =
-        |text: &str| is_plain_host(text) || text.parse::<Authority>().is_ok_and(|authority| is_host(&authority));
-    if sound(host) && (named == host || sound(named)) { Ok(named) } else { Err("the host is not a host") }
-}
-
-/// RFC 3986 §3.2: no user, and a port of digits.
-fn is_host(authority: &Authority) -> bool {
-    let port = authority.as_str().strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':').or(Some(rest)));
-    port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// RFC 9113 §8.2.3: HTTP/2 may split cookies into several fields; HTTP/1.1 has one.
-fn join_cookies(headers: &mut HeaderMap) {
-    let mut crumbs = headers.get_all(COOKIE).into_iter().map(HeaderValue::as_bytes);
-    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
-    let mut cookie = [first, second].join(&b"; "[..]);
-    crumbs.for_each(|crumb| cookie.extend([b"; ", crumb].concat()));
-    if let Ok(cookie) = HeaderValue::from_maybe_shared(Bytes::from(cookie)) {
-        headers.insert(COOKIE, cookie);
-    }
-}
-
 /// Returns the answer to a request that offers to change the protocol, when there are too many such
 /// connections, or too many of one client.
 fn no_place() -> Response<Outgoing> {
     let text = "larder: too many connections with another protocol\n";
     let mut response = plain_error(StatusCode::SERVICE_UNAVAILABLE, text);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
-    response
-}
-
-/// Returns a 400 that closes the connection: after a malformed request, the start of the next one
-/// is unknown.
-fn refuse(reason: &'static str) -> Response<Outgoing> {
-    let text = format!("larder: bad request: {reason}\n");
-    let mut response = plain_error(StatusCode::BAD_REQUEST, text);
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }

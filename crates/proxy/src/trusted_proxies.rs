@@ -1,13 +1,15 @@
 //! `[http] trusted_proxies`: the peers that tell truly whom they speak for, by `X-Forwarded-For`,
 //! `-Proto` and `-Host`, or by `Forwarded` (RFC 7239).
 //!
-//! Each proxy appends the address that it got the request from. So the list is read from its end:
-//! the client is the first address that is not a trusted proxy, because a trusted one wrote it. The
-//! addresses before that are what the client says.
+//! Each proxy appends the address that it got the request from. So the list is read from its end,
+//! as bytes: the client is the first address that is not a trusted proxy, because a trusted one
+//! wrote it. What stands before that is what the client says, and is not looked at. If a trusted
+//! proxy wrote no address, the client is unknown: it is nobody that a rule allows.
 //!
 //! `Forwarded` counts only if there is no `X-Forwarded-` field. Otherwise a client could pass a
 //! `Forwarded` of its own through a proxy that sets only the others. Fields that are not among
-//! `[http] trusted_headers` count as absent.
+//! `[http] trusted_headers` count as absent. `X-Forwarded-Host` and `Forwarded` are not among its
+//! default: an ordinary proxy passes a client's own on.
 
 use super::listen_address::Peer;
 use super::network::Network;
@@ -23,11 +25,18 @@ pub struct TrustedProxies {
     fields: TrustedFields,
 }
 
-/// The fields of trusted proxies that are believed: all by default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The fields of trusted proxies that are believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrustedFields {
     /// The others, in the order of [`TrustedFields::NAMES`].
     ignored: [bool; TrustedFields::NAMES.len()],
+}
+
+impl Default for TrustedFields {
+    /// Believes `X-Forwarded-For` and `X-Forwarded-Proto`, which ordinary proxies set themselves.
+    fn default() -> TrustedFields {
+        TrustedFields { ignored: [false, false, true, true] }
+    }
 }
 
 impl TrustedFields {
@@ -51,7 +60,8 @@ impl TrustedFields {
 /// The client of a request, and what it asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forwarded<'a> {
-    /// The client's address; `None` for a program on a Unix socket of this machine.
+    /// The client's address; `None` for a program on a Unix socket of this machine, and if the last
+    /// trusted proxy does not name an address.
     pub client: Option<IpAddr>,
     /// The scheme that the client used, `http` or `https`; `None` if no trusted proxy says it.
     pub scheme: Option<&'static str>,
@@ -98,35 +108,29 @@ impl TrustedProxies {
         }
         let mut forwarded = Forwarded { client: peer.ip(), scheme: None, host: None };
         if said.has_x {
-            self.walk(
-                &mut forwarded,
-                said.addresses
-                    .iter()
-                    .rev()
-                    .flat_map(|line| line.rsplit(','))
-                    .map(|node| Element { node: Some(node.trim()), ..Element::default() }),
-            );
+            let nodes = said.addresses.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b','));
+            self.walk(&mut forwarded, nodes.map(|node| Some(Element { node: text(node), ..Element::default() })));
             forwarded.scheme = said.scheme.and_then(scheme);
             forwarded.host = said.host;
-        } else if !said.elements.is_empty() {
-            let mut elements = Vec::new();
-            let complete = said.elements.iter().all(|line| parse_elements(line, &mut elements));
-            if complete {
-                self.walk(&mut forwarded, elements.into_iter().rev());
-            }
+        } else {
+            let elements = said.elements.iter().rev().flat_map(|line| Elements { rest: Some(line) });
+            self.walk(&mut forwarded, elements.map(element));
         }
         forwarded
     }
 
     /// Goes from the last element to the first, up to the one that a trusted proxy wrote about
-    /// somebody else.
-    fn walk<'a>(&self, forwarded: &mut Forwarded<'a>, elements: impl Iterator<Item = Element<'a>>) {
+    /// somebody else. `None` is an element that is malformed.
+    fn walk<'a>(&self, forwarded: &mut Forwarded<'a>, elements: impl Iterator<Item = Option<Element<'a>>>) {
         for element in elements.take(HOPS) {
+            let Some(element) = element else {
+                forwarded.client = None;
+                return;
+            };
             forwarded.scheme = element.proto.and_then(scheme).or(forwarded.scheme);
             forwarded.host = element.host.or(forwarded.host);
-            let Some(ip) = element.node.and_then(address) else { return };
-            forwarded.client = Some(ip);
-            if !self.has(ip) {
+            forwarded.client = element.node.and_then(address);
+            if !forwarded.client.is_some_and(|ip| self.has(ip)) {
                 return;
             }
         }
@@ -159,10 +163,10 @@ const HOPS: usize = 64;
 #[derive(Default)]
 struct Said<'a> {
     has_x: bool,
-    addresses: Vec<&'a str>,
+    addresses: Vec<&'a [u8]>,
     scheme: Option<&'a str>,
     host: Option<&'a str>,
-    elements: Vec<&'a str>,
+    elements: Vec<&'a [u8]>,
 }
 
 impl<'a> Said<'a> {
@@ -176,10 +180,8 @@ impl<'a> Said<'a> {
         if fields.ignored[at] {
             return;
         }
-        // A value with other characters is unknown to all.
-        let value = str::from_utf8(value).unwrap_or("");
         // A proxy that appends writes the last value.
-        let last = || value.rsplit(',').next().map(str::trim).filter(|last| !last.is_empty());
+        let last = || value.rsplit(|byte| *byte == b',').next().and_then(text).filter(|last| !last.is_empty());
         match TrustedFields::NAMES[at] {
             "X-Forwarded-For" => self.addresses.push(value),
             "X-Forwarded-Proto" => self.scheme = last(),
@@ -211,46 +213,71 @@ struct Element<'a> {
     host: Option<&'a str>,
 }
 
-/// Appends the elements of a line (RFC 7239 §4). Returns false if it is malformed.
-fn parse_elements<'a>(line: &'a str, elements: &mut Vec<Element<'a>>) -> bool {
-    let mut element = Element::default();
-    let mut rest = line.trim();
-    loop {
-        if let Some((name, value)) = rest.split_once('=').filter(|(name, _)| is_token(name.trim())) {
-            let (value, after) = match value.strip_prefix('"') {
-                // A quoted pair stands in no address and in no host.
-                Some(quoted) => match quoted.split_once('"') {
-                    Some((value, after)) if !value.contains('\\') => (value, after),
-                    _ => return false,
-                },
-                None => value.split_at(value.find([';', ',']).unwrap_or(value.len())),
-            };
-            let place = match name.trim() {
-                name if name.eq_ignore_ascii_case("for") => Some(&mut element.node),
-                name if name.eq_ignore_ascii_case("proto") => Some(&mut element.proto),
-                name if name.eq_ignore_ascii_case("host") => Some(&mut element.host),
-                _ => None,
-            };
-            if let Some(place) = place
-                && place.replace(value.trim()).is_some()
-            {
-                return false;
-            }
-            rest = after.trim_start();
-        }
-        match rest.as_bytes().first() {
-            Some(b';') => rest = rest[1..].trim_start(),
-            Some(b',') => {
-                elements.push(std::mem::take(&mut element));
-                rest = rest[1..].trim_start();
-            }
-            Some(_) => return false,
-            None => {
-                elements.push(element);
-                return true;
+/// The elements of a line of `Forwarded` from its end. A quoted comma ends none.
+struct Elements<'a> {
+    rest: Option<&'a [u8]>,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest.take()?;
+        let mut is_quoted = false;
+        for (at, byte) in rest.iter().enumerate().rev() {
+            match byte {
+                b'"' if !is_escaped(&rest[..at]) => is_quoted = !is_quoted,
+                b',' if !is_quoted => {
+                    self.rest = Some(&rest[..at]);
+                    return Some(&rest[at + 1..]);
+                }
+                _ => {}
             }
         }
+        Some(rest)
     }
+}
+
+/// Returns true if a byte after these is escaped: after an odd number of backslashes.
+fn is_escaped(before: &[u8]) -> bool {
+    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
+/// Returns the text of a value, without spaces around it.
+fn text(bytes: &[u8]) -> Option<&str> {
+    str::from_utf8(bytes).ok().map(str::trim)
+}
+
+/// Reads an element of `Forwarded` (RFC 7239 §4); `None` if it is malformed.
+fn element(bytes: &[u8]) -> Option<Element<'_>> {
+    let mut element = Element::default();
+    let mut rest = text(bytes)?;
+    while !rest.is_empty() {
+        let (name, value) = rest.split_once('=').filter(|(name, _)| is_token(name.trim()))?;
+        let (value, after) = match value.strip_prefix('"') {
+            // A quoted pair stands in no address and in no host.
+            Some(quoted) => quoted.split_once('"').filter(|(value, _)| !value.contains('\\'))?,
+            None => value.split_at(value.find(';').unwrap_or(value.len())),
+        };
+        let place = match name.trim() {
+            name if name.eq_ignore_ascii_case("for") => Some(&mut element.node),
+            name if name.eq_ignore_ascii_case("proto") => Some(&mut element.proto),
+            name if name.eq_ignore_ascii_case("host") => Some(&mut element.host),
+            _ => None,
+        };
+        if let Some(place) = place
+            && place.replace(value.trim()).is_some()
+        {
+            return None;
+        }
+        let after = after.trim_start();
+        rest = match after.strip_prefix(';') {
+            Some(next) => next.trim_start(),
+            None if after.is_empty() => after,
+            None => return None,
+        };
+    }
+    Some(element)
 }
 
 fn is_token(text: &str) -> bool {
@@ -262,12 +289,13 @@ mod tests {
     use super::*;
 
     fn read<'a>(peer: &str, fields: &[(&'a str, &'a str)]) -> (String, Option<&'static str>, Option<&'a str>) {
-        let trusted = TrustedProxies::parse(["10.0.0.0/8", "fd00::/8", "unix:"]).unwrap();
+        let all = TrustedFields::of(TrustedFields::NAMES).unwrap();
+        let trusted = TrustedProxies::parse(["10.0.0.0/8", "fd00::/8", "unix:"]).unwrap().with_fields(all);
         let peer = peer.parse().map_or(Peer::Unix, |ip: IpAddr| SocketAddr::from((ip, 1)).into());
         assert!(trusted.trusts(peer));
         let Forwarded { client, scheme, host } =
             trusted.read(peer, fields.iter().map(|(name, value)| (*name, value.as_bytes())));
-        (client.map_or_else(|| "unix:".to_owned(), |ip| ip.to_string()), scheme, host)
+        (client.map_or_else(|| "none".to_owned(), |ip| ip.to_string()), scheme, host)
     }
 
     /// Failure: a client chooses the address that others see, by a field of its own.
@@ -280,22 +308,26 @@ mod tests {
             (&[("x-forwarded-for", "198.51.100.1, 192.0.2.1, 10.9.9.9")], "192.0.2.1"),
             (&[("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.1,10.1.1.1")], "192.0.2.1"),
             (&[("x-forwarded-for", "10.2.2.2, 10.3.3.3")], "10.2.2.2"),
-            (&[("x-forwarded-for", "192.0.2.1, unknown, 10.3.3.3")], "10.3.3.3"),
-            (&[("x-forwarded-for", "192.0.2.1, ")], "10.0.0.1"),
+            (&[("x-forwarded-for", "192.0.2.1, unknown, 10.3.3.3")], "none"),
+            (&[("x-forwarded-for", "192.0.2.1, ")], "none"),
             (&[("x-forwarded-for", "[2001:db8::1]:80")], "2001:db8::1"),
             (&[("x-forwarded-for", "::ffff:192.0.2.1")], "192.0.2.1"),
             (&[("forwarded", "for=198.51.100.1;proto=https, for=\"[2001:db8::1]:80\"")], "2001:db8::1"),
             (&[("forwarded", "for=198.51.100.1"), ("forwarded", "for=192.0.2.1, for=10.3.3.3")], "192.0.2.1"),
-            (&[("forwarded", "for=192.0.2.1, for=_hidden")], "10.0.0.1"),
-            (&[("forwarded", "for=\"192.0.2.1")], "10.0.0.1"),
-            (&[("forwarded", "for=192.0.2.1;for=192.0.2.2")], "10.0.0.1"),
+            (&[("forwarded", "for=192.0.2.1, for=_hidden")], "none"),
+            (&[("forwarded", "for=\"192.0.2.1")], "none"),
+            (&[("forwarded", "for=\"x, for=192.0.2.1")], "192.0.2.1"),
+            (&[("forwarded", "x y, for=\"192.0.2.1\"")], "192.0.2.1"),
+            (&[("forwarded", "for=\"a,b\", for=10.1.1.1")], "none"),
+            (&[("forwarded", "proto=https")], "none"),
+            (&[("forwarded", "for=192.0.2.1;for=192.0.2.2")], "none"),
             // A client's own, past a proxy that knows only the other field.
             (&[("forwarded", "for=198.51.100.1"), ("x-forwarded-for", "192.0.2.1")], "192.0.2.1"),
             (&[("forwarded", "for=198.51.100.1"), ("x-forwarded-proto", "https")], "10.0.0.1"),
         ] {
             assert_eq!(read("10.0.0.1", fields).0, client, "{fields:?}");
         }
-        assert_eq!(read("unix:", &[]).0, "unix:");
+        assert_eq!(read("unix:", &[]).0, "none");
         assert_eq!(read("unix:", &[("x-forwarded-for", "192.0.2.1")]).0, "192.0.2.1");
     }
 
@@ -324,6 +356,7 @@ mod tests {
         assert_eq!(read(&[]), Ok((own, None, None)));
         assert_eq!(read(&TrustedFields::NAMES), Ok(("192.0.2.1".to_owned(), Some("https"), Some("a.example"))));
         assert_eq!(read(&["X-Real-IP"]), Err("X-Real-IP"));
+        assert_eq!(TrustedFields::of(["X-Forwarded-For", "X-Forwarded-Proto"]), Ok(TrustedFields::default()));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::origin::{Origin, OriginRequest};
 use super::origin_body::OriginBody;
 use super::server_requests::recorded;
 use super::servers::{self, Known, NameFigures, NoMember, Pool, SharedPool, Snapshot, Tried};
+use super::target::Target;
 use super::timeouts::Timeouts;
 use super::trust::Trust;
 use super::upgrade::Accepted;
@@ -192,7 +193,9 @@ impl Origins {
     }
 
     fn group(&self, host: &str, path: &str) -> Option<&Arc<Group>> {
-        let fit = |group: &Group| group.fit(host, path);
+        // As rules read it: another spelling leads to the same servers.
+        let path = Target::from(path).matched_path();
+        let fit = |group: &Group| group.fit(host, &path);
         let first = self.groups.iter().find(|group| fit(group).is_some())?;
         if !matches!(first.host, HostPattern::Below(_)) {
             return Some(first);
@@ -354,9 +357,8 @@ impl Group {
     }
 
     /// Returns how closely it matches a request; `None` if it does not.
-    fn fit(&self, host: &str, path: &str) -> Option<usize> {
-        // Every target begins with `/`, except the `*` of OPTIONS.
-        let is_path = self.config.path == "/" || path.starts_with(&self.config.path);
+    fn fit(&self, host: &str, path: &[u8]) -> Option<usize> {
+        let is_path = self.config.path == "/" || path.starts_with(self.config.path.as_bytes());
         self.host.fit(host).filter(|_| is_path)
     }
 

@@ -1,13 +1,15 @@
 //! A request on its way to the origin, and the fields that describe its client.
 
+use super::field_names::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use super::informational::Turn;
+use super::normal_request::target;
 use super::ruled::Ruled;
 use super::server_requests::ServerRequests;
 use super::upgrade::Upgrade;
 use ::http::header::{HOST, TE};
 use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
-use ::http::{HeaderMap, HeaderName, HeaderValue};
+use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use larder_http::RequestHead;
 use std::sync::Arc;
@@ -59,12 +61,12 @@ pub(super) struct UpstreamRequest {
 impl UpstreamRequest {
     pub(super) fn upstream_target(&self) -> UpstreamTarget {
         let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let (other_target, other_host) = self.rules.as_ref().map_or((None, None), |rules| rules.rewrite());
+        let rewrite = self.rules.as_ref().map(|rules| rules.rewrite().clone()).unwrap_or_default();
         UpstreamTarget {
-            target: other_target.unwrap_or(target),
+            target: rewrite.target.unwrap_or(target),
             peer: self.peer.clone(),
             scheme: self.scheme,
-            host: other_host.unwrap_or_else(|| self.host.clone()),
+            host: rewrite.host.unwrap_or_else(|| self.host.clone()),
             client_host: self.host.clone(),
             interims: self.interims.clone(),
             rules: self.rules.clone(),
@@ -86,7 +88,7 @@ pub(super) fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, ha
         method: &parts.method,
         scheme,
         authority,
-        target: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+        target: target(parts),
         version: parts.version,
         headers: &parts.headers,
         has_body,
@@ -100,12 +102,9 @@ fn accepts_trailers(headers: &HeaderMap) -> bool {
     lines.flat_map(|line| line.split(',')).any(|member| member.trim().eq_ignore_ascii_case("trailers"))
 }
 
-/// Sets the fields that describe client and target, and removes all others of that kind.
+/// Sets the fields that describe client and target. The client's own are gone, but for the
+/// addresses that it names.
 pub(super) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &UpstreamTarget) {
-    // Nearly no request has one of them: one pass over the names costs less than ten lookups.
-    while let Some(name) = headers.keys().find(|name| is_unkeyed(name.as_str())).cloned() {
-        headers.remove(name);
-    }
     let mut path: Vec<u8> = Vec::new();
     for line in headers.get_all(X_FORWARDED_FOR) {
         path.extend_from_slice(line.as_bytes());
@@ -121,48 +120,3 @@ pub(super) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &U
     headers.insert(X_FORWARDED_HOST, upstream_target.client_host.clone());
     headers.insert(HOST, upstream_target.host.clone());
 }
-
-/// Fields from which frameworks take a target, a scheme or a method other than the request's. They
-/// are not part of the cache key, so a client could choose with them what others get (web cache
-/// poisoning). They are removed. `X-Forwarded-Host` and `-Proto` are set again.
-const UNKEYED: [&str; 15] = [
-    "forwarded",
-    "x-forwarded-port",
-    "x-forwarded-prefix",
-    "x-forwarded-scheme",
-    "x-forwarded-server",
-    "x-forwarded-ssl",
-    "x-forwarded-uri",
-    "x-forwarded-path",
-    "x-host",
-    "x-http-method",
-    "x-original-host",
-    "x-original-url",
-    "x-rewrite-url",
-    "x-http-method-override",
-    "x-method-override",
-];
-
-/// The fields that are set anew. CGI, WSGI and PHP take `X_Forwarded_Host` for `X-Forwarded-Host`.
-const SET_ANEW: [HeaderName; 3] = [X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO];
-
-fn is_unkeyed(name: &str) -> bool {
-    UNKEYED.contains(&name)
-        || name.contains('_')
-            && UNKEYED
-                .iter()
-                .copied()
-                .chain(SET_ANEW.iter().map(HeaderName::as_str))
-                .any(|other| is_one_variable(name, other))
-}
-
-/// Returns true if programs that read fields as environment variables (RFC 3875 §4.1.18) take one
-/// name for the other.
-pub(super) fn is_one_variable(one: &str, other: &str) -> bool {
-    let variable = |byte: u8| if byte == b'_' { b'-' } else { byte };
-    one.len() == other.len() && one.bytes().map(variable).eq(other.bytes().map(variable))
-}
-
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

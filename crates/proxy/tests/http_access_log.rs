@@ -113,8 +113,8 @@ fn other_methods_errors_and_what_is_no_http_have_no_line() {
         "GET example.test /down 502 ",
         "HEAD example.test /down 502 0 ",
         "POST example.test /down 502 ",
-        // The breaker is open by now.
-        "GET - /old 50",
+        // The breaker is open by now. Without Host, the request is for the origin's.
+        "GET 127.0.0.1:",
         "GET a /two 400 ",
         "- - - 400 0 none OK HTTP/1.1 - -",
     ];

@@ -52,7 +52,8 @@ fn unkeyed_fields_do_not_reach_the_origin() {
     }
 }
 
-/// Two targets that an origin may tell apart have two keys, and it sees each as it came.
+/// Two targets that an origin may tell apart have two keys, and it sees each as it came: in its
+/// normal form.
 #[test]
 fn targets_are_keyed_byte_by_byte() {
     let origin = echo();
@@ -63,18 +64,17 @@ fn targets_are_keyed_byte_by_byte() {
         "/A",
         "/%61",
         "/a/",
-        "//a",
+        "/a//b",
         "/a?",
         "/a?b=1&c=2",
         "/a?c=2&b=1",
         "/a?b=1&b=1&c=2",
         "/a;b=1",
-        "/b/../a",
-        "/b/%2e%2e/a",
-        "/a%00",
+        "/a%2fb",
+        "/a%2Fb",
         "/a%20",
         "/a%0d%0a",
-        "/a\\",
+        "/a%5C",
         "/a?b=1%26c=2",
     ];
     for target in targets {

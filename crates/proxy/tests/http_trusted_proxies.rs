@@ -2,7 +2,7 @@
 //! go to the wrong key.
 
 mod wire;
-use larder_proxy::{HttpConfig, ListenConfig, TrustedProxies, Upstream};
+use larder_proxy::{HttpConfig, ListenConfig, TrustedFields, TrustedProxies, Upstream};
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use wire::{Client, Node, Origin, Seen};
@@ -24,7 +24,8 @@ fn echo() -> Origin {
 
 fn node(origin: &Origin, trusted: &[&str], change: impl FnOnce(&mut HttpConfig)) -> Node {
     let mut config = wire::config(Upstream::Http(format!("http://{}", origin.address).parse().unwrap()));
-    config.trusted_proxies = TrustedProxies::parse(trusted.iter().copied()).unwrap();
+    let all = TrustedFields::of(TrustedFields::NAMES).unwrap();
+    config.trusted_proxies = TrustedProxies::parse(trusted.iter().copied()).unwrap().with_fields(all);
     change(&mut config);
     Node::with(&config)
 }

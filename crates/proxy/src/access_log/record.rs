@@ -44,6 +44,8 @@ pub struct Record<'a> {
     pub tls: Option<&'static str>,
     /// The request's number for logs.
     pub request_id: Option<&'a [u8]>,
+    /// The reason why the request was refused as malformed.
+    pub refusal: Option<&'a str>,
     /// Fields of the request, in the order of [`super::Template::request_fields`].
     pub request_fields: Fields<'a>,
     /// Fields of the response, in the order of [`super::Template::response_fields`].

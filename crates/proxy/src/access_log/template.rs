@@ -79,6 +79,7 @@ names! {
     UpstreamHeaderTime "upstream_header_time" "Their seconds to the head of the response.",
     UpstreamResponseTime "upstream_response_time" "Their seconds to the end of the response.",
     RequestId "request_id" "The request's number for logs: see `request_id` of `[http]`.",
+    Refusal "refusal" "The reason why the request was refused as malformed.",
     SslProtocol "ssl_protocol" "The version of TLS, such as `TLSv1.3`.",
 }
 
@@ -90,7 +91,7 @@ const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $
                         \"$http_referer\" \"$http_user_agent\"";
 
 /// The members of `json`; with true, numbers.
-const JSON: [(&str, bool); 19] = [
+const JSON: [(&str, bool); 20] = [
     ("time_iso8601", false),
     ("remote_addr", false),
     ("request_method", false),
@@ -110,6 +111,7 @@ const JSON: [(&str, bool); 19] = [
     ("request_id", false),
     ("http_referer", false),
     ("http_user_agent", false),
+    ("refusal", false),
 ];
 
 impl Template {
@@ -347,6 +349,7 @@ impl Values<'_, '_> {
             Name::UpstreamCacheStatus => record.cache.nginx_name()?,
             Name::RequestCompletion => "OK",
             Name::SslProtocol => record.tls?,
+            Name::Refusal => record.refusal?,
             Name::RequestId => return record.request_id,
             _ => return None,
         };
@@ -476,6 +479,7 @@ mod tests {
             upstream: &[],
             tls: Some("TLSv1.3"),
             request_id: None,
+            refusal: None,
             request_fields: Fields::Values(fields),
             response_fields: Fields::NONE,
         }

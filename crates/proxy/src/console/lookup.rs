@@ -3,6 +3,7 @@
 use crate::disk_tier;
 use crate::limits;
 use crate::proxy::Proxy;
+use crate::ruled::NormalUrl;
 use crate::rules::Explanation;
 use ::http::Uri;
 use ::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG};
@@ -20,25 +21,18 @@ type KeyParts<'a> = (&'a str, &'a str, &'a str);
 /// # Errors
 /// One line if the text is no URL.
 pub(crate) async fn look_up(proxy: &Proxy, text: &str) -> Result<Value, String> {
-    let example = || format!("{text:?} is no URL such as http://host/path");
-    let uri: Uri = text.parse().map_err(|_| example())?;
-    let scheme = match uri.scheme_str() {
-        Some("http") => "http",
-        Some("https") => "https",
-        _ => return Err(example()),
-    };
-    let authority = uri.authority().ok_or_else(example)?.as_str();
-    let target = uri.path_and_query().map_or("/", |target| target.as_str());
-    let explanation = proxy.rules().explain(&uri);
+    let url = NormalUrl::new(text).map_err(|reason| format!("{text:?}: {reason}"))?;
+    let (scheme, authority) = (url.scheme, &*url.authority);
+    let explanation = proxy.rules().explain(&url);
     let keyed = explanation.as_ref().and_then(|explanation| explanation.key.parse::<Uri>().ok());
-    let keyed = keyed.as_ref().and_then(Uri::path_and_query).map_or(target, |keyed| keyed.as_str());
+    let keyed = keyed.as_ref().and_then(Uri::path_and_query).map_or(&*url.target, |keyed| keyed.as_str());
     let key = (scheme, authority, keyed);
     let in_memory = proxy.shards().variants(scheme, authority, keyed);
     let on_disk = on_disk(proxy, key).await;
     let mut found = Map::new();
     found.insert("URL".to_owned(), json!(text));
     found.insert("stored".to_owned(), stored(&in_memory, &on_disk, proxy.disk().is_some()));
-    let sampled = proxy.observers().current().content().of_url(text);
+    let sampled = proxy.observers().current().content().of_url(&url.to_string());
     if let Some((hits, requests)) = sampled {
         found.insert("hits".to_owned(), json!(format!("{hits} of {requests} requests in the sample")));
     }

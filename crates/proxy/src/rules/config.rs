@@ -27,8 +27,8 @@ pub struct Rule {
     /// One of these patterns matches the path.
     #[serde(deserialize_with = "paths")]
     pub path: Vec<Glob>,
-    /// One of these methods.
-    #[serde(deserialize_with = "many")]
+    /// One of these methods. GET stands for HEAD too.
+    #[serde(deserialize_with = "method")]
     pub method: Vec<Method>,
     /// The client's address is in one of these networks.
     #[serde(deserialize_with = "many")]
@@ -233,7 +233,7 @@ fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostPattern>,
 
 fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Glob>, D::Error> {
     texts(deserializer, |text| match text.starts_with(['/', '*']) {
-        true => text.parse(),
+        true => Glob::of_path(text),
         false => Err("expected a path that starts with / or *, such as \"/img/*\" or \"*.jpg\"".to_owned()),
     })
 }
@@ -300,6 +300,13 @@ const RESERVED: [&str; 21] = [
     "x-rewrite-url",
     "x-http-method-override",
 ];
+
+fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Method>, D::Error> {
+    texts(deserializer, |text| match text.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        true => Err(format!("methods have capital letters: write {:?}", text.to_ascii_uppercase())),
+        false => text.parse().map_err(|_| "it is no method".to_owned()),
+    })
+}
 
 fn field_name(text: &str) -> Result<HeaderName, String> {
     let name: HeaderName = text.parse().map_err(|_| "it is no name of a field".to_owned())?;

@@ -77,7 +77,9 @@ impl Rules {
         if !pass {
             self.select_cookies(bits, &mut request_headers);
         }
-        let (target, origin_host) = self.rewrite(bits, &Values { target: keyed.clone(), ..values });
+        let rewrite = self.rewrite(bits, &Values { target: keyed.clone(), ..values });
+        let answer = answer.or_else(|| rewrite.is_none().then(|| "400: a rule makes no path of the target".to_owned()));
+        let rewrite = rewrite.unwrap_or_default();
         let lines = |headers: &HeaderMap| {
             headers
                 .iter()
@@ -90,8 +92,8 @@ impl Rules {
             pass,
             storing: storing(&self.overrides(bits, status, response)),
             key: format!("{}://{host}{keyed}", request.scheme),
-            origin_target: target.map_or(keyed, |target| target.to_string()),
-            origin_host: origin_host.map_or(host, |host| String::from_utf8_lossy(host.as_bytes()).into_owned()),
+            origin_target: rewrite.target.map_or(keyed, |target| target.to_string()),
+            origin_host: rewrite.host.map_or(host, |host| String::from_utf8_lossy(host.as_bytes()).into_owned()),
             request_headers: lines(&request_headers),
             response_headers: lines(&response_headers),
         }

@@ -2,6 +2,7 @@
 
 use super::config::HeaderChanges;
 use super::template::Template;
+use crate::field_names::remove_variable;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_http::PlainField;
 use memchr::memmem::{Finder, find};
@@ -47,8 +48,17 @@ impl HeaderEdits {
         self.0.iter().any(|edit| PlainField::of(edit.name.as_str()) != PlainField::Neutral)
     }
 
+    /// Changes the fields of a request. Other spellings of the names go too: the origin may take
+    /// them for the same variable.
+    pub(super) fn apply_to_request(&self, headers: &mut HeaderMap, expand: impl Fn(&Template) -> Vec<u8>) {
+        for edit in self.0.iter().filter(|edit| edit.replaces) {
+            remove_variable(headers, &edit.name);
+        }
+        self.apply(headers, expand);
+    }
+
     /// Changes the fields of a map.
-    pub(super) fn apply(&self, headers: &mut HeaderMap, expand: impl Fn(&Template) -> String) {
+    pub(super) fn apply(&self, headers: &mut HeaderMap, expand: impl Fn(&Template) -> Vec<u8>) {
         for edit in &self.0 {
             if edit.replaces {
                 headers.remove(&edit.name);
@@ -66,7 +76,7 @@ impl HeaderEdits {
     }
 
     /// Changes the fields of a head, whose names are in lower case.
-    pub(super) fn apply_to_head(&self, head: &mut Vec<u8>, expand: impl Fn(&Template) -> String) {
+    pub(super) fn apply_to_head(&self, head: &mut Vec<u8>, expand: impl Fn(&Template) -> Vec<u8>) {
         for edit in &self.0 {
             if edit.replaces {
                 while let Some(at) = edit.finder.find(head) {
@@ -132,7 +142,7 @@ mod tests {
             other in ("x-[ab]{1,2}", proptest::option::of("[a-z]{1,3}"), any::<bool>()),
         ) {
             let edits = edits([(&edit.0, edit.1.as_deref(), edit.2), (&other.0, other.1.as_deref(), other.2)]);
-            let expand = |_: &Template| "expanded".to_owned();
+            let expand = |_: &Template| b"expanded".to_vec();
             let (mut map, mut head) = (HeaderMap::new(), b"HTTP/1.1 200 OK\r\n".to_vec());
             for (name, value) in &fields {
                 map.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());

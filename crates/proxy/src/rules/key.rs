@@ -2,8 +2,8 @@
 //! same: a parameter outside of the key that the origin sees would let one client choose what
 //! others get (web cache poisoning).
 
-use super::pattern::{Glob, decoded};
-use super::target::Target;
+use super::pattern::Glob;
+use crate::target::{Target, decoded};
 use http::header::{COOKIE, VARY};
 use http::{HeaderMap, HeaderValue};
 
@@ -49,8 +49,8 @@ pub(super) fn keep_cookies(names: &[Glob], headers: &mut HeaderMap) {
     headers.remove(COOKIE);
     let name_of = |cookie: &[u8]| cookie.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii().to_vec();
     let stays = |cookie: &&[u8]| {
-        str::from_utf8(&name_of(cookie))
-            .is_ok_and(|name| !name.is_empty() && names.iter().any(|glob| glob.matches(name)))
+        let name = name_of(cookie);
+        !name.is_empty() && names.iter().any(|glob| glob.matches(&name))
     };
     let cookies = lines.iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     let mut kept: Vec<&[u8]> = cookies.filter(stays).collect();

@@ -7,8 +7,8 @@
 use super::bits::Bits;
 use super::config::{Rule, Scheme};
 use super::pattern::Glob;
-use super::target::Target;
 use crate::host_pattern::{HostPattern, name_of};
+use crate::target::Target;
 use foldhash::{HashMap, HashMapExt};
 use http::Method;
 
@@ -81,9 +81,13 @@ impl Matcher {
         let having = |holds: &dyn Fn(&Rule) -> bool| -> Bits { places(rules, holds) };
         let schemes =
             [Scheme::Http, Scheme::Https].map(|scheme| having(&|rule| rule.scheme.is_none_or(|only| only == scheme)));
-        let by_method = |method: &Method| having(&|rule| rule.method.is_empty() || rule.method.contains(method));
+        // HEAD asks for the head of what GET asks for (RFC 9110 §9.3.2).
+        let is_named = |rule: &Rule, method: &Method| {
+            rule.method.contains(method) || *method == Method::HEAD && rule.method.contains(&Method::GET)
+        };
+        let by_method = |method: &Method| having(&|rule| rule.method.is_empty() || is_named(rule, method));
         let mut methods: Vec<(Method, Bits)> = Vec::new();
-        for method in rules.iter().flat_map(|rule| &rule.method) {
+        for method in rules.iter().flat_map(|rule| &rule.method).chain([&Method::HEAD]) {
             if methods.iter().all(|(known, _)| known != method) {
                 methods.push((method.clone(), by_method(method)));
             }
@@ -191,8 +195,8 @@ impl Paths {
 
     fn add(&mut self, glob: &Glob, bits: Bits) {
         let (first, last) = match glob.parts() {
-            [text] => (text.as_bytes(), &b""[..]),
-            [first, .., last] => (first.as_bytes(), last.as_bytes()),
+            [text] => (&text[..], &b""[..]),
+            [first, .., last] => (&first[..], &last[..]),
             [] => return,
         };
         if first.len() > 1 {
@@ -207,7 +211,7 @@ impl Paths {
         } else if !last.is_empty() {
             let (mask, value) = (u64::MAX << (64 - 8 * last.len().min(8)), last_eight(last));
             self.suffixes.push(PathPattern { mask, value, glob: glob.clone(), bits });
-        } else if glob.parts() == ["", ""] {
+        } else if glob.parts() == [b"", b""] {
             self.any = self.any.or(bits);
         } else {
             self.others.push((glob.clone(), bits));
@@ -215,8 +219,7 @@ impl Paths {
     }
 
     /// Returns those of some rules that are for this path.
-    fn rules_of(&self, some: Bits, path: &str) -> Bits {
-        let bytes = path.as_bytes();
+    fn rules_of(&self, some: Bits, path: &[u8]) -> Bits {
         let mut found = some.and(self.any);
         let mut look_at = |patterns: &[PathPattern], part: u64| {
             for pattern in patterns.iter().filter(|pattern| part & pattern.mask == pattern.value) {
@@ -226,9 +229,9 @@ impl Paths {
                 }
             }
         };
-        let bucket = bytes.get(1).map_or(0, |second| self.buckets[usize::from(*second)]);
-        look_at(&self.prefixes[usize::from(bucket)], first_eight(bytes));
-        look_at(&self.suffixes, last_eight(bytes));
+        let bucket = path.get(1).map_or(0, |second| self.buckets[usize::from(*second)]);
+        look_at(&self.prefixes[usize::from(bucket)], first_eight(path));
+        look_at(&self.suffixes, last_eight(path));
         for (glob, bits) in &self.others {
             if glob.matches(path) {
                 found = found.or(some.and(*bits));
@@ -282,7 +285,7 @@ mod tests {
         fn a_long_pattern_is_missed(path in "/[ab/]{0,20}", cut in 0..21_usize, is_prefix: bool) {
             let cut = cut.min(path.len());
             let pattern = if is_prefix { format!("{}*", &path[..cut]) } else { format!("*{}", &path[cut..]) };
-            let rules = vec![Rule { path: vec![pattern.parse().unwrap()], ..Rule::default() }];
+            let rules = vec![Rule { path: vec![Glob::of_path(&pattern).unwrap()], ..Rule::default() }];
             let matcher = Matcher::new(&rules);
             let host = matcher.host_rules("http", "a.test");
             let found = matcher.rules_of(&host, Target::from(path.as_str()), &Method::GET);

@@ -16,17 +16,17 @@ mod key;
 mod matcher;
 mod pattern;
 mod rate_limit;
-mod target;
 mod template;
 
 pub use bits::{Bits, RULES};
 pub use config::{HeaderChanges, Ignored, Rule};
 pub use explain::Explanation;
-pub use target::Target;
 pub use template::Values;
 
+use crate::authority::normal_authority;
 use crate::limits;
 use crate::network::Network;
+use crate::target::{Target, rewritten_target};
 use bytes::Bytes;
 use fields::HeaderEdits;
 use http::header::{CONTENT_TYPE, COOKIE, SET_COOKIE};
@@ -37,7 +37,7 @@ use larder_http::Overrides;
 use larder_units::ByteSize;
 pub(crate) use matcher::HostRules;
 use matcher::Matcher;
-use pattern::Glob;
+use pattern::{Glob, captures};
 use rate_limit::{LimitKey, Limiter, RateLimit};
 use std::collections::HashMap;
 use std::fmt;
@@ -45,7 +45,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use template::Template;
+use template::{Place, Template};
 
 /// The compiled rules.
 pub struct Rules {
@@ -98,9 +98,9 @@ struct Masks {
 pub struct RuleRequest<'a> {
     /// `http` or `https`.
     pub scheme: &'static str,
-    /// The authority, as it was sent.
+    /// The authority.
     pub host: &'a str,
-    /// Path and query.
+    /// Path and query, in their normal form.
     pub target: Target<'a>,
     /// The method.
     pub method: &'a Method,
@@ -127,6 +127,18 @@ pub enum OwnAnswer {
     Limited(Duration),
     /// A redirect with this status to this target.
     Redirect(StatusCode, HeaderValue),
+    /// The request to the origin that a rule makes of this one would leave its path, or would be
+    /// none: 400.
+    NoTarget,
+}
+
+/// The request to the origin, where a rule changes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rewrite {
+    /// The target.
+    pub target: Option<PathAndQuery>,
+    /// The host.
+    pub host: Option<HeaderValue>,
 }
 
 impl RequestFields<'_> {
@@ -143,7 +155,7 @@ impl RequestFields<'_> {
         let is_one = |line: &[u8]| {
             line.split(|byte| *byte == b';').any(|cookie| {
                 let name = cookie.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
-                str::from_utf8(name).is_ok_and(|name| !name.is_empty() && names.iter().any(|glob| glob.matches(name)))
+                !name.is_empty() && names.iter().any(|glob| glob.matches(name) || glob.matches(php_name(name)))
             })
         };
         match self {
@@ -153,6 +165,12 @@ impl RequestFields<'_> {
             }
         }
     }
+}
+
+/// Returns the name that a cookie has for PHP, which reads `session.a` as `session_a`.
+fn php_name(name: &[u8]) -> Vec<u8> {
+    let php = |byte: &u8| if matches!(byte, b'.' | b' ' | b'[') { b'_' } else { *byte };
+    name.iter().map(php).collect()
 }
 
 /// The problem of a rule.
@@ -348,7 +366,7 @@ impl Rules {
     /// Returns the status and the target of a redirect.
     pub fn redirect(&self, bits: Bits, values: &Values) -> Option<(StatusCode, HeaderValue)> {
         let rule = self.last(bits, self.with.redirect)?;
-        let target = expand(rule, rule.redirect.as_ref()?, values);
+        let target = expand(rule, rule.redirect.as_ref()?, values, Place::Url);
         Some((rule.redirect_status.unwrap_or(StatusCode::FOUND), HeaderValue::try_from(target).ok()?))
     }
 
@@ -431,22 +449,29 @@ impl Rules {
     /// Changes the fields of the request.
     pub fn change_request(&self, bits: Bits, values: &Values, headers: &mut HeaderMap) {
         for place in bits.and(self.with.request_headers).iter() {
-            self.request_edits[place].apply(headers, |template| expand(&self.rules[place], template, values));
+            let edits = &self.request_edits[place];
+            edits.apply_to_request(headers, |template| expand(&self.rules[place], template, values, Place::Field));
         }
     }
 
-    /// Returns the target and the host of the request to the origin, if a rule changes them.
-    pub fn rewrite(&self, bits: Bits, values: &Values) -> (Option<PathAndQuery>, Option<HeaderValue>) {
-        let target = self.last(bits, self.with.rewrite).and_then(|rule| {
-            let target = expand(rule, rule.rewrite.as_ref()?, values);
-            target.parse().ok()
-        });
-        let host = self.last(bits, self.with.rewrite_host).and_then(|rule| {
-            let host = expand(rule, rule.rewrite_host.as_ref()?, values);
-            host.parse::<http::uri::Authority>().ok()?;
-            HeaderValue::try_from(larder_http::keyed_authority(values.scheme, &host).as_ref()).ok()
-        });
-        (target, host)
+    /// Returns what the rules change in the request to the origin; `None` if that is no request, or
+    /// its path has dot segments, by which it would leave the path that the rule names.
+    pub fn rewrite(&self, bits: Bits, values: &Values) -> Option<Rewrite> {
+        let mut rewrite = Rewrite::default();
+        if let Some(rule) = self.last(bits, self.with.rewrite)
+            && let Some(template) = &rule.rewrite
+        {
+            let target = String::from_utf8(expand(rule, template, values, Place::Url)).ok()?;
+            rewrite.target = Some(rewritten_target(&target).ok()?.parse().ok()?);
+        }
+        if let Some(rule) = self.last(bits, self.with.rewrite_host)
+            && let Some(template) = &rule.rewrite_host
+        {
+            let host = String::from_utf8(expand(rule, template, values, Place::Url)).ok()?;
+            let host = normal_authority(values.scheme, &host).ok()?;
+            rewrite.host = Some(HeaderValue::try_from(&*host).ok()?);
+        }
+        Some(rewrite)
     }
 
     /// Changes the fields of a response to the client.
@@ -456,7 +481,8 @@ impl Rules {
         }
         let bits = self.of_response(bits, status, headers);
         for place in bits.and(self.with.response_headers).iter() {
-            self.response_edits[place].apply(headers, |template| expand(&self.rules[place], template, values));
+            self.response_edits[place]
+                .apply(headers, |template| expand(&self.rules[place], template, values, Place::Field));
         }
     }
 
@@ -472,7 +498,8 @@ impl Rules {
             }
         }
         for place in bits.iter() {
-            self.response_edits[place].apply_to_head(head, |template| expand(&self.rules[place], template, &values()));
+            self.response_edits[place]
+                .apply_to_head(head, |template| expand(&self.rules[place], template, &values(), Place::Field));
         }
     }
 }
@@ -523,13 +550,11 @@ fn type_by_name(path: &Path) -> HeaderValue {
 }
 
 /// Returns the text of a template of this rule.
-fn expand(rule: &Rule, template: &Template, values: &Values) -> String {
+fn expand(rule: &Rule, template: &Template, values: &Values, place: Place) -> Vec<u8> {
     if template.captures() == 0 {
-        return template.expand(values, &[]);
+        return template.expand(values, &[], place);
     }
-    let path = Target::from(values.target.as_str()).matched_path();
-    let captures = rule.path.iter().find_map(|glob| glob.captures(&path)).unwrap_or_default();
-    template.expand(values, &captures)
+    template.expand(values, &captures(&rule.path, Target::from(values.target.as_str())), place)
 }
 
 /// Returns the settings of a rule that exclude each other.
@@ -603,10 +628,8 @@ impl Rule {
     fn is_for_response(&self, status: StatusCode, content_type: &[u8]) -> bool {
         let media_type = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         let has_type = || {
-            str::from_utf8(media_type).is_ok_and(|text| {
-                let text = text.to_ascii_lowercase();
-                self.content_type.iter().any(|glob| glob.matches(&text))
-            })
+            let media_type = media_type.to_ascii_lowercase();
+            self.content_type.iter().any(|glob| glob.matches(&media_type))
         };
         (self.status.is_empty() || self.status.iter().any(|pattern| pattern.contains(status)))
             && (self.content_type.is_empty() || has_type())

@@ -1,21 +1,24 @@
-//! Patterns of rules: globs and statuses. And percent-encoding.
+//! Patterns of rules: globs and statuses.
 
-use std::borrow::Cow;
+use crate::target::{Decoded, Target, decoded};
+use memchr::memmem;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
-/// A text in which each `*` stands for any characters, also for none.
+/// A text in which each `*` stands for any bytes, also for none.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Glob {
+    text: String,
     /// The texts between the `*`s.
-    parts: Vec<String>,
+    parts: Vec<Vec<u8>>,
 }
 
 impl FromStr for Glob {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Glob, String> {
-        let mut parts: Vec<String> = text.split('*').map(str::to_owned).collect();
+        let mut parts: Vec<Vec<u8>> = text.split('*').map(|part| part.as_bytes().to_vec()).collect();
         // `**` is `*`.
         let last = parts.len() - 1;
         let mut at = 0;
@@ -26,58 +29,87 @@ impl FromStr for Glob {
         if text.is_empty() {
             Err("expected a text; * stands for any characters".to_owned())
         } else {
-            Ok(Glob { parts })
+            Ok(Glob { text: text.to_owned(), parts })
         }
     }
 }
 
 impl fmt::Display for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.parts.join("*"))
+        f.write_str(&self.text)
     }
 }
 
 impl fmt::Debug for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.to_string())
+        write!(f, "{:?}", self.text)
     }
 }
 
 impl Glob {
+    /// Reads a pattern of paths. Its texts are compared with decoded paths, so they are decoded
+    /// too, and their repeated slashes are merged.
+    ///
+    /// # Errors
+    /// The text is empty.
+    pub(super) fn of_path(text: &str) -> Result<Glob, String> {
+        let mut glob: Glob = text.parse()?;
+        for part in &mut glob.parts {
+            *part = decoded(&String::from_utf8_lossy(part)).into_owned();
+            part.dedup_by(|one, other| *one == b'/' && *other == b'/');
+        }
+        Ok(glob)
+    }
+
     /// Returns the same pattern in lower case.
     pub(super) fn lower(self) -> Glob {
-        Glob { parts: self.parts.into_iter().map(|part| part.to_ascii_lowercase()).collect() }
+        Glob { parts: self.parts.iter().map(|part| part.to_ascii_lowercase()).collect(), ..self }
     }
 
     /// Returns the texts between the `*`s.
-    pub(super) fn parts(&self) -> &[String] {
+    pub(super) fn parts(&self) -> &[Vec<u8>] {
         &self.parts
     }
 
     /// Returns true if the whole text matches.
-    pub(super) fn matches(&self, text: &str) -> bool {
-        self.each_star(text, |_| ()).is_some()
+    pub(super) fn matches(&self, text: impl AsRef<[u8]>) -> bool {
+        self.each_star(text.as_ref(), |_| ()).is_some()
     }
 
-    /// Returns the characters for which each `*` stands; each takes as few as possible, and the
-    /// last one the rest.
-    pub(super) fn captures<'a>(&self, text: &'a str) -> Option<Vec<&'a str>> {
+    /// Returns the bytes for which each `*` stands; each takes as few as possible, and the last one
+    /// the rest.
+    fn captures(&self, text: &[u8]) -> Option<Vec<Range<usize>>> {
         let mut found = Vec::new();
-        self.each_star(text, |part| found.push(part)).map(|()| found)
+        self.each_star(text, |range| found.push(range)).map(|()| found)
     }
 
-    fn each_star<'a>(&self, text: &'a str, mut take: impl FnMut(&'a str)) -> Option<()> {
+    fn each_star(&self, text: &[u8], mut take: impl FnMut(Range<usize>)) -> Option<()> {
         let (first, others) = self.parts.split_first()?;
         let Some((last, middle)) = others.split_last() else { return (text == first).then_some(()) };
-        let mut rest = text.strip_prefix(first.as_str())?;
+        text.strip_prefix(&first[..])?;
+        let mut at = first.len();
         for part in middle {
-            let (before, after) = rest.split_once(part.as_str())?;
-            take(before);
-            rest = after;
+            let found = at + memmem::find(&text[at..], part)?;
+            take(at..found);
+            at = found + part.len();
         }
-        take(rest.strip_suffix(last.as_str())?);
+        let end = at + text[at..].strip_suffix(&last[..])?.len();
+        take(at..end);
         Some(())
     }
+}
+
+/// Returns the part of the path for each `*` of the first pattern that matches, as it stands in the
+/// target. Repeated and encoded slashes are kept if the pattern matches with them.
+pub(super) fn captures<'a>(globs: &[Glob], target: Target<'a>) -> Vec<&'a str> {
+    let path = target.path();
+    for merges in [false, true] {
+        let decoded = Decoded::new(path, merges);
+        if let Some(found) = globs.iter().find_map(|glob| glob.captures(&decoded.bytes)) {
+            return found.into_iter().map(|range| decoded.raw(path, range)).collect();
+        }
+    }
+    Vec::new()
 }
 
 /// A status, such as `404`, or all statuses of a class, such as `5xx`.
@@ -117,36 +149,6 @@ impl StatusPattern {
     }
 }
 
-/// Decodes percent-encoded bytes. What is no UTF-8 becomes U+FFFD.
-pub(super) fn decoded(text: &str) -> Cow<'_, str> {
-    if !text.contains('%') {
-        return Cow::Borrowed(text);
-    }
-    let bytes = text.as_bytes();
-    let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
-    let pair = |at: usize| u8::try_from(digit(at + 1)? * 16 + digit(at + 2)?).ok();
-    let (mut all, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while let Some(byte) = bytes.get(at) {
-        let pair = pair(at).filter(|_| *byte == b'%');
-        all.push(pair.unwrap_or(*byte));
-        at += if pair.is_some() { 3 } else { 1 };
-    }
-    Cow::Owned(String::from_utf8_lossy(&all).into_owned())
-}
-
-/// Encodes a text for a path: what may not stand there is percent-encoded.
-pub(super) fn encoded(text: &str) -> String {
-    let mut all = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte) {
-            all.push(char::from(byte));
-        } else {
-            all.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,9 +168,12 @@ mod tests {
         fn a_glob_matches_something_else(pattern in "[ab*]{1,8}", text in "[ab]{0,10}") {
             let glob: Glob = pattern.parse().unwrap();
             prop_assert_eq!(glob.matches(&text), naive(pattern.as_bytes(), text.as_bytes()));
-            if let Some(found) = glob.captures(&text) {
-                let joined: String = glob.parts().iter().zip(found.into_iter().chain([""])).map(|(a, b)| format!("{a}{b}")).collect();
-                prop_assert_eq!(joined, text);
+            if let Some(found) = glob.captures(text.as_bytes()) {
+                let mut joined = Vec::new();
+                for (part, range) in glob.parts().iter().zip(found.into_iter().chain(std::iter::once(0..0))) {
+                    joined.extend([&part[..], &text.as_bytes()[range]].concat());
+                }
+                prop_assert_eq!(joined, text.into_bytes());
             }
         }
     }
@@ -181,6 +186,22 @@ mod tests {
         assert!(pattern("404").unwrap().contains(status(404)) && !pattern("404").unwrap().contains(status(405)));
         for wrong in ["", "1xx", "600", "20", "2000", "xx", "5xxx"] {
             assert!(pattern(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn captures_lose_bytes() {
+        let capture = |glob: &str, target| captures(&[Glob::of_path(glob).unwrap()], Target::from(target)).join("|");
+        for (glob, target, found) in [
+            ("/a/*", "/a/%e9", "%e9"),
+            ("/a/*", "/a/%2F/b", "%2F/b"),
+            ("/a/*/c", "/a/b//c", "b/"),
+            ("/a/*", "/a//b", "/b"),
+            ("/a/b*", "/a//bc", "c"),
+            ("/*/b/*", "/a%20/b/%2b?c", "a%20|%2b"),
+            ("/%61/*", "/a/b", "b"),
+        ] {
+            assert_eq!(capture(glob, target), found, "{glob} {target}");
         }
     }
 }

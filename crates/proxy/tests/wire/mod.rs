@@ -236,6 +236,21 @@ pub fn raw(address: SocketAddr, bytes: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
+/// As [`raw`], with the bytes in pieces of this size.
+pub fn raw_in_pieces(address: SocketAddr, bytes: &[u8], size: usize) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    for piece in bytes.chunks(size) {
+        if stream.write_all(piece).is_err() {
+            break;
+        }
+    }
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
 /// Sends bytes, reads so many, and leaves.
 pub fn raw_bytes(address: SocketAddr, bytes: &[u8], count: u64) -> Vec<u8> {
     let mut stream = connect(address);

@@ -1,0 +1,164 @@
+//! Names of fields that programs take for others, and fields of a client that do not reach the
+//! origin.
+
+use ::http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
+};
+use ::http::{HeaderMap, HeaderName, HeaderValue};
+
+pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(super) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+pub(super) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Fields from which frameworks take a target, a scheme, an address or a method other than the
+/// request's. They are not part of the cache key, so a client could choose with them what others
+/// get (web cache poisoning). They are removed, in every spelling.
+const UNKEYED: [&str; 22] = [
+    "forwarded",
+    "front-end-https",
+    "http2-settings",
+    "x-forwarded",
+    "x-forwarded-path",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-forwarded-protocol",
+    "x-forwarded-scheme",
+    "x-forwarded-server",
+    "x-forwarded-ssl",
+    "x-forwarded-uri",
+    "x-host",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-host",
+    "x-original-uri",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-scheme",
+    "x-url-scheme",
+];
+
+/// Fields that frame a message, and fields that the node sets anew. Only their own spelling is
+/// theirs; another one, such as `content_length` or `x.forwarded.host`, is removed.
+const OWN: [HeaderName; 13] = [
+    CONNECTION,
+    CONTENT_LENGTH,
+    COOKIE,
+    HOST,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    X_FORWARDED_FOR,
+    X_FORWARDED_HOST,
+    X_FORWARDED_PROTO,
+];
+
+/// Options of `Connection` that the node reads itself. The fields of that name stay until then.
+const READ_OPTIONS: [HeaderName; 2] = [TE, UPGRADE];
+
+/// Fields that stay although `Connection` names them: a request is nothing without its host, and a
+/// client must not hide where the request has been (RFC 8586 §2), or whom a proxy speaks for.
+const KEPT: [&str; 8] = [
+    "cdn-loop",
+    "content-length",
+    "forwarded",
+    "host",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+];
+
+/// Returns true if programs that read fields as variables (RFC 3875 §4.1.18) take one name for the
+/// other: some replace only hyphens by underscores, others everything but letters and digits.
+pub(super) fn is_one_variable(one: &str, other: &str) -> bool {
+    let variable = |byte: u8| if byte.is_ascii_alphanumeric() { byte } else { b'-' };
+    one.len() == other.len() && one.bytes().map(variable).eq(other.bytes().map(variable))
+}
+
+/// Removes the other spellings of a field.
+pub(super) fn remove_variable(headers: &mut HeaderMap, name: &HeaderName) {
+    let is_other = |other: &&HeaderName| *other != name && is_one_variable(other.as_str(), name.as_str());
+    while let Some(other) = headers.keys().find(is_other).cloned() {
+        headers.remove(other);
+    }
+}
+
+/// Removes from a request what `Connection` names (RFC 9110 §7.6.1). What the node sets later
+/// stays: `Connection` names only options that it reads itself after that.
+pub(super) fn remove_named(headers: &mut HeaderMap) {
+    if !headers.contains_key(CONNECTION) {
+        return;
+    }
+    let mut options: Vec<HeaderName> = Vec::new();
+    for line in headers.get_all(CONNECTION) {
+        let members = line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        options.extend(members.filter_map(|member| HeaderName::from_bytes(member).ok()));
+    }
+    headers.remove(CONNECTION);
+    for option in options {
+        if READ_OPTIONS.contains(&option) {
+            headers.append(CONNECTION, HeaderValue::from_str(option.as_str()).unwrap_or(HeaderValue::from_static("")));
+        } else if !KEPT.contains(&option.as_str()) {
+            headers.remove(option);
+        }
+    }
+}
+
+/// Removes the fields of a client that must not reach the origin, nor any rule.
+pub(super) fn remove_unkeyed(headers: &mut HeaderMap) {
+    // Nearly no request has one of them: one pass over the names costs less than many lookups.
+    while let Some(name) = headers.keys().find(|name| is_removed(name.as_str())).cloned() {
+        headers.remove(name);
+    }
+}
+
+fn is_removed(name: &str) -> bool {
+    if UNKEYED.contains(&name) {
+        return true;
+    }
+    let is_odd = name.bytes().any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-');
+    is_odd
+        && (UNKEYED.iter().any(|other| is_one_variable(name, other))
+            || OWN.iter().any(|other| is_one_variable(name, other.as_str())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_variable_has_several_names() {
+        for (one, other) in [("x-a", "x_a"), ("x.a", "x-a"), ("x~a", "x_a")] {
+            assert!(is_one_variable(one, other), "{one} {other}");
+        }
+        assert!(!is_one_variable("x-a", "xa") && !is_one_variable("x-a", "x-b"));
+        for name in ["x-scheme", "x_scheme", "forwarded", "content_length", "te", "x-forwarded-for"] {
+            assert_eq!(is_removed(name), !["te", "x-forwarded-for"].contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn connection_names_what_the_node_reads() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, TE, x-a"),
+            ("connection", "host,x-forwarded-for, ,upgrade"),
+            ("te", "trailers"),
+            ("x-a", "1"),
+            ("host", "a"),
+            ("x-forwarded-for", "192.0.2.1"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        remove_named(&mut headers);
+        let options: Vec<_> = headers.get_all(CONNECTION).iter().collect();
+        assert_eq!(options, ["te", "upgrade"]);
+        assert!(!headers.contains_key("x-a") && headers.contains_key("te"));
+        assert!(headers.contains_key("host") && headers.contains_key("x-forwarded-for"));
+    }
+}
