@@ -4,7 +4,7 @@
 //! ahead, at most [`limits::SLICES_AHEAD`], each by a task that ends with the body.
 
 use super::body::BodyError;
-use super::collecting::Collecting;
+use super::collecting::{Collecting, RequestPlace};
 use super::limits;
 use super::outgoing::Outgoing;
 use super::pieces::{Pieces, Sender};
@@ -171,7 +171,7 @@ async fn ask(
     if let Some(rules) = upstream_target.rules.clone() {
         exchange.set_rules(rules);
     }
-    let place = proxy.place().await;
+    let place = proxy.place(upstream_target.client).await;
     let response = proxy.ask(Method::GET, upstream_target, || exchange.retry_headers(), Upload::empty()).await;
     let Ok(response) = response else {
         proxy.shards().on_slice_failure(exchange);
@@ -184,7 +184,7 @@ async fn ask(
     }
     let fill = proxy.shards().on_slice(exchange, head).ok_or("the origin has something else now")?;
     let reader = fill.reader().ok_or("the slice has gone by")?;
-    tokio::spawn(Collecting::new(body, fill, proxy, Some(place)));
+    tokio::spawn(Collecting::new(body, fill, proxy, RequestPlace::OfClient(place)));
     Ok(reader)
 }
 

@@ -31,7 +31,7 @@ impl ClientShares {
 
 /// Returns the address that a subscriber has for itself: of IPv6, the network of 64 bits, within
 /// which each of its machines may choose addresses (RFC 4291 §2.5.4).
-fn subscriber(address: IpAddr) -> IpAddr {
+pub(super) fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         address @ IpAddr::V4(_) => address,

@@ -23,6 +23,7 @@ use super::framing::Framing;
 use super::informational::InformationalResponses;
 use super::limits;
 use super::observer::{ObservedClient, PlainExchange};
+use super::partial_heads::PartialHead;
 use super::plain::{PlainAnswer, PlainHits};
 use super::timeouts::Timeouts;
 use super::upgrade::Switch;
@@ -45,6 +46,7 @@ pub(super) struct Before {
     pub(super) client: Option<ObservedClient>,
     pub(super) timeouts: Timeouts,
     pub(super) switch: Switch,
+    pub(super) head: PartialHead,
 }
 
 pub(super) struct ClientStream<S> {
@@ -170,12 +172,19 @@ impl<S> ClientStream<S> {
         }
     }
 
-    /// Records the arrival of a part of a head, after bytes went up to hyper.
-    fn note_begun(&mut self) {
+    /// Records the arrival of a part of a head, after so many bytes went up to hyper. Fails if
+    /// there is no room for more of it.
+    fn note_begun(&mut self, bytes: usize) -> io::Result<()> {
         let is_begun = self.framing.awaits_head() && !self.framing.is_between();
         if is_begun != self.begun.is_some() {
             self.begun = is_begun.then(Instant::now);
         }
+        if !is_begun {
+            self.before.head.end();
+        } else if !self.before.head.add(bytes) {
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, "no room for another large head"));
+        }
+        Ok(())
     }
 
     fn hyper_waits(&self) -> bool {
@@ -239,6 +248,7 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
             let rest = head.get(written..).unwrap_or_default();
             body.advance(written.saturating_sub(head.len()));
             self.owed = Some(Bytes::copy_from_slice(rest).chain(body));
+            self.exchanges.activity().begin();
             Ok(true)
         })
     }
@@ -255,6 +265,7 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
         }
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         self.owed = None;
+        self.exchanges.activity().end();
         (self.since, self.is_new) = (Instant::now(), false);
         if self.answered.as_ref().is_some_and(|answered| answered.kept.is_some()) {
             self.report(&[], true);
@@ -292,7 +303,7 @@ impl<S: AsyncRead + Unpin> ClientStream<S> {
         self.held.drain(..held);
         if !has_switched {
             self.framing.go_on();
-            self.inspect(buffer, before);
+            self.inspect(buffer, before)?;
         }
         Poll::Ready(Ok(held > 0))
     }
@@ -301,7 +312,7 @@ impl<S: AsyncRead + Unpin> ClientStream<S> {
 impl<S> ClientStream<S> {
     /// Inspects the bytes of a buffer from `before` on. Those that do not go up to hyper yet are
     /// held back.
-    fn inspect(&mut self, buffer: &mut ReadBuf<'_>, before: usize) {
+    fn inspect(&mut self, buffer: &mut ReadBuf<'_>, before: usize) -> io::Result<()> {
         let mut end = before;
         loop {
             end += self.framing.pass(&mut buffer.filled_mut()[end..]);
@@ -314,8 +325,8 @@ impl<S> ClientStream<S> {
         if self.framing.is_undecided() {
             self.held.splice(..0, buffer.filled()[end..].iter().copied());
         }
-        self.note_begun();
         buffer.set_filled(end);
+        self.note_begun(end - before)
     }
 }
 
@@ -353,8 +364,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
                 buffer.set_filled(before);
                 ready!(owed)?;
             } else {
-                this.inspect(buffer, before);
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(this.inspect(buffer, before));
             }
         }
     }
@@ -440,7 +450,8 @@ mod tests {
         let switch = Switch::default();
         let client = Client { switch: switch.clone(), ..Client::insecure(interims.clone()) };
         let service = Counted::new(Service::new(proxy, client), &exchanges);
-        let before = Before { interims, plain, client: None, timeouts: timeouts(), switch };
+        let before =
+            Before { interims, plain, client: None, timeouts: timeouts(), switch, head: PartialHead::default() };
         let connection =
             http1::Builder::new().serve_connection(TokioIo::new(ClientStream::new(near, before, exchanges)), service);
         (far, tokio::spawn(async { drop(connection.await) }))
@@ -522,6 +533,7 @@ mod tests {
             client: None,
             timeouts: timeouts(),
             switch: Switch::default(),
+            head: PartialHead::default(),
         };
         let mut stream = ClientStream::new(near, before, Exchanges::endless());
         far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
@@ -551,7 +563,14 @@ mod tests {
         for (missed, is_looked_at) in [(0, true), (7, true), (many - 1, false), (many, true), (many + 1, false)] {
             let (near, mut far) = duplex(4096);
             let (interims, plain) = (InformationalResponses::default(), Some(plain_hits(&proxy)));
-            let before = Before { interims, plain, client: None, timeouts: timeouts(), switch: Switch::default() };
+            let before = Before {
+                interims,
+                plain,
+                client: None,
+                timeouts: timeouts(),
+                switch: Switch::default(),
+                head: PartialHead::default(),
+            };
             let mut stream = ClientStream::new(near, before, Exchanges::endless());
             stream.missed = missed;
             far.write_all(request).await.unwrap();
@@ -570,7 +589,14 @@ mod tests {
         let (near, mut far) = tokio::io::duplex(20);
         let interims = InformationalResponses::default();
         let (plain, client, switch) = (None, None, Switch::default());
-        let before = Before { interims: interims.clone(), plain, client, timeouts: timeouts(), switch };
+        let before = Before {
+            interims: interims.clone(),
+            plain,
+            client,
+            timeouts: timeouts(),
+            switch,
+            head: PartialHead::default(),
+        };
         let mut stream = ClientStream::new(near, before, Exchanges::endless());
         interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
         assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_flush(cx).is_pending())).await);

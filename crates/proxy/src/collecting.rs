@@ -1,6 +1,7 @@
 //! Bodies from the origin on their way into the store.
 
 use super::body::Timed;
+use super::fair_places::FairPlace;
 use super::limits;
 use super::origin_body::OriginBody;
 use super::places::Place;
@@ -11,6 +12,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::time::{Instant, Sleep};
+
+/// A place of a request at the origins.
+pub(super) enum RequestPlace {
+    /// A place of a client, which waits for nothing else.
+    #[expect(dead_code, reason = "it is held until it is dropped")]
+    OfClient(FairPlace),
+    /// A place of a validation in the background.
+    #[expect(dead_code, reason = "it is held until it is dropped")]
+    Background(Place),
+}
 
 /// Reads a body from the origin into the store and to all its readers, at the pace of the origin; a
 /// part that may not be stored, at the pace of the slowest reader. It continues when clients leave,
@@ -27,11 +38,11 @@ pub(super) struct Collecting {
     /// True after the whole body has arrived.
     has_ended: bool,
     /// A place among the requests in progress.
-    _place: Option<Place>,
+    _place: RequestPlace,
 }
 
 impl Collecting {
-    pub(super) fn new(body: OriginBody, fill: OpenFill, proxy: &Proxy, place: Option<Place>) -> Collecting {
+    pub(super) fn new(body: OriginBody, fill: OpenFill, proxy: &Proxy, place: RequestPlace) -> Collecting {
         let timeouts = proxy.timeouts();
         let silence = if fill.may_be_silent() { timeouts.origin_relay() } else { timeouts.origin_read };
         let body = Timed::new(body, silence);

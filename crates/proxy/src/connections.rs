@@ -9,13 +9,14 @@
 
 use super::body::BodyError;
 use super::dial::{Address, Connected, OriginProtocol};
+use super::field_names::without_forbidden_trailers;
 use super::header_limits::HeaderLimits;
 use super::origin_http2::{self, Http2Connections, Http2Stream};
 use super::send_timeout::SendTimeout;
 use super::timeouts::Timeouts;
-use super::upload::{Upload, UploadEnd};
+use super::upload::{Upload, UploadEnd, UploadStart};
 use super::{limits, threads};
-use ::http::header::{TRANSFER_ENCODING, UPGRADE};
+use ::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use ::http::uri::Uri;
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
@@ -166,6 +167,10 @@ impl Server {
             // If the server answers before it gets the body, it may read the body later as one, or
             // as the next request. No other request may use this connection.
             let is_held = request.body().is_held();
+            let start = match &channel {
+                Channel::Http1(_) => None,
+                Channel::Http2(_) => request.body().keep_start(),
+            };
             let (body_end, answered) = (request.body_mut().watch_end(), request.body().answered());
             let waited = match &mut channel {
                 Channel::Http1(sender) => self.within(sender.try_send_request(request), body_end).await,
@@ -179,22 +184,27 @@ impl Server {
             };
             let (sent, end) = waited?;
             match sent {
-                Ok(response) => {
+                Ok(mut response) => {
                     self.check_head(&channel, response.headers())?;
+                    normalise_framing(response.headers_mut())?;
                     if let Some(answered) = answered {
                         answered.store(true, Ordering::Relaxed);
                     }
                     // Nor after a change of protocol.
                     let is_http = response.status() != StatusCode::SWITCHING_PROTOCOLS;
+                    let ends_by_flag = matches!(channel, Channel::Http2(_));
                     let lease = (is_http && !is_held).then(|| Lease { channel, server: Arc::clone(self) });
-                    return Ok(response.map(|body| ReceivedBody::new(body, lease)));
+                    return Ok(response.map(|body| ReceivedBody::new(body, ends_by_flag, lease)));
                 }
                 // A new connection fails for a reason of its own; a kept one perhaps because the
                 // server has just closed it.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if !is_fresh => request = unsent,
-                    None if is_whole && refused < limits::REFUSED && origin_http2::is_unprocessed(error.error()) => {
+                    None if refused < limits::REFUSED && origin_http2::is_unprocessed(error.error()) => {
+                        let body = if is_whole { Some(Upload::empty()) } else { start.and_then(UploadStart::again) };
+                        let Some(body) = body else { return Err(classify(error.error(), end)) };
                         (request, refused) = (again(), refused + 1);
+                        *request.body_mut() = body;
                     }
                     None if !is_fresh && failed_at.is_none() && may_repeat && is_unreachable(error.error()) => {
                         (request, failed_at) = (again(), Some(Instant::now()));
@@ -374,6 +384,8 @@ enum Channel {
 /// The connection runs by itself until either side ends it.
 async fn speak(stream: Box<dyn Connected>, headers: &HeaderLimits) -> io::Result<SendRequest<Upload>> {
     let mut http1 = http1::Builder::new();
+    // RFC 9112 §5.1: a proxy removes a blank before the colon from a response.
+    http1.allow_spaces_after_header_name_in_responses(true);
     http1.max_buf_size(headers.buffer()).max_header_size(headers.bytes());
     if let Some(fields) = headers.fields_to_set() {
         http1.max_headers(fields);
@@ -409,16 +421,19 @@ impl Lease {
 /// The body of a response, with its connection until it has been read to its end.
 pub struct ReceivedBody {
     body: Incoming,
+    /// True if its end has a flag, END_STREAM (HTTP/2). hyper also reports an end where a stream is
+    /// reset without an error.
+    ends_by_flag: bool,
     lease: Option<Box<Lease>>,
 }
 
 impl ReceivedBody {
     /// Without a lease, the connection is not used again.
-    fn new(body: Incoming, mut lease: Option<Lease>) -> ReceivedBody {
+    fn new(body: Incoming, ends_by_flag: bool, mut lease: Option<Lease>) -> ReceivedBody {
         if body.is_end_stream() {
             lease.take().into_iter().for_each(Lease::give_back);
         }
-        ReceivedBody { body, lease: lease.map(Box::new) }
+        ReceivedBody { body, ends_by_flag, lease: lease.map(Box::new) }
     }
 }
 
@@ -433,7 +448,10 @@ impl Body for ReceivedBody {
         if at_end && let Some(lease) = this.lease.take() {
             lease.give_back();
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(BodyError::new)))
+        if frame.is_none() && this.ends_by_flag && !this.body.is_end_stream() {
+            return Poll::Ready(Some(Err(BodyError::new("the stream was reset"))));
+        }
+        Poll::Ready(frame.map(|frame| frame.map(without_forbidden_trailers).map_err(BodyError::new)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -443,6 +461,29 @@ impl Body for ReceivedBody {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// Gives a response one length. Fails if it has a transfer coding besides `chunked`, which is the
+/// only one that is taken off again (RFC 9112 §6.1): clients would not know of the other.
+fn normalise_framing(headers: &mut HeaderMap) -> Result<(), Failed> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
+    let is_chunked =
+        codings.next().is_none_or(|coding| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    if !is_chunked || codings.next().is_some() {
+        return Err(Failed::new(UpstreamFailure::Malformed, "its transfer coding is not just chunked"));
+    }
+    // hyper has compared them if there are several.
+    let Some(length) = headers.get(CONTENT_LENGTH) else { return Ok(()) };
+    let first = length.as_bytes().split(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
+    let number: Option<u64> = str::from_utf8(first).ok().and_then(|digits| digits.parse().ok());
+    let Some(number) = number.filter(|_| first.iter().all(u8::is_ascii_digit)) else {
+        return Err(Failed::new(UpstreamFailure::Malformed, "its length is no number"));
+    };
+    let is_plain = first.len() == length.len() && (first == b"0" || first[0] != b'0');
+    if !is_plain || headers.get_all(CONTENT_LENGTH).into_iter().nth(1).is_some() {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(number));
+    }
+    Ok(())
 }
 
 /// Classifies an error on a connection. An error while the client still sends its body says nothing

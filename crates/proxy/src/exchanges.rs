@@ -3,6 +3,7 @@
 //! for the next request. Also ends the connection: after `keepalive_requests`, or with the answer
 //! that is written while the listener drains.
 
+use super::client_connections::Activity;
 use ::http::header::CONNECTION;
 use ::http::{HeaderValue, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
@@ -24,19 +25,27 @@ struct Counts {
     left: AtomicUsize,
     /// True while the listener drains.
     is_draining: Arc<AtomicBool>,
+    /// Of the connection.
+    activity: Arc<Activity>,
 }
 
 impl Exchanges {
     /// Counts those of a connection that may have so many requests, and no other while
     /// `is_draining`.
-    pub(super) fn new(most: usize, is_draining: Arc<AtomicBool>) -> Exchanges {
-        Exchanges(Arc::new(Counts { answered: AtomicU64::new(0), left: AtomicUsize::new(most), is_draining }))
+    pub(super) fn new(most: usize, is_draining: Arc<AtomicBool>, activity: &Arc<Activity>) -> Exchanges {
+        let (answered, left, activity) = (AtomicU64::new(0), AtomicUsize::new(most), Arc::clone(activity));
+        Exchanges(Arc::new(Counts { answered, left, is_draining, activity }))
+    }
+
+    /// Returns the activity of the connection.
+    pub(super) fn activity(&self) -> &Activity {
+        &self.0.activity
     }
 
     /// Returns the exchanges of a connection without an end.
     #[cfg(test)]
     pub(super) fn endless() -> Exchanges {
-        Exchanges::new(usize::MAX, Arc::default())
+        Exchanges::new(usize::MAX, Arc::default(), &Arc::default())
     }
 
     pub(super) fn answered(&self) -> u64 {
@@ -67,6 +76,7 @@ struct UnderWay(Exchanges);
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.0.answered.fetch_add(1, Ordering::Relaxed);
+        self.0.0.activity.end();
     }
 }
 
@@ -91,6 +101,7 @@ where
     type Future = CountedFuture<S::Future>;
 
     fn call(&self, request: Request<R>) -> Self::Future {
+        self.exchanges.activity().begin();
         let (under_way, is_last) = (Some(UnderWay(self.exchanges.clone())), self.exchanges.begin());
         CountedFuture { under_way, is_last, future: self.service.call(request) }
     }

@@ -6,6 +6,8 @@ use ::http::header::{
     UPGRADE,
 };
 use ::http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use hyper::body::Frame;
 
 pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(super) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -125,6 +127,65 @@ fn is_removed(name: &str) -> bool {
     is_odd
         && (UNKEYED.iter().any(|other| is_one_variable(name, other))
             || OWN.iter().any(|other| is_one_variable(name, other.as_str())))
+}
+
+/// Fields that no trailer may be (RFC 9110 §6.5.1): they frame the message, route it, or say what
+/// it is. The recipient would have to merge them with the head, or to break off.
+const NO_TRAILERS: [&str; 30] = [
+    "age",
+    "authorization",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "content-type",
+    "cookie",
+    "date",
+    "expect",
+    "expires",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "location",
+    "max-forwards",
+    "pragma",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "range",
+    "retry-after",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "vary",
+    "www-authenticate",
+];
+
+/// Returns a frame of a body without the trailers that are not passed on.
+pub(super) fn without_forbidden_trailers(frame: Frame<Bytes>) -> Frame<Bytes> {
+    if frame.is_data() {
+        return frame;
+    }
+    match frame.into_trailers() {
+        Ok(mut trailers) => {
+            let is_forbidden = |name: &&HeaderName| {
+                NO_TRAILERS.contains(&name.as_str()) || is_removed(name.as_str()) || is_of_node(name)
+            };
+            while let Some(name) = trailers.keys().find(is_forbidden).cloned() {
+                trailers.remove(name);
+            }
+            Frame::trailers(trailers)
+        }
+        Err(frame) => frame,
+    }
+}
+
+/// Returns true for fields that the node sets in requests.
+fn is_of_node(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "cdn-loop" | "via" | "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One HTTP/2 connection, with deadlines that hyper does not have, and with few large writes.
 
+use super::client_connections::Activity;
 use super::http_limits::HttpLimits;
 use super::limits;
 use super::phase::{Phase, PhaseWatch};
@@ -29,6 +30,7 @@ pub(super) async fn http2<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
     (timeouts, most, memory_pressure): (Timeouts, HttpLimits, &MemoryPressure),
+    activity: &Arc<Activity>,
     mut phase: PhaseWatch,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -38,7 +40,7 @@ pub(super) async fn http2<S, B>(
     B::Data: Send,
     B::Error: Error + Send + Sync + 'static,
 {
-    let streams = Streams::new(most.keepalive_requests());
+    let streams = Streams::new(most.keepalive_requests(), activity);
     let gathered = Gathered::new(stream);
     let connection = http2::Builder::new(PollInline)
         .timer(TokioTimer::new())
@@ -286,7 +288,8 @@ mod tests {
         });
         let timeouts = Timeouts { keepalive: QUIET, ..Timeouts::default() };
         let serving = async move {
-            http2(near, service, (timeouts, HttpLimits::default(), &MemoryPressure::default()), phase).await
+            http2(near, service, (timeouts, HttpLimits::default(), &MemoryPressure::default()), &Arc::default(), phase)
+                .await
         };
         (far, tokio::spawn(serving), asked, stopping)
     }
@@ -303,7 +306,9 @@ mod tests {
             })
         });
         let parts = (Timeouts::default(), HttpLimits::default());
-        tokio::spawn(async move { http2(near, service, (parts.0, parts.1, &MemoryPressure::default()), phase).await });
+        tokio::spawn(async move {
+            http2(near, service, (parts.0, parts.1, &MemoryPressure::default()), &Arc::default(), phase).await
+        });
         let mut client = client(far).await;
         for (path, is_well) in [("/a", true), ("/panic", false), ("/b", true)] {
             let request = Request::get(format!("http://a.example{path}")).body(Empty::new()).unwrap();

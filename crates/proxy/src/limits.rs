@@ -9,6 +9,16 @@ use std::time::Duration;
 /// connections wait in the kernel's queue.
 pub const CONNECTIONS: usize = 10_000;
 
+/// Connections of one client that are looked at for an idle one, to be closed for a new connection:
+/// the time for that has a bound. The next look goes on behind them.
+pub const DISPLACED_LOOK: usize = 64;
+
+/// Clients with the most connections that are looked at for an idle one.
+pub const DISPLACED_CLIENTS: usize = 4;
+
+/// The time after which a connection without a place looks for an idle one again.
+pub const DISPLACED_AGAIN: Duration = Duration::from_millis(100);
+
 /// The largest `connections`: more need several addresses, or several machines.
 pub const CONNECTIONS_MOST: usize = 1_000_000;
 
@@ -51,6 +61,13 @@ pub const KEEPALIVE: Duration = Duration::from_secs(60);
 /// Bytes of one header block, first line included (`header_size`); a client gets 431. Browsers stop
 /// at 8 to 16 KB of cookies, servers at 8 to 64.
 pub const HEADER_BYTES: u64 = 64 * 1024;
+
+/// Bytes of all incomplete heads of HTTP/1 requests together. Heads usually come in one packet, so
+/// few are incomplete at a time.
+pub const PARTIAL_HEADS_BYTES: usize = 32 << 20;
+
+/// An incomplete head of this size always has room: with [`CONNECTIONS`], 80 MB at most.
+pub const SMALL_HEAD_BYTES: usize = 8 * 1024;
 
 /// The range of `header_size`: from what every browser may send to what ten thousand connections
 /// may hold at once.
@@ -313,6 +330,11 @@ pub const ORIGIN_HTTP2_IDLE: Duration = Duration::from_secs(60);
 /// Times that a request is sent again because its server has not processed it (GOAWAY, or a refused
 /// stream): a server that restarts refuses once, one that is overloaded again and again.
 pub const REFUSED: u32 = 2;
+
+/// Bytes of an upload by HTTP/2 that are kept until the server has answered, so that the request
+/// can be sent again if the server has not processed it: the window of a stream, which a server
+/// grants before it has read anything (RFC 9113 §6.9.2).
+pub const KEPT_UPLOAD_BYTES: usize = 64 * 1024;
 
 /// Requests with a body in progress (`uploads`), beside those without one: a client may take all
 /// day to send a body, and must not block other requests. Further ones wait.

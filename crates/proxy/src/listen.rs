@@ -1,5 +1,6 @@
 //! Accepts connections, runs TLS on some of them, and serves HTTP/1 or HTTP/2 until it is stopped.
 
+use super::client_connections::{Activity, ClientConnection, ClientConnections};
 use super::client_shares::{ClientShares, Share};
 use super::client_stream::{Before, ClientStream};
 use super::exchanges::{Counted, Exchanges};
@@ -11,7 +12,9 @@ use super::limits;
 use super::listen_address::Peer;
 use super::live_limits::LiveLimits;
 use super::observer::{ObservedClient, Observer};
+use super::partial_heads::{PartialHead, PartialHeads};
 use super::phase::{Phase, PhaseWatch};
+use super::places::Place;
 use super::plain::PlainHits;
 use super::slow_client::{MemoryPressure, WriteTimeout};
 use super::sockets::{ClientSocket, ListenSocket};
@@ -127,8 +130,10 @@ impl Control {
 #[derive(Clone)]
 pub(super) struct Bounds {
     limits: Arc<LiveLimits>,
-    /// The connections of each client, over all listeners and threads.
+    /// The number of connections of each client, over all listeners and threads.
     clients: Arc<ClientShares>,
+    /// All connections: idle ones are closed for others.
+    connections: Arc<ClientConnections>,
     /// The memory pressure for which slow clients are dropped.
     memory_pressure: Arc<MemoryPressure>,
     counters: Arc<ClientCounters>,
@@ -151,6 +156,10 @@ pub(super) struct ClientCounters {
     pub(super) no_tls: AtomicU64,
     /// Connections of clients that have `connections_per_client` already.
     pub(super) too_many: AtomicU64,
+    /// Idle connections that were closed because another one had no place.
+    pub(super) displaced: AtomicU64,
+    /// Heads of requests that are not complete.
+    pub(super) partial_heads: Arc<PartialHeads>,
 }
 
 impl Bounds {
@@ -158,6 +167,7 @@ impl Bounds {
         Bounds {
             limits: Arc::clone(limits),
             clients: Arc::default(),
+            connections: Arc::default(),
             memory_pressure: Arc::default(),
             counters: Arc::default(),
         }
@@ -331,11 +341,12 @@ async fn accept<S, B>(
             _ = phase.reached(Phase::Draining) => break,
             accepted = listener.accept() => accepted,
         };
-        // Without a place, this connection waits here, and others wait in the kernel's queue. When
-        // the listener goes, this one is served all the same: its client cannot go elsewhere.
+        // Without a place, this connection waits here until an idle one is closed for it, and
+        // others wait in the kernel's queue. When the listener goes, this one is served all the
+        // same: its client cannot go elsewhere.
         let place = tokio::select! {
             biased;
-            place = limits.connections.acquire() => Some(place),
+            place = place_for_connection(&serving.bounds) => Some(place),
             _ = phase.reached(Phase::Draining) => None,
         };
         match accepted {
@@ -356,6 +367,22 @@ async fn accept<S, B>(
         let places = std::iter::from_fn(|| limits.connections.try_acquire());
         let waiting = listener.into_waiting().into_iter().flatten();
         places.zip(waiting).for_each(|(place, accepted)| begin(accepted, Some(place), &phase));
+    }
+}
+
+/// Waits for a place for a connection. If there is none, closes idle connections for it.
+async fn place_for_connection(bounds: &Bounds) -> Place {
+    if let Some(place) = bounds.limits.connections.try_acquire() {
+        return place;
+    }
+    let mut place = std::pin::pin!(bounds.limits.connections.acquire());
+    loop {
+        if bounds.connections.displace() {
+            bounds.counters.displaced.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Ok(place) = timeout(limits::DISPLACED_AGAIN, place.as_mut()).await {
+            return place;
+        }
     }
 }
 
@@ -406,9 +433,34 @@ impl<F> Serving<F> {
     }
 }
 
-/// Serves one connection from its first to its last request.
-async fn connect<S, B, F>(mut socket: ClientSocket, peer: Peer, serving: Arc<Serving<F>>, mut phase: PhaseWatch)
+/// Serves one connection from its first to its last request, or until it is closed for another.
+async fn connect<S, B, F>(socket: ClientSocket, peer: Peer, serving: Arc<Serving<F>>, phase: PhaseWatch)
 where
+    F: Fn(Client) -> S,
+    S: Service<Request<Incoming>, Response = Response<B>>,
+    S::Future: Send + Unpin + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let connection = serving.bounds.connections.add(peer);
+    let activity = Arc::clone(connection.activity());
+    tokio::select! {
+        biased;
+        () = converse(socket, connection, peer, serving, phase) => {}
+        () = activity.displaced() => tracing::debug!(%peer, "an idle connection is closed for another one"),
+    }
+}
+
+/// Serves one connection from its first to its last request.
+async fn converse<S, B, F>(
+    mut socket: ClientSocket,
+    mut open: ClientConnection,
+    peer: Peer,
+    serving: Arc<Serving<F>>,
+    mut phase: PhaseWatch,
+) where
     F: Fn(Client) -> S,
     S: Service<Request<Incoming>, Response = Response<B>>,
     S::Future: Send + Unpin + 'static,
@@ -437,6 +489,9 @@ where
         }
     };
     let peer = client.map_or(peer, Peer::from);
+    if client.is_some() {
+        open.set_client(peer);
+    }
     let Ok(_share_behind_proxy) = serving.count(peer, serving.proxy_protocol) else { return };
     let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *most));
     let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
@@ -444,8 +499,8 @@ where
     let Some(identity) = &serving.identity else {
         let service = (serving.service)(client);
         return match is_http2 {
-            true => Box::pin(http2(stream, service, limits, phase)).await,
-            false => http1((stream, before, *most), service, phase).await,
+            true => Box::pin(http2(stream, service, limits, open.activity(), phase)).await,
+            false => http1((stream, before, *most), service, open.activity(), phase).await,
         };
     };
     let Some(identity) = identity.get() else { return };
@@ -465,8 +520,8 @@ where
     }
     let service = (serving.service)(client);
     match stream.get_ref().1.alpn_protocol() {
-        Some(tls::H2) => Box::pin(http2(stream, service, limits, phase)).await,
-        _ => Box::pin(http1((stream, before, *most), service, phase)).await,
+        Some(tls::H2) => Box::pin(http2(stream, service, limits, open.activity(), phase)).await,
+        _ => Box::pin(http1((stream, before, *most), service, open.activity(), phase)).await,
     }
 }
 
@@ -496,7 +551,8 @@ fn begin_client<F>(peer: Peer, serving: &Serving<F>, (timeouts, limits): (Timeou
         observed: observed.clone(),
         limits,
     };
-    let before = Before { interims, plain, client: observed, timeouts, switch };
+    let head = PartialHead::new(&serving.bounds.counters.partial_heads);
+    let before = Before { interims, plain, client: observed, timeouts, switch, head };
     (client, before)
 }
 
@@ -528,6 +584,7 @@ async fn begin<F>(socket: &mut ClientSocket, serving: &Serving<F>) -> io::Result
 async fn http1<S, B>(
     (stream, before, limits): (impl AsyncRead + AsyncWrite + Send + Unpin + 'static, Before, HttpLimits),
     service: S,
+    activity: &Arc<Activity>,
     mut phase: PhaseWatch,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -538,7 +595,7 @@ async fn http1<S, B>(
 {
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
     // read.
-    let exchanges = Exchanges::new(limits.keepalive_requests(), phase.is_draining());
+    let exchanges = Exchanges::new(limits.keepalive_requests(), phase.is_draining(), activity);
     let (headers, client, switch) = (limits.headers(), before.client.clone(), before.switch.clone());
     let service = Counted::new(service, &exchanges);
     let mut http1 = http1::Builder::new();
@@ -565,6 +622,7 @@ async fn http1<S, B>(
     said(ended);
     // Its place and its share of a stop are those of the connection.
     if let Some(tunnel) = switch.take() {
+        activity.begin();
         Box::pin(tunnel.run()).await;
     }
 }

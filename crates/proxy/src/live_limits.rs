@@ -1,5 +1,6 @@
 //! `[http.timeouts]` and `[http.limits]`, which a reload replaces, and the places that they bound.
 
+use super::fair_places::FairPlaces;
 use super::http_limits::HttpLimits;
 use super::places::Places;
 use super::timeouts::Timeouts;
@@ -13,9 +14,9 @@ pub(super) struct LiveLimits {
     /// Places for requests without a body at the origins, as many as for connections. Those that
     /// others may wait for continue when their client leaves, so the bound on clients does not
     /// bound them. Further ones wait, and leave with their client.
-    pub(super) requests: Arc<Places>,
+    pub(super) requests: Arc<FairPlaces>,
     /// Places for requests with a body.
-    pub(super) uploads: Arc<Places>,
+    pub(super) uploads: Arc<FairPlaces>,
     /// Places for connections with another protocol.
     pub(super) upgrades: Arc<Places>,
 }
@@ -25,8 +26,8 @@ impl LiveLimits {
         Arc::new(LiveLimits {
             current: RwLock::new((timeouts, limits)),
             connections: Places::new(limits.connections),
-            requests: Places::new(limits.connections),
-            uploads: Places::new(limits.uploads),
+            requests: FairPlaces::new(limits.connections),
+            uploads: FairPlaces::new(limits.uploads),
             upgrades: Places::new(limits.upgrades),
         })
     }

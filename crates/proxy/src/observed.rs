@@ -3,9 +3,11 @@
 use super::observer::{ObservedClient, ObservedExchange};
 use super::outgoing::Outgoing;
 use super::service::{Responding, Service};
+use ::http::header::CONTENT_LENGTH;
 use bytes::Buf;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::{Request, Response};
+use hyper::ext::ReasonPhrase;
+use hyper::{Request, Response, Version};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -30,14 +32,15 @@ impl hyper::service::Service<Request<Incoming>> for Observed {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (parts, body) = request.into_parts();
+        let is_http10 = parts.version == Version::HTTP_10;
         match self.service.normalise(parts) {
             Ok(mut request) => {
                 let exchange = self.client.as_ref().map(|client| client.begin(&mut request));
-                ObservedFuture { exchange, future: self.service.respond(request, body) }
+                ObservedFuture { exchange, future: self.service.respond(request, body), is_http10 }
             }
             Err(refused) => {
                 let exchange = self.client.as_ref().map(|client| client.begin_refused(&refused.parts));
-                ObservedFuture { exchange, future: Responding::refusal(refused.reason) }
+                ObservedFuture { exchange, future: Responding::refusal(refused.reason), is_http10 }
             }
         }
     }
@@ -47,6 +50,18 @@ pub(super) struct ObservedFuture<F> {
     /// Held here until the body holds it. Dropped here, the client has left.
     exchange: Option<Box<ObservedExchange>>,
     future: F,
+    is_http10: bool,
+}
+
+/// Completes a head where hyper would write something wrong: `<none>` for a status without words;
+/// and to HTTP/1.0 that the connection stays, though its end is the end of the body.
+fn complete_head<B: Body>(response: &mut Response<B>, is_http10: bool) {
+    if response.status().canonical_reason().is_none() && response.extensions().get::<ReasonPhrase>().is_none() {
+        response.extensions_mut().insert(ReasonPhrase::from_static(b""));
+    }
+    if is_http10 && !response.headers().contains_key(CONTENT_LENGTH) && response.body().size_hint().exact().is_none() {
+        *response.version_mut() = Version::HTTP_10;
+    }
 }
 
 impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B: Body, E> Future for ObservedFuture<F> {
@@ -56,7 +71,8 @@ impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B: Body, E> Future for 
         let this = self.get_mut();
         let response = ready!(Pin::new(&mut this.future).poll(cx));
         let mut exchange = this.exchange.take();
-        Poll::Ready(response.map(|response| {
+        Poll::Ready(response.map(|mut response| {
+            complete_head(&mut response, this.is_http10);
             if let Some(exchange) = &mut exchange {
                 exchange.answered(&response);
                 if response.body().is_end_stream() {

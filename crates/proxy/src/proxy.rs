@@ -5,13 +5,14 @@ pub(super) mod forward;
 
 use super::cache_settings::CacheSettings;
 use super::disk_tier::{self, HttpDisk};
+use super::fair_places::FairPlace;
 use super::limits;
 use super::live_limits::LiveLimits;
 use super::observer::Observer;
 use super::observers::Observers;
 use super::origin_body::OriginBody;
 use super::outgoing::{Outgoing, response};
-use super::places::{Place, Places};
+use super::places::Places;
 use super::ruled::RulesCell;
 use super::rules::Rules;
 use super::shards::{OpenExchange, ShardAssembly, Shards};
@@ -25,6 +26,7 @@ use super::upstream_request::{UpstreamTarget, set_forwarded_headers};
 use crate::error::Error;
 use ::http::{HeaderMap, HeaderName, Method, Response};
 use larder_http::{Answer, Assembly, Budget, Codings, TierSlice, UpstreamFailure};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::Notify;
@@ -193,9 +195,9 @@ impl Proxy {
         self.shards.on_tier_slice(assembly, tier_hit)
     }
 
-    /// Returns a place among the requests in progress.
-    pub(super) async fn place(&self) -> Place {
-        self.limits.requests.acquire().await
+    /// Returns a place of a client among the requests in progress.
+    pub(super) async fn place(&self, client: Option<IpAddr>) -> FairPlace {
+        self.limits.requests.acquire(client).await
     }
 
     /// Sends a request to the origin, with the fields of the cache.
@@ -285,7 +287,7 @@ mod tests {
             (read.is_ok().then(|| String::from_utf8_lossy(&start).into_owned()), far)
         };
         assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"));
-        let places: Vec<_> = std::iter::from_fn(|| proxy.limits.requests.try_acquire()).collect();
+        let places: Vec<_> = std::iter::from_fn(|| proxy.limits.requests.try_acquire(None)).collect();
         assert_eq!(places.len(), limits::CONNECTIONS);
         let (waits, mut far) = ask("/10/b").await;
         assert_eq!(waits, None);

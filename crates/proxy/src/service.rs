@@ -208,7 +208,7 @@ impl Service {
         rules: Option<Arc<Ruled>>,
         offer: Option<(Offer, Option<IpAddr>)>,
     ) -> Responding {
-        let NormalRequest { mut parts, host, scheme, .. } = request;
+        let NormalRequest { mut parts, host, scheme, client } = request;
         let goes_round = self.proxy.shards().cdn_loop().goes_round(&parts.headers);
         // RFC 9110 §10.1.1: ignored for HTTP/1.0; for HTTP/2, hyper does not ask for a body.
         let is_current = parts.version == Version::HTTP_11;
@@ -224,7 +224,7 @@ impl Service {
         let (peer, expects) = (self.peer.clone(), is_current && expects);
         let body_bytes = self.body_bytes(rules.as_deref());
         let upstream_request =
-            UpstreamRequest { parts, peer, scheme, host, expects, body_bytes, interims, upgrade, rules };
+            UpstreamRequest { parts, peer, client, scheme, host, expects, body_bytes, interims, upgrade, rules };
         match step {
             Next::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
             Next::Assemble(_) | Next::Follow(_) if goes_round => {

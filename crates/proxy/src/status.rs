@@ -41,14 +41,20 @@ impl CacheSource {
 impl CacheSource {
     /// Writes the metrics of connections that were closed.
     fn client_metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        let ClientCounters { no_proxy_header, no_tls, too_many } = &*self.clients;
-        let ended = [("proxy_protocol", no_proxy_header), ("tls", no_tls), ("connections_per_client", too_many)];
-        let ended = ended.map(|(step, count)| (step, count.load(Ordering::Relaxed)));
+        let ClientCounters { no_proxy_header, no_tls, too_many, displaced, partial_heads } = &*self.clients;
+        let ended = [
+            ("proxy_protocol", no_proxy_header),
+            ("tls", no_tls),
+            ("connections_per_client", too_many),
+            ("displaced", displaced),
+        ];
+        let heads = ("head", partial_heads.refused());
+        let ended = ended.map(|(step, count)| (step, count.load(Ordering::Relaxed))).into_iter().chain([heads]);
         metrics.counters(
             "larder_http_connections_refused",
             "Connections of clients that ended before their first request",
             "step",
-            ended.into_iter(),
+            ended,
         );
         let open = self.open_connections() as f64;
         metrics.gauge("larder_http_connections", "Connections of clients", open);
@@ -81,7 +87,7 @@ impl CacheSource {
         }
         let listeners = self.listeners.addresses();
         let listen: Vec<_> = listeners.iter().map(|(address, is_secure)| url(address, *is_secure)).collect();
-        json!({
+        let mut status = json!({
             "listen": listen,
             "origin": self.proxy.origins().name(),
             "servers": servers,
@@ -129,7 +135,10 @@ impl CacheSource {
             "no_tls": self.clients.no_tls.load(Ordering::Relaxed),
             "disk": disk,
             "what_if": self.what_if.status(),
-        })
+        });
+        status["displaced_connections"] = self.clients.displaced.load(Ordering::Relaxed).into();
+        status["refused_heads"] = self.clients.partial_heads.refused().into();
+        status
     }
 
     fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {

@@ -6,6 +6,7 @@
 //! responses in [`Piece`]s that record when bytes of them were last sent, and how many. The
 //! transport alone (`slow_client.rs`) cannot tell, because other streams continue.
 
+use super::client_connections::Activity;
 use bytes::Buf;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::service::Service;
@@ -31,6 +32,8 @@ pub(super) struct Streams {
     left: AtomicUsize,
     /// Informed when there are none.
     used_up: Notify,
+    /// Of the connection.
+    activity: Arc<Activity>,
 }
 
 /// The progress of a piece. Times are milliseconds since the connection began.
@@ -42,7 +45,7 @@ struct Sent {
 
 impl Streams {
     /// The streams of a connection that may have so many requests.
-    pub(super) fn new(most: usize) -> Arc<Streams> {
+    pub(super) fn new(most: usize, activity: &Arc<Activity>) -> Arc<Streams> {
         Arc::new(Streams {
             begun: Instant::now(),
             busy: AtomicUsize::new(0),
@@ -50,6 +53,7 @@ impl Streams {
             pieces: Mutex::default(),
             left: AtomicUsize::new(most),
             used_up: Notify::new(),
+            activity: Arc::clone(activity),
         })
     }
 
@@ -123,6 +127,7 @@ pub(super) struct Busy(Arc<Streams>);
 impl Busy {
     fn new(streams: &Arc<Streams>) -> Busy {
         streams.busy.fetch_add(1, Ordering::Relaxed);
+        streams.activity.begin();
         Busy(Arc::clone(streams))
     }
 }
@@ -131,6 +136,7 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.0.quiet_since.store(self.0.milliseconds(), Ordering::Relaxed);
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        self.0.activity.end();
     }
 }
 
@@ -252,7 +258,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_sent_is_forgotten_and_what_moves_is_not_stalled() {
         const LONG: Duration = Duration::from_secs(10);
-        let streams = Streams::new(usize::MAX);
+        let streams = Streams::new(usize::MAX, &Arc::default());
         let busy = Arc::new(Busy::new(&streams));
         for _ in 0..10_000 {
             let sent = streams.watch();
@@ -278,7 +284,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_piece_of_which_little_is_sent_is_slow() {
         const TIME: Duration = Duration::from_secs(10);
-        let streams = Streams::new(usize::MAX);
+        let streams = Streams::new(usize::MAX, &Arc::default());
         let busy = Arc::new(Busy::new(&streams));
         let [mut quick, mut slow] = [0, 1]
             .map(|_| Piece { data: Bytes::from_static(&[0; 1000]), watch: Some((Arc::clone(&busy), streams.watch())) });

@@ -1,15 +1,17 @@
 //! Bodies of requests to an origin.
 
 use super::body::{BodyError, Timed, TooLarge};
+use super::field_names::without_forbidden_trailers;
 use super::limits;
 use ::http::HeaderMap;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use larder_http::UpstreamFailure;
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -17,13 +19,50 @@ use tokio::sync::oneshot;
 /// A request's body on its way to the origin.
 pub enum Upload {
     /// A body that the client is sending.
-    Coming(Coming),
+    Coming(SharedUpload),
     /// A body that is complete. `None` if it is empty, or has been sent.
     Whole(Option<Bytes>),
 }
 
-/// A body that the client sends.
-pub struct Coming {
+/// A body that the client sends, for one sending of its request. If the origin has not processed
+/// the request, the next sending takes the body over.
+pub struct SharedUpload {
+    coming: Arc<Mutex<Coming>>,
+    /// The number of the sending, from 0.
+    sending: u32,
+}
+
+impl SharedUpload {
+    fn lock(&self) -> MutexGuard<'_, Coming> {
+        self.coming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The start of an upload that may have to be sent again.
+pub(super) struct UploadStart(Arc<Mutex<Coming>>);
+
+impl UploadStart {
+    /// Returns the body from its start on, for another sending; `None` if that is not known any
+    /// more.
+    pub(super) fn again(self) -> Option<Upload> {
+        let mut coming = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !coming.keeps {
+            return None;
+        }
+        coming.sending += 1;
+        let sent = std::mem::take(&mut coming.kept);
+        for data in sent.into_iter().rev() {
+            coming.replay.push_front(data);
+        }
+        coming.kept_bytes = 0;
+        let sending = coming.sending;
+        drop(coming);
+        Some(Upload::Coming(SharedUpload { coming: self.0, sending }))
+    }
+}
+
+/// The state of a body that the client sends.
+struct Coming {
     body: Timed<Incoming>,
     /// True if its end has a flag, END_STREAM (HTTP/2). hyper also reports an end where a stream is
     /// reset without an error.
@@ -46,6 +85,16 @@ pub struct Coming {
     last: Option<Bytes>,
     /// The trailers after them.
     trailers: Option<Box<HeaderMap>>,
+    /// The number of the sending that reads it.
+    sending: u32,
+    /// True after some of it was sent.
+    was_sent: bool,
+    /// True while `kept` has all data that was sent.
+    keeps: bool,
+    kept: Vec<Bytes>,
+    kept_bytes: usize,
+    /// Data to be sent again.
+    replay: VecDeque<Bytes>,
 }
 
 /// The way in which a body ended.
@@ -67,7 +116,7 @@ impl Upload {
         most: u64,
         (silence, later): (Duration, Duration),
     ) -> Upload {
-        Upload::Coming(Coming {
+        let coming = Coming {
             body: Timed::new(body, silence),
             ends_by_flag,
             expects,
@@ -79,15 +128,48 @@ impl Upload {
             room: most,
             last: None,
             trailers: None,
-        })
+            sending: 0,
+            was_sent: false,
+            keeps: false,
+            kept: Vec::new(),
+            kept_bytes: 0,
+            replay: VecDeque::new(),
+        };
+        Upload::Coming(SharedUpload { coming: Arc::new(Mutex::new(coming)), sending: 0 })
+    }
+
+    /// Waits for the first bytes of the body, or for its end.
+    ///
+    /// # Errors
+    /// The failure of a body that breaks off, is too large, or is silent for too long.
+    pub(super) async fn begin(&mut self) -> Result<(), UpstreamFailure> {
+        let Upload::Coming(shared) = self else { return Ok(()) };
+        let frame = poll_fn(|cx| shared.lock().poll_frame(cx)).await;
+        let Some(frame) = frame.transpose().map_err(|error| error.failure())? else { return Ok(()) };
+        let mut coming = shared.lock();
+        match frame.into_data() {
+            Ok(data) => coming.replay.push_back(data),
+            Err(frame) => coming.trailers = frame.into_trailers().ok().map(Box::new),
+        }
+        Ok(())
+    }
+
+    /// Keeps the start of the body, for a server that may say that it has not processed the
+    /// request. `None` if the body is complete.
+    pub(super) fn keep_start(&self) -> Option<UploadStart> {
+        let Upload::Coming(shared) = self else { return None };
+        let mut coming = shared.lock();
+        // What was sent before is known only if it was kept.
+        coming.keeps |= !coming.was_sent;
+        Some(UploadStart(Arc::clone(&shared.coming)))
     }
 
     /// Returns a receiver that learns how the body has ended, or gets an error if the body is
     /// dropped before. `None` if the body is complete.
     pub(super) fn watch_end(&mut self) -> Option<oneshot::Receiver<UploadEnd>> {
-        let Upload::Coming(coming) = self else { return None };
+        let Upload::Coming(shared) = self else { return None };
         let (end, ended) = oneshot::channel();
-        coming.end = Some(end);
+        shared.lock().end = Some(end);
         Some(ended)
     }
 
@@ -106,7 +188,7 @@ impl Upload {
             trailers = frame.map_err(|error| error.failure())?.into_trailers().ok();
         }
         match (trailers, &mut *self) {
-            (Some(trailers), Upload::Coming(coming)) => coming.trailers = Some(Box::new(trailers)),
+            (Some(trailers), Upload::Coming(shared)) => shared.lock().trailers = Some(Box::new(trailers)),
             (..) => *self = Upload::empty(),
         }
         Ok(())
@@ -116,24 +198,23 @@ impl Upload {
     /// complete.
     pub(super) fn answered(&self) -> Option<Arc<AtomicBool>> {
         match self {
-            Upload::Coming(coming) => Some(Arc::clone(&coming.answered)),
+            Upload::Coming(shared) => Some(Arc::clone(&shared.lock().answered)),
             Upload::Whole(_) => None,
         }
     }
 
     /// Holds the body back no longer.
     pub(super) fn release(&mut self) {
-        if let Upload::Coming(coming) = self {
-            coming.held = None;
+        if let Upload::Coming(shared) = self {
+            shared.lock().held = None;
         }
     }
 
     /// Returns whether the client has been asked for its body, if it waits for that.
     pub(super) fn asked(&self) -> Option<Arc<AtomicBool>> {
-        match self {
-            Upload::Coming(Coming { expects: true, asked, .. }) => Some(Arc::clone(asked)),
-            _ => None,
-        }
+        let Upload::Coming(shared) = self else { return None };
+        let coming = shared.lock();
+        coming.expects.then(|| Arc::clone(&coming.asked))
     }
 
     /// Returns an empty body.
@@ -149,7 +230,8 @@ impl Upload {
     /// If the client waits for `100 Continue` (RFC 9110 §10.1.1): holds the body back until the
     /// gate is opened, or until [`limits::CONTINUE`] is over.
     pub(super) fn gate(&mut self) -> Option<Gate> {
-        let Upload::Coming(coming) = self else { return None };
+        let Upload::Coming(shared) = self else { return None };
+        let mut coming = shared.lock();
         if !coming.expects {
             return None;
         }
@@ -168,7 +250,7 @@ impl Upload {
 
     /// Returns true if it waits behind a gate.
     pub(super) fn is_held(&self) -> bool {
-        matches!(self, Upload::Coming(Coming { held: Some(_), .. }))
+        matches!(self, Upload::Coming(shared) if shared.lock().held.is_some())
     }
 
     /// Reads a small body that no server takes. Without this, the connection would be closed on a
@@ -176,13 +258,14 @@ impl Upload {
     /// 9.6).
     pub(super) async fn take_rest(&mut self) {
         let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
-        let Upload::Coming(Coming { body, expects: false, .. }) = self else { return };
-        if !body.size_hint().upper().is_none_or(small) {
+        let Upload::Coming(shared) = self else { return };
+        let is_wanted = |coming: &Coming| coming.expects || !coming.body.size_hint().upper().is_none_or(small);
+        if is_wanted(&shared.lock()) {
             return;
         }
         let all = async {
             let mut left = limits::UNWANTED_UPLOAD_BYTES;
-            while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+            while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut shared.lock().body).poll_frame(cx)).await {
                 let taken = frame.data_ref().map_or(0, |piece| piece.len() as u64);
                 left = match left.checked_sub(taken) {
                     Some(left) => left,
@@ -197,6 +280,11 @@ impl Upload {
 
 impl Coming {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(data) = self.replay.pop_front() {
+            self.keep(&data);
+            self.report_end();
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
         if let Some(wait) = &mut self.held {
             ready!(wait.as_mut().poll(cx));
             self.held = None;
@@ -211,26 +299,68 @@ impl Coming {
             Some(Ok(frame)) if !self.has_room_for(&frame) => Some(Err(BodyError::new(TooLarge))),
             frame => frame,
         };
-        let error = frame.as_ref().and_then(|frame| frame.as_ref().err()).map(BodyError::failure);
-        // hyper may drop the body without a poll after its last frame.
-        let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && self.is_end_stream());
-        let ended = error.map(UploadEnd::Failed).or(is_whole.then_some(UploadEnd::Whole));
-        if let Some((ended, end)) = ended.and_then(|ended| Some((ended, self.end.take()?))) {
-            // The request may have been given up.
-            let _ = end.send(ended);
+        match &frame {
+            Some(Ok(frame)) => {
+                match frame.data_ref() {
+                    Some(data) => self.keep(data),
+                    None => self.keep_no_more(),
+                }
+                self.report_end();
+            }
+            Some(Err(error)) => {
+                self.keep_no_more();
+                self.send_end(UploadEnd::Failed(error.failure()));
+            }
+            None => self.send_end(UploadEnd::Whole),
         }
         Poll::Ready(frame)
     }
 
+    /// Reports the end after the last frame: hyper may drop the body without another poll.
+    fn report_end(&mut self) {
+        if self.is_end_stream() {
+            self.send_end(UploadEnd::Whole);
+        }
+    }
+
+    fn send_end(&mut self, ended: UploadEnd) {
+        if let Some(end) = self.end.take() {
+            // The request may have been given up.
+            let _ = end.send(ended);
+        }
+    }
+
+    /// Keeps data that is sent, until the server has answered.
+    fn keep(&mut self, data: &Bytes) {
+        if !self.keeps {
+            return;
+        }
+        self.kept_bytes += data.len();
+        if self.kept_bytes > limits::KEPT_UPLOAD_BYTES || self.answered.load(Ordering::Relaxed) {
+            return self.keep_no_more();
+        }
+        self.kept.push(data.clone());
+    }
+
+    fn keep_no_more(&mut self) {
+        self.keeps = false;
+        self.kept = Vec::new();
+    }
+
     fn size_hint(&self) -> SizeHint {
-        match &self.last {
+        let again: u64 = self.replay.iter().map(|data| data.len() as u64).sum();
+        let coming = match &self.last {
             Some(last) => SizeHint::with_exact(last.len() as u64),
             None => self.body.size_hint(),
+        };
+        match coming.exact() {
+            Some(exact) => SizeHint::with_exact(exact + again),
+            None => coming,
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.last.is_none() && self.trailers.is_none() && self.body.is_end_stream()
+        self.replay.is_empty() && self.last.is_none() && self.trailers.is_none() && self.body.is_end_stream()
     }
 
     /// Returns the next frame. The last bytes of the announced length wait for the end of the body:
@@ -283,27 +413,37 @@ impl Body for Upload {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let frame = match this {
-            Upload::Coming(coming) => ready!(coming.poll_frame(cx)),
+            Upload::Coming(shared) => {
+                let mut coming = shared.lock();
+                if coming.sending != shared.sending {
+                    return Poll::Ready(Some(Err(BodyError::new("the request is sent again"))));
+                }
+                let frame = ready!(coming.poll_frame(cx));
+                coming.was_sent = true;
+                frame
+            }
             Upload::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
         };
-        if matches!(&frame, Some(Err(error)) if error.is_too_large())
-            && let Upload::Coming(coming) = std::mem::replace(this, Upload::empty())
-        {
-            linger(coming.body);
+        if matches!(&frame, Some(Err(error)) if error.is_too_large()) {
+            let rest = std::mem::replace(this, Upload::empty());
+            if let Upload::Coming(shared) = &rest {
+                shared.lock().room = u64::MAX;
+            }
+            linger(rest);
         }
-        Poll::Ready(frame)
+        Poll::Ready(frame.map(|frame| frame.map(without_forbidden_trailers)))
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Upload::Coming(coming) => coming.is_end_stream(),
+            Upload::Coming(shared) => shared.lock().is_end_stream(),
             Upload::Whole(bytes) => bytes.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Upload::Coming(coming) => coming.size_hint(),
+            Upload::Coming(shared) => shared.lock().size_hint(),
             Upload::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
         }
     }

@@ -12,6 +12,7 @@ use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use larder_http::RequestHead;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The target of requests for slices, and the client that they serve.
@@ -19,6 +20,8 @@ pub(super) struct UpstreamTarget {
     pub(super) target: PathAndQuery,
     /// The client's address for `X-Forwarded-For`.
     pub(super) peer: HeaderValue,
+    /// The client, whose places its requests take.
+    pub(super) client: Option<IpAddr>,
     /// The scheme of the client's request: `http` or `https`.
     pub(super) scheme: &'static str,
     /// The host of the request to the origin: as it is keyed, unless a rule sets another one.
@@ -43,6 +46,8 @@ pub(super) struct UpstreamRequest {
     pub(super) parts: Parts,
     /// The client's address for `X-Forwarded-For`.
     pub(super) peer: HeaderValue,
+    /// The client, whose places it takes.
+    pub(super) client: Option<IpAddr>,
     pub(super) scheme: &'static str,
     /// The host as it is keyed: the response to `EXAMPLE.com:80` is stored for `example.com`.
     pub(super) host: HeaderValue,
@@ -65,6 +70,7 @@ impl UpstreamRequest {
         UpstreamTarget {
             target: rewrite.target.unwrap_or(target),
             peer: self.peer.clone(),
+            client: self.client,
             scheme: self.scheme,
             host: rewrite.host.unwrap_or_else(|| self.host.clone()),
             client_host: self.host.clone(),
@@ -97,7 +103,7 @@ pub(super) fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, ha
 
 /// RFC 9110 §10.1.4: `TE` belongs to one connection. This proxy forwards trailers, so it repeats a
 /// client's `trailers` to the origin; some servers of gRPC demand it.
-fn accepts_trailers(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_trailers(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(TE).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|member| member.trim().eq_ignore_ascii_case("trailers"))
 }

@@ -141,25 +141,34 @@ fn a_stream_with_a_body_above_its_size_ends_its_connection_or_gets_no_413() {
     assert_eq!(node.status()["origin_failures"], 0);
 }
 
-/// Further connections wait, and the first one that ends makes room for one.
+/// While all have requests, further connections wait; an idle one makes room.
 #[test]
 fn more_connections_are_served_than_there_may_be() {
     let few = HttpLimits { connections: 4, ..HttpLimits::default() };
     let node = node(Upstream::Generated, few);
     let mut served: Vec<_> = (0..4).map(|_| connect(&node)).collect();
-    served.iter_mut().for_each(|client| assert_eq!(get(client).status, 200));
-    node.await_figure("connections", 4);
+    for (number, client) in served.iter_mut().enumerate() {
+        write!(client.get_mut(), "GET /10/{number}?delay=1s HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    }
+    node.await_figure("requests", 4);
     let mut waiting = connect(&node);
     write!(waiting.get_mut(), "GET /10/a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     waiting.get_mut().set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     assert!(waiting.read(&mut [0]).is_err(), "it is not served yet");
     waiting.get_mut().set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    served.pop();
+    for client in &mut served {
+        assert_eq!(read_response(client, false).status, 200);
+    }
     assert_eq!(read_response(&mut waiting, false).status, 200);
+    node.await_figure("displaced_connections", 1);
     // A reload with more places lets more in, at once.
     reload(&node, Upstream::Generated, HttpLimits { connections: 6, ..few });
-    served.extend([connect(&node), connect(&node)]);
-    served.iter_mut().for_each(|client| assert_eq!(get(client).status, 200));
+    drop(served);
+    node.await_figure("connections", 1);
+    let mut more: Vec<_> = (0..5).map(|_| connect(&node)).collect();
+    for client in more.iter_mut().chain([&mut waiting]) {
+        assert_eq!(get(client).status, 200);
+    }
     assert_eq!(node.status()["connections"], 6);
 }
 
@@ -239,7 +248,8 @@ fn more_uploads_are_at_the_origin_than_there_may_be() {
     assert_eq!(origin.requests(), 1);
     let mut waiting = waiting;
     waiting.get_mut().set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    reload(&node, to(&origin), HttpLimits { uploads: 2, ..HttpLimits::default() });
+    // A client has at most as many as are free.
+    reload(&node, to(&origin), HttpLimits { uploads: 4, ..HttpLimits::default() });
     assert_eq!(read_response(&mut waiting, false).text(), "1");
     open.get_mut().write_all(b"x").unwrap();
     assert_eq!(read_response(&mut open, false).text(), "2");

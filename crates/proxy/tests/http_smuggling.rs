@@ -241,7 +241,6 @@ fn responses_that_can_be_read_in_two_ways() {
         ("content-length: 5, 6", "hello!"),
         ("content-length: +5", "hello"),
         ("content-length: 0x5", "hello"),
-        ("content-length : 5", "hello"),
         ("x: a\0b\r\ncontent-length: 5", "hello"),
     ] {
         let text = format!("HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\n{fields}\r\n\r\n{body}");
@@ -519,8 +518,9 @@ fn a_body_of_http2_that_is_reset_reaches_the_origin_as_complete() {
             });
             let mut client = Http2::new(&node);
             let stream = client.request("POST", "/", length, false);
+            client.data(stream, b"he", false);
             assert_eq!(client.status(stream), Some(200));
-            client.data(stream, b"hello", false);
+            client.data(stream, b"llo", false);
             client.reset(stream, code);
             let seen = origin.join().unwrap();
             let (_, body) = seen.split_once("\r\n\r\n").unwrap();

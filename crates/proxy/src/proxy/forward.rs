@@ -2,16 +2,16 @@
 
 use super::super::assemble::assemble;
 use super::super::body::Timed;
-use super::super::collecting::Collecting;
+use super::super::collecting::{Collecting, RequestPlace};
 use super::super::disk_tier;
+use super::super::fair_places::FairPlace;
 use super::super::origin_body::OriginBody;
 use super::super::outgoing::{Outgoing, response};
-use super::super::places::Place;
 use super::super::server_requests::ServerRequests;
 use super::super::shards::{self, Lookup, Next, OpenExchange, OpenFill, ShardAssembly, WaitEnd, Waiting};
 use super::super::upgrade::Accepted;
 use super::super::upload::Upload;
-use super::super::upstream_request::{UpstreamRequest, UpstreamTarget};
+use super::super::upstream_request::{UpstreamRequest, UpstreamTarget, accepts_trailers};
 use super::super::websocket_stream::not_opened;
 use super::Proxy;
 use ::http::header::CONNECTION;
@@ -19,6 +19,7 @@ use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, Version};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
+use hyper::ext::ReasonPhrase;
 use larder_http::{Assembled, ResponseHead, UpstreamFailure};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -78,25 +79,57 @@ impl Proxy {
         upstream_request: UpstreamRequest,
         body: Incoming,
     ) -> DetachOnDrop<Response<Outgoing>> {
-        let (upload, places) = match body.is_end_stream() {
-            true => (Upload::empty(), &self.limits.requests),
-            false => (self.upload(body, &upstream_request), &self.limits.uploads),
-        };
-        let (is_shared, places) = (exchange.is_shared(), Arc::clone(places));
-        match places.try_acquire() {
+        let is_shared = exchange.is_shared();
+        let client = upstream_request.client;
+        if !body.is_end_stream() {
+            let upload = self.upload(body, &upstream_request);
+            let sent = Box::pin(self.send_upload(exchange, upstream_request, upload));
+            return DetachOnDrop::new(is_shared, sent);
+        }
+        let places = Arc::clone(&self.limits.requests);
+        match places.try_acquire(client) {
             Some(place) => {
-                DetachOnDrop::new(is_shared, Box::pin(self.send(exchange, upstream_request, upload, Some(place))))
+                let sent = Box::pin(self.send(exchange, upstream_request, Upload::empty(), place));
+                DetachOnDrop::new(is_shared, sent)
             }
             // A request that waits for a place ends with its client.
             None => {
                 let waiting = async move {
-                    let place = places.acquire().await;
-                    let sent = Box::pin(self.send(exchange, upstream_request, upload, Some(place)));
+                    let place = places.acquire(client).await;
+                    let sent = Box::pin(self.send(exchange, upstream_request, Upload::empty(), place));
                     DetachOnDrop::new(is_shared, sent).await
                 };
                 DetachOnDrop::new(false, Box::pin(waiting))
             }
         }
+    }
+
+    /// Forwards a request with a body. It takes a place, and a connection to the origin, when the
+    /// first bytes of the body are there: requests whose bodies never begin keep nobody out. Some
+    /// conversations begin with the origin: gRPC's clients, and those that wait to be asked.
+    async fn send_upload(
+        self: Arc<Self>,
+        exchange: OpenExchange,
+        upstream_request: UpstreamRequest,
+        mut upload: Upload,
+    ) -> Response<Outgoing> {
+        let may_begin_later = upstream_request.expects || accepts_trailers(&upstream_request.parts.headers);
+        if !may_begin_later && let Err(failure) = upload.begin().await {
+            return self.failed(exchange, failure, upstream_request.parts.version);
+        }
+        let place = self.limits.uploads.acquire(upstream_request.client).await;
+        self.send(exchange, upstream_request, upload, place).await
+    }
+
+    /// Returns the answer to a request that did not reach the origin, or got no response.
+    fn failed(&self, exchange: OpenExchange, failure: UpstreamFailure, version: Version) -> Response<Outgoing> {
+        let mut answer = self.sent(self.shards.on_failure(exchange, failure));
+        // RFC 9110 §15.5.9 and §15.5.14: the rest of the body may still come.
+        let has_rest = matches!(failure, UpstreamFailure::UploadTimedOut | UpstreamFailure::UploadTooLarge);
+        if has_rest && version <= Version::HTTP_11 {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
     }
 
     fn upload(&self, body: Incoming, request: &UpstreamRequest) -> Upload {
@@ -110,12 +143,12 @@ impl Proxy {
         exchange: OpenExchange,
         upstream_request: UpstreamRequest,
         upload: Upload,
-        place: Option<Place>,
+        place: FairPlace,
     ) -> Response<Outgoing> {
         let asked = upload.asked();
         let (mut response, rest) = Arc::clone(&self).forward(exchange, upstream_request, upload).await;
         if let Some((body, fill)) = rest {
-            let mut collecting = Collecting::new(body, fill, &self, place);
+            let mut collecting = Collecting::new(body, fill, &self, RequestPlace::OfClient(place));
             // A small body has come with its head and needs no task.
             if !poll_fn(|cx| Poll::Ready(Pin::new(&mut collecting).poll(cx).is_ready())).await {
                 tokio::spawn(collecting);
@@ -142,7 +175,7 @@ impl Proxy {
             if let (_, Some((body, fill))) =
                 Arc::clone(&proxy).forward(exchange, upstream_request, Upload::empty()).await
             {
-                Collecting::new(body, fill, &proxy, Some(place)).await;
+                Collecting::new(body, fill, &proxy, RequestPlace::Background(place)).await;
             }
         });
     }
@@ -192,17 +225,10 @@ impl Proxy {
         loop {
             let (mut head, body) = match asked {
                 Ok(response) => response.into_parts(),
-                Err(failure) => {
-                    let mut answer = self.sent(self.shards.on_failure(exchange, failure));
-                    // RFC 9110 §15.5.9 and §15.5.14: the rest of the body may still come.
-                    let has_rest = matches!(failure, UpstreamFailure::UploadTimedOut | UpstreamFailure::UploadTooLarge);
-                    if has_rest && version <= Version::HTTP_11 {
-                        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                    }
-                    return (answer, None);
-                }
+                Err(failure) => return (self.failed(exchange, failure, version), None),
             };
             let accepted = head.extensions.remove::<Accepted>();
+            let reason = head.extensions.remove::<ReasonPhrase>();
             let mut head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
             if let Some(rules) = &upstream_target.rules {
                 rules.change_origin_response(head.status, &mut head.headers);
@@ -224,9 +250,13 @@ impl Proxy {
                     }
                     let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
                         let body = Timed::new(body, self.timeouts().origin_relay());
-                        return (response(status, headers, Outgoing::Relay(Box::new(body))), None);
+                        let mut relayed = response(status, headers, Outgoing::Relay(Box::new(body)));
+                        keep_reason(&mut relayed, reason);
+                        return (relayed, None);
                     };
-                    return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
+                    let mut shared = response(status, headers, Outgoing::Shared(reader));
+                    keep_reason(&mut shared, reason);
+                    return (shared, Some((body, fill)));
                 }
                 shards::Response::Assemble(assembled, fill) => {
                     return (self.assembled(assembled, upstream_target), fill.map(|fill| (body, fill)));
@@ -238,6 +268,13 @@ impl Proxy {
                 }
             }
         }
+    }
+}
+
+/// Keeps the origin's words for a status that has none of its own.
+fn keep_reason(response: &mut Response<Outgoing>, reason: Option<ReasonPhrase>) {
+    if let Some(reason) = reason.filter(|_| response.status().canonical_reason().is_none()) {
+        response.extensions_mut().insert(reason);
     }
 }
 

@@ -79,6 +79,8 @@ pub fn pseudo<'a>(method: &'a str, path: &'a str) -> Vec<(&'a str, &'a str)> {
 /// What has come for one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
+    /// The statuses of informational responses.
+    pub interims: Vec<u16>,
     pub status: Option<u16>,
     pub body: Vec<u8>,
     /// The server has ended the stream.
@@ -227,7 +229,12 @@ impl Http2 {
                 answer.is_complete = flags & END_STREAM != 0;
                 match kind {
                     DATA => answer.body.extend_from_slice(&payload),
-                    _ => answer.status = answer.status.or(Some(status(&payload))),
+                    // Trailers have none.
+                    _ if answer.status.is_some() => {}
+                    _ => match status(&payload) {
+                        interim @ 100..200 => answer.interims.push(interim),
+                        last => answer.status = Some(last),
+                    },
                 }
             }
             RST_STREAM => self.answers.entry(stream).or_default().reset = Some(number(0)),

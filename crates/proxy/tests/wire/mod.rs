@@ -85,6 +85,19 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Waits until a figure of the status page is above 0.
+    pub fn await_some(&self, name: &str) {
+        for _ in 0..500 {
+            if self.status()[name].as_u64() > Some(0) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{name} is {}", self.status()[name]);
+    }
+}
+
 impl Drop for Node {
     fn drop(&mut self) {
         if let Some(http) = self.http.take() {
