@@ -37,6 +37,7 @@ pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpCon
         rules: table.rules.clone(),
         origin_protocol: table.origin_protocol,
         origin_resolve: table.origin_resolve,
+        buffer_requests: table.buffer_requests,
         resolver: table.resolver.clone(),
         origin_ca: table.origin_ca.clone(),
         timeouts: table.timeouts,
@@ -65,6 +66,7 @@ fn origin_group(table: &OriginTable) -> OriginGroup {
         pool: table.pool(),
         check: table.check.clone().map(|path| (path, table.check_every)),
         protocol: table.protocol,
+        buffer_requests: table.buffer_requests,
     }
 }
 

@@ -96,6 +96,15 @@ impl BodyError {
     }
 }
 
+/// The way in which a body ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UploadEnd {
+    /// The whole body has arrived.
+    Whole,
+    /// It broke off.
+    Failed(UpstreamFailure),
+}
+
 /// The error of a body that is larger than a limit.
 #[derive(Debug)]
 pub(super) struct TooLarge;

@@ -37,6 +37,8 @@ pub struct HttpConfig {
     pub origin_protocol: OriginProtocol,
     /// Whether that origin has a server for each address of its name.
     pub origin_resolve: bool,
+    /// See [`OriginGroup::buffer_requests`].
+    pub buffer_requests: ByteSize,
     /// The name servers for such names; none: those of the system.
     pub resolver: Vec<SocketAddr>,
     /// Origins for some hosts and paths. The closest match is used; of equal matches, the first.
@@ -123,6 +125,9 @@ pub struct OriginGroup {
     pub check: Option<(::http::uri::PathAndQuery, Duration)>,
     /// The protocol of connections to them.
     pub protocol: OriginProtocol,
+    /// Bytes on disk of requests that are received whole before a server gets them; 0: they are
+    /// passed on while they arrive.
+    pub buffer_requests: ByteSize,
 }
 
 impl OriginGroup {

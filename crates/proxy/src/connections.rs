@@ -7,14 +7,14 @@
 //! may have acted on it: it is sent once more on a new connection only if the method allows that
 //! (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 
-use super::body::BodyError;
+use super::body::{BodyError, UploadEnd};
 use super::dial::{Address, Connected, OriginProtocol};
 use super::field_names::without_forbidden_trailers;
 use super::header_limits::HeaderLimits;
 use super::origin_http2::{self, Http2Connections, Http2Stream};
 use super::send_timeout::SendTimeout;
 use super::timeouts::Timeouts;
-use super::upload::{Upload, UploadEnd, UploadStart};
+use super::upload::{Upload, UploadStart};
 use super::{limits, threads};
 use ::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use ::http::uri::Uri;

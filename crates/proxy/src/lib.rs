@@ -45,6 +45,7 @@ mod admin_reply;
 mod assemble;
 mod authority;
 mod body;
+mod buffered_upload;
 mod cache_settings;
 mod certificate_watch;
 mod client_connections;

@@ -19,6 +19,13 @@ pub const DISPLACED_CLIENTS: usize = 4;
 /// The time after which a connection without a place looks for an idle one again.
 pub const DISPLACED_AGAIN: Duration = Duration::from_millis(100);
 
+/// Bytes of a buffered request (`buffer_requests`) that stay in memory, and bytes of its file that
+/// are read or written at once.
+pub const BUFFERED_BYTES: u64 = 64 * 1024;
+
+/// Bytes of all buffered requests in memory: those of 512 full ones. Others use the disk at once.
+pub const BUFFERED_MEMORY_BYTES: u64 = 32 << 20;
+
 /// The largest `connections`: more need several addresses, or several machines.
 pub const CONNECTIONS_MOST: usize = 1_000_000;
 

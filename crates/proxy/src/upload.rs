@@ -1,6 +1,7 @@
 //! Bodies of requests to an origin.
 
-use super::body::{BodyError, Timed, TooLarge};
+use super::body::{BodyError, Timed, TooLarge, UploadEnd};
+use super::buffered_upload::{BufferedUpload, Room};
 use super::field_names::without_forbidden_trailers;
 use super::limits;
 use ::http::HeaderMap;
@@ -22,6 +23,8 @@ pub enum Upload {
     Coming(SharedUpload),
     /// A body that is complete. `None` if it is empty, or has been sent.
     Whole(Option<Bytes>),
+    /// A body that was received whole before it is sent.
+    Buffered(Box<BufferedUpload>),
 }
 
 /// A body that the client sends, for one sending of its request. If the origin has not processed
@@ -97,15 +100,6 @@ struct Coming {
     replay: VecDeque<Bytes>,
 }
 
-/// The way in which a body ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UploadEnd {
-    /// The whole body has arrived.
-    Whole,
-    /// It broke off.
-    Failed(UpstreamFailure),
-}
-
 impl Upload {
     /// A body of up to `most` bytes, whose client may be silent for this long; after the head of
     /// the response, for as long as `later`, as both sides of a conversation may be (gRPC).
@@ -138,6 +132,22 @@ impl Upload {
         Upload::Coming(SharedUpload { coming: Arc::new(Mutex::new(coming)), sending: 0 })
     }
 
+    /// Receives the whole body, before it is sent.
+    ///
+    /// # Errors
+    /// The body breaks off, is too large or silent, or there is no room for it.
+    pub(super) async fn buffered(mut self, room: &Arc<Room>) -> Result<Upload, UpstreamFailure> {
+        self.release();
+        match BufferedUpload::receive(&mut self, room).await {
+            Ok(buffered) => Ok(Upload::Buffered(Box::new(buffered))),
+            Err(failure) => {
+                // The client may have to send the rest before it reads the answer.
+                linger(self);
+                Err(failure)
+            }
+        }
+    }
+
     /// Waits for the first bytes of the body, or for its end.
     ///
     /// # Errors
@@ -167,7 +177,11 @@ impl Upload {
     /// Returns a receiver that learns how the body has ended, or gets an error if the body is
     /// dropped before. `None` if the body is complete.
     pub(super) fn watch_end(&mut self) -> Option<oneshot::Receiver<UploadEnd>> {
-        let Upload::Coming(shared) = self else { return None };
+        let shared = match self {
+            Upload::Coming(shared) => shared,
+            Upload::Buffered(buffered) => return Some(buffered.watch_end()),
+            Upload::Whole(_) => return None,
+        };
         let (end, ended) = oneshot::channel();
         shared.lock().end = Some(end);
         Some(ended)
@@ -199,7 +213,7 @@ impl Upload {
     pub(super) fn answered(&self) -> Option<Arc<AtomicBool>> {
         match self {
             Upload::Coming(shared) => Some(Arc::clone(&shared.lock().answered)),
-            Upload::Whole(_) => None,
+            Upload::Whole(_) | Upload::Buffered(_) => None,
         }
     }
 
@@ -423,6 +437,7 @@ impl Body for Upload {
                 frame
             }
             Upload::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Upload::Buffered(buffered) => return buffered.poll_frame(cx),
         };
         if matches!(&frame, Some(Err(error)) if error.is_too_large()) {
             let rest = std::mem::replace(this, Upload::empty());
@@ -438,6 +453,7 @@ impl Body for Upload {
         match self {
             Upload::Coming(shared) => shared.lock().is_end_stream(),
             Upload::Whole(bytes) => bytes.is_none(),
+            Upload::Buffered(buffered) => buffered.is_end_stream(),
         }
     }
 
@@ -445,6 +461,7 @@ impl Body for Upload {
         match self {
             Upload::Coming(shared) => shared.lock().size_hint(),
             Upload::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Upload::Buffered(buffered) => buffered.size_hint(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! or to the generated origin. `servers/` decides which server is used; this file sends the
 //! request, and sends it to another server if that is allowed.
 
+use super::buffered_upload::Room;
 use super::config::{HttpConfig, OriginGroup, PoolServer, Upstream};
 use super::connections::{Failed, ReceivedBody, Server};
 use super::dns::{Dns, Found, NotFound};
@@ -67,6 +68,8 @@ struct Group {
     names: Vec<NamedServer>,
     /// The time of the next probes.
     check_at: AtomicU64,
+    /// Room for buffered requests, if they are buffered.
+    buffered: Option<Arc<Room>>,
 }
 
 impl Origins {
@@ -87,7 +90,13 @@ impl Origins {
             }
         };
         let protocol = config.origin_protocol;
-        let rest = OriginGroup { path: "/".to_owned(), servers: rest, protocol, ..OriginGroup::default() };
+        let rest = OriginGroup {
+            path: "/".to_owned(),
+            servers: rest,
+            protocol,
+            buffer_requests: config.buffer_requests,
+            ..OriginGroup::default()
+        };
         let all = || config.origins.iter().chain([&rest]);
         let is_secret = |server: &PoolServer| server.uri.scheme() == Some(&Scheme::HTTPS);
         let speaks_tls = all().any(|group| group.servers.iter().any(is_secret));
@@ -330,7 +339,10 @@ impl Group {
     }
 
     fn new(config: &OriginGroup, host: HostPattern, pool: SharedPool, names: Vec<NamedServer>) -> Group {
-        let group = Group { config: config.clone(), host, pool: Arc::new(pool), names, check_at: AtomicU64::new(0) };
+        let most = config.buffer_requests.bytes();
+        let buffered = (most > 0).then(|| Arc::new(Room::new(most)));
+        let (config, pool, check_at) = (config.clone(), Arc::new(pool), AtomicU64::new(0));
+        let group = Group { config, host, pool, names, check_at, buffered };
         group.count_pending();
         group
     }
@@ -380,6 +392,10 @@ impl Group {
         let is_alone = self.pool.pool().is_single();
         let may_repeat = !is_alone && method.is_idempotent() && body.is_end_stream();
         let key = if is_alone { 0 } else { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) };
+        let body = match &self.buffered {
+            Some(room) if !body.is_end_stream() => body.buffered(room).await?,
+            _ => body,
+        };
         let (mut tried, mut body) = (Tried::default(), Some(body));
         let mut failed = UpstreamFailure::Unreachable;
         loop {

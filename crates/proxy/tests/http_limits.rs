@@ -341,3 +341,34 @@ fn a_request_of_http2_has_more_header_fields_than_it_may() {
     let stream = client.request("GET", "/10/a", &crumbs, true);
     assert_eq!(client.answer(stream).status, Some(200));
 }
+
+/// Failure: a server that understands only lengths gets an empty body, or a slow client holds a
+/// connection to it.
+#[test]
+fn an_upload_reaches_the_origin_in_chunks() {
+    let (seen, requests) = std::sync::mpsc::channel();
+    let origin = Origin::new(move |asked, stream| {
+        let field = |name| asked.header(name).map(str::to_owned);
+        let _ = seen.send((field("content-length"), field("transfer-encoding"), asked.body.clone()));
+        say(stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+    });
+    let config = HttpConfig { buffer_requests: ByteSize::from_mib(1), ..wire::config(to(&origin)) };
+    let node = Node::with(&config);
+    for length in [3, 70_000, 300_000_usize] {
+        let mut client = connect(&node);
+        write!(client.get_mut(), "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n").unwrap();
+        let body: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+        for piece in body.chunks(10_000) {
+            assert_eq!(origin.requests(), 0, "a part of the body is at the origin");
+            write!(client.get_mut(), "{:x}\r\n", piece.len()).unwrap();
+            client.get_mut().write_all(&[piece, b"\r\n"].concat()).unwrap();
+        }
+        client.get_mut().write_all(b"0\r\n\r\n").unwrap();
+        assert_eq!(read_response(&mut client, false).status, 200);
+        assert!(requests.recv().unwrap() == (Some(length.to_string()), None, body), "{length}");
+        origin.requests.store(0, std::sync::atomic::Ordering::SeqCst);
+    }
+    let mut client = Client::new(&node);
+    assert_eq!(client.send("POST", "/", &[], &vec![b'x'; 1_200_000]).status, 503);
+    assert_eq!(client.send("POST", "/", &[("expect", "100-continue")], b"abc").status, 200);
+}

@@ -102,6 +102,7 @@ mod tests {
             rules: Vec::new(),
             origin_protocol: OriginProtocol::Http1,
             origin_resolve: false,
+            buffer_requests: ByteSize::from_bytes(0),
             resolver: Vec::new(),
             origin_ca: None,
             timeouts: Timeouts::default(),

@@ -48,6 +48,9 @@ pub struct HttpTable {
     pub origin_protocol: OriginProtocol,
     /// Whether each address of the origin's name is a server.
     pub origin_resolve: bool,
+    /// Bytes on disk of requests that are received whole before the origin gets them; 0: none are.
+    #[serde(deserialize_with = "parsed")]
+    pub buffer_requests: ByteSize,
     /// The name servers for such names; none: those of the system.
     #[serde(deserialize_with = "name_servers")]
     pub resolver: Vec<SocketAddr>,
@@ -269,12 +272,19 @@ pub struct OriginTable {
     /// The protocol of connections to the servers.
     #[serde(default)]
     pub protocol: OriginProtocol,
+    /// Bytes on disk of requests that are received whole before a server gets them; 0: none are.
+    #[serde(default = "no_bytes", deserialize_with = "parsed")]
+    pub buffer_requests: ByteSize,
     /// The path of health checks; `None` for no checks.
     #[serde(default, deserialize_with = "check")]
     pub check: Option<PathAndQuery>,
     /// The interval of checks; at least a second.
     #[serde(default = "check_every", deserialize_with = "period")]
     pub check_every: Duration,
+}
+
+fn no_bytes() -> ByteSize {
+    ByteSize::from_bytes(0)
 }
 
 fn root() -> String {
@@ -317,6 +327,7 @@ impl Default for HttpTable {
             origin: Origin::Generated,
             origin_protocol: OriginProtocol::Http1,
             origin_resolve: false,
+            buffer_requests: ByteSize::from_bytes(0),
             resolver: Vec::new(),
             upstream: None,
             origins: Vec::new(),

@@ -24,6 +24,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         trusted_proxies: larder_proxy::TrustedProxies::default(),
         origin_protocol: OriginProtocol::Http1,
         origin_resolve: false,
+        buffer_requests: ByteSize::from_bytes(0),
         resolver: Vec::new(),
         origins: Vec::new(),
         rules: Vec::new(),
