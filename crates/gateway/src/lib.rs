@@ -59,6 +59,7 @@ pub mod limits;
 pub mod message;
 pub mod naming;
 mod origin;
+mod request_form;
 mod thread;
 
 pub use error::{Error, KeyFileError};

@@ -62,7 +62,7 @@ fn exchange(connect: impl Fn() -> Client, packets: usize, while_it_runs: impl Fn
             while !is_over.load(Ordering::Relaxed) {
                 let deadline = producer.now() + Duration::from_millis(20);
                 let answer = |_, received: Received<'_>, output: &mut larder_client::Output| {
-                    let Received::Interest { interest, token } = received else { return };
+                    let Received::Interest { interest, token, .. } = received else { return };
                     let number = std::str::from_utf8(interest.name.components().last().unwrap().value).unwrap();
                     let content = content(number.parse().unwrap());
                     let data = DataBuilder::new(interest.name).content(&content).build(&DigestSigner).unwrap();
