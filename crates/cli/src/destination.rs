@@ -200,7 +200,8 @@ impl Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Out::Stdout(out) => {
-                // A terminal obeys bytes; it shows a character that two buffers have parts of as two.
+                // A terminal obeys bytes; it shows a character that two buffers have parts of as
+                // two.
                 let shown = out.is_terminal().then(|| printable(&String::from_utf8_lossy(bytes)).into_owned());
                 let bytes = shown.as_ref().map_or(bytes, String::as_bytes);
                 let written = out.write_all(bytes).and_then(|()| out.flush());

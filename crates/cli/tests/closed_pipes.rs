@@ -22,8 +22,8 @@ fn a_trace_that_nobody_reads_to_its_end_is_a_failure() {
     }
 }
 
-/// Failure: a trace for standard output needs a folder that can be written. Nobody may create a file
-/// in this one.
+/// Failure: a trace for standard output needs a folder that can be written. Nobody may create a
+/// file in this one.
 #[test]
 fn a_trace_needs_the_current_folder() {
     let mut trace = Vec::new();

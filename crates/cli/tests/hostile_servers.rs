@@ -180,8 +180,8 @@ fn a_forwarder_controls_the_terminal() {
     }
 }
 
-/// Failure: what a producer serves controls the terminal that shows it; or another program gets other
-/// bytes.
+/// Failure: what a producer serves controls the terminal that shows it; or another program gets
+/// other bytes.
 #[test]
 fn a_producer_controls_the_terminal() {
     let (_directory, uri) =

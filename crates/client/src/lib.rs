@@ -416,8 +416,8 @@ impl Client {
         }
     }
 
-    /// Asks the forwarder to name the face of each Interest (NDNLPv2 IncomingFaceId; `faces/update`).
-    /// Packets that arrive meanwhile are dropped.
+    /// Asks the forwarder to name the face of each Interest (NDNLPv2 IncomingFaceId;
+    /// `faces/update`). Packets that arrive meanwhile are dropped.
     ///
     /// # Errors
     /// The forwarder refuses, does not answer, or the connection breaks.

@@ -90,8 +90,8 @@ pub const ARRIVALS_APART: Duration = Duration::from_micros(500);
 /// their sockets.
 pub const SHARED_FACES: usize = (64 << 20) / larder_shared_stream::limits::STREAM_BYTES;
 
-/// The same of all users. A user may have as many as are free, so the first one leaves half of them,
-/// and the next one half of the rest.
+/// The same of all users. A user may have as many as are free, so the first one leaves half of
+/// them, and the next one half of the rest.
 pub const SHARED_FACES_OF_ALL: usize = 2 * SHARED_FACES;
 
 /// Unsent bytes that the kernel may hold for TCP (TCP_NOTSENT_LOWAT). More waits in the send queue,

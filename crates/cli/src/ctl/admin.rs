@@ -20,7 +20,8 @@ use tokio::runtime::Runtime;
 /// The time to wait for the node's answer. Purging a million objects takes less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The largest response. A page of 30,000 faces has less; what is read from it takes ten times that.
+/// The largest response. A page of 30,000 faces has less; what is read from it takes ten times
+/// that.
 const BODY_BYTES: usize = 16 << 20;
 
 /// The longest line of a stream. Those of a capture have less than 100 bytes.

@@ -118,8 +118,8 @@ impl EgressCore {
         Figures { reserved_bytes: self.reply_cache.reserved, ..self.figures }
     }
 
-    /// Processes an Interest from the network. `face` is the face by which it came to the forwarder,
-    /// if the forwarder names it.
+    /// Processes an Interest from the network. `face` is the face by which it came to the
+    /// forwarder, if the forwarder names it.
     pub fn on_interest(
         &mut self,
         now: Time,

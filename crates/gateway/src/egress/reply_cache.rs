@@ -146,9 +146,9 @@ impl ReplyCache {
         }
     }
 
-    /// Returns the questions that nobody waits for, if room or places are short: their Interests have
-    /// expired, and were not repeated. An unsafe request ends by itself, because its client does not
-    /// know whether it was executed.
+    /// Returns the questions that nobody waits for, if room or places are short: their Interests
+    /// have expired, and were not repeated. An unsafe request ends by itself, because its client
+    /// does not know whether it was executed.
     pub(super) fn unwanted(&self, now: Time) -> Vec<Vec<u8>> {
         if self.reserved <= self.memory / 2 && !self.orders.is_full() {
             return Vec::new();

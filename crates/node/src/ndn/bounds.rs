@@ -38,8 +38,8 @@ impl Bounds {
         }
     }
 
-    /// Returns the most faces with shared memory of all users, on one thread: even, and at least one
-    /// for each of two users.
+    /// Returns the most faces with shared memory of all users, on one thread: even, and at least
+    /// one for each of two users.
     pub(super) fn shared_faces(&self) -> usize {
         if self.has_shared_memory { SHARED_FACES_OF_ALL / 2 / self.shards.min(SHARED_FACES) * 2 } else { 0 }
     }

@@ -89,8 +89,8 @@ impl UnixSocket {
         UnixSocket { socket, shared: None, is_refused: false, has_hung_up: false }
     }
 
-    /// Offers shared memory to an application that asks for it and has none yet, if its user may have
-    /// one more of `most` places. The bell gets the token.
+    /// Offers shared memory to an application that asks for it and has none yet, if its user may
+    /// have one more of `most` places. The bell gets the token.
     ///
     /// # Errors
     /// The system has no memory or descriptor left. The socket is used as before.

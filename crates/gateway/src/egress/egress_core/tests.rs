@@ -133,8 +133,8 @@ fn one_face_takes_all_places_at_the_origin() {
     assert!(failed.stops.len() >= most / 2, "those that wait are not answered");
 }
 
-/// Failure: slow pages that nobody waits for keep their places, and clients behind the same face wait
-/// for the end of each.
+/// Failure: slow pages that nobody waits for keep their places, and clients behind the same face
+/// wait for the end of each.
 #[test]
 fn pages_that_nobody_waits_for_keep_their_places() {
     let (mut core, mut origin) = (core_of(256 << 20), AtOrigin::default());
