@@ -139,8 +139,12 @@ impl EgressCore {
             Subject::Segment { version, segment } => self.on_segment(now, &object, version, segment, waiter, out),
             Subject::Response | Subject::Metadata => {
                 self.figures.questions += 1;
+                let last_id = self.last_id;
                 self.on_question(now, object, subject, interest, waiter, out);
                 self.start_waiting(now, out);
+                if self.last_id > last_id {
+                    self.prefer_signed(now, interest.name.as_bytes(), out);
+                }
             }
         }
     }
@@ -202,7 +206,18 @@ impl EgressCore {
         self.reply_cache.orders.add(now, key, requester, request);
     }
 
-    /// Answers a question with an error that is sent once, and not kept.
+    /// Answers a new question that has to wait for a place: an ingress asks again with its
+    /// signature, and then it is another requester than the strangers behind its face.
+    fn prefer_signed(&mut self, now: Time, key: &[u8], out: &mut Outcome) {
+        let Some(question) = self.reply_cache.questions.get(key) else { return };
+        let (id, form) = (question.id, question.form);
+        if form == Form::Shared && self.asked_by.is_some() && self.reply_cache.orders.is_waiting(id) {
+            self.ask_in_full(now, id, key, out);
+        }
+    }
+
+    /// Answers a question with an error that is sent once, and not kept. Without room, an ingress
+    /// that can sign asks again with its signature.
     fn refuse_once(
         &mut self,
         key: &[u8],
@@ -214,6 +229,9 @@ impl EgressCore {
     ) {
         let wire = match form {
             Form::Metadata => self.signer.nothing(key, Duration::ZERO),
+            Form::Shared if error == NO_ROOM && self.asked_by.is_some() => {
+                self.signer.answer(key, &Answer::InFull.encode(), Duration::ZERO)
+            }
             Form::Shared | Form::InFull => self.signer.error(key, error, is_head),
         };
         out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: true }));
@@ -550,6 +568,9 @@ impl EgressCore {
         let Some(question) = self.reply_cache.questions.get(key) else { return };
         if question.form == Form::Metadata {
             return self.refuse_metadata(now, id, key, out);
+        }
+        if error == NO_ROOM && question.form == Form::Shared && self.asked_by.is_some() {
+            return self.ask_in_full(now, id, key, out);
         }
         let no_cache = question.form == Form::InFull;
         if let Some(wire) = self.signer.error(key, error, question.is_head) {

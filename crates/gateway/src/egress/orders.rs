@@ -84,6 +84,12 @@ impl Orders {
         self.started >= self.places
     }
 
+    /// Returns true if a request has no place yet.
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
+        let queue = self.by_id.get(&id).and_then(|order| self.queues.get(&order.requester));
+        queue.is_some_and(|queue| queue.waiting.contains_key(&id))
+    }
+
     /// Returns the name of the question or the body of a request.
     pub(super) fn get(&self, id: u64) -> Option<&Vec<u8>> {
         self.by_id.get(&id).map(|order| &order.key)

@@ -266,6 +266,51 @@ fn one_neighbour_takes_the_places_of_all() {
     }
 }
 
+/// Failure: somebody behind the same face as an ingress takes its places, though the ingress signs
+/// its requests.
+#[test]
+fn an_ingress_has_no_places_beside_a_stranger_behind_its_face() {
+    for body in [false, true] {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let origin = Origin::new(move |asked: &Asked, stream| {
+            if asked.line.contains("slow") {
+                if body && !say(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n") {
+                    return false;
+                }
+                held.pass();
+                return false;
+            }
+            say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 5\r\n\r\nhello")
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret");
+        std::fs::write(&path, "0123456789abcdef0123456789abcdef").unwrap();
+        let secret = format!("secret = {path:?}");
+        // With more memory, the places at the origin are short before the room is.
+        for memory in ["20MiB", "256MiB"] {
+            let far = Place::far(origin.address, &format!("memory = \"{memory}\"\n{secret}"));
+            let between = Place::between(&far);
+            let edge = Place::edge(&between.tcp(), &secret);
+            let mut stranger = Neighbour::of(&between);
+            for number in 0..3_000 {
+                let shared = Request { unique: None, ..request("GET", &[]) };
+                stranger.send(&interest(&page("a", &format!("/slow{number}")), &shared, None));
+            }
+            until(|| far.figure("/gateway/questions") >= 3_000);
+            for number in 0..20 {
+                let seen = edge.client().get(&format!("/fast{number}"));
+                assert_eq!(
+                    (seen.status, seen.text().as_str()),
+                    (200, "hello"),
+                    "{number}, {memory}, slow bodies: {body}"
+                );
+            }
+        }
+        gate.open();
+    }
+}
+
 fn until(mut is_so: impl FnMut() -> bool) {
     let started = std::time::Instant::now();
     while !is_so() {
