@@ -285,6 +285,12 @@ def write_table(path, requests, results, seen):
     passes = {name: ["reaches the origin" in one for one in seen[name]] for name in SYSTEMS}
     refused = [request.name for at, request in enumerate(requests) if not passes["larder"][at] and passes["nginx"][at] and passes["varnish"][at]]
     lines += ["", "Larder alone refuses:", *(f"    {name}" for name in refused)]
+    for one, other in (("nginx", "varnish"), ("varnish", "nginx")):
+        lines += ["", f"Larder and {one} let through, and {other} does not:"]
+        for at, request in enumerate(requests):
+            shared = (seen["larder"][at] & seen[one][at]) - seen[other][at]
+            if shared - {"reaches the origin"}:
+                lines.append(f"    {request.name}: {'; '.join(sorted(shared))}")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text("\n".join(lines) + "\n")
 
