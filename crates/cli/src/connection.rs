@@ -1,6 +1,7 @@
 //! The connection to a node that put, get and ping share, and the failures for its errors.
 
 use crate::failure::Failure;
+use crate::output::within_a_line;
 use larder_client::{Client, ClientError, Transport};
 use larder_node::{Config, UnixSetting};
 use std::path::Path;
@@ -31,5 +32,5 @@ fn until_stopped(connected: Result<Client, ClientError>) -> Result<Client, Failu
 
 /// Returns the failure for a broken connection.
 pub fn broken(error: ClientError) -> Failure {
-    Failure::runtime(error.to_string())
+    Failure::runtime(within_a_line(&error.to_string()))
 }

@@ -1,15 +1,16 @@
 //! The destination of fetched bytes. Standard output, a device or a pipe receives them as they
-//! arrive. A regular file appears only when it is complete.
+//! arrive; if standard output is a terminal, characters that control it are shown by their numbers.
+//! A regular file appears only when it is complete.
 //!
 //! A file is written under a temporary name in the same directory and renamed at the end. So an
 //! incomplete file never has its name, and two transfers to one name do not mix. If the transfer
 //! ends early in any way, the temporary file is removed.
 
 use crate::failure::Failure;
-use crate::output::end_if_unread;
+use crate::output::{end_if_unread, printable};
 use larder_units::system_message;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -199,6 +200,10 @@ impl Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Out::Stdout(out) => {
+                // A terminal obeys bytes; it shows a character that two buffers have parts of as
+                // two.
+                let shown = out.is_terminal().then(|| printable(&String::from_utf8_lossy(bytes)).into_owned());
+                let bytes = shown.as_ref().map_or(bytes, String::as_bytes);
                 let written = out.write_all(bytes).and_then(|()| out.flush());
                 written.inspect_err(end_if_unread)
             }

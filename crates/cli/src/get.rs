@@ -3,7 +3,7 @@
 use crate::connection::{broken, connect};
 use crate::destination::Destination;
 use crate::failure::Failure;
-use crate::output::line;
+use crate::output::{error_line, line};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use larder_client::{Client, Received};
@@ -174,13 +174,13 @@ fn report(args: &GetArgs, fetcher: &Fetcher, took: Duration, path: Option<&std::
         );
         return;
     }
-    eprintln!(
+    error_line!(
         "{}: {} bytes in {seconds:.2} s, {megabits:.1} Mb/s, RTT {rtt_ms:.2} ms, {} retransmissions",
         name.unwrap_or_default(),
         stats.bytes,
         stats.retransmissions
     );
     if stats.unverified > 0 {
-        eprintln!("{} packets were signed with a key and not checked: give the key with --trust", stats.unverified);
+        error_line!("{} packets were signed with a key and not checked: give the key with --trust", stats.unverified);
     }
 }

@@ -1,6 +1,7 @@
 //! Signals during long work. The command reports its progress in one line before it ends.
 
 use crate::failure::Failure;
+use crate::output::error_line;
 use crate::progress::Bar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -28,7 +29,7 @@ pub fn give_up(part: PathBuf, name: String) -> Result<(), Failure> {
         let _ = std::fs::remove_file(&part);
         if std::io::stderr().is_terminal() {
             // The line starts below the bar.
-            eprintln!();
+            error_line!("");
         }
         exit(&format!("{name} is not written"))
     })
@@ -43,6 +44,6 @@ pub fn end(bar: &Bar, what: &str) -> ! {
 
 fn exit(what: &str) -> ! {
     let Failure { message, code } = Failure::interrupted(what);
-    eprintln!("larder: {message}");
+    error_line!("larder: {message}");
     std::process::exit(code.into())
 }

@@ -12,7 +12,6 @@
 //! let status: std::process::ExitCode = run(Registries::builtin());
 //! ```
 #![deny(unsafe_code)]
-#![allow(clippy::print_stderr, reason = "a command line reports failures")]
 
 mod advise;
 mod allocator;
@@ -51,6 +50,7 @@ use failure::Failure;
 use larder_forwarder::strategy::StrategyRegistry;
 use larder_policy::Registry;
 use larder_replay::FormatRegistry;
+use output::error_line;
 use std::process::ExitCode;
 
 /// The parts that outside code can add to the program.
@@ -181,7 +181,7 @@ fn execute(command: Command) -> Result<(), Failure> {
 }
 
 fn fail(Failure { message, code }: &Failure) -> ExitCode {
-    message.lines().for_each(|line| eprintln!("larder: {line}"));
+    message.lines().for_each(|line| error_line!("larder: {line}"));
     ExitCode::from(*code)
 }
 

@@ -46,7 +46,7 @@ pub fn run(args: PingServerArgs) -> Result<(), Failure> {
     while !client.interrupted() {
         client
             .receive(None, |_, received, output| {
-                let Received::Interest { interest, token } = received else { return };
+                let Received::Interest { interest, token, .. } = received else { return };
                 if !is_ping(&interest, &prefix) {
                     others += 1;
                     return;

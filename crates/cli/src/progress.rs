@@ -1,6 +1,7 @@
 //! The progress of long work on standard error: a bar on a terminal, otherwise (cron, CI, `nohup`)
 //! an occasional line.
 
+use crate::output::{error_line, within_a_line};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};
@@ -36,12 +37,12 @@ impl Bar {
     pub fn begin(&self, what: &str, units: u64) {
         self.bar.reset();
         self.bar.set_length(units.max(1));
-        self.bar.set_message(what.to_owned());
+        self.bar.set_message(within_a_line(what).into_owned());
     }
 
     /// Sets the message.
     pub fn set_message(&self, what: String) {
-        self.bar.set_message(what);
+        self.bar.set_message(within_a_line(&what).into_owned());
     }
 
     /// Adds units.
@@ -63,7 +64,7 @@ impl Bar {
 
     /// Prints a line to standard error.
     pub fn print(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("larder: {text}"));
+        self.bar.suspend(|| error_line!("larder: {text}"));
     }
 
     /// Returns the message and the finished share, as the bar shows them.

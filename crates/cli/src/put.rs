@@ -76,7 +76,7 @@ pub fn run(args: PutArgs) -> Result<(), Failure> {
     while failed.is_none() && !client.interrupted() {
         client
             .receive(None, |_, received, output| {
-                let Received::Interest { interest, token } = received else { return };
+                let Received::Interest { interest, token, .. } = received else { return };
                 if let Err(error) = output.send(token, |out| publisher.on_interest(&interest, out)) {
                     failed.get_or_insert(error);
                 }

@@ -5,7 +5,7 @@ use crate::destination::write_whole;
 use crate::failure::Failure;
 use crate::interruption;
 use crate::lists::parse_all;
-use crate::output::line;
+use crate::output::{error_line, line};
 use crate::progress::Bar;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
@@ -261,7 +261,7 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     let ids = |claims: Vec<&Judged>| claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>().join(", ");
     let listed: Vec<&Judged> = report.with_verdict(Verdict::HoldsThoughListed).collect();
     if !listed.is_empty() {
-        eprintln!("larder: listed as failing, but hold: {}", ids(listed.clone()));
+        error_line!("larder: listed as failing, but hold: {}", ids(listed.clone()));
     }
     let failed: Vec<&Judged> = report.unexpected_failures().collect();
     if !failed.is_empty() {

@@ -22,6 +22,26 @@ fn a_trace_that_nobody_reads_to_its_end_is_a_failure() {
     }
 }
 
+/// Failure: a trace for standard output needs a folder that can be written. Nobody may create a
+/// file in this one.
+#[test]
+fn a_trace_needs_the_current_folder() {
+    let mut trace = Vec::new();
+    for format in ["csv", "json-lines", "numbers", "text", "oracle-general", "parquet"] {
+        let mut generate = Command::new(env!("CARGO_BIN_EXE_larder"));
+        generate.args(["trace", "generate", "web", "-n", "100", "--to", format, "-o", "-"]).current_dir("/proc");
+        let output = generate.output().unwrap();
+        assert!(output.status.success(), "{format}: {}", String::from_utf8_lossy(&output.stderr));
+        trace = output.stdout;
+    }
+    let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
+    std::fs::write(file.path(), trace).unwrap();
+    let mut convert = Command::new(env!("CARGO_BIN_EXE_larder"));
+    convert.args(["trace", "convert"]).arg(file.path()).args(["-", "--to", "oracle-general"]);
+    let output = convert.current_dir("/proc").output().unwrap();
+    assert!(output.status.success() && output.stdout.len() == 2400, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_full_disk_is_none() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full");

@@ -23,7 +23,7 @@ fn produce(mut client: Client, count: usize) -> Result<(), ClientError> {
     while answered < count {
         client.receive(None, |_, received, output| {
             // The token says which pending Interest the Data answers.
-            let Received::Interest { interest, token } = received else { return };
+            let Received::Interest { interest, token, .. } = received else { return };
             let content = format!("hello, {}", interest.name);
             let data = DataBuilder::new(interest.name).freshness(LIFETIME).content(content.as_bytes());
             let sent = output.send(token, |out| data.build_into(&DigestSigner, out));

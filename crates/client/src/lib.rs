@@ -64,6 +64,9 @@ pub enum Received<'a> {
         interest: Interest<'a>,
         /// The token to pass to [`Output::send`] with the Data.
         token: Option<PitToken>,
+        /// The forwarder's number of the face by which it came, after
+        /// [`Client::learn_incoming_faces`].
+        incoming_face: Option<u64>,
     },
     /// A Data.
     Data {
@@ -412,6 +415,24 @@ impl Client {
             code => Err(ClientError::ManagementRefused { what, reason: format!("{code} {}", response.status_text) }),
         }
     }
+
+    /// Asks the forwarder to name the face of each Interest (NDNLPv2 IncomingFaceId;
+    /// `faces/update`). Packets that arrive meanwhile are dropped.
+    ///
+    /// # Errors
+    /// The forwarder refuses, does not answer, or the connection breaks.
+    pub fn learn_incoming_faces(&mut self) -> Result<(), ClientError> {
+        let flags = Some(larder_packet::types::nfd::FLAG_LOCAL_FIELDS);
+        let parameters = ControlParameters { flags, mask: flags, ..ControlParameters::default() };
+        let response = self.command("faces/update", &parameters)?;
+        match response.status_code {
+            200 => Ok(()),
+            code => {
+                let reason = format!("{code} {}", response.status_text);
+                Err(ClientError::ManagementRefused { what: "faces/update".to_owned(), reason })
+            }
+        }
+    }
 }
 
 /// Decodes a frame and delivers its packet; `None` if it is malformed.
@@ -436,7 +457,7 @@ fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl
     let interest = Interest::decode(packet).ok()?;
     handle(match header.nack {
         Some(reason) => Received::Nack { interest, reason },
-        None => Received::Interest { interest, token: header.pit_token },
+        None => Received::Interest { interest, token: header.pit_token, incoming_face: header.incoming_face },
     });
     Some(())
 }

@@ -43,6 +43,9 @@ pub const CONNECT: Duration = Duration::from_secs(5);
 /// s that a node gives a TCP face to be connected.
 pub const MANAGEMENT_LIFETIME: Duration = Duration::from_secs(4);
 
+/// Bytes of a dataset: that of faces has some 150 for each of 400,000.
+pub const DATASET_BYTES: usize = 64 << 20;
+
 /// Transmissions of a command or dataset request.
 pub const MANAGEMENT_TRIES: usize = 3;
 

@@ -67,6 +67,10 @@ impl Client {
             let segment = self.segment(dataset, &name, false)?;
             let segment = Data::decode(&segment).map_err(|error| unreadable(dataset, &error))?;
             content.extend_from_slice(segment.content);
+            if content.len() > limits::DATASET_BYTES || segment.content.is_empty() {
+                let reason = format!("a segment is empty, or it has more than {} bytes", limits::DATASET_BYTES);
+                return Err(ClientError::ManagementRefused { what: dataset.to_owned(), reason });
+            }
         }
         Ok(content)
     }

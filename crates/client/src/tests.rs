@@ -55,7 +55,7 @@ fn receive(client: &mut Client, count: usize) -> Vec<String> {
         client
             .receive(Some(deadline), |_, received, _| {
                 got.push(match received {
-                    Received::Interest { interest, token } => format!("interest {} {token:?}", interest.name),
+                    Received::Interest { interest, token, .. } => format!("interest {} {token:?}", interest.name),
                     Received::Data { data, marked, .. } => {
                         format!("data {} {marked} {}", data.name, data.content.len())
                     }

@@ -36,6 +36,10 @@
 //! share a secret, the ingress signs its requests in full with it, and the egress accepts no others
 //! in full. The shared form is never signed. Nothing is encrypted.
 //!
+//! The egress passes only the methods, hosts, paths and fields that an ingress sends
+//! (`request_form.rs`). Requesters share its room and its places at the origin
+//! (`egress/orders.rs`).
+//!
 //! Both ends are a sans-IO core ([`ingress::Fetches`], [`egress::EgressCore`]) on its own thread,
 //! which has a connection to this node's forwarder as any application; HTTP runs beside it on
 //! tokio.
@@ -59,6 +63,7 @@ pub mod limits;
 pub mod message;
 pub mod naming;
 mod origin;
+mod request_form;
 mod thread;
 
 pub use error::{Error, KeyFileError};

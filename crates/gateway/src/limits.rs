@@ -64,9 +64,9 @@ pub const FLIGHT_SEGMENTS: usize = 1 << 14;
 /// Concurrent fetches of one ingress. Others wait.
 pub const FETCHES: usize = 1024;
 
-/// Concurrent requests of the egress to its origin. Others wait, as long as for an answer. Each
-/// holds a socket and up to twice [`larder_proxy::limits::BUFFER_BYTES`] outside of the memory that
-/// is reserved for bodies. As many as one ingress sends.
+/// Concurrent requests of the egress to its origin, shared by its requesters. Others wait, as long
+/// as for an answer. Each holds a socket and up to twice [`larder_proxy::limits::BUFFER_BYTES`]
+/// outside of the memory that is reserved for bodies. As many as one ingress sends.
 pub const ORIGIN_REQUESTS: usize = FETCHES;
 
 /// Pages that the ingress remembers as refused in the shared form: 16 bytes each.

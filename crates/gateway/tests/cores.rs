@@ -60,7 +60,7 @@ fn interests(fetches: &mut Fetches, now: Time) -> Vec<Vec<u8>> {
 }
 
 fn hand_in(core: &mut EgressCore, now: Time, wires: &[Vec<u8>], out: &mut Outcome) {
-    wires.iter().for_each(|wire| core.on_interest(now, &Interest::decode(wire).unwrap(), None, out));
+    wires.iter().for_each(|wire| core.on_interest(now, &Interest::decode(wire).unwrap(), None, None, out));
 }
 
 fn hand_back(fetches: &mut Fetches, now: Time, out: &mut Outcome) -> Vec<Event> {
@@ -195,7 +195,7 @@ fn an_order_that_is_altered_on_the_way_is_carried_out() {
     let is_made = |order: &[u8]| {
         let trust = larder_gateway::Trust::new(larder_packet::HmacVerifier::new(&[1; 32]));
         let (mut core, mut out) = (core(1 << 20).asked_by(Some(trust)), Outcome::default());
-        core.on_interest(Time::ZERO, &Interest::decode(order).unwrap(), None, &mut out);
+        core.on_interest(Time::ZERO, &Interest::decode(order).unwrap(), None, None, &mut out);
         out.orders.len() == 1
     };
     let asked = |signed_by: Option<u8>| {
@@ -553,7 +553,7 @@ proptest! {
                     name.push_generic(&bytes);
                     if number % 2 == 0 { name.push_keyword(b"metadata"); } else { name.push_version(id).push_segment(number.into()); }
                     let wire = larder_packet::InterestBuilder::new(name).application_parameters(&bytes).build();
-                    core.on_interest(now, &Interest::decode(&wire).unwrap(), None, &mut out);
+                    core.on_interest(now, &Interest::decode(&wire).unwrap(), None, None, &mut out);
                 }
                 2 => core.on_head(now, 1, id, head(&[("cache-control", "max-age=5")], (number % 3 == 0).then_some(&bytes), (number % 3 == 1).then_some(number.into())), &mut out),
                 3 => core.on_piece(now, id, &bytes.repeat(1 + usize::from(number % 400)), &mut out),
@@ -568,7 +568,7 @@ proptest! {
                 _ => {
                     wires.extend(interests(&mut fetches, now));
                     for wire in &wires {
-                        core.on_interest(now, &Interest::decode(wire).unwrap(), None, &mut out);
+                        core.on_interest(now, &Interest::decode(wire).unwrap(), None, None, &mut out);
                     }
                     for reply in out.replies.drain(..) {
                         let data = Data::decode(&reply.wire).unwrap();

@@ -85,9 +85,14 @@ pub const CODEL_INTERVAL: Duration = Duration::from_millis(100);
 /// The resolution of arrival times in a queue: a tenth of [`CODEL_TARGET`].
 pub const ARRIVALS_APART: Duration = Duration::from_micros(500);
 
-/// Faces of local applications with shared memory, over all threads: 63, which take 64 MiB, and two
-/// descriptors each beside the socket. Further applications use their sockets.
+/// Faces of one user's applications with shared memory, over all threads, while no other user has
+/// any: 63, which take 64 MiB, and two descriptors each beside the socket. Further applications use
+/// their sockets.
 pub const SHARED_FACES: usize = (64 << 20) / larder_shared_stream::limits::STREAM_BYTES;
+
+/// The same of all users. A user may have as many as are free, so the first one leaves half of
+/// them, and the next one half of the rest.
+pub const SHARED_FACES_OF_ALL: usize = 2 * SHARED_FACES;
 
 /// Unsent bytes that the kernel may hold for TCP (TCP_NOTSENT_LOWAT). More waits in the send queue,
 /// which is measured.

@@ -75,7 +75,7 @@ fn serve(mut client: Client, prefix: &Name, mut data: Vec<u8>, stop: &AtomicBool
         let deadline = client.now() + LOOK;
         client
             .receive(Some(deadline), |_, received, output| {
-                let Received::Interest { interest, token } = received else { return };
+                let Received::Interest { interest, token, .. } = received else { return };
                 let asked = interest.name.as_bytes();
                 if asked.len() != name.len() || !interest.name.starts_with(prefix.as_name()) {
                     return;

@@ -2,13 +2,15 @@
 
 use super::Configured;
 use crate::failure::Failure;
+use crate::output::excerpt;
 use bytes::Bytes;
 use http::header::HOST;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use larder_node::ConfigSources;
+use larder_units::ByteSize;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,6 +19,13 @@ use tokio::runtime::Runtime;
 
 /// The time to wait for the node's answer. Purging a million objects takes less.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The largest response. A page of 30,000 faces has less; what is read from it takes ten times
+/// that.
+const BODY_BYTES: usize = 16 << 20;
+
+/// The longest line of a stream. Those of a capture have less than 100 bytes.
+const LINE_BYTES: usize = 4 << 10;
 
 /// The admin server of a node.
 pub(super) struct AdminServer {
@@ -51,7 +60,8 @@ impl AdminServer {
         match (status, serde_json::from_str::<Value>(&text)) {
             (StatusCode::OK, Ok(page)) if page.get("larder").is_some() => Ok(page),
             (StatusCode::SERVICE_UNAVAILABLE, _) => {
-                Err(Failure::runtime(format!("{address}: {}", text.trim().trim_start_matches("larder: "))))
+                let reason = excerpt(text.trim().trim_start_matches("larder: "));
+                Err(Failure::runtime(format!("{address}: {reason}")))
             }
             _ => Err(Failure::runtime(format!("{address} does not answer as a Larder node does"))),
         }
@@ -107,6 +117,9 @@ impl TextStream<'_> {
         }
         let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let lines: Vec<u8> = self.rest.drain(..end).collect();
+        if self.rest.len() > LINE_BYTES {
+            return Err(Failure::runtime(format!("{address} sends a line of more than {LINE_BYTES} bytes")));
+        }
         Ok(Some(String::from_utf8_lossy(&lines).into_owned()))
     }
 }
@@ -114,7 +127,12 @@ impl TextStream<'_> {
 async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
     let response = begin(address, request).await?;
     let status = response.status();
-    let body = response.into_body().collect().await.map_err(|error| Failure::runtime(format!("{address}: {error}")))?;
+    let body = Limited::new(response.into_body(), BODY_BYTES).collect().await.map_err(|error| match error
+        .is::<LengthLimitError>(
+    ) {
+        true => Failure::runtime(format!("{address} sends more than {}", ByteSize::from_bytes(BODY_BYTES as u64))),
+        false => Failure::runtime(format!("{address}: {error}")),
+    })?;
     Ok((status, body.to_bytes()))
 }
 

@@ -5,6 +5,7 @@ use super::admin::{AdminServer, TextStream};
 use super::{Configured, listing};
 use crate::failure::Failure;
 use crate::interruption;
+use crate::output::excerpt;
 use crate::progress::Bar;
 use crate::trace::recording::{OutputFormat, Recording};
 use bytes::Bytes;
@@ -177,8 +178,9 @@ fn begin<'a>(
     if status == StatusCode::OK {
         return Ok(stream);
     }
-    let reason = stream.lines(Duration::from_secs(5))?.unwrap_or_default();
-    let reason = reason.trim().trim_start_matches("larder: ");
+    // The status says most; the reason may be too long.
+    let reason = stream.lines(Duration::from_secs(5)).ok().flatten().unwrap_or_default();
+    let reason = excerpt(reason.trim().trim_start_matches("larder: "));
     Err(Failure::runtime(format!("the node refused: {} {reason}", status.as_u16())))
 }
 
@@ -211,8 +213,8 @@ fn record(
                 lost += number.parse::<u64>().unwrap_or(0);
                 continue;
             }
-            let access =
-                access(line).ok_or_else(|| Failure::runtime(format!("this is no line of a capture: {line:?}")))?;
+            let access = access(line)
+                .ok_or_else(|| Failure::runtime(format!("this is no line of a capture: {}", excerpt(line))))?;
             recording.write(&access)?;
             requests += 1;
         }

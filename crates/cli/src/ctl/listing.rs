@@ -1,6 +1,6 @@
 //! The output of `larder ctl`: the same values as a table, or as JSON.
 
-use crate::output::line;
+use crate::output::{line, within_a_line};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Value};
 
@@ -70,7 +70,7 @@ fn object(fields: impl Iterator<Item = (&'static str, Value)>) -> Map<String, Va
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => within_a_line(text).into_owned(),
         other => other.to_string(),
     }
 }

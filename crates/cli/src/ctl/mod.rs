@@ -14,8 +14,9 @@ mod route;
 mod status;
 mod strategy;
 
-use crate::connection::{connect, connect_to};
+use crate::connection::{broken, connect, connect_to};
 use crate::failure::Failure;
+use crate::output::excerpt;
 use clap::{Args, Subcommand};
 use larder_client::Client;
 use larder_node::{Config, ConfigSources};
@@ -63,7 +64,7 @@ impl Configured {
         }
         let path = self.path.display();
         let other = match reported {
-            Some(other) => format!("runs by {other}"),
+            Some(other) => format!("runs by {}", excerpt(other)),
             None => "runs without a configuration file, or is no Larder of this version".to_owned(),
         };
         Err(Failure::runtime(format!(
@@ -135,7 +136,7 @@ impl Management {
 
     /// Sends a command. Returns the response with any status.
     fn try_command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlResponse, Failure> {
-        self.client.command(command, parameters).map_err(|error| Failure::runtime(error.to_string()))
+        self.client.command(command, parameters).map_err(broken)
     }
 
     /// Sends a command that must succeed. Returns its parameters.
@@ -148,7 +149,7 @@ impl Management {
     }
 
     fn dataset(&mut self, dataset: &str, argument: Option<&[u8]>) -> Result<Vec<u8>, Failure> {
-        self.client.dataset(dataset, argument).map_err(|error| Failure::runtime(error.to_string()))
+        self.client.dataset(dataset, argument).map_err(broken)
     }
 
     /// Returns the entries of a dataset.
@@ -158,7 +159,7 @@ impl Management {
 }
 
 fn refused(command: &str, code: u64, text: &str) -> Failure {
-    Failure::runtime(format!("the node refused {command}: {code} {text}"))
+    Failure::runtime(format!("the node refused {command}: {code} {}", excerpt(text)))
 }
 
 fn malformed(dataset: &str, error: &larder_packet::DecodeError) -> Failure {

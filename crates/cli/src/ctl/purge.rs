@@ -3,6 +3,7 @@
 use super::admin::AdminServer;
 use super::{Configured, listing};
 use crate::failure::Failure;
+use crate::output::excerpt;
 use bytes::Bytes;
 use clap::Args;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -79,7 +80,7 @@ pub(super) fn run(args: PurgeArgs, configured: Option<&Configured>, json: bool) 
     let (status, body) = admin.exchange(purge_request(admin.address, &token, order.to_string())?)?;
     let text = String::from_utf8_lossy(&body);
     if status != StatusCode::OK {
-        let reason = text.trim().trim_start_matches("larder: ");
+        let reason = excerpt(text.trim().trim_start_matches("larder: "));
         return Err(Failure::runtime(format!("the node refused: {} {reason}", status.as_u16())));
     }
     let answer: Value = serde_json::from_str(&text)

@@ -4,6 +4,7 @@ use super::args::PredictArgs;
 use super::traffic::Traffic;
 use crate::failure::Failure;
 use crate::lists::parse_all;
+use crate::output::error_line;
 use larder_policy::Spec;
 use larder_replay::model::{HistoryLength, ModelParameters, ParameterError, Popularity, Prediction};
 use larder_replay::{Replay, Size, Unit};
@@ -64,7 +65,7 @@ fn parameters(args: &PredictArgs) -> Result<ModelParameters, Failure> {
 fn report_history(parameters: &ModelParameters, popularity: &Popularity, capacity: ByteSize) {
     let HistoryLength { used, derived } = parameters.history(popularity, capacity);
     if used != derived {
-        eprintln!(
+        error_line!(
             "larder: size {capacity}: Filter's history has {used} requests, not one an object that fits ({derived})"
         );
     }

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// Convert a trace to another format
 ///
 /// The trace is read and written as a stream. libCacheSim's format needs a scratch file of 24 bytes
-/// per request beside the destination, and about 30 bytes of memory per object, for the next
-/// accesses.
+/// per request beside the destination (for standard output in TMPDIR), and about 30 bytes of memory
+/// per object, for the next accesses.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder trace convert twitter.csv.zst twitter.oracleGeneral.zst")]
 pub struct ConvertArgs {

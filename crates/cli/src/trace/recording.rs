@@ -2,7 +2,8 @@
 //! under its name only when it is complete.
 //!
 //! libCacheSim's format has for each request the time of the object's next request, which is known
-//! only at the end. The records therefore go to a scratch file beside the destination. They get
+//! only at the end. The records therefore go to a scratch file beside the destination (in the
+//! folder of temporary files if that is standard output or a device). They get
 //! their next accesses there from the end to the start, and are then copied to the destination.
 
 use crate::destination::Destination;
@@ -192,7 +193,12 @@ fn parquet_failure(name: &str, error: &larder_parquet::WriteError) -> Failure {
     }
 }
 
+/// Returns the folder of the scratch file for this destination.
 fn directory(path: &Path) -> PathBuf {
+    if path == Path::new("-") {
+        // Standard output is in no folder, and the current one may not be writable.
+        return std::env::temp_dir();
+    }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     match path.metadata() {
         // Another file cannot be created beside a device.

@@ -5,6 +5,7 @@
 //! is not, bytes become a segment after [`limits::FLUSH`], even a short one, and only the last
 //! segment says that it is the last; it may be empty.
 
+use super::orders::Requester;
 use crate::limits;
 use bytes::Bytes;
 use larder_packet::{Component, DataBuilder, Name, PitToken, Signer, tlv, types};
@@ -15,6 +16,7 @@ use std::time::Duration;
 /// One response's body.
 pub(super) struct Body {
     id: u64,
+    requester: Requester,
     name: Name,
     /// The question whose answer names it.
     question: Vec<u8>,
@@ -46,6 +48,8 @@ pub(super) struct Body {
 pub(super) struct Receipt {
     /// The id of the request to the origin.
     pub(super) id: u64,
+    /// The sender of the Interest for it.
+    pub(super) requester: Requester,
     /// The name of the segments, with their version.
     pub(super) name: Name,
     /// Bytes of each segment but the last.
@@ -73,9 +77,10 @@ pub(super) enum Found {
 impl Body {
     /// Returns a body of which nothing has arrived. `question` is the name of the Interest for it.
     pub(super) fn new(receipt: Receipt, question: &[u8], now: Time) -> Body {
-        let Receipt { id, name, segment_bytes, length, whole, reserved, fresh_for } = receipt;
+        let Receipt { id, requester, name, segment_bytes, length, whole, reserved, fresh_for } = receipt;
         Body {
             id,
+            requester,
             name,
             question: question.to_vec(),
             segment_bytes,
@@ -105,6 +110,14 @@ impl Body {
 
     pub(super) fn id(&self) -> u64 {
         self.id
+    }
+
+    pub(super) fn requester(&self) -> Requester {
+        self.requester
+    }
+
+    pub(super) fn last_asked(&self) -> Time {
+        self.last_asked
     }
 
     pub(super) fn name(&self) -> &Name {

@@ -16,6 +16,8 @@ pub(super) type OwnError = (StatusCode, &'static str);
 
 pub(super) const NO_ROOM: OwnError =
     (StatusCode::SERVICE_UNAVAILABLE, "larder: the far node has no room for another response\n");
+pub(super) const BAD_NAME: OwnError =
+    (StatusCode::BAD_REQUEST, "larder: the host or the path is not as an ingress writes it\n");
 pub(super) const TIMED_OUT: OwnError =
     (StatusCode::GATEWAY_TIMEOUT, "larder: the origin does not answer the far node\n");
 pub(super) const UNREACHABLE: OwnError = (StatusCode::BAD_GATEWAY, "larder: the far node does not reach the origin\n");

@@ -8,21 +8,28 @@
 //! eighth of the room, otherwise a window that ends [`limits::WINDOW_SEGMENTS`] behind the furthest
 //! segment that was requested. A body of unknown length is kept whole up to that eighth. When room
 //! is short, entries leave in the order of [`super::reply_cache`]; without room, the answer is 503.
+//!
+//! Room and the places at the origin are shared by requesters ([`Requester`]): one that has more
+//! than another gives way.
 
 use super::body::{Body, Found, Receipt};
 use super::body_version::Known;
-use super::data::{DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNREACHABLE, inline_room, segment_bytes};
+use super::data::{
+    BAD_NAME, DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNREACHABLE, inline_room, segment_bytes,
+};
 use super::exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};
+use super::orders::{Requester, Turn};
 use super::replay_filter::ReplayFilter;
 use super::reply_cache::{Form, Question, ReplyCache, State};
-use crate::message::{self, Answer, Content, Head, Request};
+use crate::message::{Answer, Content, Head, Request};
 use crate::naming::{self, Object, Subject};
-use crate::{Trust, form, limits};
+use crate::{Trust, form, limits, request_form};
 use bytes::Bytes;
 use http::header::{DATE, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{Now, Sharing, sharing};
 use larder_packet::{Interest, Name, PitToken, Signer};
+use larder_proxy::limits::RESPONSE;
 use larder_units::Time;
 use siphasher::sip::SipHasher13;
 use std::collections::VecDeque;
@@ -68,6 +75,8 @@ struct Waiter {
     token: Option<PitToken>,
     /// The end of its Interest's lifetime.
     until: Time,
+    /// The face by which its Interest came to the forwarder.
+    face: Option<u64>,
 }
 
 impl EgressCore {
@@ -109,20 +118,33 @@ impl EgressCore {
         Figures { reserved_bytes: self.reply_cache.reserved, ..self.figures }
     }
 
-    /// Processes an Interest from the network.
-    pub fn on_interest(&mut self, now: Time, interest: &Interest<'_>, token: Option<PitToken>, out: &mut Outcome) {
+    /// Processes an Interest from the network. `face` is the face by which it came to the
+    /// forwarder, if the forwarder names it.
+    pub fn on_interest(
+        &mut self,
+        now: Time,
+        interest: &Interest<'_>,
+        token: Option<PitToken>,
+        face: Option<u64>,
+        out: &mut Outcome,
+    ) {
         let found = naming::read(self.prefix.as_name(), interest.name);
         let Some((object, subject)) = found.filter(|(object, _)| object.name.as_bytes().len() <= limits::NAME_BYTES)
         else {
             self.figures.not_ours += 1;
             return;
         };
-        let waiter = Waiter { token, until: now + interest.lifetime_or_default() };
+        let waiter = Waiter { token, until: now + interest.lifetime_or_default(), face };
         match subject {
             Subject::Segment { version, segment } => self.on_segment(now, &object, version, segment, waiter, out),
             Subject::Response | Subject::Metadata => {
                 self.figures.questions += 1;
+                let last_id = self.last_id;
                 self.on_question(now, object, subject, interest, waiter, out);
+                self.start_waiting(now, out);
+                if self.last_id > last_id {
+                    self.prefer_signed(now, interest.name.as_bytes(), out);
+                }
             }
         }
     }
@@ -136,9 +158,10 @@ impl EgressCore {
         waiter: Waiter,
         out: &mut Outcome,
     ) {
-        let Waiter { token, until } = waiter;
+        let Waiter { token, until, face } = waiter;
         let key = interest.name.as_bytes();
         if let Some(question) = self.reply_cache.questions.get_mut(key) {
+            question.last_asked = now;
             match &mut question.state {
                 State::Waiting { token: last, until: end } => (*last, *end) = (token, until),
                 State::Answered { wire, no_cache, until } if *until > now => {
@@ -156,29 +179,113 @@ impl EgressCore {
             return;
         };
         let (is_unsafe, is_head) = (!method.is_safe(), method == Method::HEAD);
-        if !self.reply_cache.make_room(now, limits::ANSWER_BYTES) {
-            self.figures.no_room += 1;
-            // Sent once, and not kept.
-            let wire = self.signer.error(key, NO_ROOM, is_head).filter(|_| form != Form::Metadata);
-            out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: true }));
-            return;
+        if !request_form::is_authority(&object.authority) || !request_form::is_target(&object.target) {
+            return self.refuse_once(key, BAD_NAME, form, is_head, token, out);
         }
-        self.reply_cache.reserved += limits::ANSWER_BYTES;
+        let is_signed = form == Form::InFull && self.asked_by.is_some();
+        let requester = Requester { face, is_signed };
+        if !self.make_room(now, requester, limits::ANSWER_BYTES, out) {
+            self.figures.no_room += 1;
+            return self.refuse_once(key, NO_ROOM, form, is_head, token, out);
+        }
+        self.reply_cache.reserve(requester, limits::ANSWER_BYTES);
         if is_unsafe {
             self.replay_filter.note(key);
         }
-        message::strip_connection(&mut headers);
+        request_form::set_fields(&mut headers, &object.authority, is_signed);
         larder_http::append_cdn_loop(&mut headers, Version::HTTP_11);
         self.last_id += 1;
         let id = self.last_id;
         let state = State::Waiting { token, until };
         let (authority, target) = (object.authority.clone(), object.target.clone());
         let fields = if form == Form::Shared { headers.clone() } else { HeaderMap::new() };
-        let question = Question { object, form, is_head, is_unsafe, fields, body: None, state };
+        let question =
+            Question { id, requester, last_asked: now, object, form, is_head, is_unsafe, fields, body: None, state };
         self.reply_cache.questions.insert(key.to_vec(), question);
-        self.reply_cache.orders.insert(id, key.to_vec());
-        self.figures.requests += 1;
-        out.orders.push(OriginRequest { id, method, authority, target, headers, body });
+        let request = OriginRequest { id, method, authority, target, headers, body };
+        self.reply_cache.orders.add(now, key, requester, request);
+    }
+
+    /// Answers a new question that has to wait for a place: an ingress asks again with its
+    /// signature, and then it is another requester than the strangers behind its face.
+    fn prefer_signed(&mut self, now: Time, key: &[u8], out: &mut Outcome) {
+        let Some(question) = self.reply_cache.questions.get(key) else { return };
+        let (id, form) = (question.id, question.form);
+        if form == Form::Shared && self.asked_by.is_some() && self.reply_cache.orders.is_waiting(id) {
+            self.ask_in_full(now, id, key, out);
+        }
+    }
+
+    /// Answers a question with an error that is sent once, and not kept. Without room, an ingress
+    /// that can sign asks again with its signature.
+    fn refuse_once(
+        &mut self,
+        key: &[u8],
+        error: OwnError,
+        form: Form,
+        is_head: bool,
+        token: Option<PitToken>,
+        out: &mut Outcome,
+    ) {
+        let wire = match form {
+            Form::Metadata => self.signer.nothing(key, Duration::ZERO),
+            Form::Shared if error == NO_ROOM && self.asked_by.is_some() => {
+                self.signer.answer(key, &Answer::InFull.encode(), Duration::ZERO)
+            }
+            Form::Shared | Form::InFull => self.signer.error(key, error, is_head),
+        };
+        out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: true }));
+    }
+
+    // ---- Shares of the requesters ----
+
+    /// Starts requests that wait for a place at the origin, as far as there are places.
+    fn start_waiting(&mut self, now: Time, out: &mut Outcome) {
+        while let Some(turn) = self.reply_cache.orders.next_turn() {
+            match turn {
+                Turn::Start(request) => {
+                    self.figures.requests += 1;
+                    out.orders.push(request);
+                }
+                Turn::Displace(requester) => {
+                    let Some(key) = self.reply_cache.least_wanted_started(requester) else { return };
+                    self.displace(now, &key, out);
+                }
+            }
+        }
+    }
+
+    /// Makes room for a requester, if need be at the cost of a larger one. Returns false if there
+    /// is none.
+    fn make_room(&mut self, now: Time, requester: Requester, needed: usize, out: &mut Outcome) -> bool {
+        while !self.reply_cache.make_room(now, needed) {
+            let Some(largest) = self.reply_cache.larger_than(requester, needed) else { return false };
+            let Some(key) = self.reply_cache.least_wanted(largest) else { return false };
+            self.displace(now, &key, out);
+        }
+        true
+    }
+
+    /// Ends the question or the body of this name, because another requester needs its place.
+    fn displace(&mut self, now: Time, key: &[u8], out: &mut Outcome) {
+        self.figures.displaced += 1;
+        let Some(question) = self.reply_cache.questions.get(key) else {
+            if let Some(body) = self.reply_cache.bodies.get_mut(key) {
+                body.end(false);
+            }
+            self.reply_cache.forget_answers_with(key);
+            self.serve_waiting(key, out);
+            return self.reply_cache.forget_body(key, out);
+        };
+        let (id, form, is_head) = (question.id, question.form, question.is_head);
+        if let State::Waiting { token, until } = question.state
+            && until > now
+        {
+            self.refuse_once(key, NO_ROOM, form, is_head, token, out);
+        }
+        out.stops.push(id);
+        self.reply_cache.orders.remove(id);
+        self.reply_cache.forget_question(&key.to_vec());
     }
 
     /// Returns the request of an Interest and its form, if the origin may get it.
@@ -197,6 +304,9 @@ impl EgressCore {
             _ => Form::Shared,
         };
         let Request { method, headers, body, .. } = &request;
+        if !request_form::is_method(method) {
+            return None;
+        }
         let is_accepted = match form {
             Form::InFull => self.asked_by.as_ref().is_none_or(|trust| interest.verify(trust).is_ok()),
             _ => form::shared(method, !body.is_empty(), headers).is_some_and(|fields| fields == *headers),
@@ -210,7 +320,7 @@ impl EgressCore {
     /// Processes the head of the origin's response. The body comes by [`EgressCore::on_piece`], as
     /// far as it is granted.
     pub fn on_head(&mut self, now: Time, unix_seconds: u64, id: u64, mut head: OriginHead, out: &mut Outcome) {
-        let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
+        let Some(key) = self.reply_cache.orders.get(id).cloned() else { return };
         let Some(question) = self.reply_cache.questions.get(&key) else { return };
         let (form, is_head) = (question.form, question.is_head);
         head.headers.append(VIA, HeaderValue::from_static(VIA_US));
@@ -247,7 +357,7 @@ impl EgressCore {
         let content = match head.body.take_if(|_| fits) {
             Some(body) => {
                 out.stops.push(id);
-                self.reply_cache.orders.remove(&id);
+                self.reply_cache.orders.remove(id);
                 Content::Inline(body)
             }
             None => match self.body_of(now, id, &key, &head, fresh_for, out) {
@@ -262,14 +372,14 @@ impl EgressCore {
 
     /// Records that the origin has not answered, or not in HTTP.
     pub fn on_failure(&mut self, now: Time, id: u64, timed_out: bool, out: &mut Outcome) {
-        let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
+        let Some(key) = self.reply_cache.orders.get(id).cloned() else { return };
         let error = if timed_out { TIMED_OUT } else { UNREACHABLE };
         self.answer_error(now, id, &key, error, out);
     }
 
     /// Adds bytes of a body.
     pub fn on_piece(&mut self, now: Time, id: u64, bytes: &[u8], out: &mut Outcome) {
-        let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
+        let Some(key) = self.reply_cache.orders.get(id).cloned() else { return };
         let Some(body) = self.reply_cache.bodies.get_mut(&key) else { return };
         if let Some(at) = body.push(now, bytes) {
             self.flushes.push_back((at, key.clone()));
@@ -280,12 +390,14 @@ impl EgressCore {
         self.serve_waiting(&key, out);
     }
 
-    /// Ends a body, completely or broken off.
+    /// Ends a body, completely or broken off. Its place at the origin is free at the next
+    /// [`EgressCore::on_timeout`].
     pub fn on_end(&mut self, id: u64, is_whole: bool, out: &mut Outcome) {
-        let Some(key) = self.reply_cache.orders.remove(&id) else { return };
+        let Some(key) = self.reply_cache.orders.remove(id) else { return };
         let Some(body) = self.reply_cache.bodies.get_mut(&key) else { return };
         let is_whole = body.end(is_whole);
-        self.reply_cache.reserved -= body.shrink();
+        let (requester, freed) = (body.requester(), body.shrink());
+        self.reply_cache.release(requester, freed);
         if !is_whole {
             self.figures.broken += 1;
             // The next request asks the origin again; but an unsafe request is not repeated for
@@ -311,10 +423,17 @@ impl EgressCore {
             }
         }
         if now < self.housekeeping {
-            return;
+            return self.start_waiting(now, out);
         }
         self.housekeeping = now + limits::HOUSEKEEPING;
         self.reply_cache.sweep(now, out);
+        for id in self.reply_cache.orders.waiting_for_longer_than(now, RESPONSE) {
+            self.on_failure(now, id, true, out);
+        }
+        for key in self.reply_cache.unwanted(now) {
+            self.displace(now, &key, out);
+        }
+        self.start_waiting(now, out);
     }
 
     // ---- Answers ----
@@ -332,6 +451,7 @@ impl EgressCore {
     ) -> Opened {
         let Some(question) = self.reply_cache.questions.get_mut(key) else { return Opened::NoRoom };
         let (object, request) = (question.object.clone(), std::mem::take(&mut question.fields));
+        let requester = question.requester;
         let segment_bytes = segment_bytes(&object);
         let length = head.body.as_ref().map(|body| body.len() as u64).or(head.length);
         let (status, headers, bytes) = (head.status, &head.headers, head.body.as_deref());
@@ -343,14 +463,15 @@ impl EgressCore {
         match self.reply_cache.bodies.get_mut(&versioned) {
             Some(body) if body.is_whole() => {
                 body.pin(now, fresh_for.unwrap_or_default());
-                self.reply_cache.orders.remove(&id);
+                self.reply_cache.orders.remove(id);
                 out.stops.push(id);
             }
             broken => {
                 if broken.is_some() {
                     self.reply_cache.forget_body(&versioned, out);
                 }
-                let receipt = Receipt { id, name, segment_bytes, length, whole: true, reserved: 0, fresh_for };
+                let receipt =
+                    Receipt { id, requester, name, segment_bytes, length, whole: true, reserved: 0, fresh_for };
                 if let Err(refused) = self.open_body(now, key, receipt, bytes, out) {
                     return refused;
                 }
@@ -381,20 +502,20 @@ impl EgressCore {
         receipt.reserved = whole.unwrap_or(window);
         // With unknown length, it may turn out to be short.
         receipt.whole = whole.is_some() || length.is_none();
-        if !self.reply_cache.make_room(now, receipt.reserved) {
+        if !self.make_room(now, receipt.requester, receipt.reserved, out) {
             self.figures.no_room += 1;
             return Err(Opened::NoRoom);
         }
-        self.reply_cache.reserved += receipt.reserved;
+        self.reply_cache.reserve(receipt.requester, receipt.reserved);
         let mut body = Body::new(receipt, key, now);
         let versioned = body.name().as_bytes().to_vec();
         if let Some(bytes) = bytes {
             body.push(now, bytes);
             body.end(true);
-            self.reply_cache.orders.remove(&id);
+            self.reply_cache.orders.remove(id);
             out.stops.push(id);
         } else {
-            self.reply_cache.orders.insert(id, versioned.clone());
+            self.reply_cache.orders.set_key(id, versioned.clone());
             out.grants.extend(body.grant().map(|bytes| (id, bytes)));
         }
         self.reply_cache.bodies.insert(versioned, body);
@@ -432,7 +553,7 @@ impl EgressCore {
             }
             _ => {
                 // A body that was begun belongs to no answer.
-                if let Some(versioned) = self.reply_cache.orders.get(&id).cloned() {
+                if let Some(versioned) = self.reply_cache.orders.get(id).cloned() {
                     self.reply_cache.forget_body(&versioned, out);
                 }
                 self.answer_error(now, id, key, HEAD_TOO_LARGE, out);
@@ -443,10 +564,13 @@ impl EgressCore {
     /// Answers with an error of the egress itself.
     fn answer_error(&mut self, now: Time, id: u64, key: &[u8], error: OwnError, out: &mut Outcome) {
         out.stops.push(id);
-        self.reply_cache.orders.remove(&id);
+        self.reply_cache.orders.remove(id);
         let Some(question) = self.reply_cache.questions.get(key) else { return };
         if question.form == Form::Metadata {
             return self.refuse_metadata(now, id, key, out);
+        }
+        if error == NO_ROOM && question.form == Form::Shared && self.asked_by.is_some() {
+            return self.ask_in_full(now, id, key, out);
         }
         let no_cache = question.form == Form::InFull;
         if let Some(wire) = self.signer.error(key, error, question.is_head) {
@@ -456,7 +580,7 @@ impl EgressCore {
 
     fn ask_in_full(&mut self, now: Time, id: u64, key: &[u8], out: &mut Outcome) {
         out.stops.push(id);
-        self.reply_cache.orders.remove(&id);
+        self.reply_cache.orders.remove(id);
         self.figures.answers[2] += 1;
         if let Some(wire) = self.signer.answer(key, &Answer::InFull.encode(), limits::IN_FULL_FRESHNESS) {
             self.settle(now, key, wire, false, limits::ANSWER_KEPT_SHARED, out);
@@ -466,7 +590,7 @@ impl EgressCore {
     /// Answers that the name alone fetches nothing.
     fn refuse_metadata(&mut self, now: Time, id: u64, key: &[u8], out: &mut Outcome) {
         out.stops.push(id);
-        self.reply_cache.orders.remove(&id);
+        self.reply_cache.orders.remove(id);
         if let Some(wire) = self.signer.nothing(key, limits::METADATA_FRESHNESS) {
             self.settle(now, key, wire, false, limits::METADATA_FRESHNESS, out);
         }
@@ -500,7 +624,7 @@ impl EgressCore {
         waiter: Waiter,
         out: &mut Outcome,
     ) {
-        let Waiter { token, until } = waiter;
+        let Waiter { token, until, .. } = waiter;
         let name = object.versioned(version);
         let Some(body) = self.reply_cache.bodies.get_mut(name.as_bytes()) else {
             self.figures.gone += 1;
@@ -567,76 +691,4 @@ enum Opened {
 const VIA_US: &str = "1.1 larder";
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use larder_packet::{DigestSigner, InterestBuilder};
-
-    fn core() -> EgressCore {
-        let options =
-            EgressOptions { memory: 64 << 20, shared_for: Duration::ZERO, targets: Vec::new(), identity: [0; 32] };
-        EgressCore::new("/far".parse().unwrap(), Box::new(DigestSigner), options, 1, [1, 2])
-    }
-
-    fn question(method: Method, unique: u64) -> Vec<u8> {
-        let object = Object::new("/far".parse::<Name>().unwrap().as_name(), "a", "/order").unwrap();
-        let request = Request { method, headers: HeaderMap::new(), body: Bytes::new(), unique: Some(unique) };
-        InterestBuilder::new(object.question()).nonce(1).application_parameters(&request.encode()).build()
-    }
-
-    /// Returns true if the origin gets the request, and answers it.
-    fn is_made(core: &mut EgressCore, now: Time, wire: &[u8]) -> bool {
-        let mut out = Outcome::default();
-        core.on_interest(now, &Interest::decode(wire).unwrap(), None, &mut out);
-        let Some(origin_request) = out.orders.pop() else { return false };
-        let head = OriginHead {
-            status: StatusCode::OK,
-            headers: HeaderMap::new(),
-            unframed: false,
-            body: Some(Bytes::new()),
-            length: Some(0),
-        };
-        core.on_head(now, 0, origin_request.id, head, &mut out);
-        assert_eq!(out.replies.len(), 1);
-        true
-    }
-
-    /// Failure: each request for a page after its answer has expired leaves one more entry behind.
-    #[test]
-    fn a_page_that_is_asked_for_ever_fills_the_memory() {
-        let (mut core, page) = (core(), question(Method::GET, 7));
-        for turn in 0..50 {
-            let now = Time::from_secs(100 * turn);
-            assert!(is_made(&mut core, now, &page));
-            core.on_timeout(now, &mut Outcome::default());
-        }
-        assert_eq!((core.reply_cache.answered.len(), core.reply_cache.reserved), (1, limits::ANSWER_BYTES));
-    }
-
-    /// Failure: a client that posts without end leaves no room for other requests until its answers
-    /// expire.
-    #[test]
-    fn orders_without_end_keep_everybody_out() {
-        let mut core = core();
-        let fill = core.options.memory / limits::ANSWER_BYTES;
-        for unique in 0..fill as u64 + 100 {
-            assert!(is_made(&mut core, Time::ZERO, &question(Method::POST, unique)));
-        }
-        assert!(is_made(&mut core, Time::ZERO, &question(Method::GET, 0)));
-        assert!(core.reply_cache.reserved <= core.options.memory);
-        assert!(!is_made(&mut core, Time::ZERO, &question(Method::POST, 0)), "though its answer has gone");
-    }
-
-    /// Failure: a node that has read an unsafe request on the path has it executed again after its
-    /// answer was dropped.
-    #[test]
-    fn an_order_is_repeated_a_day_later() {
-        let mut core = core();
-        let (posted, page) = (question(Method::POST, 7), question(Method::GET, 7));
-        assert!(is_made(&mut core, Time::ZERO, &posted) && is_made(&mut core, Time::ZERO, &page));
-        let later = Time::from_secs(86_400);
-        core.on_timeout(later, &mut Outcome::default());
-        assert!(!is_made(&mut core, later, &posted));
-        assert!(is_made(&mut core, later, &page), "nothing happens twice by that");
-        assert!(is_made(&mut core, later, &question(Method::POST, 8)));
-    }
-}
+mod tests;

@@ -77,6 +77,8 @@ pub struct Figures {
     pub broken: u64,
     /// Requests that were refused for want of room.
     pub no_room: u64,
+    /// Requests that were ended because a requester with fewer needed their place.
+    pub displaced: u64,
     /// Interests for other names, or whose parameters are no request.
     pub not_ours: u64,
     /// Bytes reserved now.

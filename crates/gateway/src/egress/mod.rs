@@ -7,6 +7,7 @@ mod body_version;
 mod data;
 mod egress_core;
 mod exchange;
+mod orders;
 mod origin;
 mod replay_filter;
 mod reply_cache;
@@ -93,6 +94,9 @@ impl Egress {
             tracing::warn!(%prefix, "[ndn.gateway] has neither key nor secret: whoever is on the way can answer in this node's name");
         }
         let (mut client, waker) = connect(TABLE, &config.forwarder)?;
+        if let Err(error) = client.learn_incoming_faces() {
+            tracing::warn!(%error, "[ndn.gateway] cannot tell requesters apart: one of them can take all places");
+        }
         client.register(prefix).map_err(Error::Prefix)?;
         let options = EgressOptions {
             memory: usize::try_from(config.memory.bytes()).unwrap_or(usize::MAX),
@@ -162,8 +166,8 @@ impl Work for Worker {
         self.figures.set(self.core.figures());
         let core = &mut self.core;
         self.client.receive(core.next_timeout(), |now, received, output| {
-            if let Received::Interest { interest, token } = received {
-                core.on_interest(now, &interest, token, &mut out);
+            if let Received::Interest { interest, token, incoming_face } = received {
+                core.on_interest(now, &interest, token, incoming_face, &mut out);
                 send(&mut out, output);
             }
         })?;

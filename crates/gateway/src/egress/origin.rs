@@ -10,7 +10,7 @@ use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
 use bytes::{Bytes, BytesMut};
 use hyper::body::Body as _;
 use larder_http::UpstreamFailure;
-use larder_proxy::limits::{BODY_STALL, BUFFER_BYTES, ORIGIN_IDLE, RESPONSE};
+use larder_proxy::limits::{BODY_STALL, BUFFER_BYTES, ORIGIN_IDLE};
 use larder_proxy::{HeaderLimits, ReceivedBody, Server, Timeouts, Trust, Upload};
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 /// A message from the origin.
@@ -36,7 +37,7 @@ pub(super) struct Requests {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
     asker: Arc<Asker>,
-    under_way: HashMap<u64, Arc<Semaphore>>,
+    under_way: HashMap<u64, (Arc<Semaphore>, AbortHandle)>,
 }
 
 struct Asker {
@@ -44,8 +45,6 @@ struct Asker {
     origin: Uri,
     events: Sender<(u64, FromOrigin)>,
     waker: Arc<mio::Waker>,
-    /// Places for [`limits::ORIGIN_REQUESTS`].
-    places: Semaphore,
 }
 
 /// Returns the certificates that verify this origin; `None` without TLS.
@@ -95,20 +94,19 @@ impl Requests {
                 runtime.shutdown_background();
             })
             .map_err(Error::Thread)?;
-        let places = Semaphore::new(limits::ORIGIN_REQUESTS);
-        let asker = Arc::new(Asker { server, origin: origin.clone(), events, waker, places });
+        let asker = Arc::new(Asker { server, origin: origin.clone(), events, waker });
         Ok(Requests { runtime: handle, stop, thread, asker, under_way: HashMap::new() })
     }
 
     /// Starts requests, grants bodies, and cancels those that are no longer needed.
     pub(super) fn obey(&mut self, out: &mut Outcome) {
         for origin_request in out.orders.drain(..) {
-            let room = Arc::new(Semaphore::new(0));
-            self.under_way.insert(origin_request.id, Arc::clone(&room));
-            self.runtime.spawn(Arc::clone(&self.asker).fetch(origin_request, room));
+            let (id, room) = (origin_request.id, Arc::new(Semaphore::new(0)));
+            let task = self.runtime.spawn(Arc::clone(&self.asker).fetch(origin_request, Arc::clone(&room)));
+            self.under_way.insert(id, (room, task.abort_handle()));
         }
         for (id, bytes) in out.grants.drain(..) {
-            if let Some(room) = self.under_way.get(&id) {
+            if let Some((room, _)) = self.under_way.get(&id) {
                 let most = Semaphore::MAX_PERMITS - room.available_permits();
                 room.add_permits(usize::try_from(bytes).unwrap_or(usize::MAX).min(most));
             }
@@ -120,8 +118,8 @@ impl Requests {
 
     /// Forgets a request that has ended, or is cancelled.
     pub(super) fn forget(&mut self, id: u64) {
-        if let Some(room) = self.under_way.remove(&id) {
-            room.close();
+        if let Some((_, task)) = self.under_way.remove(&id) {
+            task.abort();
         }
     }
 
@@ -151,9 +149,6 @@ impl Asker {
                 length: None,
             };
             return self.say(id, FromOrigin::Head(Box::new(head)));
-        };
-        let Ok(Ok(_place)) = timeout(RESPONSE, self.places.acquire()).await else {
-            return self.say(id, FromOrigin::Failed { timed_out: true });
         };
         let (method, uri, headers) = (request.method().clone(), request.uri().clone(), request.headers().clone());
         let again = || {
@@ -209,7 +204,6 @@ impl Asker {
         loop {
             while !piece.is_empty() {
                 let now = piece.split_to(piece.len().min(BUFFER_BYTES));
-                // Closed: the body is no longer needed, and the connection ends.
                 let Ok(permit) = room.acquire_many(u32::try_from(now.len()).unwrap_or(u32::MAX)).await else { return };
                 permit.forget();
                 self.say(id, FromOrigin::Piece(now));

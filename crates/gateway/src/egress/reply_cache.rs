@@ -4,10 +4,12 @@
 //! Memory is reserved, not counted: an answer takes [`limits::ANSWER_BYTES`], a body the size that
 //! it may reach. When room is short, bodies that no answer names leave first, then the oldest
 //! answers to safe requests, then those to unsafe ones. A client that has lost such an answer does
-//! not get it again, because the request is not repeated.
+//! not get it again, because the request is not repeated. Last, what is in progress for the
+//! requester with the most bytes leaves, if the room is for one with fewer.
 
 use super::body::Body;
 use super::exchange::Outcome;
+use super::orders::{Orders, Requester};
 use crate::limits;
 use crate::naming::Object;
 use bytes::Bytes;
@@ -19,12 +21,14 @@ use std::collections::{HashMap, VecDeque};
 pub(super) struct ReplyCache {
     memory: usize,
     pub(super) reserved: usize,
+    /// The part of `reserved` that is of each requester.
+    held: HashMap<Requester, usize>,
     /// By the name of the question.
     pub(super) questions: HashMap<Vec<u8>, Question>,
     /// By their versioned names.
     pub(super) bodies: HashMap<Vec<u8>, Body>,
-    /// The question or the body of each request to the origin.
-    pub(super) orders: HashMap<u64, Vec<u8>>,
+    /// The requests to the origin, with the question or the body of each.
+    pub(super) orders: Orders,
     /// Answers that may leave for others, the oldest first, with the end of their time. Some have
     /// already left.
     pub(super) answered: VecDeque<(Time, Vec<u8>)>,
@@ -33,6 +37,11 @@ pub(super) struct ReplyCache {
 }
 
 pub(super) struct Question {
+    /// The id of the request to the origin.
+    pub(super) id: u64,
+    pub(super) requester: Requester,
+    /// The time of the last Interest.
+    pub(super) last_asked: Time,
     pub(super) object: Object,
     pub(super) form: Form,
     pub(super) is_head: bool,
@@ -71,9 +80,10 @@ impl ReplyCache {
         ReplyCache {
             memory,
             reserved: 0,
+            held: HashMap::new(),
             questions: HashMap::new(),
             bodies: HashMap::new(),
-            orders: HashMap::new(),
+            orders: Orders::new(limits::ORIGIN_REQUESTS),
             answered: VecDeque::new(),
             answered_once: VecDeque::new(),
         }
@@ -121,6 +131,64 @@ impl ReplyCache {
         true
     }
 
+    pub(super) fn reserve(&mut self, requester: Requester, bytes: usize) {
+        self.reserved += bytes;
+        *self.held.entry(requester).or_default() += bytes;
+    }
+
+    pub(super) fn release(&mut self, requester: Requester, bytes: usize) {
+        self.reserved -= bytes;
+        if let Some(held) = self.held.get_mut(&requester) {
+            *held -= bytes;
+            if *held == 0 {
+                self.held.remove(&requester);
+            }
+        }
+    }
+
+    /// Returns the questions that nobody waits for, if room or places are short: their Interests
+    /// have expired, and were not repeated. An unsafe request ends by itself, because its client
+    /// does not know whether it was executed.
+    pub(super) fn unwanted(&self, now: Time) -> Vec<Vec<u8>> {
+        if self.reserved <= self.memory / 2 && !self.orders.is_full() {
+            return Vec::new();
+        }
+        let is_unwanted = |question: &Question| match question.state {
+            State::Waiting { until, .. } => !question.is_unsafe && until + limits::LIFETIME <= now,
+            State::Answered { .. } => false,
+        };
+        self.questions.iter().filter(|(_, question)| is_unwanted(question)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns the requester with the most bytes, if it has more than another one will have with
+    /// `needed` more.
+    pub(super) fn larger_than(&self, requester: Requester, needed: usize) -> Option<Requester> {
+        let with_more = self.held.get(&requester).copied().unwrap_or_default() + needed;
+        let (largest, held) = self.held.iter().max_by_key(|(_, held)| **held)?;
+        (*held > with_more).then_some(*largest)
+    }
+
+    /// Returns the name of what is in progress for a requester, and that no Interest has requested
+    /// for the longest time: a client that waits repeats its Interests.
+    pub(super) fn least_wanted(&self, requester: Requester) -> Option<Vec<u8>> {
+        let in_progress = self.orders.of(requester).filter_map(|id| self.orders.get(id));
+        let ended = self.bodies.iter().filter(|(_, body)| body.requester() == requester).map(|(key, _)| key);
+        self.oldest(in_progress.chain(ended))
+    }
+
+    /// The same of those that have a place at the origin.
+    pub(super) fn least_wanted_started(&self, requester: Requester) -> Option<Vec<u8>> {
+        self.oldest(self.orders.started_of(requester).filter_map(|id| self.orders.get(id)))
+    }
+
+    fn oldest<'a>(&self, keys: impl Iterator<Item = &'a Vec<u8>>) -> Option<Vec<u8>> {
+        let last_asked = |key: &Vec<u8>| match self.questions.get(key) {
+            Some(question) => Some((question.last_asked, question.id)),
+            None => self.bodies.get(key).map(|body| (body.last_asked(), body.id())),
+        };
+        keys.filter_map(|key| last_asked(key).map(|at| (at, key))).min_by_key(|(at, _)| *at).map(|(_, key)| key.clone())
+    }
+
     fn has_room(&self, needed: usize) -> bool {
         self.reserved + needed <= self.memory
     }
@@ -128,21 +196,23 @@ impl ReplyCache {
     /// Gives more room to a body of unknown length that has used its own, or turns it into a
     /// window.
     pub(super) fn widen(&mut self, now: Time, key: &[u8]) {
-        let Some(reserved) = self.bodies.get(key).map(Body::reserved) else { return };
+        let Some(body) = self.bodies.get(key) else { return };
+        let (reserved, requester) = (body.reserved(), body.requester());
         let more = Body::window_bytes();
         let gets = reserved + more <= self.memory / 8 && self.make_room(now, more);
         let Some(body) = self.bodies.get_mut(key) else { return };
         if gets {
             body.widen(more);
-            self.reserved += more;
+            self.reserve(requester, more);
         } else {
-            self.reserved -= body.become_window();
+            let freed = body.become_window();
+            self.release(requester, freed);
         }
     }
 
     pub(super) fn forget_question(&mut self, key: &Vec<u8>) {
-        if self.questions.remove(key).is_some() {
-            self.reserved -= limits::ANSWER_BYTES;
+        if let Some(question) = self.questions.remove(key) {
+            self.release(question.requester, limits::ANSWER_BYTES);
         }
     }
 
@@ -156,8 +226,8 @@ impl ReplyCache {
 
     pub(super) fn forget_body(&mut self, key: &[u8], out: &mut Outcome) {
         let Some(body) = self.bodies.remove(key) else { return };
-        self.reserved -= body.reserved();
-        if self.orders.remove(&body.id()).is_some() {
+        self.release(body.requester(), body.reserved());
+        if self.orders.remove(body.id()).is_some() {
             out.stops.push(body.id());
         }
     }

@@ -29,6 +29,7 @@ impl StatusSource for FarSource {
             "gone": figures.gone,
             "broken": figures.broken,
             "no_room": figures.no_room,
+            "displaced": figures.displaced,
             "not_ours": figures.not_ours,
             "reserved_bytes": figures.reserved_bytes,
         })
@@ -45,8 +46,13 @@ impl StatusSource for FarSource {
         metrics.counter("larder_gateway_broken", "Bodies that the origin broke off", figures.broken);
         metrics.counter("larder_gateway_no_room", "Requests refused for want of room", figures.no_room);
         metrics.counter(
+            "larder_gateway_displaced",
+            "Requests ended because a requester with fewer needed their place",
+            figures.displaced,
+        );
+        metrics.counter(
             "larder_gateway_not_ours",
-            "Interests that ask nothing, or in full and not signed with our secret",
+            "Interests that ask nothing, or what no ingress asks, or in full and not signed with our secret",
             figures.not_ours,
         );
         metrics.gauge("larder_gateway_reserved_bytes", "Bytes reserved", figures.reserved_bytes as f64);

@@ -11,7 +11,7 @@ use super::keys::KeyFiles;
 use super::message::{Content, Head, MessageError, Request};
 use super::naming::Object;
 use super::thread::{Running, Shown, Work, connect};
-use super::{form, limits};
+use super::{form, limits, request_form};
 use crate::error::Error;
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
@@ -194,9 +194,15 @@ impl Handle {
     fn prepare(&self, request: ClientRequest) -> Result<Ask, AskError> {
         let ClientRequest { method, authority, target, mut headers, body } = request;
         let refused = |status, line| Err(AskError::Refused(status, line));
+        if !request_form::is_method(&method) {
+            return refused(StatusCode::NOT_IMPLEMENTED, "larder: this method does not pass over NDN\n");
+        }
         let Some(object) = Object::new(self.prefix.as_name(), &authority, &target) else {
             return refused(StatusCode::NOT_IMPLEMENTED, "larder: only paths can be asked for over NDN\n");
         };
+        if !request_form::is_authority(&authority) || !request_form::is_target(&target) {
+            return refused(StatusCode::BAD_REQUEST, "larder: this host or path does not pass over NDN\n");
+        }
         if object.name.as_bytes().len() > limits::NAME_BYTES {
             return refused(StatusCode::URI_TOO_LONG, "larder: the URL is too long for an NDN name\n");
         }

@@ -1,7 +1,7 @@
 //! The bounds that the configuration sets to packets and faces.
 
 use crate::config::NdnConfig;
-use crate::limits::{FRAME_BYTES, SHARED_FACES};
+use crate::limits::{FRAME_BYTES, SHARED_FACES, SHARED_FACES_OF_ALL};
 use larder_forwarder::limits::MAX_PACKET_BYTES;
 use std::time::Duration;
 
@@ -38,9 +38,10 @@ impl Bounds {
         }
     }
 
-    /// Returns the most faces with shared memory, on one thread.
+    /// Returns the most faces with shared memory of all users, on one thread: even, and at least
+    /// one for each of two users.
     pub(super) fn shared_faces(&self) -> usize {
-        if self.has_shared_memory { (SHARED_FACES / self.shards).max(1) } else { 0 }
+        if self.has_shared_memory { SHARED_FACES_OF_ALL / 2 / self.shards.min(SHARED_FACES) * 2 } else { 0 }
     }
 
     /// Returns the bounds of another configuration. Buffers keep the size that they have, and the

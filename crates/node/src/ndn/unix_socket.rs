@@ -8,11 +8,13 @@ use larder_shared_stream::{Descriptors, SharedStream};
 use mio::net::UnixStream;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::collections::HashMap;
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The socket of a local application.
 #[derive(Debug)]
@@ -41,21 +43,44 @@ struct Shared {
     _place: SharedPlace,
 }
 
-/// The places of faces with shared memory, on one thread.
+/// The places of faces with shared memory, on one thread, by the user of each application.
 #[derive(Debug, Default)]
-pub(super) struct SharedPlaces {
-    taken: Arc<()>,
-}
+pub(super) struct SharedPlaces(Arc<Mutex<HashMap<u32, usize>>>);
 
 /// One place; free again when it is dropped.
 #[derive(Debug)]
-struct SharedPlace(#[allow(dead_code, reason = "it is counted")] Arc<()>);
+struct SharedPlace {
+    places: SharedPlaces,
+    user: u32,
+}
 
 impl SharedPlaces {
-    /// Takes a place if fewer than `most` are taken.
-    fn take(&self, most: usize) -> Option<SharedPlace> {
-        let taken = Arc::strong_count(&self.taken) - 1;
-        (taken < most).then(|| SharedPlace(self.taken.clone()))
+    fn taken(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one of `most` places for a user that has fewer than are free. So there is always one
+    /// for a user that has none.
+    fn take(&self, user: u32, most: usize) -> Option<SharedPlace> {
+        let mut taken = self.taken();
+        let free = most.saturating_sub(taken.values().sum::<usize>());
+        if taken.get(&user).copied().unwrap_or_default() >= free {
+            return None;
+        }
+        *taken.entry(user).or_default() += 1;
+        Some(SharedPlace { places: SharedPlaces(Arc::clone(&self.0)), user })
+    }
+}
+
+impl Drop for SharedPlace {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken();
+        if let Some(count) = taken.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&self.user);
+            }
+        }
     }
 }
 
@@ -64,8 +89,8 @@ impl UnixSocket {
         UnixSocket { socket, shared: None, is_refused: false, has_hung_up: false }
     }
 
-    /// Offers shared memory to an application that asks for it and has none yet, if fewer than
-    /// `most` faces have some. The bell gets the token.
+    /// Offers shared memory to an application that asks for it and has none yet, if its user may
+    /// have one more of `most` places. The bell gets the token.
     ///
     /// # Errors
     /// The system has no memory or descriptor left. The socket is used as before.
@@ -79,7 +104,8 @@ impl UnixSocket {
         if self.shared.is_some() || self.is_refused {
             return Ok(());
         }
-        let Some(place) = places.take(most) else { return Ok(()) };
+        let user = socket_peercred(&self.socket)?.uid.as_raw();
+        let Some(place) = places.take(user, most) else { return Ok(()) };
         self.is_refused = true;
         let (stream, descriptors) = SharedStream::create()?;
         registry.register(&mut SourceFd(&stream.as_raw_fd()), bell, Interest::READABLE)?;
@@ -202,7 +228,7 @@ mod tests {
     fn offering() -> (UnixSocket, UnixStream, Poll) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (mut socket, poll) = (UnixSocket::new(ours), Poll::new().unwrap());
-        socket.offer_shared_memory(&SharedPlaces::default(), 1, poll.registry(), Token(1)).unwrap();
+        socket.offer_shared_memory(&SharedPlaces::default(), 2, poll.registry(), Token(1)).unwrap();
         (socket, theirs, poll)
     }
 
@@ -210,6 +236,18 @@ mod tests {
         let mut bytes = [0; 100];
         let count = peer.read(&mut bytes).unwrap();
         bytes[..count].to_vec()
+    }
+
+    /// Failure: the users that came first have all places, or a place is never free again.
+    #[test]
+    fn a_user_takes_the_places_of_all() {
+        let places = SharedPlaces::default();
+        let take = |user| std::iter::from_fn(|| places.take(user, 126)).collect::<Vec<_>>();
+        let shares: Vec<Vec<SharedPlace>> = (0..6).map(take).collect();
+        assert_eq!(shares.iter().map(Vec::len).collect::<Vec<_>>(), [63, 32, 16, 8, 4, 2]);
+        drop(shares);
+        assert_eq!(take(7).len(), 63);
+        assert!(places.taken().is_empty());
     }
 
     #[test]
@@ -247,7 +285,7 @@ mod tests {
         peer.shutdown(std::net::Shutdown::Read).unwrap();
         socket.between_packets().unwrap();
         assert!(socket.shared.is_none(), "it was sent");
-        socket.offer_shared_memory(&SharedPlaces::default(), 1, poll.registry(), Token(1)).unwrap();
+        socket.offer_shared_memory(&SharedPlaces::default(), 2, poll.registry(), Token(1)).unwrap();
         assert!(socket.shared.is_none(), "it is tried again");
         let mut peer = peer;
         peer.write_all(b"by the socket").unwrap();

@@ -1,6 +1,6 @@
 //! Applications whose packets go through shared memory: what is lost there, and hostile ones.
 
-use super::{PATIENCE, Stage, interest, is_refusal};
+use super::{App, PATIENCE, Stage, interest, is_refusal};
 use larder_client::{Client, Received, Transport};
 use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name, SharedMemory};
 use larder_shared_stream::limits::{RING_BYTES, STREAM_BYTES};
@@ -10,7 +10,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ fn exchange(connect: impl Fn() -> Client, packets: usize, while_it_runs: impl Fn
             while !is_over.load(Ordering::Relaxed) {
                 let deadline = producer.now() + Duration::from_millis(20);
                 let answer = |_, received: Received<'_>, output: &mut larder_client::Output| {
-                    let Received::Interest { interest, token } = received else { return };
+                    let Received::Interest { interest, token, .. } = received else { return };
                     let number = std::str::from_utf8(interest.name.components().last().unwrap().value).unwrap();
                     let content = content(number.parse().unwrap());
                     let data = DataBuilder::new(interest.name).content(&content).build(&DigestSigner).unwrap();
@@ -308,6 +308,34 @@ fn applications_beyond_the_limit_take_memory_or_get_no_answer() {
     stage.await_shared_faces(0);
     let mut next = Hostile::connect(&stage);
     assert!(next.is_answered(2));
+}
+
+/// Failure: the applications of one user have all places, and those of other users none. It needs a
+/// root who connects as another user.
+#[test]
+fn one_user_takes_all_places_of_shared_memory() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    for path in [stage.directory.path().to_owned(), stage.socket()] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let mut crowd: Vec<App<UnixStream>> = (0..200).map(|_| stage.unix()).collect();
+    for (nonce, application) in crowd.iter_mut().enumerate() {
+        application.send(&SharedMemory::Request.packet());
+        application.send(&interest("/no/route", nonce as u32));
+    }
+    // The node has seen the requests when it answers to what follows.
+    for application in &mut crowd {
+        application.stream.read_exact(&mut [0]).unwrap();
+    }
+    // It is the user of this thread only.
+    let (user, root) = (rustix::process::Uid::from_raw(54_321), rustix::process::Uid::ROOT);
+    rustix::thread::set_thread_res_uid(root, user, root).unwrap();
+    let shared: Vec<Hostile> = (0..8).map(|_| Hostile::connect(&stage)).collect();
+    rustix::thread::set_thread_res_uid(root, root, root).unwrap();
+    stage.await_shared_faces(shared.len());
 }
 
 #[test]

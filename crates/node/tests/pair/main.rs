@@ -3,6 +3,7 @@
 
 mod broken_bodies;
 mod forged_answers;
+mod forged_requests;
 mod lost_packets;
 mod pages_given_to_others;
 mod what_passes;

@@ -271,6 +271,9 @@ fn drive(url: &str, connections: usize, words: &[&str], requests: u64, bytes: u6
     }
 }
 
+/// The most that is read of the page `/status`: a node without faces has some kilobytes.
+const STATUS_BYTES: u64 = 1 << 20;
+
 /// Returns the object `http` of the page `/status` of a node's admin server.
 fn status(port: u16) -> Result<Value, Error> {
     let failed = |what: String| Error(format!("larder's /status: {what}"));
@@ -278,7 +281,7 @@ fn status(port: u16) -> Result<Value, Error> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         write!(stream, "GET /status HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
         let mut response = Vec::new();
-        stream.read_to_end(&mut response).map(|_| response)
+        stream.take(STATUS_BYTES).read_to_end(&mut response).map(|_| response)
     };
     let response = request().map_err(|error| failed(error.to_string()))?;
     let text = String::from_utf8_lossy(&response);
