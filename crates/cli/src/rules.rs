@@ -5,8 +5,9 @@ use crate::output::line;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use http::header::{CONTENT_TYPE, HOST};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use larder_node::{Config, ConfigSources};
+use larder_proxy::NormalUrl;
 use larder_proxy::rules::{Explanation, RequestFields, RuleRequest, Rules};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,7 +29,7 @@ enum RulesCommand {
 #[derive(Args, Debug)]
 struct ExplainArgs {
     /// The URL of the request, as the client sends it
-    url: Uri,
+    url: String,
 
     /// Configuration file
     #[arg(long, value_name = "FILE")]
@@ -84,11 +85,7 @@ pub fn run(args: RulesArgs) -> Result<(), Failure> {
 }
 
 fn explain(args: &ExplainArgs, config: &Config) -> Result<Explanation, Failure> {
-    let scheme = match args.url.scheme_str() {
-        Some("http") => "http",
-        Some("https") => "https",
-        _ => return Err(Failure::usage(format!("{}: expected a URL such as http://example.com/a", args.url))),
-    };
+    let url = NormalUrl::new(&args.url).map_err(|reason| Failure::usage(format!("{}: {reason}", args.url)))?;
     let rules = Rules::new(config.http.rules.clone()).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::usage(texts.join("\n"))
@@ -97,9 +94,9 @@ fn explain(args: &ExplainArgs, config: &Config) -> Result<Explanation, Failure> 
     headers.remove(HOST);
     let response = args.content_type.iter().map(|value| (CONTENT_TYPE, value.clone())).collect();
     let request = RuleRequest {
-        scheme,
-        host: args.url.authority().map_or("", |authority| authority.as_str()),
-        target: args.url.path_and_query().map_or("/", |target| target.as_str()).into(),
+        scheme: url.scheme,
+        host: &url.authority,
+        target: url.target.as_str().into(),
         method: &args.method,
         client: args.client,
         fields: RequestFields::Map(&headers),

@@ -2,8 +2,8 @@
 //! origin.
 
 use ::http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
@@ -13,40 +13,49 @@ pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 pub(super) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 pub(super) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Fields from which frameworks take a target, a scheme, an address or a method other than the
-/// request's. They are not part of the cache key, so a client could choose with them what others
-/// get (web cache poisoning). They are removed, in every spelling.
-const UNKEYED: [&str; 22] = [
-    "forwarded",
+/// Fields from which programs take a target, a scheme, a host, a method or a file other than those
+/// of the request, or by which they skip checks. They are not part of the cache key, so a client
+/// could choose with them what others get (web cache poisoning). They are removed, in every
+/// spelling.
+const UNKEYED: [&str; 23] = [
+    "cf-visitor",
+    "cloudfront-forwarded-proto",
     "front-end-https",
     "http2-settings",
-    "x-forwarded",
-    "x-forwarded-path",
-    "x-forwarded-port",
-    "x-forwarded-prefix",
-    "x-forwarded-protocol",
-    "x-forwarded-scheme",
-    "x-forwarded-server",
-    "x-forwarded-ssl",
-    "x-forwarded-uri",
+    "proxy",
+    "script-name",
+    "x-arr-ssl",
     "x-host",
     "x-http-method",
     "x-http-method-override",
+    "x-https",
+    "x-invoke-path",
+    "x-invoke-query",
+    "x-matched-path",
     "x-method-override",
-    "x-original-host",
-    "x-original-uri",
-    "x-original-url",
-    "x-rewrite-url",
+    "x-proto",
+    "x-proxy-url",
+    "x-request-uri",
     "x-scheme",
+    "x-script-name",
+    "x-sendfile-type",
+    "x-ssl",
     "x-url-scheme",
 ];
 
-/// Fields that frame a message, and fields that the node sets anew. Only their own spelling is
-/// theirs; another one, such as `content_length` or `x.forwarded.host`, is removed.
-const OWN: [HeaderName; 13] = [
+/// The same, for all fields that begin so, but for those that the node sets anew.
+const UNKEYED_PREFIXES: [&str; 7] =
+    ["forwarded", "x-accel-", "x-envoy-", "x-forwarded", "x-middleware-", "x-original-", "x-rewrite-"];
+
+/// Fields that nodes and origins read themselves, and those that the node sets anew. Only their own
+/// spelling is theirs; another one, such as `content_length` or `x.forwarded.host`, is removed.
+static OWN: [HeaderName; 17] = [
+    AUTHORIZATION,
     CONNECTION,
     CONTENT_LENGTH,
+    CONTENT_TYPE,
     COOKIE,
+    EXPECT,
     HOST,
     PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION,
@@ -54,6 +63,7 @@ const OWN: [HeaderName; 13] = [
     TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
+    VIA,
     X_FORWARDED_FOR,
     X_FORWARDED_HOST,
     X_FORWARDED_PROTO,
@@ -111,8 +121,10 @@ pub(super) fn remove_named(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes the fields of a client that must not reach the origin, nor any rule.
-pub(super) fn remove_unkeyed(headers: &mut HeaderMap) {
+/// Removes the fields of a client that must not reach the origin, nor any rule: those from which
+/// programs take a target, a scheme, a host or a method other than the request's, and other
+/// spellings of fields that frame or route a message.
+pub fn remove_unkeyed(headers: &mut HeaderMap) {
     // Nearly no request has one of them: one pass over the names costs less than many lookups.
     while let Some(name) = headers.keys().find(|name| is_removed(name.as_str())).cloned() {
         headers.remove(name);
@@ -120,13 +132,14 @@ pub(super) fn remove_unkeyed(headers: &mut HeaderMap) {
 }
 
 fn is_removed(name: &str) -> bool {
-    if UNKEYED.contains(&name) {
+    let is_own = |own: &HeaderName| own.as_str() == name;
+    let is_other_spelling = |own: &HeaderName| is_one_variable(name, own.as_str());
+    if UNKEYED.iter().any(|other| is_one_variable(name, other)) {
         return true;
     }
     let is_odd = name.bytes().any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-');
-    is_odd
-        && (UNKEYED.iter().any(|other| is_one_variable(name, other))
-            || OWN.iter().any(|other| is_one_variable(name, other.as_str())))
+    let begins = |prefix: &&str| name.get(..prefix.len()).is_some_and(|start| is_one_variable(start, prefix));
+    (UNKEYED_PREFIXES.iter().any(begins) && !OWN.iter().any(is_own)) || is_odd && OWN.iter().any(is_other_spelling)
 }
 
 /// Fields that no trailer may be (RFC 9110 §6.5.1): they frame the message, route it, or say what
@@ -198,8 +211,13 @@ mod tests {
             assert!(is_one_variable(one, other), "{one} {other}");
         }
         assert!(!is_one_variable("x-a", "xa") && !is_one_variable("x-a", "x-b"));
-        for name in ["x-scheme", "x_scheme", "forwarded", "content_length", "te", "x-forwarded-for"] {
-            assert_eq!(is_removed(name), !["te", "x-forwarded-for"].contains(&name), "{name}");
+        for name in
+            ["x-scheme", "x_scheme", "forwarded", "content_length", "x-original-uri", "x_forwarded_for", "x-forwarded"]
+        {
+            assert!(is_removed(name), "{name}");
+        }
+        for name in ["te", "x-forwarded-for", "x-forwarded-proto", "x-real-ip", "accept", "x-f"] {
+            assert!(!is_removed(name), "{name}");
         }
     }
 

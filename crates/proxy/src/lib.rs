@@ -141,6 +141,7 @@ pub use access_log::AccessLogConfig;
 pub use admin::{Admin, Metrics, StatusSource};
 pub use authority::normal_authority;
 pub use console::Console;
+pub use field_names::remove_unkeyed;
 pub use header_limits::HeaderLimits;
 pub use http_limits::HttpLimits;
 pub use listen_address::{ListenAddress, ListenConfig, Peer, SOCKET_MODE};
