@@ -173,13 +173,11 @@ fn normalise_fields(headers: &mut HeaderMap, version: Version) -> Result<(), &'s
     if version == Version::HTTP_2 {
         join_cookies(headers);
     }
+    // hyper has checked those of HTTP/1 (RFC 9112 §6.3).
     let mut lengths = headers.get_all(CONTENT_LENGTH).into_iter();
-    if let (Some(first), Some(second)) = (lengths.next(), lengths.next()) {
-        if first != second || lengths.any(|other| other != first) {
-            return Err("it has several lengths");
-        }
-        let length = first.clone();
-        headers.insert(CONTENT_LENGTH, length);
+    let is_number = |length: &HeaderValue| !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
+    if lengths.next().is_some_and(|length| !is_number(length)) || lengths.next().is_some() {
+        return Err("it has several lengths, or one that is no number");
     }
     Ok(())
 }
