@@ -201,7 +201,9 @@ pub use rfc::route::{Route, Router};
 pub use rfc::sharing::{Sharing, sharing};
 pub use rfc::storability::Refusal;
 pub use store::answer::Answer;
-pub use store::bans::{PurgeBans, PurgeVerdict};
+pub use store::bans::PurgeBans;
 pub use store::policy_engine::{EngineAccess, EngineFigures, Eviction, PolicyEngine};
 pub use store::purge::{Purge, Purged, Scope, Url, UrlError};
+pub use store::purge_table::{Position, PurgeVerdict};
+
 pub use store::second_tier::{SecondTier, TierHit, TierResponse};

@@ -50,11 +50,6 @@ pub const SMALL_FILL: u64 = 64;
 /// four, not the object limit.
 pub const FILL_START_BYTES: usize = 16 * 1024;
 
-/// Remembered invalidated keys (some 40 bytes each). A response that was requested before the last
-/// invalidation of its key is not stored. Neither is a response that was requested before the last
-/// forgotten invalidation: it takes as long as this many invalidations.
-pub const INVALIDATIONS: usize = 1 << 14;
-
 /// The memory of a body that is not small, beside its bytes: what readers need to share it. A test
 /// checks that it covers the sizes of the structures.
 pub const LARGE_BODY_OVERHEAD_BYTES: u64 = 128;
@@ -105,8 +100,8 @@ pub const SHARDS: u16 = 64;
 /// block that servers commonly accept.
 pub const SELECTOR_BYTES: usize = u16::MAX as usize;
 
-/// A shard of a cache has its share of [`ALONE_PLACES`] and of [`INVALIDATIONS`], but at least so
-/// many places: a shard with few places forgets by chance.
+/// A shard of a cache has its share of [`ALONE_PLACES`], but at least so many places: a shard with
+/// few places forgets by chance.
 pub const SHARD_PLACES_LEAST: usize = 256;
 
 /// Hits that a shard notes before it passes them to the policy engine, if that is free. With 64,
@@ -164,13 +159,24 @@ pub const RETRIES: usize = 2;
 /// answered.
 pub const PURGE_STEP: usize = 4096;
 
-/// Purges that a second tier remembers by key and by tag, some 100 bytes each. They are forgotten
-/// as the tier's records are replaced; past this many, the next one purges the tier of everything.
-pub const MARKS: usize = 1 << 16;
+/// Purged URLs, tags and hosts that a cache remembers exactly, and its second tier too: up to 6 MB
+/// each. The older half of more goes into the places of [`FORGOTTEN_PURGES`].
+pub const PURGED_NAMES: usize = 1 << 16;
 
-/// The same by prefix. Each response from the tier is compared with all of them: a few
-/// microseconds.
-pub const PREFIX_MARKS: usize = 1 << 10;
+/// Places for purges that are no longer exact, by hash, 16 bytes each. They take their 16 MiB when
+/// the first purge goes there. After 100,000 purges that were all later than a response, it is
+/// fetched once without need with a chance of one in eleven for each of its tags.
+pub const FORGOTTEN_PURGES: usize = 1 << 20;
+
+/// Purged prefixes that are remembered exactly. The older half of more is cut to the host.
+pub const PURGED_PREFIXES: usize = 1 << 14;
+
+/// Bytes of these prefixes: 256 each on average.
+pub const PURGED_PREFIX_BYTES: usize = 4 << 20;
+
+/// The memory of one tag of one stored response in the index of tags: a place in its table, which
+/// is at least 7/16 full.
+pub const TAG_BYTES: u64 = 56;
 
 /// The time after its freshness for which a response may be served while the origin cannot be
 /// reached (RFC 9111 §4.2.4 allows it to a disconnected cache, and leaves the time open). An hour

@@ -30,6 +30,7 @@ use crate::rfc::fields::CdnLoop;
 use crate::rfc::route::Router;
 use crate::store::index::Store;
 use crate::store::policy_engine::{EngineAccess, EngineFigures, EngineHandle, Eviction, PolicyEngine};
+use crate::store::purges::Purges;
 use crate::store::second_tier::SecondTier;
 use http::HeaderName;
 use larder_policy::observe::{Observation, Observer, Totals};
@@ -115,8 +116,8 @@ impl Cache {
     /// [`SpecError`] if arguments of a policy contradict each other.
     pub fn new(config: &Config, streams: &Streams) -> Result<Cache, SpecError> {
         let engine = PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?);
-        let budget = Budget::new(limits::filling(config.capacity.bytes()));
-        Ok(Cache::shard(config, streams, EngineHandle::new(Box::new(RefCell::new(engine))), &budget, (0, 1)))
+        let shared = SharedParts::new(config);
+        Ok(Cache::shard(config, streams, EngineHandle::new(Box::new(RefCell::new(engine))), &shared, (0, 1)))
     }
 
     /// Creates the shards of an empty cache, `count` of them (from 1 to [`limits::SHARDS`]). They
@@ -132,11 +133,11 @@ impl Cache {
         share: impl FnOnce(PolicyEngine) -> A,
     ) -> Result<Vec<Cache>, SpecError> {
         let engine = share(PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?));
-        let budget = Budget::new(limits::filling(config.capacity.bytes()));
+        let shared = SharedParts::new(config);
         let count = count.clamp(1, limits::SHARDS);
         let shard = |number| {
             let engine = EngineHandle::new(Box::new(engine.clone()));
-            Cache::shard(config, streams, engine, &budget, (number, count))
+            Cache::shard(config, streams, engine, &shared, (number, count))
         };
         Ok((0..count).map(shard).collect())
     }
@@ -146,7 +147,7 @@ impl Cache {
         config: &Config,
         streams: &Streams,
         engine: EngineHandle,
-        budget: &Budget,
+        SharedParts { budget, purges }: &SharedParts,
         (shard, shards): (u16, u16),
     ) -> Cache {
         let (max_object, slice_bytes) = sizes(config, budget);
@@ -155,7 +156,7 @@ impl Cache {
         Cache {
             shard,
             router: Router::new(config.hash_key, shards),
-            store: Store::new(engine, observer, budget.clone(), &config.hash_key, (shard, shards)),
+            store: Store::new(engine, observer, budget.clone(), purges.clone(), &config.hash_key, (shard, shards)),
             in_flight_table: InFlightTable::new(part(limits::ALONE_PLACES)),
             hash_key: config.hash_key,
             cdn_loop: CdnLoop::of(&config.hash_key),
@@ -308,6 +309,19 @@ impl Cache {
     /// leave the store while clients read them may exceed it.
     pub fn filling_limit(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.limit())
+    }
+}
+
+/// What all shards share, beside the policy engine.
+struct SharedParts {
+    budget: Budget,
+    purges: Purges,
+}
+
+impl SharedParts {
+    fn new(config: &Config) -> SharedParts {
+        let budget = Budget::new(limits::filling(config.capacity.bytes()));
+        SharedParts { budget, purges: Purges::default() }
     }
 }
 

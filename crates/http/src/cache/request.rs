@@ -258,7 +258,8 @@ impl Cache {
         now: Now,
     ) -> Box<Exchange> {
         let (method, version) = (request.method.clone(), request.version);
-        Box::new(Exchange::new((key.into_owned(), hash), self.shard, method, version, &self.cdn_loop, reason, now.time))
+        let asked = (now.time, self.store.purges.now());
+        Box::new(Exchange::new((key.into_owned(), hash), self.shard, method, version, &self.cdn_loop, reason, asked))
     }
 }
 

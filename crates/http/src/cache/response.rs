@@ -16,6 +16,7 @@ use crate::rfc::framing::{content_length, is_framed};
 use crate::rfc::selection::Ready;
 use crate::rfc::storability::Refusal;
 use crate::rfc::{conditional, fields};
+use crate::store::purge_table::PurgeVerdict;
 use crate::store::stored::Stored;
 use http::header::{CONTENT_LENGTH, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -110,6 +111,10 @@ impl Cache {
         let Some(lead) = exchange.lead.take() else { return };
         let reusable = fill.as_mut().filter(|fill| fill.stored.freshness.is_reusable(now.time));
         if let Some(fill) = reusable {
+            if self.store.purges.verdict(&fill.stored) != PurgeVerdict::Kept {
+                // Some followers may have come after the purge.
+                return self.in_flight_table.finish(lead, Outcome::Again, outbox);
+            }
             self.in_flight_table.set_alone(exchange.hash, false, now.time);
             self.in_flight_table.start(&lead, fill.head(), outbox);
             fill.lead = Some(lead);
@@ -135,7 +140,7 @@ impl Cache {
         let same = stored.sliced().is_none_or(|sliced| sliced.pin.agrees(headers));
         if !same || !conditional::selects(headers, &stored.headers()) {
             self.discard(&stored);
-            exchange.asked = now.time;
+            self.ask_again(&mut exchange, now);
             return Reply::Retry(exchange);
         }
         if let Some(slot) = self.store.position(&stored) {
@@ -162,7 +167,8 @@ impl Cache {
             let is_reusable = stored.freshness.is_reusable(now.time);
             self.in_flight_table.set_alone(exchange.hash, !is_reusable, now.time);
             // Left in the second tier, it is renewed nowhere but here.
-            let outcome = match stored.in_tier().is_some() && is_reusable {
+            let is_current = || self.store.purges.verdict(&stored) == PurgeVerdict::Kept;
+            let outcome = match stored.in_tier().is_some() && is_reusable && is_current() {
                 true => Outcome::TierHit(Box::new(stored.clone())),
                 false => Outcome::Again,
             };

@@ -218,7 +218,7 @@ impl Cache {
             source.version,
             &self.cdn_loop,
             ForwardReason::Partial,
-            now.time,
+            (now.time, self.store.purges.now()),
         );
         exchange.headers = source.request.clone();
         exchange.ask = Ask::Next(slice, Arc::clone(source));

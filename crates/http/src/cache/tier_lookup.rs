@@ -13,6 +13,7 @@ use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
 use crate::rfc::fields;
 use crate::store::answer::Answer;
 use crate::store::index::Found;
+use crate::store::purge_table::PurgeVerdict;
 use crate::store::record;
 use crate::store::second_tier::{TierHit, TierResponse};
 use crate::store::stored::Stored;
@@ -85,9 +86,6 @@ impl Cache {
         if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, request.headers) {
             return Some(self.store.stored(slot));
         }
-        if self.store.was_invalidated_since(exchange.hash, exchange.asked) {
-            return None;
-        }
         let stored = self.decode_tier_hit(tier_hit?, exchange.key.to_bytes(), exchange.hash, now)?;
         // With slices of another size, as they were configured before a restart, none would be
         // found.
@@ -99,7 +97,12 @@ impl Cache {
 
     /// Returns the response that was read, if it is still in the tier.
     pub(crate) fn decode_tier_hit(&self, tier_hit: TierHit, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
-        if !self.tier.as_ref().is_some_and(|tier| tier.is_current(&key, tier_hit.position)) {
+        let head = match &tier_hit.response {
+            TierResponse::Whole { bytes, .. } | TierResponse::First { bytes, .. } => bytes,
+        };
+        // A purge may have come since it was read.
+        let verdict = self.tier.as_ref()?.verdict(&key, tier_hit.position, head);
+        if verdict == PurgeVerdict::Purged {
             return None;
         }
         let mut stored = match tier_hit.response {
@@ -114,10 +117,10 @@ impl Cache {
                 stored
             }
         };
-        if tier_hit.expired {
+        if tier_hit.expired || verdict == PurgeVerdict::Expired {
             stored.freshness.expire(now.time);
         }
-        Some(stored)
+        Some(stored.at(self.store.purges.of_tier()))
     }
 
     fn answer_tier_hit(

@@ -7,6 +7,8 @@ use crate::rfc::cache_status::ForwardReason;
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::freshness::Freshness;
 use crate::rfc::vary::Selector;
+use crate::store::purge::{CACHE_TAG, SURROGATE_KEY, each_tag};
+use crate::store::purge_table::Purged;
 use crate::store::stored::Stored;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_units::Time;
@@ -68,6 +70,16 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    fn has_tag(&self, tag: &[u8]) -> bool {
+        let mut has_tag = false;
+        for name in [SURROGATE_KEY, CACHE_TAG] {
+            for line in self.headers.get_all(&name) {
+                each_tag(name.as_str(), line.as_bytes(), &mut |other| has_tag |= other == tag);
+            }
+        }
+        has_tag
+    }
+
     /// Returns true if a request that came at `now` may be answered with it, as if it were stored
     /// already (RFC 9111 §4).
     pub(super) fn suits(&self, request: &HeaderMap, directives: &RequestDirectives, now: Now) -> bool {
@@ -133,6 +145,17 @@ impl InFlight {
 
     pub(super) fn is_finished(&self) -> bool {
         matches!(self.phase, Phase::Finished(_))
+    }
+
+    /// Returns true if a purge names its response, as far as that is known.
+    pub(super) fn is_named_by(&self, what: Purged<'_>) -> bool {
+        match (what, &self.phase) {
+            (Purged::Everything, _) => true,
+            (Purged::Key(key), _) => *self.key == *key,
+            (Purged::Prefix(prefix), _) => self.key.starts_with(prefix),
+            (Purged::Tag(tag), Phase::Streaming(head)) => head.has_tag(tag),
+            (Purged::Tag(_), _) => false,
+        }
     }
 
     /// Returns true if a request may follow it.

@@ -6,6 +6,7 @@ use crate::limits;
 use crate::outbox::{FollowerId, Outbox};
 use crate::rfc::directives::Reload;
 use crate::rfc::key::Key;
+use crate::store::purge_table::Purged;
 use hashbrown::HashTable;
 use http::HeaderMap;
 use larder_units::Time;
@@ -109,9 +110,11 @@ impl InFlightTable {
         }
     }
 
-    /// Removes all fetches from the table.
-    pub(crate) fn forget_all(&mut self) {
-        self.table.clear();
+    /// Removes the fetches that a purge names from the table. The tags of a response are not known
+    /// before it begins.
+    pub(crate) fn forget_purged(&mut self, what: Purged<'_>) {
+        let fetches = &self.fetches;
+        self.table.retain(|number| fetches[*number].as_ref().is_some_and(|other| !other.is_named_by(what)));
     }
 
     /// Returns how many followers wait for the head.

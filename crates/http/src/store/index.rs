@@ -1,22 +1,24 @@
-//! The index over the engine: keys to slots, variants of a key in a chain, and the record of
-//! invalidations.
+//! The index over the engine: keys to slots, variants of a key in a chain, and tags.
 
 use crate::body::budget::Budget;
 use crate::limits;
 use crate::rfc::key::Key;
 use crate::rfc::vary;
 use crate::store::entry::{Entry, View};
+use crate::store::host_counts::HostCounts;
 use crate::store::line_table::LineTable;
 use crate::store::observed;
 use crate::store::policy_engine::{EngineHandle, EngineSlot, EntryId, Eviction, Owner};
 use crate::store::purge::Purged;
+use crate::store::purge_table::PurgeVerdict;
+use crate::store::purges::Purges;
 use crate::store::stored::Stored;
-use hashbrown::{HashMap, HashTable};
+use crate::store::tag_index::TagIndex;
+use hashbrown::{HashSet, HashTable};
 use http::HeaderMap;
 use larder_policy::Slot;
 use larder_policy::observe::{Observer, Outcome};
 use larder_units::Time;
-use std::collections::VecDeque;
 
 /// The stored responses of one shard.
 pub(crate) struct Store {
@@ -37,12 +39,10 @@ pub(crate) struct Store {
     /// The header lines that entries share.
     lines: LineTable,
     evictions: Vec<Eviction>,
-    invalidations: Invalidations,
-    /// The time of the last invalidation of more than single keys.
-    all_invalidated: Option<Time>,
-    /// Walks of purges in progress. A response that is stored meanwhile might lie behind a walk
-    /// that has to remove it.
-    walks: u32,
+    tags: TagIndex,
+    hosts: HostCounts,
+    /// The purges, which all shards share.
+    pub purges: Purges,
     /// Objects that left for others to come.
     pub evicted: u64,
 }
@@ -84,6 +84,7 @@ impl Store {
         engine: EngineHandle,
         observer: Observer,
         budget: Budget,
+        purges: Purges,
         secret: &[u8; 16],
         (shard, shards): (u16, u16),
     ) -> Store {
@@ -102,11 +103,9 @@ impl Store {
             entries: Vec::new(),
             free: Vec::new(),
             evictions: Vec::new(),
-            invalidations: Invalidations::new(
-                (limits::INVALIDATIONS / usize::from(shards)).max(limits::SHARD_PLACES_LEAST),
-            ),
-            all_invalidated: None,
-            walks: 0,
+            tags: TagIndex::new(secret),
+            hosts: HostCounts::new(secret),
+            purges,
             evicted: 0,
         }
     }
@@ -228,7 +227,9 @@ impl Store {
             return false;
         };
         self.budget.on_stored(entry.shared_body_bytes());
-        let Store { entries, table, .. } = self;
+        let Store { entries, table, tags, hosts, lines, .. } = self;
+        tags.add(id, View::new(&entry, lines));
+        hosts.add(entry.key());
         let older = match table.find_mut(stored.hash, |head| is_key(entries, *head, &stored.key)) {
             Some(head) => std::mem::replace(head, id),
             None => {
@@ -299,10 +300,13 @@ impl Store {
             return;
         }
         self.budget.on_stored(entry.shared_body_bytes());
-        if let Some(indexed) = &mut self.entries[id.index()] {
+        let Store { entries, tags, lines, budget, .. } = self;
+        if let Some(indexed) = &mut entries[id.index()] {
             let old = std::mem::replace(&mut indexed.entry, entry);
-            self.budget.on_departed(old.shared_body_bytes());
-            old.release(&mut self.lines);
+            budget.on_departed(old.shared_body_bytes());
+            tags.remove(id, View::new(&old, lines));
+            tags.add(id, View::new(&indexed.entry, lines));
+            old.release(lines);
         }
     }
 
@@ -313,9 +317,9 @@ impl Store {
     }
 
     /// Removes all variants of a key, and prevents the storing of responses that were requested
-    /// before `now`. Returns the number of removed variants.
+    /// before. Returns the number of removed variants.
     pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
-        self.invalidations.note(hash, now);
+        self.purges.note_key(&key.to_bytes(), false);
         self.observer.removed(hash, false, now);
         let mut removed = 0;
         while let Some(id) = self.newest_variant(key, hash) {
@@ -327,7 +331,7 @@ impl Store {
 
     /// Does the same as [`Store::invalidate`], but all variants stay, stale.
     pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
-        self.invalidations.note(hash, now);
+        self.purges.note_key(&key.to_bytes(), true);
         self.observer.removed(hash, true, now);
         let mut expired = 0;
         let mut next = self.newest_variant(key, hash);
@@ -338,15 +342,38 @@ impl Store {
         expired
     }
 
-    /// Begins a walk: until it ends nothing is stored, and after it nothing that was requested
-    /// before its end.
-    pub(crate) fn begin_walk(&mut self) {
-        self.walks += 1;
+    /// Removes entries with a tag, or makes them stale: those from the number `from` on,
+    /// [`limits::PURGE_STEP`] of them. Returns how many there were, and where to go on.
+    pub(crate) fn purge_tag(&mut self, tag: &str, from: usize, soft: bool, now: Time) -> Purged {
+        let ids = self.tags.of_tag(tag.as_bytes(), from, limits::PURGE_STEP);
+        let mut objects = 0;
+        for id in &ids {
+            // Two tags may have one hash.
+            let mut has_tag = false;
+            self.view(*id).each_tag(|other| has_tag |= other == tag.as_bytes());
+            if has_tag {
+                self.purge_entry(*id, soft, now);
+                objects += 1;
+            }
+        }
+        let last = ids.last().filter(|_| ids.len() == limits::PURGE_STEP);
+        Purged { objects, next: last.map(|id| id.index() + 1) }
     }
 
-    pub(crate) fn end_walk(&mut self, now: Time) {
-        self.walks = self.walks.saturating_sub(1);
-        self.all_invalidated = self.all_invalidated.max(Some(now));
+    /// Removes entries whose keys begin with a prefix, or makes them stale: see [`Store::purge`].
+    pub(crate) fn purge_prefix(&mut self, prefix: &[u8], from: usize, soft: bool, now: Time) -> Purged {
+        if !self.hosts.has_host_of(prefix) {
+            return Purged { objects: 0, next: None };
+        }
+        self.purge(from, soft, now, |stored| stored.key().starts_with(prefix))
+    }
+
+    fn purge_entry(&mut self, id: EntryId, soft: bool, now: Time) {
+        if soft {
+            self.expire_slot(id, now);
+        } else {
+            self.remove(id);
+        }
     }
 
     /// Removes, or makes stale, what `takes` says of the entries from `from` on,
@@ -360,27 +387,16 @@ impl Store {
         };
         let taken: Vec<EntryId> = ids.filter(is_taken).collect();
         for id in &taken {
-            if soft {
-                self.expire_slot(*id, now);
-            } else {
-                self.remove(*id);
-            }
+            self.purge_entry(*id, soft, now);
         }
         Purged { objects: taken.len() as u64, next: (end < self.entries.len()).then_some(end) }
     }
 
-    /// Returns true if the key was invalidated after `asked`, or may have been, or if a walk is in
-    /// progress.
-    pub(crate) fn was_invalidated_since(&self, hash: u64, asked: Time) -> bool {
-        self.walks > 0
-            || [self.invalidations.last(hash), self.all_invalidated].into_iter().flatten().any(|at| asked <= at)
-    }
-
-    /// Returns true if a response that was requested at `asked` must not be stored as `stored`:
-    /// [`Store::was_invalidated_since`], or the same variant is stored and was requested later.
+    /// Returns true if a response that was requested at `asked` must not be stored: a purge has
+    /// named it since then, or the same variant is stored and was requested later.
     pub(crate) fn is_outdated(&self, stored: &Stored, asked: Time) -> bool {
         let is_later = |id| self.entry(id).freshness.is_requested_after(asked);
-        self.was_invalidated_since(stored.hash, asked) || self.position(stored).is_some_and(is_later)
+        self.purges.verdict(stored) != PurgeVerdict::Kept || self.position(stored).is_some_and(is_later)
     }
 
     fn engine_slot(&self, id: EntryId) -> EngineSlot {
@@ -429,6 +445,8 @@ impl Store {
         let Some(Indexed { entry, hash, older, .. }) = self.entries[id.index()].take() else { return };
         self.free.push(id);
         self.budget.on_departed(entry.shared_body_bytes());
+        self.tags.remove(id, View::new(&entry, &self.lines));
+        self.hosts.remove(entry.key());
         entry.release(&mut self.lines);
         let entries = &mut self.entries;
         // The chain's head is either this entry, which has just been emptied, or another variant of
@@ -457,7 +475,7 @@ impl Store {
     /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the
     /// bytes of bodies in the store that readers may share.
     pub(crate) fn check_invariants(&self) -> u64 {
-        let (mut seen, mut bodies) = (0, 0);
+        let (mut seen, mut bodies, mut tags) = (0, 0, HashSet::new());
         for head in &self.table {
             let key = self.entry(*head).key();
             let mut next = Some(*head);
@@ -472,9 +490,15 @@ impl Store {
                 let least = self.overhead + entry.size();
                 assert!(size >= least, "the engine has {size} for {least} bytes");
                 (seen, bodies) = (seen + 1, bodies + entry.shared_body_bytes() as u64);
+                self.view(id).each_tag(|tag| _ = tags.insert((id, tag.to_vec())));
                 next = indexed.older();
             }
         }
+        assert_eq!(tags.len(), self.tags.len(), "the index of tags has those of the entries");
+        for (id, tag) in tags {
+            assert!(self.tags.of_tag(&tag, id.index(), 1) == [id], "an entry is found by its tag");
+        }
+        assert_eq!(seen, self.hosts.len(), "each entry has a host");
         let objects = self.engine.read(|engine| {
             engine.check_invariants();
             engine.objects_of(self.shard)
@@ -484,47 +508,6 @@ impl Store {
         assert_eq!(seen + self.free.len(), self.entries.len(), "an entry is in use or free");
         self.lines.check_invariants(self.entries.iter().flatten().flat_map(|indexed| indexed.entry.shared_lines()));
         bodies
-    }
-}
-
-/// The last keys that were invalidated, and when: exact, so that no busy key keeps another from
-/// being stored.
-struct Invalidations {
-    /// The number of keys.
-    most: usize,
-    /// By the key's hash.
-    at: HashMap<u64, Time>,
-    /// The invalidations in their order; a key that was noted again occurs twice.
-    order: VecDeque<(u64, Time)>,
-    /// The latest of those that were forgotten.
-    forgotten: Option<Time>,
-}
-
-impl Invalidations {
-    /// Returns an empty record of so many keys.
-    fn new(most: usize) -> Invalidations {
-        Invalidations { most, at: HashMap::new(), order: VecDeque::new(), forgotten: None }
-    }
-
-    fn note(&mut self, hash: u64, now: Time) {
-        if self.order.len() == self.most
-            && let Some((oldest, at)) = self.order.pop_front()
-        {
-            self.forgotten = self.forgotten.max(Some(at));
-            if self.at.get(&oldest).is_some_and(|last| *last <= at) {
-                self.at.remove(&oldest);
-            }
-        }
-        self.order.push_back((hash, now));
-        // Threads read the clock before they lock the cache, so a later note may have an earlier
-        // time. It must not move the time back.
-        let last = self.at.entry(hash).or_insert(now);
-        *last = now.max(*last);
-    }
-
-    /// Returns the time of the last certain or possible invalidation of the key.
-    fn last(&self, hash: u64) -> Option<Time> {
-        self.at.get(&hash).copied().max(self.forgotten)
     }
 }
 

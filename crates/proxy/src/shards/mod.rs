@@ -20,8 +20,8 @@ use http::{HeaderMap, StatusCode};
 use larder_http::{
     Answer, Assembled, Assembly, BodyEnd, BodyId, Budget, Cache, CdnLoop, Completion, Config, Counters, EngineAccess,
     EngineFigures, Exchange, Fill, Follower, FollowerId, JoinResult, Joined, Now, Outbox, Piece, PlainHit,
-    PlainRequest, PolicyEngine, Purge, Reply, RequestHead, ResponseHead, Router, SecondTier, SliceFollower, SliceJoin,
-    Step, TierHit, TierSlice, TierStep, UpstreamFailure,
+    PlainRequest, PolicyEngine, Purge, Reply, RequestHead, ResponseHead, Router, Scope, SecondTier, SliceFollower,
+    SliceJoin, Step, TierHit, TierSlice, TierStep, UpstreamFailure,
 };
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{JobDone, SpecError};
@@ -461,16 +461,21 @@ impl Shards {
     /// Purges in steps, with requests in between. Returns the number of purged responses.
     pub fn purge(&self, purge: &Purge) -> u64 {
         let shards = purge.shards(&self.router);
-        for shard in shards.clone() {
-            self.shards[shard].lock().cache.begin_purge(purge);
+        if matches!(purge.scope, Scope::Exact(_)) {
+            let now = self.now();
+            return self.shards[shards.start].lock().cache.purge(purge, 0, now).objects;
         }
-        self.shards[shards.start].lock().cache.purge_tier(purge);
+        let position = self.shards[0].lock().cache.note_purge(purge);
+        for shard in &self.shards {
+            shard.lock().cache.begin_purge(purge);
+        }
+        self.shards[0].lock().cache.purge_tier(purge, position);
         let mut objects = 0;
-        for shard in shards {
+        for shard in &self.shards {
             let mut next = Some(0);
             while let Some(from) = next {
                 let now = self.now();
-                let step = self.shards[shard].lock().cache.continue_purge(purge, from, now);
+                let step = shard.lock().cache.continue_purge(purge, from, now);
                 objects += step.objects;
                 next = step.next;
             }

@@ -208,6 +208,15 @@ impl Stage {
         }
     }
 
+    /// The head of a response with these fields, whose body is collected.
+    pub fn begin(&mut self, exchange: Box<Exchange>, fields: Fields<'_>) -> Box<Fill> {
+        let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers: headers(fields) };
+        match self.respond(exchange, head) {
+            Reply::Relay { fill: Some(fill), .. } => fill,
+            reply => panic!("{reply:?}"),
+        }
+    }
+
     /// The head of the origin's response; a body in progress begins.
     pub fn respond(&mut self, exchange: Box<Exchange>, head: ResponseHead) -> Reply {
         let reply = self.cache.on_response(exchange, head, self.now, &mut self.outbox);
