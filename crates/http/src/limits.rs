@@ -88,6 +88,17 @@ pub const ALONE: Duration = Duration::from_secs(120);
 /// forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
 
+/// The time for which the fields of a `Vary` count for a URL, after the last response that names
+/// them. A name too many costs only a request that could have been collapsed.
+pub const VARY_REMEMBERED: Duration = Duration::from_secs(600);
+
+/// URLs whose fields are remembered. Two may take one place; the older is forgotten, and its next
+/// burst waits for one response.
+pub const VARY_PLACES: usize = 4096;
+
+/// Bytes of these names, for one URL. A list has some fifty.
+pub const VARY_REMEMBERED_BYTES: usize = 512;
+
 /// Longest `Cache-Status` of other caches that is stored, in bytes. Each cache on the path adds
 /// some fifty.
 pub const EARLIER_BYTES: usize = u16::MAX as usize;
@@ -100,8 +111,8 @@ pub const SHARDS: u16 = 64;
 /// block that servers commonly accept.
 pub const SELECTOR_BYTES: usize = u16::MAX as usize;
 
-/// A shard of a cache has its share of [`ALONE_PLACES`], but at least so many places: a shard with
-/// few places forgets by chance.
+/// A shard of a cache has its share of [`ALONE_PLACES`] and [`VARY_PLACES`], but at least so many
+/// places: a shard with few places forgets by chance.
 pub const SHARD_PLACES_LEAST: usize = 256;
 
 /// Hits that a shard notes before it passes them to the policy engine, if that is free. With 64,

@@ -178,7 +178,7 @@ impl Service {
             return rules.iter().fold(Responding::Now(Some(answer)), Responding::ruled);
         }
         let Some(rules) = rules else {
-            let step = self.proxy.shards().step(&head(&parts, scheme, authority, goes_by));
+            let step = self.proxy.shards().step(&head(&parts, scheme, authority, goes_by), true);
             if let Next::Answer(answer) = step {
                 return Responding::Now(Some(self.proxy.sent(answer)));
             }
@@ -188,7 +188,10 @@ impl Service {
         let changed = rules.changed(&parts, is_storable);
         let request = head(changed.as_ref().unwrap_or(&parts), scheme, authority, goes_by);
         let shards = self.proxy.shards();
-        let step = if rules.passes() { shards.pass(&request) } else { shards.step(&request) };
+        let step = match rules.passes() {
+            true => shards.pass(&request),
+            false => shards.step(&request, rules.collapses()),
+        };
         let host = larder_http::keyed_authority(scheme, authority).into_owned();
         let parts = changed.unwrap_or(parts);
         self.go_on(step, (parts, body), (scheme, &host), Some(Arc::clone(&rules)), offer).ruled(&rules)

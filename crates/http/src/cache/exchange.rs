@@ -79,6 +79,8 @@ pub enum UpstreamFailure {
 pub struct Exchange {
     pub(crate) key: Key<'static>,
     pub(crate) hash: u64,
+    /// The hash of its key and variant, when the response has come.
+    pub(crate) variant_hash: u64,
     shard: u16,
     pub(crate) method: Method,
     pub(crate) version: Version,
@@ -165,6 +167,7 @@ impl Exchange {
         Exchange {
             key,
             hash,
+            variant_hash: hash,
             shard,
             method,
             version,

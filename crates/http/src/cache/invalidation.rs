@@ -74,7 +74,7 @@ impl Cache {
     /// stored in between.
     fn purge_url(&mut self, url: &Url, purge: &Purge, now: Now) -> Purged {
         let Route { key, hash, .. } = self.router.of_key(url.key());
-        self.in_flight_table.forget(&key, hash);
+        self.in_flight_table.forget(&key);
         let objects = match purge.soft {
             true => {
                 if let Some(tier) = &mut self.tier {
@@ -129,7 +129,7 @@ impl Cache {
         self.remove_from_tier(key);
         self.counters.invalidated += self.store.invalidate(key, hash, now.time);
         // Later requests must not get a response that was requested before.
-        self.in_flight_table.forget(key, hash);
+        self.in_flight_table.forget(key);
     }
 }
 

@@ -157,7 +157,11 @@ impl Cache {
             shard,
             router: Router::new(config.hash_key, shards),
             store: Store::new(engine, observer, budget.clone(), purges.clone(), &config.hash_key, (shard, shards)),
-            in_flight_table: InFlightTable::new(part(limits::ALONE_PLACES)),
+            in_flight_table: InFlightTable::new(
+                part(limits::ALONE_PLACES),
+                part(limits::VARY_PLACES),
+                &config.hash_key,
+            ),
             hash_key: config.hash_key,
             cdn_loop: CdnLoop::of(&config.hash_key),
             max_object,

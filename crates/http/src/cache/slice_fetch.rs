@@ -13,6 +13,7 @@ use crate::cache::slices::unsliced;
 use crate::cache::source::Source;
 use crate::cache::steps::Reply;
 use crate::collapse::in_flight::{Lead, Outcome};
+use crate::collapse::table::Sharers;
 use crate::limits;
 use crate::now::Now;
 use crate::outbox::Outbox;
@@ -121,7 +122,8 @@ impl Cache {
         let (key, hash) = self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
         let request = std::mem::take(&mut exchange.headers);
         let passed = fields::cdn_loop_count(&request);
-        let lead = self.in_flight_table.lead(&key, hash, passed, now.time);
+        let sharers = Sharers { key: &key, variant: &Selector::default(), hash };
+        let lead = self.in_flight_table.lead(sharers, passed, now.time);
         let response = {
             let status = StatusCode::PARTIAL_CONTENT;
             let reason = exchange.reason;

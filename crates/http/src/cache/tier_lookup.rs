@@ -30,6 +30,12 @@ impl Cache {
         outbox: &mut Outbox,
     ) -> TierStep {
         let step = self.tier_step(exchange, tier_hit, request, now, outbox);
+        if let TierStep::Variant(exchange, _) | TierStep::Forward(exchange) = &step
+            && let Some(lead) = &exchange.lead
+        {
+            // Those that get another variant do not wait for it.
+            self.in_flight_table.wake_waiting(lead, outbox);
+        }
         self.report(outbox);
         step
     }
@@ -45,6 +51,7 @@ impl Cache {
         let tier_lookup = std::mem::replace(&mut exchange.tier_lookup, TierLookup::No);
         let directives = self.directives(request.headers);
         if let Some(stored) = self.believed(&exchange, tier_hit, request, now) {
+            self.learn_selector(&exchange, &stored, request, now);
             if !stored.selector.matches(request.headers) {
                 if tier_lookup == TierLookup::Any {
                     exchange.tier_lookup = TierLookup::Variant;
@@ -73,6 +80,15 @@ impl Cache {
         }
         self.counters.forward(exchange.reason);
         TierStep::Forward(exchange)
+    }
+
+    /// It is known by which fields the responses vary.
+    fn learn_selector(&mut self, exchange: &Exchange, stored: &Stored, request: &RequestHead<'_>, now: Now) {
+        let Some(lead) = &exchange.lead else { return };
+        self.in_flight_table.learn_selector(exchange.hash, &stored.selector, now.time);
+        let variant = self.variant_of_request(&exchange.key, exchange.hash, request.headers, now);
+        let hash = self.in_flight_table.hash(exchange.hash, &variant);
+        self.in_flight_table.set_variant(lead, variant, hash);
     }
 
     /// The recalled response, unless the store has something newer, or it was removed meanwhile.

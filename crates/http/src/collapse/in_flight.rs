@@ -27,8 +27,12 @@ pub(crate) struct Lead(pub(super) FetchId);
 /// A request in flight to the origin.
 #[derive(Debug)]
 pub(super) struct InFlight {
+    /// Its hash in the table, by its key and its variant.
     pub(super) hash: u64,
     pub(super) key: Box<[u8]>,
+    /// The values of its request for the fields by which the URL's responses vary, as far as they
+    /// are known. Only requests with the same values follow.
+    pub(super) variant: Selector,
     /// Caches of our name that its request has passed ([`crate::cdn_loop_count`]).
     pub(super) passed: usize,
     /// The degree of reload of its request.
@@ -103,9 +107,16 @@ pub(crate) enum Outcome {
 
 impl InFlight {
     /// Returns the fetch of a request that has just been sent.
-    pub(super) fn new(hash: u64, key: Box<[u8]>, passed: usize, reload: Reload, requested: Time) -> InFlight {
+    pub(super) fn new(
+        hash: u64,
+        key: Box<[u8]>,
+        variant: Selector,
+        passed: usize,
+        reload: Reload,
+        requested: Time,
+    ) -> InFlight {
         let (phase, waiting, free) = (Phase::Asking, Vec::new(), Vec::new());
-        InFlight { hash, key, passed, reload, requested, phase, waiting, free, followers: 0 }
+        InFlight { hash, key, variant, passed, reload, requested, phase, waiting, free, followers: 0 }
     }
 
     /// Returns how many followers wait for its head.
@@ -134,6 +145,11 @@ impl InFlight {
             self.waiting[place] = None;
             self.free.push(place);
         }
+    }
+
+    /// Wakes all that wait, to compare their requests with its variant.
+    pub(super) fn wake_waiting(&self, outbox: &mut Outbox) {
+        outbox.woken.extend(self.waiting.iter().flatten());
     }
 
     /// Moves to another phase, and wakes all that wait.

@@ -316,11 +316,15 @@ impl Shards {
     }
 
     /// Passes a request to the cache, and now and then checks whether the policy has long work.
-    pub fn step(self: &Arc<Self>, head: &RequestHead<'_>) -> Next {
+    /// `may_collapse`: it may wait for another request, or others for it.
+    pub fn step(self: &Arc<Self>, head: &RequestHead<'_>, may_collapse: bool) -> Next {
         let route = self.router.route(head.scheme, head.authority, head.target);
         let (now, shard) = (self.now(), route.shard());
         let mut state = self.shards[shard].lock();
-        let step = state.cache.on_request_at(&route, head, now);
+        let step = match may_collapse {
+            true => state.cache.on_request_at(&route, head, now),
+            false => state.cache.on_uncollapsed_request_at(&route, head, now),
+        };
         let is_due = state.is_job_check_due();
         drop(state);
         if is_due {

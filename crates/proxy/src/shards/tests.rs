@@ -30,15 +30,18 @@ fn with_capacity(capacity: ByteSize, count: u16) -> Arc<Shards> {
 
 fn step(shards: &Arc<Shards>, method: &Method, target: &str) -> Next {
     let headers = HeaderMap::new();
-    shards.step(&RequestHead {
-        method,
-        scheme: "http",
-        authority: "example.com",
-        target,
-        version: Version::HTTP_11,
-        headers: &headers,
-        has_body: false,
-    })
+    shards.step(
+        &RequestHead {
+            method,
+            scheme: "http",
+            authority: "example.com",
+            target,
+            version: Version::HTTP_11,
+            headers: &headers,
+            has_body: false,
+        },
+        true,
+    )
 }
 
 fn head(bytes: usize, fields: &[(http::HeaderName, &str)]) -> ResponseHead {

@@ -47,15 +47,18 @@ impl Host {
             fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
         };
         let headers = map(request);
-        let next = self.shards.step(&RequestHead {
-            method: &Method::GET,
-            scheme: "http",
-            authority: "example.com",
-            target,
-            version: Version::HTTP_11,
-            headers: &headers,
-            has_body: false,
-        });
+        let next = self.shards.step(
+            &RequestHead {
+                method: &Method::GET,
+                scheme: "http",
+                authority: "example.com",
+                target,
+                version: Version::HTTP_11,
+                headers: &headers,
+                has_body: false,
+            },
+            true,
+        );
         let mut exchange = match next {
             Next::Answer(_) => return true,
             Next::Forward(exchange) => exchange,
@@ -200,15 +203,18 @@ fn a_refresh_in_the_background_is_a_request() {
         std::thread::sleep(Duration::from_millis(1_100));
         // The stale one, and the refresh.
         let headers = HeaderMap::new();
-        let next = host.shards.step(&RequestHead {
-            method: &Method::GET,
-            scheme: "http",
-            authority: "example.com",
-            target: "/page",
-            version: Version::HTTP_11,
-            headers: &headers,
-            has_body: false,
-        });
+        let next = host.shards.step(
+            &RequestHead {
+                method: &Method::GET,
+                scheme: "http",
+                authority: "example.com",
+                target: "/page",
+                version: Version::HTTP_11,
+                headers: &headers,
+                has_body: false,
+            },
+            true,
+        );
         let Next::Refresh(_, mut exchange) = next else { panic!("it is stale") };
         exchange.take_headers(HeaderMap::new());
         let mut headers = HeaderMap::new();
