@@ -48,9 +48,9 @@
 //! `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246: `immutable`.
 //!
 //! # Choices that the RFCs leave open
-//! * A response with `Set-Cookie` is stored only if it has `public` or `s-maxage`; `max-age` or
-//!   `Expires` alone do not make a cookie shared (§7.3 leaves it to the origin's `Cache-Control`,
-//!   and so does [`Config::share_cookies`]).
+//! * A response with `Set-Cookie` is never stored, whatever its `Cache-Control` says: origins set
+//!   lifetimes and cookies in different places (§7.3 leaves it to the origin's `Cache-Control`, and
+//!   so does [`Config::share_cookies`]). A host may remove the field before the cache sees it.
 //! * Statuses about one request's fields, body or time (412, 416, 429, 431 and others) are never
 //!   stored: the key does not have these.
 //! * A response that varies by `X-Forwarded-For` is not stored: the host writes that field, and it

@@ -64,7 +64,7 @@ fn request(shards: &Arc<Shards>, target: &str, bytes: u64) -> bool {
         headers: &none,
         has_body: false,
     };
-    let mut exchange = match shards.step(&head) {
+    let mut exchange = match shards.step(&head, true) {
         Next::Answer(_) => return true,
         Next::Forward(exchange) => exchange,
         _ => return false,

@@ -62,7 +62,7 @@ pub struct HttpConfig {
     /// The size of slices: bodies that are requested in ranges are fetched and stored in such
     /// parts. 0: only whole bodies.
     pub slice: ByteSize,
-    /// Responses with `Set-Cookie` are stored if their `Cache-Control` allows it.
+    /// Responses with `Set-Cookie` are stored with it if their `Cache-Control` allows it.
     pub share_cookies: bool,
     /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,

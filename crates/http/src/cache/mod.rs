@@ -52,8 +52,8 @@ pub struct Config {
     /// The size of slices: bodies that are requested in ranges are fetched and stored in such
     /// parts; 0: only whole. From [`limits::SLICE_BYTES_LEAST`] to the effective `max_object`.
     pub slice: ByteSize,
-    /// True: a response with `Set-Cookie` is stored if its `Cache-Control` allows it (RFC 9111
-    /// §7.3). False: only if it has `public` or `s-maxage`.
+    /// True: a response with `Set-Cookie` is stored with it if its `Cache-Control` allows it (RFC
+    /// 9111 §7.3). False: never.
     pub share_cookies: bool,
     /// Targeted response fields for this cache (RFC 9213), the one with the highest priority first:
     /// `CDN-Cache-Control`, or the operator's own.

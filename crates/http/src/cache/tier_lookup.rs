@@ -17,6 +17,7 @@ use crate::store::purge_table::PurgeVerdict;
 use crate::store::record;
 use crate::store::second_tier::{TierHit, TierResponse};
 use crate::store::stored::Stored;
+use http::header::SET_COOKIE;
 use larder_policy::observe;
 
 impl Cache {
@@ -133,6 +134,10 @@ impl Cache {
                 stored
             }
         };
+        // It may have been stored under another setting.
+        if stored.fields().contains_key(SET_COOKIE) && !self.share_cookies {
+            return None;
+        }
         if tier_hit.expired || verdict == PurgeVerdict::Expired {
             stored.freshness.expire(now.time);
         }

@@ -25,7 +25,7 @@ pub enum Refusal {
     Useless,
     /// `Vary: *`, more names than [`limits::VARY_NAMES`], or one that differs with every client.
     Vary,
-    /// A cookie, and neither `public` nor `s-maxage` to say that sharing it is meant.
+    /// A cookie, which is for one client unless the operator says otherwise.
     SetCookie,
     /// More header bytes or a larger body than the limits allow.
     TooLarge,
@@ -137,10 +137,9 @@ pub(crate) fn judge(
         return Err(Refusal::Status);
     }
     // §7.3: a cookie does not forbid storage; an origin that minds says so. Many do not, and send
-    // max-age with a session: here only a word about shared caches makes it shared, or the
-    // operator's.
-    let may_share_cookies = share_cookies || says.ttl.is_none() && (says.public || says.s_maxage.is_some());
-    if headers.contains_key(SET_COOKIE) && !may_share_cookies {
+    // `public`, `s-maxage` or a targeted field with a session: a framework adds the lifetime, and
+    // another part of it the cookie. So only the operator makes a cookie shared.
+    if headers.contains_key(SET_COOKIE) && !share_cookies {
         return Err(Refusal::SetCookie);
     }
     let vary = fields::list(headers, &VARY);

@@ -76,19 +76,39 @@ fn must_understand() {
     assert_eq!(stores(&get("/"), 299, &[("cache-control", "max-age=60, must-understand")]), refused(Refusal::Status));
 }
 
+/// Failure: a client gets the session of another one, because the origin, or a framework of it,
+/// gives the response a lifetime.
 #[test]
-fn cookies_are_shared_only_where_the_origin_says_shared() {
+fn a_cookie_is_stored_with_its_response() {
     let cookie = ("set-cookie", "id=1");
-    let modified = ("last-modified", TEN_DAYS_BEFORE);
-    assert_eq!(stores(&get("/"), 200, &[modified]), Ok(()));
-    assert_eq!(stores(&get("/"), 200, &[modified, cookie]), refused(Refusal::SetCookie));
-    assert_eq!(stores(&get("/"), 200, &[modified, cookie, ("cache-control", "public")]), Ok(()));
-    assert_eq!(stores(&get("/"), 200, &[cookie, ("cache-control", "s-maxage=60")]), Ok(()));
-    assert_eq!(stores(&get("/"), 200, &[cookie, ("cache-control", "max-age=60, public")]), Ok(()));
-    for private in [("cache-control", "max-age=60"), ("expires", "Sun, 06 Nov 1994 09:49:37 GMT")] {
-        assert_eq!(stores(&get("/"), 200, &[private]), Ok(()));
-        assert_eq!(stores(&get("/"), 200, &[private, cookie]), refused(Refusal::SetCookie));
+    let expires = ("expires", "Sun, 06 Nov 1994 09:49:37 GMT");
+    for fields in [
+        &[("last-modified", TEN_DAYS_BEFORE)][..],
+        &[("last-modified", TEN_DAYS_BEFORE), ("cache-control", "public")],
+        &[expires],
+        &[expires, ("cache-control", "public")],
+        &[("cache-control", "max-age=60")],
+        &[("cache-control", "max-age=60, public")],
+        &[("cache-control", "s-maxage=60")],
+        &[("cache-control", "max-age=60, immutable")],
+        &[("cache-control", "no-store"), ("cdn-cache-control", "public, max-age=60")],
+    ] {
+        assert_eq!(stores(&get("/"), 200, fields), Ok(()), "{fields:?}");
+        let with_cookie = [fields, &[cookie]].concat();
+        assert_eq!(stores(&get("/"), 200, &with_cookie), refused(Refusal::SetCookie), "{fields:?}");
     }
+}
+
+/// Failure: a 304 brings the cookie of one client into what is stored for all.
+#[test]
+fn a_cookie_of_a_304_is_stored() {
+    let mut stage = Stage::new();
+    let control = ("cache-control", "public, max-age=1");
+    stage.ask(&get("/"), 200, &[control, ("etag", "\"1\"")], "page");
+    stage.wait(2);
+    let seen = stage.ask(&get("/"), 304, &[control, ("etag", "\"1\""), ("set-cookie", "id=1")], "");
+    assert_eq!((seen.header("set-cookie"), &seen.body[..]), ("id=1", &b"page"[..]), "its client gets it");
+    assert!(!stage.is_hit(&get("/")));
 }
 
 /// Where the operator says that his origin minds its cookies, Cache-Control alone decides; what is
