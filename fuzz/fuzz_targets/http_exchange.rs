@@ -151,6 +151,7 @@ fn cache() -> Cache {
         max_object: ByteSize::from_bytes(CAPACITY_BYTES),
         slice: ByteSize::from_bytes(4096),
         share_cookies: false,
+        strict_s_maxage: false,
         ignore_reloads: false,
         collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],

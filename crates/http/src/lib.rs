@@ -57,6 +57,12 @@
 //!   differs with every client.
 //! * A body that ends with its connection is stored if the connection reports no error (RFC 9112
 //!   §8).
+//! * `stale-while-revalidate` and `stale-if-error` beside `s-maxage` count, although `s-maxage`
+//!   implies `proxy-revalidate` (RFC 9111 §5.2.2.10): they speak to the same caches, are more
+//!   specific (RFC 5861), and would mean nothing otherwise. [`Config::strict_s_maxage`] is the
+//!   other reading.
+//! * While an origin fails for a key, a response that may be served because of it is served at
+//!   once, and the origin is tried in the background ([`limits::FAILURE_RETRY`]).
 //! * Reload and `max-age` of clients are obeyed; `max-stale` too, unless the origin forbids it.
 //! * A client's own conditions go to the origin if nothing is stored, and a 304 is relayed. If a
 //!   response is stored, its validators replace them, and the client's conditions are evaluated
@@ -108,6 +114,7 @@
 //!     max_object: ByteSize::from_mib(8),
 //!     slice: ByteSize::from_mib(1),
 //!     share_cookies: false,
+//!     strict_s_maxage: false,
 //!     ignore_reloads: false,
 //!     collapse: true,
 //!     targets: vec!["cdn-cache-control".parse().unwrap()],

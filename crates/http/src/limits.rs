@@ -111,8 +111,8 @@ pub const SHARDS: u16 = 64;
 /// block that servers commonly accept.
 pub const SELECTOR_BYTES: usize = u16::MAX as usize;
 
-/// A shard of a cache has its share of [`ALONE_PLACES`] and [`VARY_PLACES`], but at least so many
-/// places: a shard with few places forgets by chance.
+/// A shard of a cache has its share of [`ALONE_PLACES`], [`VARY_PLACES`] and [`FAILURE_PLACES`],
+/// but at least so many places: a shard with few places forgets by chance.
 pub const SHARD_PLACES_LEAST: usize = 256;
 
 /// Hits that a shard notes before it passes them to the policy engine, if that is free. With 64,
@@ -193,6 +193,17 @@ pub const TAG_BYTES: u64 = 56;
 /// reached (RFC 9111 §4.2.4 allows it to a disconnected cache, and leaves the time open). An hour
 /// is an outage. A response with must-revalidate is never served so.
 pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);
+
+/// While an origin fails, it is tried again for a key at this interval, in the background. A second
+/// is soon enough for clients and seldom enough for an origin that starts.
+pub const FAILURE_RETRY: Duration = Duration::from_secs(1);
+
+/// The time for which a failure is remembered. Tries renew it, so it ends if nothing is requested.
+pub const FAILURE_REMEMBERED: Duration = Duration::from_secs(60);
+
+/// Keys whose failing origin is remembered, 32 bytes each. Two may take one place; a client of the
+/// older one waits for the origin once more.
+pub const FAILURE_PLACES: usize = 4096;
 
 /// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a
 /// circle, also where nothing says that it was this very cache. A chain of so many caches is not

@@ -44,6 +44,7 @@ fn shards(capacity: ByteSize, policy: &str, count: u16) -> Arc<Shards> {
         max_object: capacity,
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
+        strict_s_maxage: false,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),

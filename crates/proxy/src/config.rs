@@ -64,6 +64,8 @@ pub struct HttpConfig {
     pub slice: ByteSize,
     /// Responses with `Set-Cookie` are stored with it if their `Cache-Control` allows it.
     pub share_cookies: bool,
+    /// `s-maxage` forbids to serve a response stale, whatever else it says.
+    pub strict_s_maxage: bool,
     /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,
     /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.

@@ -91,6 +91,8 @@ impl Cache {
         if let Some(rules) = &exchange.rules {
             rules.overrides(status, headers).apply(&mut says, headers);
         }
+        // RFC 9111 §5.2.2.10.
+        says.proxy_revalidate |= self.strict_s_maxage && says.s_maxage.is_some() && !says.allows_stale;
         says
     }
 

@@ -35,6 +35,7 @@ impl Cache {
         if self.store.purges.verdict(stored) == PurgeVerdict::Purged {
             return None;
         }
+        self.failing.note(exchange.hash, status.is_none(), now.time);
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         let cache_status = CacheStatus::Stale { reason: exchange.reason, status, ttl_seconds };
         let headers = stored.validated_headers(now.time, cache_status);

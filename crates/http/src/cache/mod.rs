@@ -4,6 +4,7 @@ pub(crate) mod assembly;
 pub(crate) mod completion;
 pub(crate) mod counters;
 pub(crate) mod exchange;
+pub(crate) mod failing;
 pub(crate) mod failure;
 pub(crate) mod fill;
 pub(crate) mod invalidation;
@@ -22,6 +23,7 @@ pub(crate) mod variants;
 use crate::body::budget::Budget;
 use crate::body::shared_body::BodyId;
 use crate::cache::counters::Counters;
+use crate::cache::failing::FailingKeys;
 use crate::collapse::table::InFlightTable;
 use crate::limits;
 use crate::now::Now;
@@ -55,6 +57,10 @@ pub struct Config {
     /// True: a response with `Set-Cookie` is stored with it if its `Cache-Control` allows it (RFC
     /// 9111 §7.3). False: never.
     pub share_cookies: bool,
+    /// True: `s-maxage` forbids to serve a response stale, as `proxy-revalidate` does (RFC 9111
+    /// §5.2.2.10), also beside `stale-while-revalidate` and `stale-if-error`. False: these two
+    /// count (RFC 5861), because the origin states them for the caches that obey `s-maxage`.
+    pub strict_s_maxage: bool,
     /// Targeted response fields for this cache (RFC 9213), the one with the highest priority first:
     /// `CDN-Cache-Control`, or the operator's own.
     pub targets: Vec<HeaderName>,
@@ -86,6 +92,7 @@ pub struct Cache {
     pub(crate) router: Router,
     pub(crate) store: Store,
     pub(crate) in_flight_table: InFlightTable,
+    pub(crate) failing: FailingKeys,
     pub(crate) hash_key: [u8; 16],
     pub(crate) cdn_loop: CdnLoop,
     pub(crate) max_object: u64,
@@ -97,6 +104,7 @@ pub struct Cache {
     /// The number of bodies so far.
     bodies: u64,
     pub(crate) share_cookies: bool,
+    pub(crate) strict_s_maxage: bool,
     pub(crate) ignores_reloads: bool,
     pub(crate) collapses: bool,
     pub(crate) targets: Box<[HeaderName]>,
@@ -162,6 +170,7 @@ impl Cache {
                 part(limits::VARY_PLACES),
                 &config.hash_key,
             ),
+            failing: FailingKeys::new(part(limits::FAILURE_PLACES)),
             hash_key: config.hash_key,
             cdn_loop: CdnLoop::of(&config.hash_key),
             max_object,
@@ -169,6 +178,7 @@ impl Cache {
             generations: streams.stream(&format!("slices {shard}")).bits(),
             bodies: 0,
             share_cookies: config.share_cookies,
+            strict_s_maxage: config.strict_s_maxage,
             ignores_reloads: config.ignore_reloads,
             collapses: config.collapse,
             targets: config.targets.clone().into_boxed_slice(),
@@ -206,12 +216,13 @@ impl Cache {
         Ok(())
     }
 
-    /// Changes what a shard has for itself: `max_object`, `slice`, `share_cookies`, `targets`,
-    /// `ignore_reloads` and `collapse`. Stored responses and requests in progress continue with
-    /// what they began with. The hash key does not change.
+    /// Changes what a shard has for itself: `max_object`, `slice`, `share_cookies`,
+    /// `strict_s_maxage`, `targets`, `ignore_reloads` and `collapse`. Stored responses and requests
+    /// in progress continue with what they began with. The hash key does not change.
     pub fn reconfigure(&mut self, config: &Config) {
         (self.max_object, self.slice_bytes) = sizes(config, &self.budget);
         self.share_cookies = config.share_cookies;
+        self.strict_s_maxage = config.strict_s_maxage;
         self.ignores_reloads = config.ignore_reloads;
         self.collapses = config.collapse;
         self.targets = config.targets.clone().into_boxed_slice();

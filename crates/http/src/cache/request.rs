@@ -208,22 +208,40 @@ impl Cache {
         }
         // A sliced response is validated first: otherwise each missing slice would be requested as
         // a part of a representation that may be gone.
-        if stored.sliced().is_none() && freshness.may_be_stale_while_revalidating(&directives, now.time) {
-            return Ok(self.hit_and_refresh(slot, key.clone(), hash, request, now));
+        if stored.sliced().is_none() {
+            let failing = self.failing.look_up(hash, now.time);
+            let is_stale_allowed = freshness.may_be_stale_while_revalidating(&directives, now.time)
+                || failing.is_some_and(|failing| {
+                    !directives.no_store
+                        && !directives.says_about_age()
+                        && freshness.may_be_stale_on_failure(failing.is_disconnected, now.time)
+                });
+            if is_stale_allowed {
+                let refreshes = failing.is_none_or(|failing| failing.is_try_due);
+                return Ok(self.hit_stale(slot, key.clone(), hash, request, refreshes, now));
+            }
         }
         let reason = if freshness.is_reusable(now.time) { ForwardReason::Request } else { ForwardReason::Stale };
         Err((reason, Some(slot)))
     }
 
-    /// RFC 5861 §3: one request per variant validates in the background; others get the stale
-    /// response meanwhile.
-    fn hit_and_refresh(&mut self, slot: EntryId, key: Key<'_>, hash: u64, request: &RequestHead<'_>, now: Now) -> Step {
+    /// RFC 5861: one request per variant validates in the background, if `refreshes` is set; others
+    /// get the stale response meanwhile.
+    fn hit_stale(
+        &mut self,
+        slot: EntryId,
+        key: Key<'_>,
+        hash: u64,
+        request: &RequestHead<'_>,
+        refreshes: bool,
+        now: Now,
+    ) -> Step {
         let stored = self.store.stored(slot);
         let answer = self.hit(slot, hash, request, now);
         self.counters.stale += 1;
         let variant = self.variant_of_request(&key, hash, request.headers, now);
         let sharers = Sharers { key: &key, variant: &variant, hash: self.in_flight_table.hash(hash, &variant) };
-        if self.in_flight_table.is_under_way(sharers) {
+        if !refreshes || self.in_flight_table.is_under_way(sharers) {
             return Step::Answer(answer);
         }
         let lead = self.in_flight_table.lead(sharers, fields::cdn_loop_count(request.headers), now.time);

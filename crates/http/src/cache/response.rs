@@ -46,9 +46,9 @@ impl Cache {
             let stored = exchange.held.take().expect("it is being validated");
             return self.on_not_modified(exchange, stored, &headers, now, outbox);
         }
-        if is_error(status)
-            && let Some(answer) = self.stale_answer(&mut exchange, Some(status), now, outbox)
-        {
+        if !is_error(status) {
+            self.failing.clear(exchange.hash);
+        } else if let Some(answer) = self.stale_answer(&mut exchange, Some(status), now, outbox) {
             // Those that the stale answer does not suit.
             self.release_followers(&mut exchange, outbox);
             return Reply::Answer(answer);
@@ -154,6 +154,7 @@ impl Cache {
         now: Now,
         outbox: &mut Outbox,
     ) -> Reply {
+        self.failing.clear(exchange.hash);
         let same = stored.sliced().is_none_or(|sliced| sliced.pin.agrees(headers));
         if !same || !conditional::selects(headers, &stored.headers()) {
             self.discard(&stored);

@@ -10,6 +10,7 @@ use crate::collapse::in_flight::Outcome;
 use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
+use crate::rfc::directives::RequestDirectives;
 use crate::rfc::fields;
 use crate::store::answer::Answer;
 use crate::store::index::Found;
@@ -67,6 +68,8 @@ impl Cache {
                     Ok(tier_lookup) => return tier_lookup,
                     Err(same) => exchange = same,
                 }
+            } else if self.serves_while_failing(&stored, &directives, exchange.hash, now) {
+                return TierStep::Answer(self.answer_tier_hit(exchange, stored, request, now, outbox));
             } else {
                 let reusable = stored.freshness.is_reusable(now.time);
                 exchange.reason = if reusable { ForwardReason::Request } else { ForwardReason::Stale };
@@ -90,6 +93,16 @@ impl Cache {
         let variant = self.variant_of_request(&exchange.key, exchange.hash, request.headers, now);
         let hash = self.in_flight_table.hash(exchange.hash, &variant);
         self.in_flight_table.set_variant(lead, variant, hash);
+    }
+
+    /// Returns true if the origin fails, and need not be tried now, and the response may be served
+    /// stale meanwhile.
+    fn serves_while_failing(&mut self, stored: &Stored, directives: &RequestDirectives, hash: u64, now: Now) -> bool {
+        if stored.sliced().is_some() || directives.no_store || directives.says_about_age() {
+            return false;
+        }
+        let failing = self.failing.look_up(hash, now.time).filter(|failing| !failing.is_try_due);
+        failing.is_some_and(|failing| stored.freshness.may_be_stale_on_failure(failing.is_disconnected, now.time))
     }
 
     /// The recalled response, unless the store has something newer, or it was removed meanwhile.

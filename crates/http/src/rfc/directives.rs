@@ -106,6 +106,11 @@ impl RequestDirectives {
         }
     }
 
+    /// Returns true if the client states which age it accepts.
+    pub(crate) fn says_about_age(&self) -> bool {
+        self.no_cache || self.max_age.is_some() || self.min_fresh.is_some() || self.max_stale.is_some()
+    }
+
     /// Returns the directives without the reload, because it is being carried out, or is ignored.
     pub(crate) fn without_reload(self) -> Self {
         RequestDirectives { no_cache: false, max_age: self.max_age.filter(|seconds| *seconds > 0), ..self }

@@ -110,7 +110,9 @@ fn soft_ones_are_confirmed_or_serve_in_need() {
         let exchange = stage.open(&get("/a"));
         let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
         assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"/a"[..]));
-        let seen = stage.ask(&get("/a"), 304, &[PAGE, ("etag", "\"1\"")], "");
+        // A client that insists, because the failure is remembered.
+        let insists = get("/a").with("cache-control", "max-age=0");
+        let seen = stage.ask(&insists, 304, &[PAGE, ("etag", "\"1\"")], "");
         assert_eq!(
             (seen.status, &seen.body[..], seen.asked.unwrap()["if-none-match"].as_bytes()),
             (200, &b"/a"[..], &b"\"1\""[..])

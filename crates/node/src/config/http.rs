@@ -83,6 +83,8 @@ pub struct HttpTable {
     pub slice: ByteSize,
     /// Store responses with `Set-Cookie` if their `Cache-Control` allows it.
     pub share_cookies: bool,
+    /// `s-maxage` forbids to serve a response stale, whatever else it says.
+    pub strict_s_maxage: bool,
     /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,
     /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.
@@ -330,6 +332,7 @@ impl Default for HttpTable {
             max_object: ByteSize::from_mib(64),
             slice: ByteSize::from_mib(1),
             share_cookies: false,
+            strict_s_maxage: false,
             what_if: true,
             client_no_cache: ClientNoCache::Obey,
             accept_encoding: Codings::OF_BROWSERS,

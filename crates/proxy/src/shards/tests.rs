@@ -13,6 +13,7 @@ fn config(capacity: ByteSize, policy: &str) -> Config {
         max_object: capacity,
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
+        strict_s_maxage: false,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),

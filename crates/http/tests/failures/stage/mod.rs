@@ -104,6 +104,7 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         max_object: ByteSize::from_bytes(capacity),
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
+        strict_s_maxage: false,
         ignore_reloads: false,
         collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],
