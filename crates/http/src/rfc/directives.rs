@@ -41,6 +41,8 @@ pub(crate) struct ResponseDirectives {
     pub ttl: Option<u64>,
     /// The host's rules allow to serve it stale, whatever `s-maxage` means for that.
     pub allows_stale: bool,
+    /// The host's rules state a lifetime for a response with this status.
+    pub names_status: bool,
     /// A field that speaks to this cache said all this (RFC 9213): then `Expires` says nothing.
     pub targeted: bool,
 }

@@ -97,6 +97,28 @@ fn is_of_the_request(status: StatusCode) -> bool {
     )
 }
 
+/// Returns true for errors that one client can cause for a URL, by what is not in the key. If such
+/// a response were stored because it has a lifetime, which a server may add to all of its
+/// responses, one odd request would take the page from everybody (cache-poisoned denial of service,
+/// Nguyen et al., CCS 2019). Only a rule that names the status stores them.
+///
+/// * 400: the request is malformed, for this server; a header block that is too large, too.
+/// * 402, 403, 451: the client, its address or its country may not have it.
+/// * 405, 501: a field overrides the method; a GET alone has them for no page.
+/// * 406: nothing suits the client's `Accept` fields, without a `Vary` that says so.
+/// * 409, 422, 423, 424: the state or the content of one request.
+/// * 500: a cookie or a field that the application does not expect, more often than the page.
+/// * 505 to 508, 510: the version, the negotiation, the way or an extension of the request.
+///
+/// Not among them: 404 and 410, which are about the target; 414, whose cause is in the key; 502, 503
+/// and 504, which are about the origin at this time, and which it may want stored for some seconds.
+fn is_of_some_requests(status: StatusCode) -> bool {
+    matches!(
+        status.as_u16(),
+        400 | 402 | 403 | 405 | 406 | 409 | 422 | 423 | 424 | 451 | 500 | 501 | 505 | 506 | 507 | 508 | 510
+    )
+}
+
 /// Judges the response to a GET that did not itself forbid storage. `authorized`: the request had
 /// `Authorization`.
 pub(crate) fn judge(
@@ -110,6 +132,9 @@ pub(crate) fn judge(
     // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere means
     // nothing (RFC 9110 §14.4).
     if status.is_informational() || matches!(status.as_u16(), 206 | 304) || is_of_the_request(status) {
+        return Err(Refusal::Status);
+    }
+    if is_of_some_requests(status) && !says.names_status {
         return Err(Refusal::Status);
     }
     if says.must_understand {
