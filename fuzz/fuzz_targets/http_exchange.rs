@@ -152,6 +152,7 @@ fn cache() -> Cache {
         slice: ByteSize::from_bytes(4096),
         share_cookies: false,
         strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],

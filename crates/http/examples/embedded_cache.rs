@@ -94,6 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
         strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),

@@ -115,6 +115,7 @@
 //!     slice: ByteSize::from_mib(1),
 //!     share_cookies: false,
 //!     strict_s_maxage: false,
+//!     variants: 1000,
 //!     ignore_reloads: false,
 //!     collapse: true,
 //!     targets: vec!["cdn-cache-control".parse().unwrap()],

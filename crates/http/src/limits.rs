@@ -2,10 +2,21 @@
 
 use std::time::Duration;
 
-/// Variants kept under one key (RFC 9111 §4.1). An origin that varies on `User-Agent` or `Cookie`
-/// would fill the cache with copies of one page, and each look-up walks them; 32 is four encodings
-/// times eight languages. The oldest variant makes room.
-pub const VARIANTS_PER_KEY: usize = 32;
+/// The variants of one key take up to a sixteenth of the capacity together (RFC 9111 §4.1): an
+/// origin that varies on `User-Agent` or `Cookie` must not fill the cache with copies of one page.
+/// The oldest make room.
+pub const VARIANTS_SHARE: u64 = 16;
+
+/// So many variants of a key may take more than that: some encodings or formats of a large object.
+pub const VARIANTS_FREE: usize = 8;
+
+/// Variants of a key, the newest first, that a request is compared with. If it gets none of them,
+/// it is looked up by the hash of its values; so a key with few variants needs no hash, and one
+/// with many no walk.
+pub const VARIANTS_WALKED: usize = 8;
+
+/// The memory of a variant in its index: a place of 16 bytes in a table that is at least 7/16 full.
+pub const VARIANT_BYTES: u64 = 36;
 
 /// Field names in one `Vary`. Real ones have one to five; each costs a look-up on every hit. More:
 /// not stored.

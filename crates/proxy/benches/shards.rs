@@ -45,6 +45,7 @@ fn shards(capacity: ByteSize, policy: &str, count: u16) -> Arc<Shards> {
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
         strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),

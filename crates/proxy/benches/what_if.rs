@@ -59,6 +59,7 @@ fn main() {
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
         strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),

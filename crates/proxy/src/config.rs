@@ -66,6 +66,8 @@ pub struct HttpConfig {
     pub share_cookies: bool,
     /// `s-maxage` forbids to serve a response stale, whatever else it says.
     pub strict_s_maxage: bool,
+    /// Most stored variants of one URL.
+    pub variants: usize,
     /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,
     /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.

@@ -249,6 +249,7 @@ impl Proxy {
             slice: larder_units::ByteSize::from_bytes(0),
             share_cookies: false,
             strict_s_maxage: false,
+            variants: 1000,
             ignore_reloads: false,
             collapse: true,
             targets: vec!["cdn-cache-control".parse().unwrap()],

@@ -81,7 +81,7 @@ impl CacheSource {
         }
         let listeners = self.listeners.addresses();
         let listen: Vec<_> = listeners.iter().map(|(address, is_secure)| url(address, *is_secure)).collect();
-        json!({
+        let mut status = json!({
             "listen": listen,
             "origin": self.proxy.origins().name(),
             "servers": servers,
@@ -129,7 +129,10 @@ impl CacheSource {
             "no_tls": self.clients.no_tls.load(Ordering::Relaxed),
             "disk": disk,
             "what_if": self.what_if.status(),
-        })
+        });
+        // The macro takes no more lines.
+        status["variants_dropped"] = counters.variants_dropped.into();
+        status
     }
 
     fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {
@@ -186,6 +189,7 @@ impl StatusSource for CacheSource {
         metrics.counters("larder_http_not_stored", "Responses to GET not stored", "reason", refused);
         metrics.counter("larder_http_truncated", "Bodies that broke off", counters.truncated);
         metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
+        metrics.counter("larder_http_variants_dropped", "Variants evicted for their URL's", counters.variants_dropped);
         metrics.counter(
             "larder_http_uncounted_hits",
             "Hits that the policy did not count, because it was busy",

@@ -61,6 +61,10 @@ pub struct Config {
     /// §5.2.2.10), also beside `stale-while-revalidate` and `stale-if-error`. False: these two
     /// count (RFC 5861), because the origin states them for the caches that obey `s-maxage`.
     pub strict_s_maxage: bool,
+    /// Most stored variants of one URL (RFC 9111 §4.1); at least 1. The oldest make room. If
+    /// they are more than eight, they take up to a sixteenth of the capacity together
+    /// ([`limits::VARIANTS_SHARE`]).
+    pub variants: usize,
     /// Targeted response fields for this cache (RFC 9213), the one with the highest priority first:
     /// `CDN-Cache-Control`, or the operator's own.
     pub targets: Vec<HeaderName>,
@@ -161,7 +165,7 @@ impl Cache {
         let (max_object, slice_bytes) = sizes(config, budget);
         let observer = Observer::new(streams.stream("observer").bits(), limits::OBSERVATIONS);
         let part = |all: usize| (all / usize::from(shards)).max(limits::SHARD_PLACES_LEAST);
-        Cache {
+        let mut cache = Cache {
             shard,
             router: Router::new(config.hash_key, shards),
             store: Store::new(engine, observer, budget.clone(), purges.clone(), &config.hash_key, (shard, shards)),
@@ -187,7 +191,9 @@ impl Cache {
             tier: None,
             tier_queue: 0,
             unsettled: false,
-        }
+        };
+        cache.store.bound_variants_to(config.variants, config.capacity.bytes());
+        cache
     }
 
     /// Changes the capacity and the policy, which all shards share, while requests are in progress.
@@ -223,6 +229,7 @@ impl Cache {
         (self.max_object, self.slice_bytes) = sizes(config, &self.budget);
         self.share_cookies = config.share_cookies;
         self.strict_s_maxage = config.strict_s_maxage;
+        self.store.bound_variants_to(config.variants, config.capacity.bytes());
         self.ignores_reloads = config.ignore_reloads;
         self.collapses = config.collapse;
         self.targets = config.targets.clone().into_boxed_slice();
@@ -283,8 +290,13 @@ impl Cache {
 
     /// Returns the counters of this shard.
     pub fn counters(&self) -> Counters {
-        let (evicted, uncounted_hits) = (self.store.evicted, self.store.engine.uncounted);
-        Counters { evicted, uncounted_hits, ..self.counters.clone() }
+        let Store { evicted, variants_dropped, engine, .. } = &self.store;
+        Counters {
+            evicted: *evicted,
+            variants_dropped: *variants_dropped,
+            uncounted_hits: engine.uncounted,
+            ..self.counters.clone()
+        }
     }
 
     /// Returns the figures of the policy engine, which all shards share.

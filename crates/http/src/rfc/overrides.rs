@@ -19,8 +19,8 @@ pub trait ResponseRules: Debug + Send + Sync {
 pub struct Overrides {
     /// Seconds from its receipt for which the response is fresh. They replace `max-age`,
     /// `s-maxage`, `Expires`, `no-cache`, `must-revalidate` and `proxy-revalidate`, but neither
-    /// `no-store` nor `private`. With it or `default_ttl`, errors are stored that a client can cause
-    /// (400, 403, 500 and others).
+    /// `no-store` nor `private`. With it or `default_ttl`, errors are stored that a client can
+    /// cause (400, 403, 500 and others).
     pub ttl: Option<u64>,
     /// Its lifetime in seconds if it states none.
     pub default_ttl: Option<u64>,

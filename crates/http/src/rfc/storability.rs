@@ -110,8 +110,9 @@ fn is_of_the_request(status: StatusCode) -> bool {
 /// * 500: a cookie or a field that the application does not expect, more often than the page.
 /// * 505 to 508, 510: the version, the negotiation, the way or an extension of the request.
 ///
-/// Not among them: 404 and 410, which are about the target; 414, whose cause is in the key; 502, 503
-/// and 504, which are about the origin at this time, and which it may want stored for some seconds.
+/// Not among them: 404 and 410, which are about the target; 414, whose cause is in the key; 502,
+/// 503 and 504, which are about the origin at this time, and which it may want stored for some
+/// seconds.
 fn is_of_some_requests(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),

@@ -193,7 +193,8 @@ impl Entry {
             }
             None => 0,
         };
-        allocated(self.bytes.len()) as u64 + large + self.tags() * limits::TAG_BYTES
+        let index = if self.selector_bytes > 0 { limits::VARIANT_BYTES } else { 0 };
+        allocated(self.bytes.len()) as u64 + large + self.tags() * limits::TAG_BYTES + index
     }
 
     /// Returns the bytes of the whole body, wherever it is.

@@ -4,6 +4,7 @@ use crate::body::budget::Budget;
 use crate::limits;
 use crate::rfc::key::Key;
 use crate::rfc::vary;
+use crate::rfc::vary::Selector;
 use crate::store::entry::{Entry, View};
 use crate::store::host_counts::HostCounts;
 use crate::store::line_table::LineTable;
@@ -14,8 +15,9 @@ use crate::store::purge_table::PurgeVerdict;
 use crate::store::purges::Purges;
 use crate::store::stored::Stored;
 use crate::store::tag_index::TagIndex;
+use crate::store::variant_index::VariantIndex;
 use hashbrown::{HashSet, HashTable};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use larder_policy::Slot;
 use larder_policy::observe::{Observer, Outcome};
 use larder_units::Time;
@@ -39,12 +41,19 @@ pub(crate) struct Store {
     /// The header lines that entries share.
     lines: LineTable,
     evictions: Vec<Eviction>,
+    variants: VariantIndex,
+    /// Most variants of one key.
+    most_variants: usize,
+    /// Most bytes of them.
+    variants_bytes: u64,
     tags: TagIndex,
     hosts: HostCounts,
     /// The purges, which all shards share.
     pub purges: Purges,
     /// Objects that left for others to come.
     pub evicted: u64,
+    /// Variants that left for others of their key.
+    pub variants_dropped: u64,
 }
 
 struct Indexed {
@@ -103,10 +112,14 @@ impl Store {
             entries: Vec::new(),
             free: Vec::new(),
             evictions: Vec::new(),
+            variants: VariantIndex::new(secret),
+            most_variants: usize::MAX,
+            variants_bytes: capacity / limits::VARIANTS_SHARE,
             tags: TagIndex::new(secret),
             hosts: HostCounts::new(secret),
             purges,
             evicted: 0,
+            variants_dropped: 0,
         }
     }
 
@@ -158,7 +171,7 @@ impl Store {
     /// recent).
     pub(crate) fn find(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
         let Some(mut id) = self.newest_variant(key, hash) else { return Found::Nothing };
-        loop {
+        for _ in 0..limits::VARIANTS_WALKED {
             let indexed = self.indexed(id);
             if vary::matches(indexed.entry.selector(), request) {
                 return Found::Match(id);
@@ -166,6 +179,27 @@ impl Store {
             let Some(older) = indexed.older() else { return Found::OtherVariants };
             id = older;
         }
+        self.find_by_hash(key, hash, request)
+    }
+
+    /// Does the same for a key with many variants, by the fields that select the newest ones. An
+    /// older one that other fields select is not found.
+    #[cold]
+    fn find_by_hash(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
+        let mut lists: Vec<Vec<HeaderName>> = Vec::new();
+        for id in self.variants_of(key, hash).take(limits::VARIANTS_WALKED) {
+            let names: Vec<HeaderName> = vary::names_of(self.entry(id).selector()).collect();
+            if lists.contains(&names) {
+                continue;
+            }
+            let selector = Selector::of_names(names.clone(), request);
+            lists.push(names);
+            let is_one = |id: EntryId| key.is(self.entry(id).key()) && self.entry(id).selector() == selector.as_bytes();
+            if let Some(id) = self.variants.find(hash, selector.as_bytes(), is_one) {
+                return Found::Match(id);
+            }
+        }
+        Found::OtherVariants
     }
 
     /// Whatever selects it.
@@ -199,14 +233,14 @@ impl Store {
 
     /// The id of the variant with the same key and selecting values.
     pub(crate) fn position(&self, stored: &Stored) -> Option<EntryId> {
-        let mut id = self.newest(stored.hash, |entry| *entry.key() == *stored.key)?;
-        loop {
-            let indexed = self.indexed(id);
-            if indexed.entry.selector() == stored.selector.as_bytes() {
-                return Some(id);
-            }
-            id = indexed.older()?;
+        let (key, selector) = (&*stored.key, stored.selector.as_bytes());
+        if !selector.is_empty() {
+            let is_one = |id: EntryId| self.entry(id).key() == key && self.entry(id).selector() == selector;
+            return self.variants.find(stored.hash, selector, is_one);
         }
+        let newest = self.newest(stored.hash, |entry| entry.key() == key);
+        let mut ids = std::iter::successors(newest, |id| self.indexed(*id).older());
+        ids.find(|id| self.entry(*id).selector().is_empty())
     }
 
     /// Stores a response, and replaces the same variant. Returns false if it can never fit.
@@ -217,8 +251,8 @@ impl Store {
         if !stored.fits_an_entry() {
             return false;
         }
-        self.bound_variants(stored);
         let entry = Entry::new(stored, &mut self.lines);
+        self.bound_variants(stored, self.overhead + entry.size());
         let id = self.free_id();
         let size = self.overhead + entry.size();
         let Some(slot) = self.insert(stored.hash, size, id, now) else {
@@ -227,7 +261,8 @@ impl Store {
             return false;
         };
         self.budget.on_stored(entry.shared_body_bytes());
-        let Store { entries, table, tags, hosts, lines, .. } = self;
+        let Store { entries, table, variants, tags, hosts, lines, .. } = self;
+        variants.add(stored.hash, entry.selector(), id);
         tags.add(id, View::new(&entry, lines));
         hosts.add(entry.key());
         let older = match table.find_mut(stored.hash, |head| is_key(entries, *head, &stored.key)) {
@@ -424,18 +459,26 @@ impl Store {
         self.table.find(hash, |head| is_key(self.entry(*head))).copied()
     }
 
-    /// Makes room for one more variant of the key: the oldest goes.
-    fn bound_variants(&mut self, stored: &Stored) {
-        let mut next = self.newest(stored.hash, |entry| *entry.key() == *stored.key);
-        let mut count = 0;
-        let mut oldest = None;
-        while let Some(id) = next {
-            count += 1;
-            oldest = Some(id);
-            next = self.indexed(id).older();
+    /// Sets the bounds of the variants of one key, for a store of this capacity. They count for the
+    /// next one that is stored.
+    pub(crate) fn bound_variants_to(&mut self, most: usize, capacity: u64) {
+        (self.most_variants, self.variants_bytes) = (most.max(1), capacity / limits::VARIANTS_SHARE);
+    }
+
+    /// Makes room for one more variant of the key, of so many bytes: the oldest go.
+    fn bound_variants(&mut self, stored: &Stored, size: u64) {
+        let newest = self.newest(stored.hash, |entry| *entry.key() == *stored.key);
+        let (mut count, mut bytes, mut dropped) = (1, size, Vec::new());
+        for id in std::iter::successors(newest, |id| self.indexed(*id).older()) {
+            (count, bytes) = (count + 1, bytes + self.overhead + self.entry(id).size());
+            let is_many = count > limits::VARIANTS_FREE && bytes > self.variants_bytes;
+            if count > self.most_variants || is_many {
+                dropped.push(id);
+            }
         }
-        if let Some(oldest) = oldest.filter(|_| count >= limits::VARIANTS_PER_KEY) {
-            self.remove(oldest);
+        for id in dropped {
+            self.remove(id);
+            self.variants_dropped += 1;
         }
     }
 
@@ -446,6 +489,7 @@ impl Store {
         self.free.push(id);
         self.budget.on_departed(entry.shared_body_bytes());
         self.tags.remove(id, View::new(&entry, &self.lines));
+        self.variants.remove(hash, entry.selector(), id);
         self.hosts.remove(entry.key());
         entry.release(&mut self.lines);
         let entries = &mut self.entries;
@@ -475,7 +519,7 @@ impl Store {
     /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the
     /// bytes of bodies in the store that readers may share.
     pub(crate) fn check_invariants(&self) -> u64 {
-        let (mut seen, mut bodies, mut tags) = (0, 0, HashSet::new());
+        let (mut seen, mut bodies, mut tags, mut variants) = (0, 0, HashSet::new(), 0);
         for head in &self.table {
             let key = self.entry(*head).key();
             let mut next = Some(*head);
@@ -490,6 +534,11 @@ impl Store {
                 let least = self.overhead + entry.size();
                 assert!(size >= least, "the engine has {size} for {least} bytes");
                 (seen, bodies) = (seen + 1, bodies + entry.shared_body_bytes() as u64);
+                if !entry.selector().is_empty() {
+                    let is_one = |other| other == id;
+                    assert_eq!(self.variants.find(*hash, entry.selector(), is_one), Some(id), "a variant is found");
+                    variants += 1;
+                }
                 self.view(id).each_tag(|tag| _ = tags.insert((id, tag.to_vec())));
                 next = indexed.older();
             }
@@ -498,6 +547,7 @@ impl Store {
         for (id, tag) in tags {
             assert!(self.tags.of_tag(&tag, id.index(), 1) == [id], "an entry is found by its tag");
         }
+        assert_eq!(variants, self.variants.len(), "the index of variants has those of the entries");
         assert_eq!(seen, self.hosts.len(), "each entry has a host");
         let objects = self.engine.read(|engine| {
             engine.check_invariants();

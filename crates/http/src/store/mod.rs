@@ -17,3 +17,4 @@ pub(crate) mod second_tier;
 pub(crate) mod sliced;
 pub(crate) mod stored;
 pub(crate) mod tag_index;
+pub(crate) mod variant_index;

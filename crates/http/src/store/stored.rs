@@ -232,10 +232,12 @@ impl Stored {
         let lines: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
         let bytes = lines + self.key.len() + self.selector.as_bytes().len() + self.earlier.len();
         let body = usize::try_from(body).unwrap_or(usize::MAX);
+        let variant = if self.selector.as_bytes().is_empty() { 0 } else { limits::VARIANT_BYTES };
+        let indexes = self.tags() * limits::TAG_BYTES + variant;
         if body <= limits::INLINE_BODY_BYTES {
-            return allocated(bytes + body) as u64 + self.tags() * limits::TAG_BYTES;
+            return allocated(bytes + body) as u64 + indexes;
         }
-        let overhead = limits::LARGE_BODY_OVERHEAD_BYTES + allocated(bytes) as u64 + self.tags() * limits::TAG_BYTES;
+        let overhead = limits::LARGE_BODY_OVERHEAD_BYTES + allocated(bytes) as u64 + indexes;
         overhead.saturating_add(allocated(body.min(1 << 62)) as u64)
     }
 }

@@ -14,6 +14,7 @@ fn config(capacity: ByteSize, policy: &str) -> Config {
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
         strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),

@@ -105,6 +105,7 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
         strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],

@@ -169,6 +169,7 @@ impl CachingProxy {
                 slice: ByteSize::from_bytes(0),
                 share_cookies: false,
                 strict_s_maxage: false,
+                variants: 1000,
                 ignore_reloads: false,
                 collapse: config.collapse,
                 targets: Vec::new(),
