@@ -151,6 +151,8 @@ fn cache() -> Cache {
         max_object: ByteSize::from_bytes(CAPACITY_BYTES),
         slice: ByteSize::from_bytes(4096),
         share_cookies: false,
+        strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],

@@ -46,8 +46,9 @@ pub const WRITE_BYTES: usize = 1 << 20;
 /// dropped, so past it one takes the place of all that removes everything.
 pub const TOMBSTONES: usize = 1 << 14;
 
-/// Records of one key: the variants of an HTTP response. The oldest makes room.
-pub const VARIANTS: usize = 32;
+/// Records of one key: the variants of an HTTP response. The oldest makes room. Each lookup and
+/// each put of the key compares its tag with those of all: some microseconds.
+pub const VARIANTS: usize = 256;
 
 /// Longest key in bytes: above the HTTP cache's and above any NDN name.
 pub const KEY_BYTES: usize = 32 << 10;

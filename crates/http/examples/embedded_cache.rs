@@ -93,6 +93,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         max_object: ByteSize::from_mib(8),
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
+        strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),

@@ -48,15 +48,21 @@
 //! `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246: `immutable`.
 //!
 //! # Choices that the RFCs leave open
-//! * A response with `Set-Cookie` is stored only if it has `public` or `s-maxage`; `max-age` or
-//!   `Expires` alone do not make a cookie shared (§7.3 leaves it to the origin's `Cache-Control`,
-//!   and so does [`Config::share_cookies`]).
+//! * A response with `Set-Cookie` is never stored, whatever its `Cache-Control` says: origins set
+//!   lifetimes and cookies in different places (§7.3 leaves it to the origin's `Cache-Control`, and
+//!   so does [`Config::share_cookies`]). A host may remove the field before the cache sees it.
 //! * Statuses about one request's fields, body or time (412, 416, 429, 431 and others) are never
 //!   stored: the key does not have these.
 //! * A response that varies by `X-Forwarded-For` is not stored: the host writes that field, and it
 //!   differs with every client.
 //! * A body that ends with its connection is stored if the connection reports no error (RFC 9112
 //!   §8).
+//! * `stale-while-revalidate` and `stale-if-error` beside `s-maxage` count, although `s-maxage`
+//!   implies `proxy-revalidate` (RFC 9111 §5.2.2.10): they speak to the same caches, are more
+//!   specific (RFC 5861), and would mean nothing otherwise. [`Config::strict_s_maxage`] is the
+//!   other reading.
+//! * While an origin fails for a key, a response that may be served because of it is served at
+//!   once, and the origin is tried in the background ([`limits::FAILURE_RETRY`]).
 //! * Reload and `max-age` of clients are obeyed; `max-stale` too, unless the origin forbids it.
 //! * A client's own conditions go to the origin if nothing is stored, and a 304 is relayed. If a
 //!   response is stored, its validators replace them, and the client's conditions are evaluated
@@ -108,6 +114,8 @@
 //!     max_object: ByteSize::from_mib(8),
 //!     slice: ByteSize::from_mib(1),
 //!     share_cookies: false,
+//!     strict_s_maxage: false,
+//!     variants: 1000,
 //!     ignore_reloads: false,
 //!     collapse: true,
 //!     targets: vec!["cdn-cache-control".parse().unwrap()],
@@ -201,7 +209,9 @@ pub use rfc::route::{Route, Router};
 pub use rfc::sharing::{Sharing, sharing};
 pub use rfc::storability::Refusal;
 pub use store::answer::Answer;
-pub use store::bans::{PurgeBans, PurgeVerdict};
+pub use store::bans::PurgeBans;
 pub use store::policy_engine::{EngineAccess, EngineFigures, Eviction, PolicyEngine};
 pub use store::purge::{Purge, Purged, Scope, Url, UrlError};
+pub use store::purge_table::{Position, PurgeVerdict};
+
 pub use store::second_tier::{SecondTier, TierHit, TierResponse};

@@ -2,10 +2,21 @@
 
 use std::time::Duration;
 
-/// Variants kept under one key (RFC 9111 §4.1). An origin that varies on `User-Agent` or `Cookie`
-/// would fill the cache with copies of one page, and each look-up walks them; 32 is four encodings
-/// times eight languages. The oldest variant makes room.
-pub const VARIANTS_PER_KEY: usize = 32;
+/// The variants of one key take up to a sixteenth of the capacity together (RFC 9111 §4.1): an
+/// origin that varies on `User-Agent` or `Cookie` must not fill the cache with copies of one page.
+/// The oldest make room.
+pub const VARIANTS_SHARE: u64 = 16;
+
+/// So many variants of a key may take more than that: some encodings or formats of a large object.
+pub const VARIANTS_FREE: usize = 8;
+
+/// Variants of a key, the newest first, that a request is compared with. If it gets none of them,
+/// it is looked up by the hash of its values; so a key with few variants needs no hash, and one
+/// with many no walk.
+pub const VARIANTS_WALKED: usize = 8;
+
+/// The memory of a variant in its index: a place of 16 bytes in a table that is at least 7/16 full.
+pub const VARIANT_BYTES: u64 = 36;
 
 /// Field names in one `Vary`. Real ones have one to five; each costs a look-up on every hit. More:
 /// not stored.
@@ -50,11 +61,6 @@ pub const SMALL_FILL: u64 = 64;
 /// four, not the object limit.
 pub const FILL_START_BYTES: usize = 16 * 1024;
 
-/// Remembered invalidated keys (some 40 bytes each). A response that was requested before the last
-/// invalidation of its key is not stored. Neither is a response that was requested before the last
-/// forgotten invalidation: it takes as long as this many invalidations.
-pub const INVALIDATIONS: usize = 1 << 14;
-
 /// The memory of a body that is not small, beside its bytes: what readers need to share it. A test
 /// checks that it covers the sizes of the structures.
 pub const LARGE_BODY_OVERHEAD_BYTES: u64 = 128;
@@ -93,6 +99,17 @@ pub const ALONE: Duration = Duration::from_secs(120);
 /// forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
 
+/// The time for which the fields of a `Vary` count for a URL, after the last response that names
+/// them. A name too many costs only a request that could have been collapsed.
+pub const VARY_REMEMBERED: Duration = Duration::from_secs(600);
+
+/// URLs whose fields are remembered. Two may take one place; the older is forgotten, and its next
+/// burst waits for one response.
+pub const VARY_PLACES: usize = 4096;
+
+/// Bytes of these names, for one URL. A list has some fifty.
+pub const VARY_REMEMBERED_BYTES: usize = 512;
+
 /// Longest `Cache-Status` of other caches that is stored, in bytes. Each cache on the path adds
 /// some fifty.
 pub const EARLIER_BYTES: usize = u16::MAX as usize;
@@ -105,8 +122,8 @@ pub const SHARDS: u16 = 64;
 /// block that servers commonly accept.
 pub const SELECTOR_BYTES: usize = u16::MAX as usize;
 
-/// A shard of a cache has its share of [`ALONE_PLACES`] and of [`INVALIDATIONS`], but at least so
-/// many places: a shard with few places forgets by chance.
+/// A shard of a cache has its share of [`ALONE_PLACES`], [`VARY_PLACES`] and [`FAILURE_PLACES`],
+/// but at least so many places: a shard with few places forgets by chance.
 pub const SHARD_PLACES_LEAST: usize = 256;
 
 /// Hits that a shard notes before it passes them to the policy engine, if that is free. With 64,
@@ -164,18 +181,40 @@ pub const RETRIES: usize = 2;
 /// answered.
 pub const PURGE_STEP: usize = 4096;
 
-/// Purges that a second tier remembers by key and by tag, some 100 bytes each. They are forgotten
-/// as the tier's records are replaced; past this many, the next one purges the tier of everything.
-pub const MARKS: usize = 1 << 16;
+/// Purged URLs, tags and hosts that a cache remembers exactly, and its second tier too: up to 6 MB
+/// each. The older half of more goes into the places of [`FORGOTTEN_PURGES`].
+pub const PURGED_NAMES: usize = 1 << 16;
 
-/// The same by prefix. Each response from the tier is compared with all of them: a few
-/// microseconds.
-pub const PREFIX_MARKS: usize = 1 << 10;
+/// Places for purges that are no longer exact, by hash, 16 bytes each. They take their 16 MiB when
+/// the first purge goes there. After 100,000 purges that were all later than a response, it is
+/// fetched once without need with a chance of one in eleven for each of its tags.
+pub const FORGOTTEN_PURGES: usize = 1 << 20;
+
+/// Purged prefixes that are remembered exactly. The older half of more is cut to the host.
+pub const PURGED_PREFIXES: usize = 1 << 14;
+
+/// Bytes of these prefixes: 256 each on average.
+pub const PURGED_PREFIX_BYTES: usize = 4 << 20;
+
+/// The memory of one tag of one stored response in the index of tags: a place in its table, which
+/// is at least 7/16 full.
+pub const TAG_BYTES: u64 = 56;
 
 /// The time after its freshness for which a response may be served while the origin cannot be
 /// reached (RFC 9111 §4.2.4 allows it to a disconnected cache, and leaves the time open). An hour
 /// is an outage. A response with must-revalidate is never served so.
 pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);
+
+/// While an origin fails, it is tried again for a key at this interval, in the background. A second
+/// is soon enough for clients and seldom enough for an origin that starts.
+pub const FAILURE_RETRY: Duration = Duration::from_secs(1);
+
+/// The time for which a failure is remembered. Tries renew it, so it ends if nothing is requested.
+pub const FAILURE_REMEMBERED: Duration = Duration::from_secs(60);
+
+/// Keys whose failing origin is remembered, 32 bytes each. Two may take one place; a client of the
+/// older one waits for the origin once more.
+pub const FAILURE_PLACES: usize = 4096;
 
 /// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a
 /// circle, also where nothing says that it was this very cache. A chain of so many caches is not

@@ -48,6 +48,8 @@ pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpCon
         max_object: table.max_object,
         slice: table.slice,
         share_cookies: table.share_cookies,
+        strict_s_maxage: table.strict_s_maxage,
+        variants: table.variants,
         what_if: table.what_if,
         client_no_cache: table.client_no_cache,
         accept_encoding: table.accept_encoding,

@@ -44,6 +44,8 @@ fn shards(capacity: ByteSize, policy: &str, count: u16) -> Arc<Shards> {
         max_object: capacity,
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
+        strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),
@@ -64,7 +66,7 @@ fn request(shards: &Arc<Shards>, target: &str, bytes: u64) -> bool {
         headers: &none,
         has_body: false,
     };
-    let mut exchange = match shards.step(&head) {
+    let mut exchange = match shards.step(&head, true) {
         Next::Answer(_) => return true,
         Next::Forward(exchange) => exchange,
         _ => return false,

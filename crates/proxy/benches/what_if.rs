@@ -28,7 +28,7 @@ fn fill(shards: &Arc<Shards>, target: &str) {
         headers: &none,
         has_body: false,
     };
-    let Next::Forward(mut exchange) = shards.step(&head) else { return };
+    let Next::Forward(mut exchange) = shards.step(&head, true) else { return };
     exchange.take_headers(HeaderMap::new());
     let mut headers = HeaderMap::new();
     for (name, value) in [
@@ -58,6 +58,8 @@ fn main() {
         max_object: ByteSize::from_mib(8),
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
+        strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),

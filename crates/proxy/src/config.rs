@@ -64,8 +64,12 @@ pub struct HttpConfig {
     /// The size of slices: bodies that are requested in ranges are fetched and stored in such
     /// parts. 0: only whole bodies.
     pub slice: ByteSize,
-    /// Responses with `Set-Cookie` are stored if their `Cache-Control` allows it.
+    /// Responses with `Set-Cookie` are stored with it if their `Cache-Control` allows it.
     pub share_cookies: bool,
+    /// `s-maxage` forbids to serve a response stale, whatever else it says.
+    pub strict_s_maxage: bool,
+    /// Most stored variants of one URL.
+    pub variants: usize,
     /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,
     /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.

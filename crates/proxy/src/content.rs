@@ -212,7 +212,7 @@ fn meaning(refusal: Refusal) -> &'static str {
         Refusal::Status => "the status of the response, or must-understand",
         Refusal::Useless => "no max-age, Expires, ETag or Last-Modified in the response; a rule may set ttl",
         Refusal::Vary => "Vary in the response: *, too many names, or one that differs with every client",
-        Refusal::SetCookie => "Set-Cookie in the response without public or s-maxage; a rule may remove the field",
+        Refusal::SetCookie => "Set-Cookie in the response; a rule may remove the field",
         Refusal::TooLarge => "larger than [http] max_object; slice stores large objects in parts",
         Refusal::Busy => "no room for bodies in progress: [http] cache is small, or clients are slow",
         Refusal::Unframed => "Content-Length or Transfer-Encoding of the response contradict each other",

@@ -71,9 +71,11 @@ impl SecondTier for Tier {
 
     fn purge(&mut self, purge: &Purge) {
         let everything = purge.scope == Scope::Everything && !purge.soft;
-        self.0.change(|log, now| match everything || log.bans().0.is_full() {
-            true => log.clear(now),
-            false => log.ban(PurgeBans::encode(purge).into(), now),
+        self.0.change(|log, now| match PurgeBans::encode(purge) {
+            _ if everything => log.clear(now),
+            Some(ban) => log.ban(ban.into(), now),
+            // No stored response can have what it names.
+            None => {}
         });
     }
 
@@ -81,8 +83,11 @@ impl SecondTier for Tier {
         self.0.with(|log, _| log.look_up(key, None).is_some())
     }
 
-    fn is_current(&self, key: &[u8], position: u64) -> bool {
-        self.0.with(|log, _| log.is_current(key, position))
+    fn verdict(&self, key: &[u8], position: u64, response: &[u8]) -> PurgeVerdict {
+        self.0.with(|log, _| match log.is_current(key, position) {
+            true => log.bans().0.judge(position, key, response),
+            false => PurgeVerdict::Purged,
+        })
     }
 }
 

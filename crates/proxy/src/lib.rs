@@ -523,6 +523,8 @@ fn cache_config(config: &HttpConfig, hash_key: [u8; 16]) -> larder_http::Config 
         max_object: config.max_object,
         slice: config.slice,
         share_cookies: config.share_cookies,
+        strict_s_maxage: config.strict_s_maxage,
+        variants: config.variants,
         ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
         collapse: true,
         targets: config.targets.clone(),

@@ -592,3 +592,6 @@ pub const CONTENT_SHOWN: usize = 20;
 
 /// Bytes of a URL in these tables, which clients choose. Five tables of 256 take 640 KiB at most.
 pub const CONTENT_URL_BYTES: usize = 512;
+
+/// Variants of a URL that the console reads from the disk: each is one read.
+pub const CONSOLE_TIER_VARIANTS: usize = 32;

@@ -250,6 +250,8 @@ impl Proxy {
             max_object: larder_units::ByteSize::from_mib(1),
             slice: larder_units::ByteSize::from_bytes(0),
             share_cookies: false,
+            strict_s_maxage: false,
+            variants: 1000,
             ignore_reloads: false,
             collapse: true,
             targets: vec!["cdn-cache-control".parse().unwrap()],

@@ -269,6 +269,11 @@ impl Ruled {
         self.rules.passes(self.bits)
     }
 
+    /// Returns true if the request may wait for another one's response, and others for its own.
+    pub(super) fn collapses(&self) -> bool {
+        self.rules.collapses(self.bits)
+    }
+
     /// Returns the request as the rules change it, for the cache and the origin; `None` if they do
     /// not. `is_storable`: its response may be stored, so that cookies are selected.
     pub(super) fn changed(&self, parts: &Parts, is_storable: bool) -> Option<Parts> {

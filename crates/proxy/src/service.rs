@@ -184,7 +184,8 @@ impl Service {
             return rules.iter().fold(Responding::Now(Some(answer)), Responding::ruled);
         }
         let Some(rules) = rules else {
-            let step = self.proxy.shards().step(&head(&request.parts, request.scheme, request.authority(), goes_by));
+            let step =
+                self.proxy.shards().step(&head(&request.parts, request.scheme, request.authority(), goes_by), true);
             if let Next::Answer(answer) = step {
                 return Responding::Now(Some(self.proxy.sent(answer)));
             }
@@ -195,7 +196,8 @@ impl Service {
         }
         let request_head = head(&request.parts, request.scheme, request.authority(), goes_by);
         let shards = self.proxy.shards();
-        let step = if rules.passes() { shards.pass(&request_head) } else { shards.step(&request_head) };
+        let step =
+            if rules.passes() { shards.pass(&request_head) } else { shards.step(&request_head, rules.collapses()) };
         self.go_on(step, request, body, Some(Arc::clone(&rules)), offer).ruled(&rules)
     }
 

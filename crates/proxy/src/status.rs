@@ -136,8 +136,10 @@ impl CacheSource {
             "disk": disk,
             "what_if": self.what_if.status(),
         });
+        // The macro takes no more lines.
         status["displaced_connections"] = self.clients.displaced.load(Ordering::Relaxed).into();
         status["refused_heads"] = self.clients.partial_heads.refused().into();
+        status["variants_dropped"] = counters.variants_dropped.into();
         status
     }
 
@@ -195,6 +197,7 @@ impl StatusSource for CacheSource {
         metrics.counters("larder_http_not_stored", "Responses to GET not stored", "reason", refused);
         metrics.counter("larder_http_truncated", "Bodies that broke off", counters.truncated);
         metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
+        metrics.counter("larder_http_variants_dropped", "Variants evicted for their URL's", counters.variants_dropped);
         metrics.counter(
             "larder_http_uncounted_hits",
             "Hits that the policy did not count, because it was busy",

@@ -114,6 +114,8 @@ mod tests {
             max_object: ByteSize::from_mib(1),
             slice: ByteSize::from_bytes(0),
             share_cookies: false,
+            strict_s_maxage: false,
+            variants: 1000,
             accept_encoding: Default::default(),
             what_if: false,
             client_no_cache: ClientNoCache::Obey,

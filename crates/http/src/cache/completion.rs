@@ -16,6 +16,7 @@ use crate::rfc::storability::Refusal;
 use crate::rfc::vary::Selector;
 use crate::rfc::{freshness, storability, targeted};
 use crate::store::index::Found;
+use crate::store::purge_table::PurgeVerdict;
 use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::header::{CONTENT_LOCATION, TRAILER};
@@ -56,6 +57,7 @@ impl Cache {
             // The request has just invalidated earlier responses; this response describes the state
             // after it.
             fill.asked = now.time + Duration::from_nanos(1);
+            fill.stored.asked_at = self.store.purges.now();
             return Ok(fill);
         }
         if exchange.method != Method::GET {
@@ -89,6 +91,8 @@ impl Cache {
         if let Some(rules) = &exchange.rules {
             rules.overrides(status, headers).apply(&mut says, headers);
         }
+        // RFC 9111 §5.2.2.10.
+        says.proxy_revalidate |= self.strict_s_maxage && says.s_maxage.is_some() && !says.allows_stale;
         says
     }
 
@@ -151,6 +155,7 @@ impl Cache {
         }
         let selector = Selector::of(headers, &exchange.headers);
         let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
+        let stored = stored.at(exchange.asked_at);
         let size = declared.map(|length| self.store.size_of(&stored, length));
         let admitted = self.store.miss_and_admit(hash, size, now.time);
         if let Some(sizes) = size.zip(declared) {
@@ -286,6 +291,9 @@ impl Cache {
         now: Now,
     ) -> Result<(), Refusal> {
         let had_lifetime = stored.freshness.has_lifetime();
+        // A purge that names the response by its former tags, or whose walk has not come to it.
+        let was_purged = self.store.purges.verdict(stored) == PurgeVerdict::Purged;
+        stored.asked_at = exchange.asked_at;
         let says = stored.freshen(headers, |status, headers| self.says(exchange, status, headers), exchange.asked, now);
         let authorized = exchange.is_authorized();
         let renewed = stored.headers();
@@ -296,7 +304,7 @@ impl Cache {
             stored.selector = selector;
         }
         verdict?;
-        if self.store.is_outdated(stored, exchange.asked) {
+        if was_purged || self.store.is_outdated(stored, exchange.asked) {
             return Err(Refusal::Invalidated);
         }
         if stored.in_tier().is_some() {
@@ -309,6 +317,11 @@ impl Cache {
         }
         self.store.renew(stored, now.time);
         Ok(())
+    }
+
+    /// The origin is asked again: what it says now is later than the purges so far.
+    pub(crate) fn ask_again(&self, exchange: &mut Exchange, now: Now) {
+        (exchange.asked, exchange.asked_at) = (now.time, self.store.purges.now());
     }
 
     /// Removes the stored response that `old` is a copy of, or its successor.

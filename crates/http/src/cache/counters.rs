@@ -35,6 +35,8 @@ pub struct Counters {
     pub truncated: u64,
     /// Stored responses that left for others to come.
     pub evicted: u64,
+    /// Stored variants that left for others of their URL: see [`Config::variants`](crate::Config).
+    pub variants_dropped: u64,
     /// Hits that the policy did not count, because it was busy with those of other shards.
     pub uncounted_hits: u64,
     /// Stored responses removed by unsafe methods or because the origin has something newer.
@@ -64,6 +66,7 @@ impl Counters {
         one(&mut self.stored, other.stored);
         one(&mut self.truncated, other.truncated);
         one(&mut self.evicted, other.evicted);
+        one(&mut self.variants_dropped, other.variants_dropped);
         one(&mut self.uncounted_hits, other.uncounted_hits);
         one(&mut self.invalidated, other.invalidated);
         one(&mut self.purged, other.purged);

@@ -7,6 +7,7 @@ use crate::rfc::fields::CdnLoop;
 use crate::rfc::key::Key;
 use crate::rfc::overrides::ResponseRules;
 use crate::rfc::{conditional, fields};
+use crate::store::purge_table::Position;
 use crate::store::stored::Stored;
 use http::header::{AUTHORIZATION, IF_RANGE, RANGE, TE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
@@ -78,6 +79,8 @@ pub enum UpstreamFailure {
 pub struct Exchange {
     pub(crate) key: Key<'static>,
     pub(crate) hash: u64,
+    /// The hash of its key and variant, when the response has come.
+    pub(crate) variant_hash: u64,
     shard: u16,
     pub(crate) method: Method,
     pub(crate) version: Version,
@@ -85,6 +88,8 @@ pub struct Exchange {
     pub(crate) reason: ForwardReason,
     /// The time when the request was sent: request_time of RFC 9111 §4.2.3.
     pub(crate) asked: Time,
+    /// Its position among the purges.
+    pub(crate) asked_at: Position,
     /// True for a GET that did not forbid storing its response.
     pub(crate) may_store: bool,
     /// True if the request has no-store.
@@ -157,17 +162,19 @@ impl Exchange {
         version: Version,
         cdn_loop: &CdnLoop,
         reason: ForwardReason,
-        asked: Time,
+        (asked, asked_at): (Time, Position),
     ) -> Exchange {
         Exchange {
             key,
             hash,
+            variant_hash: hash,
             shard,
             method,
             version,
             cdn_loop: cdn_loop.clone(),
             reason,
             asked,
+            asked_at,
             may_store: false,
             forbids_storing: false,
             in_background: false,
@@ -181,6 +188,11 @@ impl Exchange {
             tier_lookup: TierLookup::No,
             rules: None,
         }
+    }
+
+    /// Returns the time and the position when the request was sent.
+    pub(crate) fn asked(&self) -> (Time, Position) {
+        (self.asked, self.asked_at)
     }
 
     /// Takes the client's header fields. Call it once, before [`Exchange::upstream_headers`].

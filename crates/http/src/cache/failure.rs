@@ -10,6 +10,7 @@ use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::store::answer::Answer;
+use crate::store::purge_table::PurgeVerdict;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
 
@@ -30,12 +31,11 @@ impl Cache {
         if !stored.freshness.may_be_stale_on_failure(status.is_none(), now.time) {
             return None;
         }
-        // The response was purged, or changed by an unsafe request, during the fetch. A soft purge
-        // leaves it in the store.
-        let was_removed = self.store.position(stored).is_none();
-        if was_removed && self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+        // The response was purged, or changed by an unsafe request, during the fetch.
+        if self.store.purges.verdict(stored) == PurgeVerdict::Purged {
             return None;
         }
+        self.failing.note(exchange.hash, status.is_none(), now.time);
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         let cache_status = CacheStatus::Stale { reason: exchange.reason, status, ttl_seconds };
         let headers = stored.validated_headers(now.time, cache_status);

@@ -7,78 +7,88 @@ use crate::now::Now;
 use crate::outbox::{Invalidation, Outbox};
 use crate::rfc::key::Key;
 use crate::rfc::route::Route;
-use crate::store::purge::{Purge, Purged, Scope, Test};
+use crate::store::purge::{Purge, Purged, Scope, Url};
+use crate::store::purge_table::Position;
 use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderMap, Method, StatusCode};
+use larder_policy::observe;
 
 impl Cache {
     /// One step of a purge of a cache with one shard, from `from` on, which is 0 at first; to be
     /// called again with [`Purged::next`] until there is none, each time with the time of that
     /// moment.
     ///
-    /// A host of several shards calls [`Cache::begin_purge`] of the shards in
-    /// [`Purge::shards`], then [`Cache::purge_tier`] of one of
-    /// them, then [`Cache::continue_purge`] of each, until it is done.
+    /// A host of several shards calls it for a purge of one URL, of the shard in
+    /// [`Purge::shards`]. For other purges, it calls [`Cache::note_purge`] of one shard, then
+    /// [`Cache::begin_purge`] of each, then [`Cache::purge_tier`] of one, then
+    /// [`Cache::continue_purge`] of each, until it is done.
     pub fn purge(&mut self, purge: &Purge, from: usize, now: Now) -> Purged {
+        if let Scope::Exact(url) = &purge.scope {
+            return self.purge_url(url, purge, now);
+        }
         if from == 0 {
+            let position = self.note_purge(purge);
             self.begin_purge(purge);
-            self.purge_tier(purge);
+            self.purge_tier(purge, position);
         }
         self.continue_purge(purge, from, now)
     }
 
-    /// Begins a purge: from now on, until it is done, nothing that it might have to remove is
-    /// stored.
-    pub fn begin_purge(&mut self, purge: &Purge) {
-        if !matches!(purge.scope, Scope::Exact(_)) {
-            self.store.begin_walk();
-            self.in_flight_table.forget_all();
-        }
+    /// Notes a purge of more than one key: a response that it names and that was requested before
+    /// is not stored from now on. The position goes to [`Cache::purge_tier`].
+    pub fn note_purge(&mut self, purge: &Purge) -> Position {
+        purge.scope.with_purged(|what| self.store.purges.open(what, purge.soft))
     }
 
-    /// Carries out a purge of more than one key in the second tier, which all shards share.
-    pub fn purge_tier(&mut self, purge: &Purge) {
-        if let Some(tier) = self.tier.as_mut().filter(|_| !matches!(purge.scope, Scope::Exact(_))) {
+    /// Begins a purge in this shard: no request follows an earlier one for what the purge names.
+    /// The requests whose response has not begun are compared with the purge when it begins.
+    pub fn begin_purge(&mut self, purge: &Purge) {
+        purge.scope.with_purged(|what| self.in_flight_table.forget_purged(what));
+    }
+
+    /// Carries out a purge of more than one key in the second tier, which all shards share. Each
+    /// shard has begun it: what a shard puts into the tier from now on is not subject to the purge.
+    pub fn purge_tier(&mut self, purge: &Purge, position: Position) {
+        if let Some(tier) = &mut self.tier {
             tier.purge(purge);
         }
+        self.store.purges.close(position);
     }
 
-    /// One step of a purge of this shard: see [`Cache::purge`].
+    /// One step of a purge of more than one key in this shard: see [`Cache::purge`].
     pub fn continue_purge(&mut self, purge: &Purge, from: usize, now: Now) -> Purged {
-        let test = match &purge.scope {
-            Scope::Exact(url) => {
-                let Route { key, hash, .. } = self.router.of_key(url.key());
-                self.in_flight_table.forget(&key, hash);
-                // Memory and second tier in one call: else a response that was requested before
-                // could be stored in between.
-                let objects = match (purge.soft, &mut self.tier) {
-                    (true, tier) => {
-                        if let Some(tier) = tier {
-                            tier.purge(purge);
-                        }
-                        self.store.expire(&key, hash, now.time)
-                    }
-                    (false, _) => {
-                        self.remove_from_tier(&key);
-                        self.store.invalidate(&key, hash, now.time)
-                    }
-                };
-                self.counters.purged += objects;
-                return Purged { objects, next: None };
-            }
-            Scope::Prefix(url) => Test::Prefix(url.prefix()),
-            Scope::Tag(tag) => Test::Tag(tag.as_bytes().into()),
-            Scope::Everything => Test::Any,
+        if from == 0 && self.shard == 0 {
+            self.store.observer.removed_all(observed_scope(&purge.scope), purge.soft, now.time);
+        }
+        let purged = match &purge.scope {
+            Scope::Exact(url) => return self.purge_url(url, purge, now),
+            Scope::Tag(tag) => self.store.purge_tag(tag, from, purge.soft, now.time),
+            Scope::Prefix(url) => self.store.purge_prefix(&url.prefix(), from, purge.soft, now.time),
+            Scope::Everything => self.store.purge(from, purge.soft, now.time, |_| true),
         };
-        if from == 0 && usize::from(self.shard) == purge.shards(&self.router).start {
-            self.store.observer.removed_all(test.scope(), purge.soft, now.time);
-        }
-        let purged = self.store.purge(from, purge.soft, now.time, |stored| test.takes(stored));
-        if purged.next.is_none() {
-            self.store.end_walk(now.time);
-        }
         self.counters.purged += purged.objects;
         purged
+    }
+
+    /// Memory and second tier in one call: else a response that was requested before could be
+    /// stored in between.
+    fn purge_url(&mut self, url: &Url, purge: &Purge, now: Now) -> Purged {
+        let Route { key, hash, .. } = self.router.of_key(url.key());
+        self.in_flight_table.forget(&key);
+        let objects = match purge.soft {
+            true => {
+                if let Some(tier) = &mut self.tier {
+                    tier.purge(purge);
+                }
+                self.store.expire(&key, hash, now.time)
+            }
+            false => {
+                self.remove_from_tier(&key);
+                self.store.invalidate(&key, hash, now.time)
+            }
+        };
+        self.counters.purged += objects;
+        Purged { objects, next: None }
     }
 
     /// RFC 9111 §4.4: a cache MUST invalidate the target of an unsafe method (or one it does not
@@ -119,6 +129,16 @@ impl Cache {
         self.remove_from_tier(key);
         self.counters.invalidated += self.store.invalidate(key, hash, now.time);
         // Later requests must not get a response that was requested before.
-        self.in_flight_table.forget(key, hash);
+        self.in_flight_table.forget(key);
+    }
+}
+
+/// Returns what a purge of more than one key names, for observers.
+fn observed_scope(scope: &Scope) -> observe::Scope {
+    match scope {
+        Scope::Exact(url) => observe::Scope::Prefix(url.prefix()),
+        Scope::Prefix(url) => observe::Scope::Prefix(url.prefix()),
+        Scope::Tag(tag) => observe::Scope::Tag(tag.as_bytes().into()),
+        Scope::Everything => observe::Scope::Everything,
     }
 }

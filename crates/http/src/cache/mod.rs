@@ -4,6 +4,7 @@ pub(crate) mod assembly;
 pub(crate) mod completion;
 pub(crate) mod counters;
 pub(crate) mod exchange;
+pub(crate) mod failing;
 pub(crate) mod failure;
 pub(crate) mod fill;
 pub(crate) mod invalidation;
@@ -22,6 +23,7 @@ pub(crate) mod variants;
 use crate::body::budget::Budget;
 use crate::body::shared_body::BodyId;
 use crate::cache::counters::Counters;
+use crate::cache::failing::FailingKeys;
 use crate::collapse::table::InFlightTable;
 use crate::limits;
 use crate::now::Now;
@@ -30,6 +32,7 @@ use crate::rfc::fields::CdnLoop;
 use crate::rfc::route::Router;
 use crate::store::index::Store;
 use crate::store::policy_engine::{EngineAccess, EngineFigures, EngineHandle, Eviction, PolicyEngine};
+use crate::store::purges::Purges;
 use crate::store::second_tier::SecondTier;
 use http::HeaderName;
 use larder_policy::observe::{Observation, Observer, Totals};
@@ -51,9 +54,17 @@ pub struct Config {
     /// The size of slices: bodies that are requested in ranges are fetched and stored in such
     /// parts; 0: only whole. From [`limits::SLICE_BYTES_LEAST`] to the effective `max_object`.
     pub slice: ByteSize,
-    /// True: a response with `Set-Cookie` is stored if its `Cache-Control` allows it (RFC 9111
-    /// §7.3). False: only if it has `public` or `s-maxage`.
+    /// True: a response with `Set-Cookie` is stored with it if its `Cache-Control` allows it (RFC
+    /// 9111 §7.3). False: never.
     pub share_cookies: bool,
+    /// True: `s-maxage` forbids to serve a response stale, as `proxy-revalidate` does (RFC 9111
+    /// §5.2.2.10), also beside `stale-while-revalidate` and `stale-if-error`. False: these two
+    /// count (RFC 5861), because the origin states them for the caches that obey `s-maxage`.
+    pub strict_s_maxage: bool,
+    /// Most stored variants of one URL (RFC 9111 §4.1); at least 1. The oldest make room. If
+    /// they are more than eight, they take up to a sixteenth of the capacity together
+    /// ([`limits::VARIANTS_SHARE`]).
+    pub variants: usize,
     /// Targeted response fields for this cache (RFC 9213), the one with the highest priority first:
     /// `CDN-Cache-Control`, or the operator's own.
     pub targets: Vec<HeaderName>,
@@ -85,6 +96,7 @@ pub struct Cache {
     pub(crate) router: Router,
     pub(crate) store: Store,
     pub(crate) in_flight_table: InFlightTable,
+    pub(crate) failing: FailingKeys,
     pub(crate) hash_key: [u8; 16],
     pub(crate) cdn_loop: CdnLoop,
     pub(crate) max_object: u64,
@@ -96,6 +108,7 @@ pub struct Cache {
     /// The number of bodies so far.
     bodies: u64,
     pub(crate) share_cookies: bool,
+    pub(crate) strict_s_maxage: bool,
     pub(crate) ignores_reloads: bool,
     pub(crate) collapses: bool,
     pub(crate) targets: Box<[HeaderName]>,
@@ -115,8 +128,8 @@ impl Cache {
     /// [`SpecError`] if arguments of a policy contradict each other.
     pub fn new(config: &Config, streams: &Streams) -> Result<Cache, SpecError> {
         let engine = PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?);
-        let budget = Budget::new(limits::filling(config.capacity.bytes()));
-        Ok(Cache::shard(config, streams, EngineHandle::new(Box::new(RefCell::new(engine))), &budget, (0, 1)))
+        let shared = SharedParts::new(config);
+        Ok(Cache::shard(config, streams, EngineHandle::new(Box::new(RefCell::new(engine))), &shared, (0, 1)))
     }
 
     /// Creates the shards of an empty cache, `count` of them (from 1 to [`limits::SHARDS`]). They
@@ -132,11 +145,11 @@ impl Cache {
         share: impl FnOnce(PolicyEngine) -> A,
     ) -> Result<Vec<Cache>, SpecError> {
         let engine = share(PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?));
-        let budget = Budget::new(limits::filling(config.capacity.bytes()));
+        let shared = SharedParts::new(config);
         let count = count.clamp(1, limits::SHARDS);
         let shard = |number| {
             let engine = EngineHandle::new(Box::new(engine.clone()));
-            Cache::shard(config, streams, engine, &budget, (number, count))
+            Cache::shard(config, streams, engine, &shared, (number, count))
         };
         Ok((0..count).map(shard).collect())
     }
@@ -146,17 +159,22 @@ impl Cache {
         config: &Config,
         streams: &Streams,
         engine: EngineHandle,
-        budget: &Budget,
+        SharedParts { budget, purges }: &SharedParts,
         (shard, shards): (u16, u16),
     ) -> Cache {
         let (max_object, slice_bytes) = sizes(config, budget);
         let observer = Observer::new(streams.stream("observer").bits(), limits::OBSERVATIONS);
         let part = |all: usize| (all / usize::from(shards)).max(limits::SHARD_PLACES_LEAST);
-        Cache {
+        let mut cache = Cache {
             shard,
             router: Router::new(config.hash_key, shards),
-            store: Store::new(engine, observer, budget.clone(), &config.hash_key, (shard, shards)),
-            in_flight_table: InFlightTable::new(part(limits::ALONE_PLACES)),
+            store: Store::new(engine, observer, budget.clone(), purges.clone(), &config.hash_key, (shard, shards)),
+            in_flight_table: InFlightTable::new(
+                part(limits::ALONE_PLACES),
+                part(limits::VARY_PLACES),
+                &config.hash_key,
+            ),
+            failing: FailingKeys::new(part(limits::FAILURE_PLACES)),
             hash_key: config.hash_key,
             cdn_loop: CdnLoop::of(&config.hash_key),
             max_object,
@@ -164,6 +182,7 @@ impl Cache {
             generations: streams.stream(&format!("slices {shard}")).bits(),
             bodies: 0,
             share_cookies: config.share_cookies,
+            strict_s_maxage: config.strict_s_maxage,
             ignores_reloads: config.ignore_reloads,
             collapses: config.collapse,
             targets: config.targets.clone().into_boxed_slice(),
@@ -172,7 +191,9 @@ impl Cache {
             tier: None,
             tier_queue: 0,
             unsettled: false,
-        }
+        };
+        cache.store.bound_variants_to(config.variants, config.capacity.bytes());
+        cache
     }
 
     /// Changes the capacity and the policy, which all shards share, while requests are in progress.
@@ -201,12 +222,14 @@ impl Cache {
         Ok(())
     }
 
-    /// Changes what a shard has for itself: `max_object`, `slice`, `share_cookies`, `targets`,
-    /// `ignore_reloads` and `collapse`. Stored responses and requests in progress continue with
-    /// what they began with. The hash key does not change.
+    /// Changes what a shard has for itself: `max_object`, `slice`, `share_cookies`,
+    /// `strict_s_maxage`, `targets`, `ignore_reloads` and `collapse`. Stored responses and requests
+    /// in progress continue with what they began with. The hash key does not change.
     pub fn reconfigure(&mut self, config: &Config) {
         (self.max_object, self.slice_bytes) = sizes(config, &self.budget);
         self.share_cookies = config.share_cookies;
+        self.strict_s_maxage = config.strict_s_maxage;
+        self.store.bound_variants_to(config.variants, config.capacity.bytes());
         self.ignores_reloads = config.ignore_reloads;
         self.collapses = config.collapse;
         self.targets = config.targets.clone().into_boxed_slice();
@@ -267,8 +290,13 @@ impl Cache {
 
     /// Returns the counters of this shard.
     pub fn counters(&self) -> Counters {
-        let (evicted, uncounted_hits) = (self.store.evicted, self.store.engine.uncounted);
-        Counters { evicted, uncounted_hits, ..self.counters.clone() }
+        let Store { evicted, variants_dropped, engine, .. } = &self.store;
+        Counters {
+            evicted: *evicted,
+            variants_dropped: *variants_dropped,
+            uncounted_hits: engine.uncounted,
+            ..self.counters.clone()
+        }
     }
 
     /// Returns the figures of the policy engine, which all shards share.
@@ -308,6 +336,19 @@ impl Cache {
     /// leave the store while clients read them may exceed it.
     pub fn filling_limit(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.limit())
+    }
+}
+
+/// What all shards share, beside the policy engine.
+struct SharedParts {
+    budget: Budget,
+    purges: Purges,
+}
+
+impl SharedParts {
+    fn new(config: &Config) -> SharedParts {
+        let budget = Budget::new(limits::filling(config.capacity.bytes()));
+        SharedParts { budget, purges: Purges::default() }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::cache::slices::Requester;
 use crate::cache::steps::Step;
 use crate::collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
 use crate::collapse::in_flight::JoinRequest;
-use crate::collapse::table::Join;
+use crate::collapse::table::{Join, Sharers};
 use crate::limits;
 use crate::now::Now;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
@@ -14,6 +14,7 @@ use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::key::Key;
 use crate::rfc::route::Route;
 use crate::rfc::selection::Ready;
+use crate::rfc::vary::Selector;
 use crate::rfc::{conditional, fields};
 use crate::store::answer::Answer;
 use crate::store::index::Found;
@@ -30,7 +31,14 @@ impl Cache {
     /// Does what [`Cache::on_request`] does, for a request whose route is known.
     pub fn on_request_at(&mut self, route: &Route<'_>, request: &RequestHead<'_>, now: Now) -> Step {
         self.counters.requests += 1;
-        self.step(route, request, None, now)
+        self.step(route, request, None, self.collapses, now)
+    }
+
+    /// Does what [`Cache::on_request_at`] does, for a request that by the host's decision neither
+    /// waits for another one nor lets others wait for it.
+    pub fn on_uncollapsed_request_at(&mut self, route: &Route<'_>, request: &RequestHead<'_>, now: Now) -> Step {
+        self.counters.requests += 1;
+        self.step(route, request, None, false, now)
     }
 
     /// Processes a client's request that bypasses the store by the host's decision: nothing stored
@@ -55,7 +63,8 @@ impl Cache {
     /// ([`crate::JoinResult::Again`]). A reload accepts a stored response that came since it
     /// `joined` and was not requested before the response that it waited for.
     pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Joined, now: Now) -> Step {
-        self.step(&self.router.route(request.scheme, request.authority, request.target), request, Some(joined), now)
+        let route = self.router.route(request.scheme, request.authority, request.target);
+        self.step(&route, request, Some(joined), self.collapses, now)
     }
 
     /// Returns the result for a request that waits for another one's response, or lets it wait.
@@ -86,7 +95,14 @@ impl Cache {
     }
 
     /// `joined` is set if the request waited for another one's response, which did not answer it.
-    fn step(&mut self, route: &Route<'_>, request: &RequestHead<'_>, joined: Option<Joined>, now: Now) -> Step {
+    fn step(
+        &mut self,
+        route: &Route<'_>,
+        request: &RequestHead<'_>,
+        joined: Option<Joined>,
+        collapses: bool,
+        now: Now,
+    ) -> Step {
         let Route { key, hash, .. } = route.clone();
         let directives = self.directives(request.headers);
         match passes_by(request, &key) {
@@ -115,7 +131,7 @@ impl Cache {
         let mut lead = None;
         // A request of this cache that comes back in a loop gets an error from the host: no request
         // may follow it.
-        if self.collapses
+        if collapses
             && may_store
             && may_share(&directives, reason, joined)
             && !self.cdn_loop.goes_round(request.headers)
@@ -125,7 +141,7 @@ impl Cache {
             let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
             let passed = fields::cdn_loop_count(request.headers);
             let asking = JoinRequest { headers: request.headers, directives, reason, passed, now };
-            match self.in_flight_table.join(&key, hash, &asking, may_lead) {
+            match self.join_in_flight(&key, hash, &asking, may_lead) {
                 Join::Lead(own) => lead = Some(own),
                 Join::Follow(follower) => {
                     self.counters.collapsed += 1;
@@ -147,6 +163,19 @@ impl Cache {
         exchange.held = held;
         exchange.lead = lead;
         Step::Forward(exchange)
+    }
+
+    /// Returns the variant that a request gets, as far as it is known by which fields the responses
+    /// vary.
+    pub(crate) fn variant_of_request(&self, key: &Key<'_>, hash: u64, request: &HeaderMap, now: Now) -> Selector {
+        let stored = self.store.newest_variant(key, hash).map(|id| self.store.entry(id).selector());
+        self.in_flight_table.variant(hash, stored, request, now.time)
+    }
+
+    fn join_in_flight(&mut self, key: &Key<'_>, hash: u64, asking: &JoinRequest<'_>, may_lead: bool) -> Join {
+        let variant = self.variant_of_request(key, hash, asking.headers, asking.now);
+        let sharers = Sharers { key, variant: &variant, hash: self.in_flight_table.hash(hash, &variant) };
+        self.in_flight_table.join(sharers, asking, may_lead)
     }
 
     /// Returns the step of a hit; otherwise why it is none, and the stored response that has to be
@@ -179,23 +208,43 @@ impl Cache {
         }
         // A sliced response is validated first: otherwise each missing slice would be requested as
         // a part of a representation that may be gone.
-        if stored.sliced().is_none() && freshness.may_be_stale_while_revalidating(&directives, now.time) {
-            return Ok(self.hit_and_refresh(slot, key.clone(), hash, request, now));
+        if stored.sliced().is_none() {
+            let failing = self.failing.look_up(hash, now.time);
+            let is_stale_allowed = freshness.may_be_stale_while_revalidating(&directives, now.time)
+                || failing.is_some_and(|failing| {
+                    !directives.no_store
+                        && !directives.says_about_age()
+                        && freshness.may_be_stale_on_failure(failing.is_disconnected, now.time)
+                });
+            if is_stale_allowed {
+                let refreshes = failing.is_none_or(|failing| failing.is_try_due);
+                return Ok(self.hit_stale(slot, key.clone(), hash, request, refreshes, now));
+            }
         }
         let reason = if freshness.is_reusable(now.time) { ForwardReason::Request } else { ForwardReason::Stale };
         Err((reason, Some(slot)))
     }
 
-    /// RFC 5861 §3: one request per key validates in the background; others get the stale response
-    /// meanwhile.
-    fn hit_and_refresh(&mut self, slot: EntryId, key: Key<'_>, hash: u64, request: &RequestHead<'_>, now: Now) -> Step {
+    /// RFC 5861: one request per variant validates in the background, if `refreshes` is set; others
+    /// get the stale response meanwhile.
+    fn hit_stale(
+        &mut self,
+        slot: EntryId,
+        key: Key<'_>,
+        hash: u64,
+        request: &RequestHead<'_>,
+        refreshes: bool,
+        now: Now,
+    ) -> Step {
         let stored = self.store.stored(slot);
         let answer = self.hit(slot, hash, request, now);
         self.counters.stale += 1;
-        if self.in_flight_table.is_under_way(&key, hash) {
+        let variant = self.variant_of_request(&key, hash, request.headers, now);
+        let sharers = Sharers { key: &key, variant: &variant, hash: self.in_flight_table.hash(hash, &variant) };
+        if !refreshes || self.in_flight_table.is_under_way(sharers) {
             return Step::Answer(answer);
         }
-        let lead = self.in_flight_table.lead(&key, hash, fields::cdn_loop_count(request.headers), now.time);
+        let lead = self.in_flight_table.lead(sharers, fields::cdn_loop_count(request.headers), now.time);
         let mut exchange = self.forward(request, key, hash, ForwardReason::Stale, now);
         // Also if the client used HEAD: the renewed response answers GET.
         exchange.method = Method::GET;
@@ -258,7 +307,8 @@ impl Cache {
         now: Now,
     ) -> Box<Exchange> {
         let (method, version) = (request.method.clone(), request.version);
-        Box::new(Exchange::new((key.into_owned(), hash), self.shard, method, version, &self.cdn_loop, reason, now.time))
+        let asked = (now.time, self.store.purges.now());
+        Box::new(Exchange::new((key.into_owned(), hash), self.shard, method, version, &self.cdn_loop, reason, asked))
     }
 }
 

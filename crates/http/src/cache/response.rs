@@ -16,6 +16,7 @@ use crate::rfc::framing::{content_length, is_framed};
 use crate::rfc::selection::Ready;
 use crate::rfc::storability::Refusal;
 use crate::rfc::{conditional, fields};
+use crate::store::purge_table::PurgeVerdict;
 use crate::store::stored::Stored;
 use http::header::{CONTENT_LENGTH, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -24,6 +25,12 @@ impl Cache {
     /// The head of the origin's final response has come (interim ones are not for the cache).
     pub fn on_response(&mut self, exchange: Box<Exchange>, head: ResponseHead, now: Now, outbox: &mut Outbox) -> Reply {
         let reply = self.reply(exchange, head, now, outbox);
+        if let Reply::Retry(exchange) = &reply
+            && let Some(lead) = &exchange.lead
+        {
+            // Those that get another variant do not wait for it.
+            self.in_flight_table.wake_waiting(lead, outbox);
+        }
         self.report(outbox);
         reply
     }
@@ -34,13 +41,14 @@ impl Cache {
         fields::strip_hop_by_hop_but_trailer(&mut headers, exchange.takes_trailers);
         fields::ensure_date(&mut headers, now);
         fields::append_via(&mut headers, version);
+        self.learn_variant(&mut exchange, &headers, now);
         if status == StatusCode::NOT_MODIFIED && exchange.is_validating() {
             let stored = exchange.held.take().expect("it is being validated");
             return self.on_not_modified(exchange, stored, &headers, now, outbox);
         }
-        if is_error(status)
-            && let Some(answer) = self.stale_answer(&mut exchange, Some(status), now, outbox)
-        {
+        if !is_error(status) {
+            self.failing.clear(exchange.hash);
+        } else if let Some(answer) = self.stale_answer(&mut exchange, Some(status), now, outbox) {
             // Those that the stale answer does not suit.
             self.release_followers(&mut exchange, outbox);
             return Reply::Answer(answer);
@@ -96,6 +104,16 @@ impl Cache {
         Reply::Relay { status, headers, fill }
     }
 
+    /// Remembers by which fields the responses of the URL vary, and so which variant this is.
+    fn learn_variant(&mut self, exchange: &mut Exchange, headers: &HeaderMap, now: Now) {
+        self.in_flight_table.learn_vary(exchange.hash, headers, now.time);
+        let variant = self.variant_of_request(&exchange.key, exchange.hash, &exchange.headers, now);
+        exchange.variant_hash = self.in_flight_table.hash(exchange.hash, &variant);
+        if let Some(lead) = &exchange.lead {
+            self.in_flight_table.set_variant(lead, variant, exchange.variant_hash);
+        }
+    }
+
     /// The head of a response has arrived. The followers of a leader get the body as it arrives, or
     /// have to ask the cache again.
     fn share(
@@ -110,7 +128,11 @@ impl Cache {
         let Some(lead) = exchange.lead.take() else { return };
         let reusable = fill.as_mut().filter(|fill| fill.stored.freshness.is_reusable(now.time));
         if let Some(fill) = reusable {
-            self.in_flight_table.set_alone(exchange.hash, false, now.time);
+            if self.store.purges.verdict(&fill.stored) != PurgeVerdict::Kept {
+                // Some followers may have come after the purge.
+                return self.in_flight_table.finish(lead, Outcome::Again, outbox);
+            }
+            self.in_flight_table.set_alone(exchange.variant_hash, false, now.time);
             self.in_flight_table.start(&lead, fill.head(), outbox);
             fill.lead = Some(lead);
             return;
@@ -119,7 +141,7 @@ impl Cache {
             let retry_after = headers.get(RETRY_AFTER).cloned();
             return self.in_flight_table.finish(lead, Outcome::Failed { status, retry_after }, outbox);
         }
-        self.in_flight_table.set_alone(exchange.hash, true, now.time);
+        self.in_flight_table.set_alone(exchange.variant_hash, true, now.time);
         self.in_flight_table.finish(lead, Outcome::Again, outbox);
     }
 
@@ -132,10 +154,11 @@ impl Cache {
         now: Now,
         outbox: &mut Outbox,
     ) -> Reply {
+        self.failing.clear(exchange.hash);
         let same = stored.sliced().is_none_or(|sliced| sliced.pin.agrees(headers));
         if !same || !conditional::selects(headers, &stored.headers()) {
             self.discard(&stored);
-            exchange.asked = now.time;
+            self.ask_again(&mut exchange, now);
             return Reply::Retry(exchange);
         }
         if let Some(slot) = self.store.position(&stored) {
@@ -160,9 +183,10 @@ impl Cache {
             // Followers find the renewed response. If it has to be validated for each request, they
             // need not wait for each other.
             let is_reusable = stored.freshness.is_reusable(now.time);
-            self.in_flight_table.set_alone(exchange.hash, !is_reusable, now.time);
+            self.in_flight_table.set_alone(exchange.variant_hash, !is_reusable, now.time);
             // Left in the second tier, it is renewed nowhere but here.
-            let outcome = match stored.in_tier().is_some() && is_reusable {
+            let is_current = || self.store.purges.verdict(&stored) == PurgeVerdict::Kept;
+            let outcome = match stored.in_tier().is_some() && is_reusable && is_current() {
                 true => Outcome::TierHit(Box::new(stored.clone())),
                 false => Outcome::Again,
             };

@@ -13,6 +13,7 @@ use crate::cache::slices::unsliced;
 use crate::cache::source::Source;
 use crate::cache::steps::Reply;
 use crate::collapse::in_flight::{Lead, Outcome};
+use crate::collapse::table::Sharers;
 use crate::limits;
 use crate::now::Now;
 use crate::outbox::Outbox;
@@ -25,6 +26,7 @@ use crate::rfc::storability::Refusal;
 use crate::rfc::vary::Selector;
 use crate::rfc::{fields, range};
 use crate::store::index::Found;
+use crate::store::purge_table::Position;
 use crate::store::sliced::{Pin, Sliced};
 use crate::store::stored::{Elsewhere, Stored};
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE};
@@ -73,7 +75,7 @@ impl Cache {
         if let Err(refusal) = verdict {
             self.counters.refuse(refusal);
         }
-        let mut fill = self.fill_slice(&source, &slice, exchange.asked, verdict.is_ok(), now);
+        let mut fill = self.fill_slice(&source, &slice, exchange.asked(), verdict.is_ok(), now);
         if let Some(lead) = exchange.lead.take() {
             self.share_slice(&mut fill, lead, outbox);
         }
@@ -116,10 +118,12 @@ impl Cache {
             self.store.put(&stored, now.time);
         }
         self.release_followers(&mut exchange, outbox);
+        let asked = exchange.asked();
         let (key, hash) = self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
         let request = std::mem::take(&mut exchange.headers);
         let passed = fields::cdn_loop_count(&request);
-        let lead = self.in_flight_table.lead(&key, hash, passed, now.time);
+        let sharers = Sharers { key: &key, variant: &Selector::default(), hash };
+        let lead = self.in_flight_table.lead(sharers, passed, now.time);
         let response = {
             let status = StatusCode::PARTIAL_CONTENT;
             let reason = exchange.reason;
@@ -132,7 +136,7 @@ impl Cache {
         let source = Source { key: exchange.key, version: exchange.version, stored, request, passed };
         let mut response = response;
         let mut body = Assembly::new(Arc::new(source), &mut response);
-        let mut fill = self.fill_slice(&body.source, &part, exchange.asked, true, now);
+        let mut fill = self.fill_slice(&body.source, &part, asked, true, now);
         self.share_slice(&mut fill, lead, outbox);
         let first = body.content().next().filter(|range| part.contains(&range.start)).cloned();
         if let (Some(range), Some(Segment::Content(_))) = (first, body.segments.front()) {
@@ -173,7 +177,7 @@ impl Cache {
             self.discard(&held);
         }
         exchange.ask = Ask::AsClient;
-        exchange.asked = now.time;
+        self.ask_again(&mut exchange, now);
         Reply::Retry(exchange)
     }
 
@@ -198,7 +202,8 @@ impl Cache {
         let pin = Pin::of(headers).filter(|_| length.div_ceil(slice_bytes) <= limits::SLICES)?;
         let selector = Selector::of(headers, &exchange.headers);
         let key = exchange.key.to_bytes();
-        let mut stored = Stored::new(key, exchange.hash, selector, StatusCode::OK, headers, freshness);
+        let stored = Stored::new(key, exchange.hash, selector, StatusCode::OK, headers, freshness);
+        let mut stored = stored.at(exchange.asked_at);
         self.generations = self.generations.wrapping_add(1);
         let generation = self.generations;
         stored.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced { generation, length, pin, slice_bytes })));
@@ -207,11 +212,19 @@ impl Cache {
 
     /// Collects a slice: for the store if `stores` is set and the policy admits it, and for its
     /// readers in any case.
-    fn fill_slice(&mut self, source: &Source, slice: &Range<u64>, asked: Time, stores: bool, now: Now) -> Box<Fill> {
+    fn fill_slice(
+        &mut self,
+        source: &Source,
+        slice: &Range<u64>,
+        (asked, asked_at): (Time, Position),
+        stores: bool,
+        now: Now,
+    ) -> Box<Fill> {
         let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
         let length = slice.end - slice.start;
         let (freshness, status) = (source.stored.freshness, StatusCode::PARTIAL_CONTENT);
         let stored = Stored::new(key.to_bytes(), hash, Selector::default(), status, &HeaderMap::new(), freshness);
+        let stored = stored.at(asked_at);
         let size = self.store.size_of(&stored, length);
         let admitted = stores && self.store.miss_and_admit(hash, Some(size), now.time);
         if stores {
@@ -280,7 +293,8 @@ impl Cache {
             let (key, hash) = self.slice_key(&slicer.key, slicer.head.sliced().expect("it is"), start);
             let freshness = slicer.head.freshness;
             let (status, headers) = (StatusCode::PARTIAL_CONTENT, HeaderMap::new());
-            let mut slice = Stored::new(key.to_bytes(), hash, Selector::default(), status, &headers, freshness);
+            let slice = Stored::new(key.to_bytes(), hash, Selector::default(), status, &headers, freshness);
+            let mut slice = slice.at(slicer.head.asked_at);
             slice.set_body(body);
             if !self.put_in_tier(&slice, now) {
                 slicer.stop();

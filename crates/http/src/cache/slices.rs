@@ -30,7 +30,7 @@ use crate::cache::source::Source;
 use crate::cache::steps::{Piece, Step};
 use crate::collapse::follower::SliceFollower;
 use crate::collapse::in_flight::JoinRequest;
-use crate::collapse::table::Join;
+use crate::collapse::table::{Join, Sharers};
 use crate::limits;
 use crate::now::Now;
 use crate::outbox::Outbox;
@@ -38,6 +38,7 @@ use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
 use crate::rfc::directives::RequestDirectives;
 use crate::rfc::key::Key;
 use crate::rfc::selection::Response;
+use crate::rfc::vary::Selector;
 use crate::rfc::{fields, range};
 use crate::store::answer::Answer;
 use crate::store::index::Found;
@@ -202,7 +203,8 @@ impl Cache {
         let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
         let (headers, directives) = (&HeaderMap::new(), RequestDirectives::default());
         let asking = JoinRequest { headers, directives, reason: ForwardReason::Partial, passed: source.passed, now };
-        let lead = match self.in_flight_table.join(&key, hash, &asking, true) {
+        let sharers = Sharers { key: &key, variant: &Selector::default(), hash };
+        let lead = match self.in_flight_table.join(sharers, &asking, true) {
             Join::Lead(own) => Some(own),
             Join::Follow(follower) => {
                 self.counters.collapsed += 1;
@@ -218,7 +220,7 @@ impl Cache {
             source.version,
             &self.cdn_loop,
             ForwardReason::Partial,
-            now.time,
+            (now.time, self.store.purges.now()),
         );
         exchange.headers = source.request.clone();
         exchange.ask = Ask::Next(slice, Arc::clone(source));

@@ -10,12 +10,15 @@ use crate::collapse::in_flight::Outcome;
 use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
+use crate::rfc::directives::RequestDirectives;
 use crate::rfc::fields;
 use crate::store::answer::Answer;
 use crate::store::index::Found;
+use crate::store::purge_table::PurgeVerdict;
 use crate::store::record;
 use crate::store::second_tier::{TierHit, TierResponse};
 use crate::store::stored::Stored;
+use http::header::SET_COOKIE;
 use larder_policy::observe;
 
 impl Cache {
@@ -29,6 +32,12 @@ impl Cache {
         outbox: &mut Outbox,
     ) -> TierStep {
         let step = self.tier_step(exchange, tier_hit, request, now, outbox);
+        if let TierStep::Variant(exchange, _) | TierStep::Forward(exchange) = &step
+            && let Some(lead) = &exchange.lead
+        {
+            // Those that get another variant do not wait for it.
+            self.in_flight_table.wake_waiting(lead, outbox);
+        }
         self.report(outbox);
         step
     }
@@ -44,6 +53,7 @@ impl Cache {
         let tier_lookup = std::mem::replace(&mut exchange.tier_lookup, TierLookup::No);
         let directives = self.directives(request.headers);
         if let Some(stored) = self.believed(&exchange, tier_hit, request, now) {
+            self.learn_selector(&exchange, &stored, request, now);
             if !stored.selector.matches(request.headers) {
                 if tier_lookup == TierLookup::Any {
                     exchange.tier_lookup = TierLookup::Variant;
@@ -58,6 +68,8 @@ impl Cache {
                     Ok(tier_lookup) => return tier_lookup,
                     Err(same) => exchange = same,
                 }
+            } else if self.serves_while_failing(&stored, &directives, exchange.hash, now) {
+                return TierStep::Answer(self.answer_tier_hit(exchange, stored, request, now, outbox));
             } else {
                 let reusable = stored.freshness.is_reusable(now.time);
                 exchange.reason = if reusable { ForwardReason::Request } else { ForwardReason::Stale };
@@ -74,6 +86,25 @@ impl Cache {
         TierStep::Forward(exchange)
     }
 
+    /// It is known by which fields the responses vary.
+    fn learn_selector(&mut self, exchange: &Exchange, stored: &Stored, request: &RequestHead<'_>, now: Now) {
+        let Some(lead) = &exchange.lead else { return };
+        self.in_flight_table.learn_selector(exchange.hash, &stored.selector, now.time);
+        let variant = self.variant_of_request(&exchange.key, exchange.hash, request.headers, now);
+        let hash = self.in_flight_table.hash(exchange.hash, &variant);
+        self.in_flight_table.set_variant(lead, variant, hash);
+    }
+
+    /// Returns true if the origin fails, and need not be tried now, and the response may be served
+    /// stale meanwhile.
+    fn serves_while_failing(&mut self, stored: &Stored, directives: &RequestDirectives, hash: u64, now: Now) -> bool {
+        if stored.sliced().is_some() || directives.no_store || directives.says_about_age() {
+            return false;
+        }
+        let failing = self.failing.look_up(hash, now.time).filter(|failing| !failing.is_try_due);
+        failing.is_some_and(|failing| stored.freshness.may_be_stale_on_failure(failing.is_disconnected, now.time))
+    }
+
     /// The recalled response, unless the store has something newer, or it was removed meanwhile.
     fn believed(
         &mut self,
@@ -84,9 +115,6 @@ impl Cache {
     ) -> Option<Stored> {
         if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, request.headers) {
             return Some(self.store.stored(slot));
-        }
-        if self.store.was_invalidated_since(exchange.hash, exchange.asked) {
-            return None;
         }
         let stored = self.decode_tier_hit(tier_hit?, exchange.key.to_bytes(), exchange.hash, now)?;
         // With slices of another size, as they were configured before a restart, none would be
@@ -99,7 +127,12 @@ impl Cache {
 
     /// Returns the response that was read, if it is still in the tier.
     pub(crate) fn decode_tier_hit(&self, tier_hit: TierHit, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
-        if !self.tier.as_ref().is_some_and(|tier| tier.is_current(&key, tier_hit.position)) {
+        let head = match &tier_hit.response {
+            TierResponse::Whole { bytes, .. } | TierResponse::First { bytes, .. } => bytes,
+        };
+        // A purge may have come since it was read.
+        let verdict = self.tier.as_ref()?.verdict(&key, tier_hit.position, head);
+        if verdict == PurgeVerdict::Purged {
             return None;
         }
         let mut stored = match tier_hit.response {
@@ -114,10 +147,14 @@ impl Cache {
                 stored
             }
         };
-        if tier_hit.expired {
+        // It may have been stored under another setting.
+        if stored.fields().contains_key(SET_COOKIE) && !self.share_cookies {
+            return None;
+        }
+        if tier_hit.expired || verdict == PurgeVerdict::Expired {
             stored.freshness.expire(now.time);
         }
-        Some(stored)
+        Some(stored.at(self.store.purges.of_tier()))
     }
 
     fn answer_tier_hit(

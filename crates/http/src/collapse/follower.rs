@@ -131,7 +131,9 @@ impl Follower {
     pub(super) fn result(&self, in_flight: &InFlight, request: &HeaderMap) -> Option<JoinResult> {
         let again = || JoinResult::Again(self.joined());
         Some(match &in_flight.phase {
-            Phase::Asking => return None,
+            Phase::Asking if in_flight.variant.matches(request) => return None,
+            // It has become known that it gets another variant.
+            Phase::Asking => again(),
             Phase::Streaming(head) if head.suits(request, &self.directives, self.now) => {
                 self.join_streaming(head, request)
             }

@@ -7,6 +7,8 @@ use crate::rfc::cache_status::ForwardReason;
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::freshness::Freshness;
 use crate::rfc::vary::Selector;
+use crate::store::purge::{CACHE_TAG, SURROGATE_KEY, each_tag};
+use crate::store::purge_table::Purged;
 use crate::store::stored::Stored;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_units::Time;
@@ -25,8 +27,12 @@ pub(crate) struct Lead(pub(super) FetchId);
 /// A request in flight to the origin.
 #[derive(Debug)]
 pub(super) struct InFlight {
+    /// Its hash in the table, by its key and its variant.
     pub(super) hash: u64,
     pub(super) key: Box<[u8]>,
+    /// The values of its request for the fields by which the URL's responses vary, as far as they
+    /// are known. Only requests with the same values follow.
+    pub(super) variant: Selector,
     /// Caches of our name that its request has passed ([`crate::cdn_loop_count`]).
     pub(super) passed: usize,
     /// The degree of reload of its request.
@@ -68,6 +74,16 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    fn has_tag(&self, tag: &[u8]) -> bool {
+        let mut has_tag = false;
+        for name in [SURROGATE_KEY, CACHE_TAG] {
+            for line in self.headers.get_all(&name) {
+                each_tag(name.as_str(), line.as_bytes(), &mut |other| has_tag |= other == tag);
+            }
+        }
+        has_tag
+    }
+
     /// Returns true if a request that came at `now` may be answered with it, as if it were stored
     /// already (RFC 9111 §4).
     pub(super) fn suits(&self, request: &HeaderMap, directives: &RequestDirectives, now: Now) -> bool {
@@ -91,9 +107,16 @@ pub(crate) enum Outcome {
 
 impl InFlight {
     /// Returns the fetch of a request that has just been sent.
-    pub(super) fn new(hash: u64, key: Box<[u8]>, passed: usize, reload: Reload, requested: Time) -> InFlight {
+    pub(super) fn new(
+        hash: u64,
+        key: Box<[u8]>,
+        variant: Selector,
+        passed: usize,
+        reload: Reload,
+        requested: Time,
+    ) -> InFlight {
         let (phase, waiting, free) = (Phase::Asking, Vec::new(), Vec::new());
-        InFlight { hash, key, passed, reload, requested, phase, waiting, free, followers: 0 }
+        InFlight { hash, key, variant, passed, reload, requested, phase, waiting, free, followers: 0 }
     }
 
     /// Returns how many followers wait for its head.
@@ -124,6 +147,11 @@ impl InFlight {
         }
     }
 
+    /// Wakes all that wait, to compare their requests with its variant.
+    pub(super) fn wake_waiting(&self, outbox: &mut Outbox) {
+        outbox.woken.extend(self.waiting.iter().flatten());
+    }
+
     /// Moves to another phase, and wakes all that wait.
     pub(super) fn change(&mut self, phase: Phase, outbox: &mut Outbox) {
         self.phase = phase;
@@ -133,6 +161,17 @@ impl InFlight {
 
     pub(super) fn is_finished(&self) -> bool {
         matches!(self.phase, Phase::Finished(_))
+    }
+
+    /// Returns true if a purge names its response, as far as that is known.
+    pub(super) fn is_named_by(&self, what: Purged<'_>) -> bool {
+        match (what, &self.phase) {
+            (Purged::Everything, _) => true,
+            (Purged::Key(key), _) => *self.key == *key,
+            (Purged::Prefix(prefix), _) => self.key.starts_with(prefix),
+            (Purged::Tag(tag), Phase::Streaming(head)) => head.has_tag(tag),
+            (Purged::Tag(_), _) => false,
+        }
     }
 
     /// Returns true if a request may follow it.

@@ -7,7 +7,13 @@
 //!    └────── anything else ─────────────────────────────► Finished: ask again, or the same error
 //! ```
 //!
-//! A response that cannot be shared is remembered by key for [`ALONE`](crate::limits::ALONE) ("hit
+//! Requests that get other variants (RFC 9111 §4.1) do not wait for each other: a request follows
+//! only one with the same values of the fields by which the URL's responses vary. They are those of
+//! the newest stored response and of the last responses (`vary_memory.rs`). While they are unknown,
+//! all requests for the URL follow one. Its response makes them known: the followers that get
+//! another variant ask the cache again, at once, and the first of each variant goes to the origin.
+//!
+//! A response that cannot be shared is remembered by key and variant for [`ALONE`](crate::limits::ALONE) ("hit
 //! for miss"): requests for the key do not wait for each other, and each response may change this.
 //! A 502, 503 or 504, and an origin that does not answer, answer all followers: a hundred more
 //! requests would not help. Followers get the cache's own text, because an error page may be for
@@ -28,3 +34,4 @@
 pub(crate) mod follower;
 pub(crate) mod in_flight;
 pub(crate) mod table;
+pub(crate) mod vary_memory;

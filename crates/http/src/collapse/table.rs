@@ -2,13 +2,18 @@
 
 use crate::collapse::follower::{Follower, JoinResult, SliceFollower, SliceJoin};
 use crate::collapse::in_flight::{FetchId, Head, InFlight, JoinRequest, Lead, Outcome, Phase};
+use crate::collapse::vary_memory::VaryMemory;
 use crate::limits;
 use crate::outbox::{FollowerId, Outbox};
 use crate::rfc::directives::Reload;
 use crate::rfc::key::Key;
+use crate::rfc::vary;
+use crate::rfc::vary::Selector;
+use crate::store::purge_table::Purged;
 use hashbrown::HashTable;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use larder_units::Time;
+use siphasher::sip::SipHasher13;
 
 /// The possibilities of a request that the store does not answer.
 pub(crate) enum Join {
@@ -32,12 +37,24 @@ pub(crate) struct InFlightTable {
     follower_numbers: usize,
     /// By hash: the time until which its requests do not wait for each other.
     alone: Box<[(u64, Time)]>,
+    vary: VaryMemory,
+    /// The secret of the variants' hash.
+    secret: [u8; 16],
+}
+
+/// The requests that may share one response: those for one key that get one variant of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Sharers<'a> {
+    pub key: &'a Key<'a>,
+    pub variant: &'a Selector,
+    /// The hash of both: [`InFlightTable::hash`].
+    pub hash: u64,
 }
 
 impl InFlightTable {
     /// Returns an empty table that remembers so many keys whose requests do not wait for each
-    /// other.
-    pub(crate) fn new(alone_places: usize) -> InFlightTable {
+    /// other, and the fields by which the responses of so many vary.
+    pub(crate) fn new(alone_places: usize, vary_places: usize, secret: &[u8; 16]) -> InFlightTable {
         InFlightTable {
             fetches: Vec::new(),
             free: Vec::new(),
@@ -45,17 +62,19 @@ impl InFlightTable {
             free_followers: Vec::new(),
             follower_numbers: 0,
             alone: vec![(0, Time::ZERO); alone_places].into_boxed_slice(),
+            vary: VaryMemory::new(vary_places),
+            secret: *secret,
         }
     }
 
     /// Lets a request lead or follow. A request that must not lead (`may_lead`) follows or
     /// bypasses.
-    pub(crate) fn join(&mut self, key: &Key<'_>, hash: u64, asking: &JoinRequest<'_>, may_lead: bool) -> Join {
+    pub(crate) fn join(&mut self, sharers: Sharers<'_>, asking: &JoinRequest<'_>, may_lead: bool) -> Join {
         let JoinRequest { directives, reason, now, .. } = *asking;
-        if self.is_alone(hash, now.time) {
+        if self.is_alone(sharers.hash, now.time) {
             return Join::Bypass;
         }
-        if let Some(number) = self.listed(key, hash) {
+        if let Some(number) = self.listed(sharers) {
             let in_flight = self.in_flight(number);
             if in_flight.accepts_follower(asking) {
                 let requested = in_flight.requested;
@@ -70,48 +89,115 @@ impl InFlightTable {
             }
         }
         if may_lead {
-            Join::Lead(self.lead_for(key, hash, asking.passed, directives.reload(), now.time))
+            Join::Lead(self.lead_for(sharers, asking.passed, directives.reload(), now.time))
         } else {
             Join::Bypass
         }
     }
 
-    /// Returns true if a fetch for the key is in flight.
-    pub(crate) fn is_under_way(&self, key: &Key<'_>, hash: u64) -> bool {
-        self.listed(key, hash).is_some()
+    /// Returns the variant of a request for the key with this hash: its values of the fields by
+    /// which responses vary. `stored` is the selector of the newest stored response.
+    pub(crate) fn variant(&self, hash: u64, stored: Option<&[u8]>, request: &HeaderMap, now: Time) -> Selector {
+        let mut names: Vec<HeaderName> = self.vary.names(hash, now).cloned().collect();
+        names.extend(stored.into_iter().flat_map(vary::names_of));
+        if names.is_empty() { Selector::default() } else { Selector::of_names(names, request) }
+    }
+
+    /// Returns the hash of a variant of the key with this hash. Requests choose the values, so it
+    /// is keyed.
+    pub(crate) fn hash(&self, hash: u64, variant: &Selector) -> u64 {
+        match variant.as_bytes() {
+            [] => hash,
+            bytes => hash ^ SipHasher13::new_with_key(&self.secret).hash(bytes),
+        }
+    }
+
+    /// Takes the `Vary` of a response to a request for the key with this hash.
+    pub(crate) fn learn_vary(&mut self, hash: u64, response: &HeaderMap, now: Time) {
+        self.vary.learn(hash, response, now);
+    }
+
+    /// Takes the names of the fields that selected a stored response.
+    pub(crate) fn learn_selector(&mut self, hash: u64, selector: &Selector, now: Time) {
+        self.vary.learn_names(hash, vary::names_of(selector.as_bytes()), now);
+    }
+
+    /// It has become known which variant a fetch is for. Its followers that get another one ask
+    /// again when they are woken.
+    pub(crate) fn set_variant(&mut self, lead: &Lead, variant: Selector, hash: u64) {
+        let number = lead.0.0;
+        if self.in_flight(number).variant == variant {
+            return;
+        }
+        let former = self.in_flight(number).hash;
+        let was_listed = match self.table.find_entry(former, |other| *other == number) {
+            Ok(entry) => {
+                entry.remove();
+                true
+            }
+            Err(_) => false,
+        };
+        let in_flight = self.in_flight_mut(number);
+        (in_flight.variant, in_flight.hash) = (variant, hash);
+        let in_flight = self.in_flight(number);
+        let is_same = |other: &usize| {
+            let other = self.in_flight(*other);
+            (&other.key, &other.variant) == (&in_flight.key, &in_flight.variant)
+        };
+        if was_listed && self.table.find(hash, is_same).is_none() {
+            self.list(number);
+        }
+    }
+
+    /// Wakes the followers of a fetch that goes on, because its variant is known.
+    pub(crate) fn wake_waiting(&self, lead: &Lead, outbox: &mut Outbox) {
+        self.in_flight(lead.0.0).wake_waiting(outbox);
+    }
+
+    /// Returns true if a fetch for these requests is in flight.
+    pub(crate) fn is_under_way(&self, sharers: Sharers<'_>) -> bool {
+        self.listed(sharers).is_some()
     }
 
     /// Begins a fetch for a request that has passed so many caches of our name.
-    pub(crate) fn lead(&mut self, key: &Key<'_>, hash: u64, passed: usize, requested: Time) -> Lead {
-        self.lead_for(key, hash, passed, Reload::No, requested)
+    pub(crate) fn lead(&mut self, sharers: Sharers<'_>, passed: usize, requested: Time) -> Lead {
+        self.lead_for(sharers, passed, Reload::No, requested)
     }
 
-    fn lead_for(&mut self, key: &Key<'_>, hash: u64, passed: usize, reload: Reload, requested: Time) -> Lead {
-        self.forget(key, hash);
-        let in_flight = InFlight::new(hash, key.to_bytes(), passed, reload, requested);
+    fn lead_for(&mut self, sharers: Sharers<'_>, passed: usize, reload: Reload, requested: Time) -> Lead {
+        if let Some(former) = self.listed(sharers)
+            && let Ok(entry) = self.table.find_entry(sharers.hash, |other| *other == former)
+        {
+            entry.remove();
+        }
+        let Sharers { key, variant, hash } = sharers;
+        let in_flight = InFlight::new(hash, key.to_bytes(), variant.clone(), passed, reload, requested);
         let number = self.free.pop().unwrap_or_else(|| {
             self.fetches.push(None);
             self.fetches.len() - 1
         });
         self.fetches[number] = Some(in_flight);
-        let fetches = &self.fetches;
-        self.table.insert_unique(hash, number, |number| fetches[*number].as_ref().map_or(0, |other| other.hash));
+        self.list(number);
         Lead(FetchId(number))
     }
 
-    /// Removes the key's fetch from the table: no request joins it any more, and its followers
-    /// stay.
-    pub(crate) fn forget(&mut self, key: &Key<'_>, hash: u64) {
-        let fetches = &self.fetches;
-        let is_key = |number: &usize| fetches[*number].as_ref().is_some_and(|other| key.is(&other.key));
-        if let Ok(entry) = self.table.find_entry(hash, is_key) {
-            entry.remove();
-        }
+    fn list(&mut self, number: usize) {
+        let (fetches, hash) = (&self.fetches, self.in_flight(number).hash);
+        self.table.insert_unique(hash, number, |number| fetches[*number].as_ref().map_or(0, |other| other.hash));
     }
 
-    /// Removes all fetches from the table.
-    pub(crate) fn forget_all(&mut self) {
-        self.table.clear();
+    /// Removes the key's fetches from the table: no request joins them any more, and their
+    /// followers stay.
+    pub(crate) fn forget(&mut self, key: &Key<'_>) {
+        let fetches = &self.fetches;
+        self.table.retain(|number| fetches[*number].as_ref().is_some_and(|other| !key.is(&other.key)));
+    }
+
+    /// Removes the fetches that a purge names from the table. The tags of a response are not known
+    /// before it begins.
+    pub(crate) fn forget_purged(&mut self, what: Purged<'_>) {
+        let fetches = &self.fetches;
+        self.table.retain(|number| fetches[*number].as_ref().is_some_and(|other| !other.is_named_by(what)));
     }
 
     /// Returns how many followers wait for the head.
@@ -173,17 +259,17 @@ impl InFlightTable {
         self.free_if_unused(number);
     }
 
-    /// Panics if two fetches of one key accept followers, or a fetch or a follower is lost.
+    /// Panics if two fetches of one variant accept followers, or a fetch or a follower is lost.
     pub(crate) fn check_invariants(&self) {
         let listed = self.table.iter().map(|number| self.in_flight(*number));
-        let mut keys: Vec<&[u8]> = listed
+        let mut variants: Vec<(&[u8], &[u8])> = listed
             .map(|in_flight| {
                 assert!(!in_flight.is_finished(), "a finished fetch accepts followers");
-                &*in_flight.key
+                (&*in_flight.key, in_flight.variant.as_bytes())
             })
             .collect();
-        keys.sort_unstable();
-        assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "two fetches of one key accept followers");
+        variants.sort_unstable();
+        assert!(variants.windows(2).all(|pair| pair[0] != pair[1]), "two fetches of one variant accept followers");
         let fetches = self.fetches.iter().flatten();
         let followers: usize = fetches.clone().map(|in_flight| in_flight.followers).sum();
         assert_eq!(followers + self.free_followers.len(), self.follower_numbers, "a follower is lost");
@@ -194,7 +280,7 @@ impl InFlightTable {
         }
     }
 
-    /// Sets whether requests for the key wait for each other.
+    /// Sets whether requests with this hash of key and variant wait for each other.
     pub(crate) fn set_alone(&mut self, hash: u64, alone: bool, now: Time) {
         let place = hash as usize % self.alone.len();
         let place = &mut self.alone[place];
@@ -210,9 +296,13 @@ impl InFlightTable {
         of == hash && now < until
     }
 
-    /// Returns the number of the fetch that requests for the key may join.
-    fn listed(&self, key: &Key<'_>, hash: u64) -> Option<usize> {
-        self.table.find(hash, |number| key.is(&self.in_flight(*number).key)).copied()
+    /// Returns the number of the fetch that these requests may join.
+    fn listed(&self, sharers: Sharers<'_>) -> Option<usize> {
+        let is_theirs = |number: &usize| {
+            let in_flight = self.in_flight(*number);
+            sharers.key.is(&in_flight.key) && *sharers.variant == in_flight.variant
+        };
+        self.table.find(sharers.hash, is_theirs).copied()
     }
 
     fn follower_id(&mut self) -> FollowerId {
@@ -252,7 +342,8 @@ mod tests {
         let now = Now { time: Time::ZERO, unix_seconds: 0 };
         let (directives, reason) = (RequestDirectives::default(), ForwardReason::UriMiss);
         let asking = JoinRequest { headers: &HeaderMap::new(), directives, reason, passed: 0, now };
-        table.join(&Key::new("http", "h", "/"), HASH, &asking, true)
+        let sharers = Sharers { key: &Key::new("http", "h", "/"), variant: &Selector::default(), hash: HASH };
+        table.join(sharers, &asking, true)
     }
 
     fn follow(table: &mut InFlightTable) -> Follower {
@@ -265,7 +356,7 @@ mod tests {
     /// Failure: clients come and go while one request hangs, and each leaves a place behind.
     #[test]
     fn places_of_those_who_have_gone_are_taken_again() {
-        let (mut table, mut outbox) = (InFlightTable::new(16), Outbox::default());
+        let (mut table, mut outbox) = (InFlightTable::new(16, 16, &[7; 16]), Outbox::default());
         let Join::Lead(lead) = join(&mut table) else { panic!() };
         let stays = follow(&mut table);
         for _ in 0..1000 {
@@ -286,7 +377,7 @@ mod tests {
     /// is freed while a follower has its number, and the follower joins another one.
     #[test]
     fn a_fetch_stays_for_its_followers_only() {
-        let (mut table, mut outbox) = (InFlightTable::new(16), Outbox::default());
+        let (mut table, mut outbox) = (InFlightTable::new(16, 16, &[7; 16]), Outbox::default());
         let Join::Lead(first) = join(&mut table) else { panic!() };
         let follower = follow(&mut table);
         table.finish(first, Outcome::Again, &mut outbox);

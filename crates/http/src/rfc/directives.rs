@@ -41,6 +41,8 @@ pub(crate) struct ResponseDirectives {
     pub ttl: Option<u64>,
     /// The host's rules allow to serve it stale, whatever `s-maxage` means for that.
     pub allows_stale: bool,
+    /// The host's rules state a lifetime for a response with this status.
+    pub names_status: bool,
     /// A field that speaks to this cache said all this (RFC 9213): then `Expires` says nothing.
     pub targeted: bool,
 }
@@ -104,6 +106,11 @@ impl RequestDirectives {
             (false, Some(0)) => Reload::Aged,
             _ => Reload::No,
         }
+    }
+
+    /// Returns true if the client states which age it accepts.
+    pub(crate) fn says_about_age(&self) -> bool {
+        self.no_cache || self.max_age.is_some() || self.min_fresh.is_some() || self.max_stale.is_some()
     }
 
     /// Returns the directives without the reload, because it is being carried out, or is ignored.

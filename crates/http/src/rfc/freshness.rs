@@ -26,7 +26,7 @@ impl Span {
 }
 
 /// delta-seconds of a directive, which are at most 2^31 (RFC 9111 §1.2.2).
-fn seconds(number: u64) -> u32 {
+fn seconds_of(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
@@ -44,8 +44,8 @@ pub(crate) struct Freshness {
     received: Time,
     /// no-cache: never reused without validation (§5.2.2.4).
     always_validate: bool,
-    /// must-revalidate, proxy-revalidate or s-maxage: never reused stale, whatever the client
-    /// allows (§4.2.4, §5.2.2.10).
+    /// must-revalidate, proxy-revalidate or s-maxage: never reused stale because the client allows
+    /// it (§4.2.4, §5.2.2.10).
     never_stale: bool,
     /// RFC 5861 §3: served so many seconds after its lifetime, while it is validated in the
     /// background.
@@ -79,16 +79,21 @@ impl Freshness {
             Some(seconds) => initial_age.saturating_add(Duration::from_secs(seconds)),
         };
         let obeys = says.ttl.is_none();
-        let shared_only = says.s_maxage.is_some() && !says.allows_stale;
+        let revalidates = obeys && (says.must_revalidate || says.proxy_revalidate);
+        // §5.2.2.10: s-maxage implies proxy-revalidate. What the origin says beside it about stale
+        // responses is for the same caches, and more specific (RFC 5861); it would mean nothing
+        // otherwise.
+        let shared_only = obeys && says.s_maxage.is_some() && !says.allows_stale;
+        let stale = |seconds: Option<u64>| if revalidates { Some(0) } else { seconds.map(seconds_of) };
         Freshness {
             lifetime: Span::of(lifetime),
             initial_age: Span::of(initial_age),
             requested: asked,
             received: now.time,
             always_validate: obeys && says.no_cache,
-            never_stale: obeys && (says.must_revalidate || says.proxy_revalidate || shared_only),
-            while_revalidating_seconds: says.stale_while_revalidate.map_or(0, seconds),
-            if_error_seconds: says.stale_if_error.map(seconds),
+            never_stale: revalidates || shared_only,
+            while_revalidating_seconds: stale(says.stale_while_revalidate).unwrap_or(0),
+            if_error_seconds: stale(says.stale_if_error).or(shared_only.then_some(0)),
             immutable: says.immutable,
         }
     }
@@ -98,7 +103,7 @@ impl Freshness {
         if self.always_validate {
             return Duration::ZERO;
         }
-        let stale = if self.never_stale { 0 } else { u64::from(self.while_revalidating_seconds) };
+        let stale = u64::from(self.while_revalidating_seconds);
         self.lifetime.get().saturating_sub(self.initial_age.get()).saturating_add(Duration::from_secs(stale))
     }
 
@@ -169,15 +174,9 @@ impl Freshness {
     pub(crate) fn may_be_stale_while_revalidating(&self, directives: &RequestDirectives, now: Time) -> bool {
         // no-store too: what comes in the background is stored, and would be an answer to that
         // request (RFC 9111 §5.2.1.5).
-        let directives = directives.no_store
-            || directives.no_cache
-            || directives.max_age.is_some()
-            || directives.min_fresh.is_some()
-            || directives.max_stale.is_some();
-        // §4 of RFC 9111: must-revalidate, and s-maxage with its meaning, forbid it.
-        !directives
+        !directives.no_store
+            && !directives.says_about_age()
             && !self.always_validate
-            && !self.never_stale
             && self.staleness(now) < Duration::from_secs(u64::from(self.while_revalidating_seconds))
     }
 
@@ -187,7 +186,6 @@ impl Freshness {
     pub(crate) fn may_be_stale_on_failure(&self, disconnected: bool, now: Time) -> bool {
         let default = if disconnected { limits::STALE_WHILE_DISCONNECTED } else { Duration::ZERO };
         !self.always_validate
-            && !self.never_stale
             && self.staleness(now)
                 < self.if_error_seconds.map_or(default, |seconds| Duration::from_secs(u64::from(seconds)))
     }
@@ -207,7 +205,8 @@ impl Freshness {
         record.u64(now.unix_seconds.saturating_sub(now.time.since(self.received).as_secs()));
         record.u64(nanos(self.while_revalidating_seconds));
         record.u64(self.if_error_seconds.map_or(u64::MAX, nanos));
-        let flags = [self.always_validate, self.never_stale, self.immutable];
+        // The last one: the times for which it may be stale are those that count.
+        let flags = [self.always_validate, self.never_stale, self.immutable, true];
         record.byte(flags.iter().enumerate().map(|(bit, flag)| u8::from(*flag) << bit).sum());
     }
 
@@ -228,10 +227,14 @@ impl Freshness {
             received: now.time,
             always_validate: flags & 1 != 0,
             never_stale: flags & 2 != 0,
-            while_revalidating_seconds: seconds(span(while_revalidating).as_secs()),
-            if_error_seconds: (if_error != u64::MAX).then(|| seconds(span(if_error).as_secs())),
+            while_revalidating_seconds: seconds_of(span(while_revalidating).as_secs()),
+            if_error_seconds: (if_error != u64::MAX).then(|| seconds_of(span(if_error).as_secs())),
             immutable: flags & 4 != 0,
         };
+        if freshness.never_stale && flags & 8 == 0 {
+            // From an earlier version.
+            (freshness.while_revalidating_seconds, freshness.if_error_seconds) = (0, Some(0));
+        }
         if since.is_none() {
             freshness.expire(now.time);
         }

@@ -19,7 +19,8 @@ pub trait ResponseRules: Debug + Send + Sync {
 pub struct Overrides {
     /// Seconds from its receipt for which the response is fresh. They replace `max-age`,
     /// `s-maxage`, `Expires`, `no-cache`, `must-revalidate` and `proxy-revalidate`, but neither
-    /// `no-store` nor `private`.
+    /// `no-store` nor `private`. With it or `default_ttl`, errors are stored that a client can
+    /// cause (400, 403, 500 and others).
     pub ttl: Option<u64>,
     /// Its lifetime in seconds if it states none.
     pub default_ttl: Option<u64>,
@@ -42,6 +43,7 @@ impl Overrides {
             says.max_age = self.default_ttl;
         }
         says.ttl = self.ttl;
+        says.names_status = self.ttl.is_some() || self.default_ttl.is_some();
         says.allows_stale = self.stale_while_revalidate.is_some() || self.stale_if_error.is_some();
         says.stale_while_revalidate = self.stale_while_revalidate.or(says.stale_while_revalidate);
         says.stale_if_error = self.stale_if_error.or(says.stale_if_error);

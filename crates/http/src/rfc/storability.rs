@@ -25,7 +25,7 @@ pub enum Refusal {
     Useless,
     /// `Vary: *`, more names than [`limits::VARY_NAMES`], or one that differs with every client.
     Vary,
-    /// A cookie, and neither `public` nor `s-maxage` to say that sharing it is meant.
+    /// A cookie, which is for one client unless the operator says otherwise.
     SetCookie,
     /// More header bytes or a larger body than the limits allow.
     TooLarge,
@@ -97,6 +97,29 @@ fn is_of_the_request(status: StatusCode) -> bool {
     )
 }
 
+/// Returns true for errors that one client can cause for a URL, by what is not in the key. If such
+/// a response were stored because it has a lifetime, which a server may add to all of its
+/// responses, one odd request would take the page from everybody (cache-poisoned denial of service,
+/// Nguyen et al., CCS 2019). Only a rule that names the status stores them.
+///
+/// * 400: the request is malformed, for this server; a header block that is too large, too.
+/// * 402, 403, 451: the client, its address or its country may not have it.
+/// * 405, 501: a field overrides the method; a GET alone has them for no page.
+/// * 406: nothing suits the client's `Accept` fields, without a `Vary` that says so.
+/// * 409, 422, 423, 424: the state or the content of one request.
+/// * 500: a cookie or a field that the application does not expect, more often than the page.
+/// * 505 to 508, 510: the version, the negotiation, the way or an extension of the request.
+///
+/// Not among them: 404 and 410, which are about the target; 414, whose cause is in the key; 502,
+/// 503 and 504, which are about the origin at this time, and which it may want stored for some
+/// seconds.
+fn is_of_some_requests(status: StatusCode) -> bool {
+    matches!(
+        status.as_u16(),
+        400 | 402 | 403 | 405 | 406 | 409 | 422 | 423 | 424 | 451 | 500 | 501 | 505 | 506 | 507 | 508 | 510
+    )
+}
+
 /// Judges the response to a GET that did not itself forbid storage. `authorized`: the request had
 /// `Authorization`.
 pub(crate) fn judge(
@@ -110,6 +133,9 @@ pub(crate) fn judge(
     // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere means
     // nothing (RFC 9110 §14.4).
     if status.is_informational() || matches!(status.as_u16(), 206 | 304) || is_of_the_request(status) {
+        return Err(Refusal::Status);
+    }
+    if is_of_some_requests(status) && !says.names_status {
         return Err(Refusal::Status);
     }
     if says.must_understand {
@@ -137,10 +163,9 @@ pub(crate) fn judge(
         return Err(Refusal::Status);
     }
     // §7.3: a cookie does not forbid storage; an origin that minds says so. Many do not, and send
-    // max-age with a session: here only a word about shared caches makes it shared, or the
-    // operator's.
-    let may_share_cookies = share_cookies || says.ttl.is_none() && (says.public || says.s_maxage.is_some());
-    if headers.contains_key(SET_COOKIE) && !may_share_cookies {
+    // `public`, `s-maxage` or a targeted field with a session: a framework adds the lifetime, and
+    // another part of it the cookie. So only the operator makes a cookie shared.
+    if headers.contains_key(SET_COOKIE) && !share_cookies {
         return Err(Refusal::SetCookie);
     }
     let vary = fields::list(headers, &VARY);

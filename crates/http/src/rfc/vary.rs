@@ -27,8 +27,11 @@ impl Selector {
         if !response.contains_key(VARY) {
             return Selector::default();
         }
-        let mut names: Vec<HeaderName> =
-            fields::list(response, &VARY).filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
+        Selector::of_names(names(response).collect(), request)
+    }
+
+    /// Returns the fields with these names.
+    pub(crate) fn of_names(mut names: Vec<HeaderName>, request: &HeaderMap) -> Selector {
         names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         names.dedup();
         Selector::from_fields(names.iter().map(|name| (name.as_str(), normalised(request, name.as_str()))))
@@ -101,6 +104,17 @@ impl Selector {
         }
         Some(Selector::from_fields(fields.iter().map(|(name, value)| (name.as_str(), value.clone()))))
     }
+}
+
+/// Returns the names that the response's `Vary` nominates. `*` is none.
+pub(crate) fn names(response: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+    let names = fields::list(response, &VARY).filter(|name| *name != b"*");
+    names.filter_map(|name| HeaderName::from_bytes(name).ok())
+}
+
+/// Returns the names of the fields of a selector, from its bytes.
+pub(crate) fn names_of(selector: &[u8]) -> impl Iterator<Item = HeaderName> {
+    nominated(selector).filter_map(|(name, _)| HeaderName::from_bytes(name.as_bytes()).ok())
 }
 
 /// Returns true if the fields of `selector`, the bytes of a [`Selector`], match the request's: all

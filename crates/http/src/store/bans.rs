@@ -1,123 +1,63 @@
 //! Purges of more than one key, and soft purges, as a second tier remembers them. The tier cannot
 //! search all of its records, so each record is judged when it is read (`larder-disk` calls them
 //! bans; this is their content).
-//!
-//! For each key, prefix and tag, the position of its latest hard and soft purge is kept. It applies
-//! to the records before that position.
 
 use crate::limits;
-use crate::store::purge::{Purge, Scope};
+use crate::store::purge::{Purge, Scope, each_tag};
+use crate::store::purge_table::{PurgeTable, PurgeVerdict, Purged};
 use crate::store::record;
-use std::collections::BTreeMap;
 
 /// The purges that a second tier's records may be subject to.
 #[derive(Debug, Default)]
-pub struct PurgeBans {
-    exact: BTreeMap<Box<[u8]>, Latest>,
-    prefixes: BTreeMap<Box<[u8]>, Latest>,
-    tags: BTreeMap<Box<[u8]>, Latest>,
-    everything: Latest,
-    /// The position of the last ban.
-    end: u64,
-}
-
-/// The effect of the purges on a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PurgeVerdict {
-    /// Nothing.
-    Kept,
-    /// It was softly purged.
-    Expired,
-    /// It was purged.
-    Purged,
-}
-
-/// Positions of the latest purges of one thing; 0 where there is none.
-#[derive(Clone, Copy, Debug, Default)]
-struct Latest {
-    hard: u64,
-    soft: u64,
-}
-
-impl Latest {
-    fn of(&self, position: u64) -> PurgeVerdict {
-        match position {
-            _ if position < self.hard => PurgeVerdict::Purged,
-            _ if position < self.soft => PurgeVerdict::Expired,
-            _ => PurgeVerdict::Kept,
-        }
-    }
-}
+pub struct PurgeBans(PurgeTable);
 
 impl PurgeBans {
-    /// A purge as a mark: one byte for what, one for soft, and the key, prefix or tag.
-    pub fn encode(purge: &Purge) -> Vec<u8> {
-        let (what, text): (u8, Box<[u8]>) = match &purge.scope {
-            Scope::Exact(url) => (b'u', url.key().to_bytes()),
-            Scope::Prefix(url) => (b'p', url.prefix()),
-            Scope::Tag(tag) => (b't', tag.as_bytes().into()),
-            Scope::Everything => (b'a', Box::default()),
+    /// Returns a purge as a mark: one byte for what, one for soft, and the key, prefix or tag.
+    /// `None` if no stored response can have what it names.
+    pub fn encode(purge: &Purge) -> Option<Vec<u8>> {
+        let kind = match &purge.scope {
+            Scope::Exact(_) => b'u',
+            Scope::Prefix(_) => b'p',
+            Scope::Tag(_) => b't',
+            Scope::Everything => b'a',
         };
-        [&[what, u8::from(purge.soft)][..], &text].concat()
+        purge.scope.with_purged(|what| {
+            let (text, most) = match what {
+                Purged::Key(text) | Purged::Prefix(text) => (text, limits::KEY_BYTES),
+                Purged::Tag(text) => (text, limits::STORED_HEADER_BYTES),
+                Purged::Everything => (&[][..], 0),
+            };
+            (text.len() <= most).then(|| [&[kind, u8::from(purge.soft)][..], text].concat())
+        })
     }
 
     /// Adds a ban. Bytes that are no ban count as a purge of everything.
     pub fn add(&mut self, position: u64, mark: &[u8]) {
-        let (what, soft, text) = match mark {
-            [what, soft, text @ ..] => (*what, *soft != 0, text),
+        let (kind, soft, text) = match mark {
+            [kind, soft, text @ ..] => (*kind, *soft != 0, text),
             _ => (b'a', false, &[][..]),
         };
-        let of = match what {
-            b'u' => self.exact.entry(text.into()).or_default(),
-            b'p' => self.prefixes.entry(text.into()).or_default(),
-            b't' => self.tags.entry(text.into()).or_default(),
-            _ => &mut self.everything,
+        let what = match kind {
+            b'u' => Purged::Key(text),
+            b'p' => Purged::Prefix(text),
+            b't' => Purged::Tag(text),
+            _ => Purged::Everything,
         };
-        match soft {
-            true => of.soft = position,
-            false => of.hard = position,
-        }
-        self.end = self.end.max(position);
+        self.0.note(position, what, soft);
     }
 
-    /// Returns the effect of the purges on a record at `position`.
+    /// Returns the effect of the purges on a record at `position`. `response` is at least the head
+    /// of the response that it has.
     pub fn judge(&self, position: u64, key: &[u8], response: &[u8]) -> PurgeVerdict {
-        if position >= self.end {
-            return PurgeVerdict::Kept;
-        }
-        let mut worst = self.everything.of(position);
-        let mut take = |latest: Option<&Latest>| {
-            let judgement = latest.map_or(PurgeVerdict::Kept, |latest| latest.of(position));
-            if judgement == PurgeVerdict::Purged || worst == PurgeVerdict::Kept {
-                worst = judgement;
-            }
-        };
-        take(self.exact.get(key));
-        self.prefixes.iter().filter(|(prefix, _)| key.starts_with(prefix)).for_each(|(_, latest)| take(Some(latest)));
-        if !self.tags.is_empty() {
-            record::each_field(response, |name, value| match name {
-                "surrogate-key" => value.split(u8::is_ascii_whitespace).for_each(|tag| take(self.tags.get(tag))),
-                "cache-tag" => {
-                    value.split(|byte| *byte == b',').for_each(|tag| take(self.tags.get(tag.trim_ascii())));
-                }
-                _ => {}
-            });
-        }
-        worst
+        self.0.verdict(position, key, |look| {
+            // A record that cannot be read to its end is none.
+            let _ = record::each_field(response, |name, value| each_tag(name, value, look));
+        })
     }
 
     /// Forgets bans before `before`: no record before it exists any more.
     pub fn retire(&mut self, before: u64) {
-        let is_needed = |latest: &Latest| latest.hard.max(latest.soft) >= before;
-        for bans in [&mut self.exact, &mut self.prefixes, &mut self.tags] {
-            bans.retain(|_, latest| is_needed(latest));
-        }
-    }
-
-    /// Returns true if the number of bans has reached its limit. Then the caller purges everything
-    /// instead.
-    pub fn is_full(&self) -> bool {
-        self.exact.len() + self.tags.len() >= limits::MARKS || self.prefixes.len() >= limits::PREFIX_MARKS
+        self.0.retire(before);
     }
 }
 
@@ -142,14 +82,9 @@ mod tests {
         record::encode(&stored, NOW)
     }
 
-    fn purge(scope: Scope, soft: bool) -> Vec<u8> {
-        PurgeBans::encode(&Purge { scope, soft })
-    }
-
-    /// Failure: a purge misses a response that it names, removes one that was stored later, or is
-    /// forgotten too early.
+    /// Failure: a purge misses a record that it names, or removes another one.
     #[test]
-    fn purges_concern_what_they_name_and_only_before() {
+    fn a_ban_concerns_another_record() {
         let url = |text: &str| text.parse().unwrap();
         for (scope, concerns) in [
             (Scope::Exact(url("http://example.com/a/b")), true),
@@ -163,21 +98,15 @@ mod tests {
         ] {
             for soft in [false, true] {
                 let mut bans = PurgeBans::default();
-                bans.add(10, &purge(scope.clone(), soft));
+                bans.add(10, &PurgeBans::encode(&Purge { scope: scope.clone(), soft }).unwrap());
                 let found = if soft { PurgeVerdict::Expired } else { PurgeVerdict::Purged };
                 let expected = if concerns { found } else { PurgeVerdict::Kept };
                 assert_eq!(bans.judge(9, KEY, &response()), expected, "{scope:?} {soft}");
                 assert_eq!(bans.judge(10, KEY, &response()), PurgeVerdict::Kept, "{scope:?} {soft}");
-                bans.retire(10);
-                assert_eq!(bans.judge(9, KEY, &response()), expected, "{scope:?} {soft}");
             }
         }
-        let mut bans = PurgeBans::default();
-        bans.add(5, &purge(Scope::Tag("one".into()), false));
-        bans.add(10, &purge(Scope::Everything, true));
-        assert_eq!(bans.judge(4, KEY, &response()), PurgeVerdict::Purged, "the harder one counts");
-        assert_eq!(bans.judge(7, KEY, &response()), PurgeVerdict::Expired);
-        bans.retire(6);
-        assert_eq!(bans.tags.len(), 0);
+        let endless = format!("http://example.com/{}", "x".repeat(limits::KEY_BYTES));
+        let purge = Purge { scope: Scope::Prefix(url(&endless)), soft: false };
+        assert_eq!(PurgeBans::encode(&purge), None, "no stored response has so long a URL");
     }
 }

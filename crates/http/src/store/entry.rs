@@ -8,6 +8,8 @@ use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::NOT_MODIFIED_FIELDS;
 use crate::rfc::vary::Selector;
 use crate::store::line_table::{LineId, LineTable, append_line};
+use crate::store::purge::{CACHE_TAG, SURROGATE_KEY, each_tag};
+use crate::store::purge_table::Position;
 use crate::store::sliced::Sliced;
 use crate::store::stored::{Elsewhere, Stored, content_length, insert_written_anew};
 use bytes::Bytes;
@@ -25,6 +27,10 @@ pub(crate) struct Entry {
     /// its own, the `Cache-Status` of other caches, and a small body.
     bytes: Box<[u8]>,
     pub freshness: Freshness,
+    /// The position of its request among the purges in the lower 48 bits, which are enough for
+    /// 8,900 years of 1,000 purges a second. The number of its tags in the upper 16: it is at most
+    /// half of [`limits::STORED_HEADER_BYTES`].
+    asked_at_and_tags: u64,
     /// The body, if it is not in `bytes`.
     rest: Option<Box<Rest>>,
     // The lengths of the parts of `bytes`, in their order. `limits` bounds key, selector and header
@@ -40,6 +46,11 @@ pub(crate) struct Entry {
     /// such a field (RFC 7541 §7.1.3).
     indexable: u16,
 }
+
+/// The bits of a position in [`Entry::asked_at_and_tags`].
+const ASKED_AT_BITS: u32 = 48;
+
+const ASKED_AT: u64 = (1 << ASKED_AT_BITS) - 1;
 
 enum Rest {
     /// In a piece of its own, which readers share.
@@ -106,6 +117,7 @@ impl Entry {
         Entry {
             bytes: bytes.into(),
             freshness: stored.freshness,
+            asked_at_and_tags: stored.asked_at.0 & ASKED_AT | stored.tags().min(u16::MAX.into()) << ASKED_AT_BITS,
             rest,
             key_bytes: stored.key.len() as u16,
             selector_bytes: selector.len() as u16,
@@ -181,7 +193,8 @@ impl Entry {
             }
             None => 0,
         };
-        allocated(self.bytes.len()) as u64 + large
+        let index = if self.selector_bytes > 0 { limits::VARIANT_BYTES } else { 0 };
+        allocated(self.bytes.len()) as u64 + large + self.tags() * limits::TAG_BYTES + index
     }
 
     /// Returns the bytes of the whole body, wherever it is.
@@ -200,6 +213,10 @@ impl Entry {
             Some(Rest::Slices(_)) => 0,
             None => (self.bytes.len() - self.earlier_end()) as u64,
         }
+    }
+
+    fn tags(&self) -> u64 {
+        self.asked_at_and_tags >> ASKED_AT_BITS
     }
 
     fn own_start(&self) -> usize {
@@ -255,11 +272,22 @@ impl<'a> View<'a> {
             entry.status,
             &self.fields(|_| true),
             entry.freshness,
-        );
+        )
+        .at(Position(entry.asked_at_and_tags & ASKED_AT));
         stored.set_earlier(entry.earlier());
         stored.set_body(entry.body());
         stored.elsewhere = entry.sliced().map(|sliced| Box::new(Elsewhere::Slices(sliced.clone())));
         stored
+    }
+
+    /// Calls `look` with each of its tags.
+    pub(crate) fn each_tag(&self, mut look: impl FnMut(&[u8])) {
+        if self.entry.tags() == 0 {
+            return;
+        }
+        for name in [SURROGATE_KEY, CACHE_TAG] {
+            self.values(&name).for_each(|line| each_tag(name.as_str(), line, &mut look));
+        }
     }
 
     /// Returns the headers of a hit at `now`.

@@ -1,22 +1,26 @@
-//! The index over the engine: keys to slots, variants of a key in a chain, and the record of
-//! invalidations.
+//! The index over the engine: keys to slots, variants of a key in a chain, and tags.
 
 use crate::body::budget::Budget;
 use crate::limits;
 use crate::rfc::key::Key;
 use crate::rfc::vary;
+use crate::rfc::vary::Selector;
 use crate::store::entry::{Entry, View};
+use crate::store::host_counts::HostCounts;
 use crate::store::line_table::LineTable;
 use crate::store::observed;
 use crate::store::policy_engine::{EngineHandle, EngineSlot, EntryId, Eviction, Owner};
 use crate::store::purge::Purged;
+use crate::store::purge_table::PurgeVerdict;
+use crate::store::purges::Purges;
 use crate::store::stored::Stored;
-use hashbrown::{HashMap, HashTable};
-use http::HeaderMap;
+use crate::store::tag_index::TagIndex;
+use crate::store::variant_index::VariantIndex;
+use hashbrown::{HashSet, HashTable};
+use http::{HeaderMap, HeaderName};
 use larder_policy::Slot;
 use larder_policy::observe::{Observer, Outcome};
 use larder_units::Time;
-use std::collections::VecDeque;
 
 /// The stored responses of one shard.
 pub(crate) struct Store {
@@ -37,14 +41,19 @@ pub(crate) struct Store {
     /// The header lines that entries share.
     lines: LineTable,
     evictions: Vec<Eviction>,
-    invalidations: Invalidations,
-    /// The time of the last invalidation of more than single keys.
-    all_invalidated: Option<Time>,
-    /// Walks of purges in progress. A response that is stored meanwhile might lie behind a walk
-    /// that has to remove it.
-    walks: u32,
+    variants: VariantIndex,
+    /// Most variants of one key.
+    most_variants: usize,
+    /// Most bytes of them.
+    variants_bytes: u64,
+    tags: TagIndex,
+    hosts: HostCounts,
+    /// The purges, which all shards share.
+    pub purges: Purges,
     /// Objects that left for others to come.
     pub evicted: u64,
+    /// Variants that left for others of their key.
+    pub variants_dropped: u64,
 }
 
 struct Indexed {
@@ -84,6 +93,7 @@ impl Store {
         engine: EngineHandle,
         observer: Observer,
         budget: Budget,
+        purges: Purges,
         secret: &[u8; 16],
         (shard, shards): (u16, u16),
     ) -> Store {
@@ -102,12 +112,14 @@ impl Store {
             entries: Vec::new(),
             free: Vec::new(),
             evictions: Vec::new(),
-            invalidations: Invalidations::new(
-                (limits::INVALIDATIONS / usize::from(shards)).max(limits::SHARD_PLACES_LEAST),
-            ),
-            all_invalidated: None,
-            walks: 0,
+            variants: VariantIndex::new(secret),
+            most_variants: usize::MAX,
+            variants_bytes: capacity / limits::VARIANTS_SHARE,
+            tags: TagIndex::new(secret),
+            hosts: HostCounts::new(secret),
+            purges,
             evicted: 0,
+            variants_dropped: 0,
         }
     }
 
@@ -159,7 +171,7 @@ impl Store {
     /// recent).
     pub(crate) fn find(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
         let Some(mut id) = self.newest_variant(key, hash) else { return Found::Nothing };
-        loop {
+        for _ in 0..limits::VARIANTS_WALKED {
             let indexed = self.indexed(id);
             if vary::matches(indexed.entry.selector(), request) {
                 return Found::Match(id);
@@ -167,6 +179,27 @@ impl Store {
             let Some(older) = indexed.older() else { return Found::OtherVariants };
             id = older;
         }
+        self.find_by_hash(key, hash, request)
+    }
+
+    /// Does the same for a key with many variants, by the fields that select the newest ones. An
+    /// older one that other fields select is not found.
+    #[cold]
+    fn find_by_hash(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
+        let mut lists: Vec<Vec<HeaderName>> = Vec::new();
+        for id in self.variants_of(key, hash).take(limits::VARIANTS_WALKED) {
+            let names: Vec<HeaderName> = vary::names_of(self.entry(id).selector()).collect();
+            if lists.contains(&names) {
+                continue;
+            }
+            let selector = Selector::of_names(names.clone(), request);
+            lists.push(names);
+            let is_one = |id: EntryId| key.is(self.entry(id).key()) && self.entry(id).selector() == selector.as_bytes();
+            if let Some(id) = self.variants.find(hash, selector.as_bytes(), is_one) {
+                return Found::Match(id);
+            }
+        }
+        Found::OtherVariants
     }
 
     /// Whatever selects it.
@@ -200,14 +233,14 @@ impl Store {
 
     /// The id of the variant with the same key and selecting values.
     pub(crate) fn position(&self, stored: &Stored) -> Option<EntryId> {
-        let mut id = self.newest(stored.hash, |entry| *entry.key() == *stored.key)?;
-        loop {
-            let indexed = self.indexed(id);
-            if indexed.entry.selector() == stored.selector.as_bytes() {
-                return Some(id);
-            }
-            id = indexed.older()?;
+        let (key, selector) = (&*stored.key, stored.selector.as_bytes());
+        if !selector.is_empty() {
+            let is_one = |id: EntryId| self.entry(id).key() == key && self.entry(id).selector() == selector;
+            return self.variants.find(stored.hash, selector, is_one);
         }
+        let newest = self.newest(stored.hash, |entry| entry.key() == key);
+        let mut ids = std::iter::successors(newest, |id| self.indexed(*id).older());
+        ids.find(|id| self.entry(*id).selector().is_empty())
     }
 
     /// Stores a response, and replaces the same variant. Returns false if it can never fit.
@@ -218,8 +251,8 @@ impl Store {
         if !stored.fits_an_entry() {
             return false;
         }
-        self.bound_variants(stored);
         let entry = Entry::new(stored, &mut self.lines);
+        self.bound_variants(stored, self.overhead + entry.size());
         let id = self.free_id();
         let size = self.overhead + entry.size();
         let Some(slot) = self.insert(stored.hash, size, id, now) else {
@@ -228,7 +261,10 @@ impl Store {
             return false;
         };
         self.budget.on_stored(entry.shared_body_bytes());
-        let Store { entries, table, .. } = self;
+        let Store { entries, table, variants, tags, hosts, lines, .. } = self;
+        variants.add(stored.hash, entry.selector(), id);
+        tags.add(id, View::new(&entry, lines));
+        hosts.add(entry.key());
         let older = match table.find_mut(stored.hash, |head| is_key(entries, *head, &stored.key)) {
             Some(head) => std::mem::replace(head, id),
             None => {
@@ -299,10 +335,13 @@ impl Store {
             return;
         }
         self.budget.on_stored(entry.shared_body_bytes());
-        if let Some(indexed) = &mut self.entries[id.index()] {
+        let Store { entries, tags, lines, budget, .. } = self;
+        if let Some(indexed) = &mut entries[id.index()] {
             let old = std::mem::replace(&mut indexed.entry, entry);
-            self.budget.on_departed(old.shared_body_bytes());
-            old.release(&mut self.lines);
+            budget.on_departed(old.shared_body_bytes());
+            tags.remove(id, View::new(&old, lines));
+            tags.add(id, View::new(&indexed.entry, lines));
+            old.release(lines);
         }
     }
 
@@ -313,9 +352,9 @@ impl Store {
     }
 
     /// Removes all variants of a key, and prevents the storing of responses that were requested
-    /// before `now`. Returns the number of removed variants.
+    /// before. Returns the number of removed variants.
     pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
-        self.invalidations.note(hash, now);
+        self.purges.note_key(&key.to_bytes(), false);
         self.observer.removed(hash, false, now);
         let mut removed = 0;
         while let Some(id) = self.newest_variant(key, hash) {
@@ -327,7 +366,7 @@ impl Store {
 
     /// Does the same as [`Store::invalidate`], but all variants stay, stale.
     pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
-        self.invalidations.note(hash, now);
+        self.purges.note_key(&key.to_bytes(), true);
         self.observer.removed(hash, true, now);
         let mut expired = 0;
         let mut next = self.newest_variant(key, hash);
@@ -338,15 +377,38 @@ impl Store {
         expired
     }
 
-    /// Begins a walk: until it ends nothing is stored, and after it nothing that was requested
-    /// before its end.
-    pub(crate) fn begin_walk(&mut self) {
-        self.walks += 1;
+    /// Removes entries with a tag, or makes them stale: those from the number `from` on,
+    /// [`limits::PURGE_STEP`] of them. Returns how many there were, and where to go on.
+    pub(crate) fn purge_tag(&mut self, tag: &str, from: usize, soft: bool, now: Time) -> Purged {
+        let ids = self.tags.of_tag(tag.as_bytes(), from, limits::PURGE_STEP);
+        let mut objects = 0;
+        for id in &ids {
+            // Two tags may have one hash.
+            let mut has_tag = false;
+            self.view(*id).each_tag(|other| has_tag |= other == tag.as_bytes());
+            if has_tag {
+                self.purge_entry(*id, soft, now);
+                objects += 1;
+            }
+        }
+        let last = ids.last().filter(|_| ids.len() == limits::PURGE_STEP);
+        Purged { objects, next: last.map(|id| id.index() + 1) }
     }
 
-    pub(crate) fn end_walk(&mut self, now: Time) {
-        self.walks = self.walks.saturating_sub(1);
-        self.all_invalidated = self.all_invalidated.max(Some(now));
+    /// Removes entries whose keys begin with a prefix, or makes them stale: see [`Store::purge`].
+    pub(crate) fn purge_prefix(&mut self, prefix: &[u8], from: usize, soft: bool, now: Time) -> Purged {
+        if !self.hosts.has_host_of(prefix) {
+            return Purged { objects: 0, next: None };
+        }
+        self.purge(from, soft, now, |stored| stored.key().starts_with(prefix))
+    }
+
+    fn purge_entry(&mut self, id: EntryId, soft: bool, now: Time) {
+        if soft {
+            self.expire_slot(id, now);
+        } else {
+            self.remove(id);
+        }
     }
 
     /// Removes, or makes stale, what `takes` says of the entries from `from` on,
@@ -360,27 +422,16 @@ impl Store {
         };
         let taken: Vec<EntryId> = ids.filter(is_taken).collect();
         for id in &taken {
-            if soft {
-                self.expire_slot(*id, now);
-            } else {
-                self.remove(*id);
-            }
+            self.purge_entry(*id, soft, now);
         }
         Purged { objects: taken.len() as u64, next: (end < self.entries.len()).then_some(end) }
     }
 
-    /// Returns true if the key was invalidated after `asked`, or may have been, or if a walk is in
-    /// progress.
-    pub(crate) fn was_invalidated_since(&self, hash: u64, asked: Time) -> bool {
-        self.walks > 0
-            || [self.invalidations.last(hash), self.all_invalidated].into_iter().flatten().any(|at| asked <= at)
-    }
-
-    /// Returns true if a response that was requested at `asked` must not be stored as `stored`:
-    /// [`Store::was_invalidated_since`], or the same variant is stored and was requested later.
+    /// Returns true if a response that was requested at `asked` must not be stored: a purge has
+    /// named it since then, or the same variant is stored and was requested later.
     pub(crate) fn is_outdated(&self, stored: &Stored, asked: Time) -> bool {
         let is_later = |id| self.entry(id).freshness.is_requested_after(asked);
-        self.was_invalidated_since(stored.hash, asked) || self.position(stored).is_some_and(is_later)
+        self.purges.verdict(stored) != PurgeVerdict::Kept || self.position(stored).is_some_and(is_later)
     }
 
     fn engine_slot(&self, id: EntryId) -> EngineSlot {
@@ -408,18 +459,26 @@ impl Store {
         self.table.find(hash, |head| is_key(self.entry(*head))).copied()
     }
 
-    /// Makes room for one more variant of the key: the oldest goes.
-    fn bound_variants(&mut self, stored: &Stored) {
-        let mut next = self.newest(stored.hash, |entry| *entry.key() == *stored.key);
-        let mut count = 0;
-        let mut oldest = None;
-        while let Some(id) = next {
-            count += 1;
-            oldest = Some(id);
-            next = self.indexed(id).older();
+    /// Sets the bounds of the variants of one key, for a store of this capacity. They count for the
+    /// next one that is stored.
+    pub(crate) fn bound_variants_to(&mut self, most: usize, capacity: u64) {
+        (self.most_variants, self.variants_bytes) = (most.max(1), capacity / limits::VARIANTS_SHARE);
+    }
+
+    /// Makes room for one more variant of the key, of so many bytes: the oldest go.
+    fn bound_variants(&mut self, stored: &Stored, size: u64) {
+        let newest = self.newest(stored.hash, |entry| *entry.key() == *stored.key);
+        let (mut count, mut bytes, mut dropped) = (1, size, Vec::new());
+        for id in std::iter::successors(newest, |id| self.indexed(*id).older()) {
+            (count, bytes) = (count + 1, bytes + self.overhead + self.entry(id).size());
+            let is_many = count > limits::VARIANTS_FREE && bytes > self.variants_bytes;
+            if count > self.most_variants || is_many {
+                dropped.push(id);
+            }
         }
-        if let Some(oldest) = oldest.filter(|_| count >= limits::VARIANTS_PER_KEY) {
-            self.remove(oldest);
+        for id in dropped {
+            self.remove(id);
+            self.variants_dropped += 1;
         }
     }
 
@@ -429,6 +488,9 @@ impl Store {
         let Some(Indexed { entry, hash, older, .. }) = self.entries[id.index()].take() else { return };
         self.free.push(id);
         self.budget.on_departed(entry.shared_body_bytes());
+        self.tags.remove(id, View::new(&entry, &self.lines));
+        self.variants.remove(hash, entry.selector(), id);
+        self.hosts.remove(entry.key());
         entry.release(&mut self.lines);
         let entries = &mut self.entries;
         // The chain's head is either this entry, which has just been emptied, or another variant of
@@ -457,7 +519,7 @@ impl Store {
     /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the
     /// bytes of bodies in the store that readers may share.
     pub(crate) fn check_invariants(&self) -> u64 {
-        let (mut seen, mut bodies) = (0, 0);
+        let (mut seen, mut bodies, mut tags, mut variants) = (0, 0, HashSet::new(), 0);
         for head in &self.table {
             let key = self.entry(*head).key();
             let mut next = Some(*head);
@@ -472,9 +534,21 @@ impl Store {
                 let least = self.overhead + entry.size();
                 assert!(size >= least, "the engine has {size} for {least} bytes");
                 (seen, bodies) = (seen + 1, bodies + entry.shared_body_bytes() as u64);
+                if !entry.selector().is_empty() {
+                    let is_one = |other| other == id;
+                    assert_eq!(self.variants.find(*hash, entry.selector(), is_one), Some(id), "a variant is found");
+                    variants += 1;
+                }
+                self.view(id).each_tag(|tag| _ = tags.insert((id, tag.to_vec())));
                 next = indexed.older();
             }
         }
+        assert_eq!(tags.len(), self.tags.len(), "the index of tags has those of the entries");
+        for (id, tag) in tags {
+            assert!(self.tags.of_tag(&tag, id.index(), 1) == [id], "an entry is found by its tag");
+        }
+        assert_eq!(variants, self.variants.len(), "the index of variants has those of the entries");
+        assert_eq!(seen, self.hosts.len(), "each entry has a host");
         let objects = self.engine.read(|engine| {
             engine.check_invariants();
             engine.objects_of(self.shard)
@@ -484,47 +558,6 @@ impl Store {
         assert_eq!(seen + self.free.len(), self.entries.len(), "an entry is in use or free");
         self.lines.check_invariants(self.entries.iter().flatten().flat_map(|indexed| indexed.entry.shared_lines()));
         bodies
-    }
-}
-
-/// The last keys that were invalidated, and when: exact, so that no busy key keeps another from
-/// being stored.
-struct Invalidations {
-    /// The number of keys.
-    most: usize,
-    /// By the key's hash.
-    at: HashMap<u64, Time>,
-    /// The invalidations in their order; a key that was noted again occurs twice.
-    order: VecDeque<(u64, Time)>,
-    /// The latest of those that were forgotten.
-    forgotten: Option<Time>,
-}
-
-impl Invalidations {
-    /// Returns an empty record of so many keys.
-    fn new(most: usize) -> Invalidations {
-        Invalidations { most, at: HashMap::new(), order: VecDeque::new(), forgotten: None }
-    }
-
-    fn note(&mut self, hash: u64, now: Time) {
-        if self.order.len() == self.most
-            && let Some((oldest, at)) = self.order.pop_front()
-        {
-            self.forgotten = self.forgotten.max(Some(at));
-            if self.at.get(&oldest).is_some_and(|last| *last <= at) {
-                self.at.remove(&oldest);
-            }
-        }
-        self.order.push_back((hash, now));
-        // Threads read the clock before they lock the cache, so a later note may have an earlier
-        // time. It must not move the time back.
-        let last = self.at.entry(hash).or_insert(now);
-        *last = now.max(*last);
-    }
-
-    /// Returns the time of the last certain or possible invalidation of the key.
-    fn last(&self, hash: u64) -> Option<Time> {
-        self.at.get(&hash).copied().max(self.forgotten)
     }
 }
 

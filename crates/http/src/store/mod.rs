@@ -4,12 +4,17 @@
 pub(crate) mod answer;
 pub(crate) mod bans;
 pub(crate) mod entry;
+pub(crate) mod host_counts;
 pub(crate) mod index;
 pub(crate) mod line_table;
 pub(crate) mod observed;
 pub(crate) mod policy_engine;
 pub(crate) mod purge;
+pub(crate) mod purge_table;
+pub(crate) mod purges;
 pub(crate) mod record;
 pub(crate) mod second_tier;
 pub(crate) mod sliced;
 pub(crate) mod stored;
+pub(crate) mod tag_index;
+pub(crate) mod variant_index;

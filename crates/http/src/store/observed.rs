@@ -2,12 +2,9 @@
 //! requests: see [`larder_policy::observe`].
 
 use crate::limits;
-use crate::rfc::fields;
 use crate::store::entry::{Entry, View};
 use crate::store::line_table::LineTable;
-use crate::store::purge::{CACHE_TAG, SURROGATE_KEY};
 use crate::store::stored::Stored;
-use http::HeaderMap;
 use http::header::{ETAG, LAST_MODIFIED};
 use larder_policy::observe::{Label, Observed, Outcome};
 use larder_units::Time;
@@ -55,9 +52,10 @@ pub(crate) fn fetched(stored: &Stored, (size, bytes): (u64, u64), outcome: Outco
 
 /// Returns the names for purges by prefix and tag; `None` if they are too long.
 fn label(stored: &Stored) -> Option<Box<Label>> {
-    let tags = tags(stored.fields());
+    let mut tags: Vec<Box<[u8]>> = Vec::new();
+    stored.each_tag(&mut |tag| tags.push(tag.into()));
     let bytes = stored.key.len() + tags.iter().map(|tag| tag.len()).sum::<usize>();
-    (bytes <= limits::LABEL_BYTES).then(|| Box::new(Label { key: stored.key.clone(), tags }))
+    (bytes <= limits::LABEL_BYTES).then(|| Box::new(Label { key: stored.key.clone(), tags: tags.into() }))
 }
 
 /// Numbers the variants of a key: 0 is that of a response without `Vary`.
@@ -65,10 +63,4 @@ fn variant(selector: &[u8]) -> u32 {
     // FNV-1a. A collision makes two variants one object of the sample.
     let hash = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     if selector.is_empty() { 0 } else { selector.iter().fold(0x811c_9dc5, hash) }
-}
-
-fn tags(headers: &HeaderMap) -> Box<[Box<[u8]>]> {
-    let words = headers.get_all(SURROGATE_KEY).iter().flat_map(|line| line.as_bytes().split(u8::is_ascii_whitespace));
-    let members = headers.get_all(CACHE_TAG).iter().flat_map(|line| fields::members(line.as_bytes()));
-    words.chain(members).filter(|tag| !tag.is_empty()).map(Into::into).collect()
 }

@@ -13,7 +13,7 @@ use larder_units::{ByteSize, Streams, Time};
 use std::cell::RefCell;
 
 /// The number of a stored response among those of its shard; free numbers are used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct EntryId(pub u32);
 
 impl EntryId {

@@ -1,16 +1,15 @@
 //! Purge: an operator removes responses from the store, whether the origin has changed them or not.
 //!
-//! A URL is one lookup, and covers all its variants. A prefix, a tag and everything are a walk over
-//! the store in steps, so that the host can process requests in between. A response that was
-//! requested before the walk and arrives during it is not stored. Tags are the ones in the
-//! response: `Surrogate-Key` (words) and `Cache-Tag` (a list).
+//! A URL is one lookup, and covers all its variants. A tag is one lookup, too (`tag_index.rs`). A
+//! prefix and everything are a walk over the store in steps, so that the host can process requests
+//! in between. A response that was requested before the purge and arrives after it is not stored,
+//! if the purge names it (`purges.rs`); other responses are. Tags are the ones in the response:
+//! `Surrogate-Key` (words) and `Cache-Tag` (a list).
 
 use crate::rfc::fields;
 use crate::rfc::key::Key;
 use crate::rfc::route::Router;
-use crate::store::entry::View;
 use http::HeaderName;
-use larder_policy::observe;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -111,33 +110,14 @@ impl Url {
     }
 }
 
-/// The test that a walk puts to each stored response.
-pub(crate) enum Test {
-    Prefix(Box<[u8]>),
-    Tag(Box<[u8]>),
-    Any,
-}
-
-impl Test {
-    /// Returns what it takes, for observers.
-    pub(crate) fn scope(&self) -> observe::Scope {
-        match self {
-            Test::Prefix(prefix) => observe::Scope::Prefix(prefix.clone()),
-            Test::Tag(tag) => observe::Scope::Tag(tag.clone()),
-            Test::Any => observe::Scope::Everything,
+/// Calls `look` with each tag that a response field has.
+pub(crate) fn each_tag(name: &str, value: &[u8], look: &mut dyn FnMut(&[u8])) {
+    match name {
+        "surrogate-key" => {
+            value.split(u8::is_ascii_whitespace).filter(|tag| !tag.is_empty()).for_each(look);
         }
-    }
-
-    pub(crate) fn takes(&self, stored: View<'_>) -> bool {
-        match self {
-            Test::Prefix(prefix) => stored.key().starts_with(prefix),
-            Test::Tag(tag) => {
-                let is_tag = |word: &[u8]| word == &**tag;
-                stored.values(&SURROGATE_KEY).flat_map(|line| line.split(u8::is_ascii_whitespace)).any(is_tag)
-                    || stored.values(&CACHE_TAG).flat_map(fields::members).any(is_tag)
-            }
-            Test::Any => true,
-        }
+        "cache-tag" => fields::members(value).for_each(look),
+        _ => {}
     }
 }
 

@@ -12,6 +12,7 @@
 use crate::body::budget::Reservation;
 use crate::body::streamed::RecordHandle;
 use crate::store::purge::Purge;
+use crate::store::purge_table::PurgeVerdict;
 use bytes::Bytes;
 
 /// The host's side: it keeps records by key and variant. Calls come under the cache's lock, so none
@@ -43,8 +44,9 @@ pub trait SecondTier: Send {
     /// Returns true if a response may be there. Nothing is counted.
     fn has(&self, key: &[u8]) -> bool;
 
-    /// Returns true if the response that was read is still there.
-    fn is_current(&self, key: &[u8], position: u64) -> bool;
+    /// Returns the effect of removals and purges, since it was read, on a response that begins so:
+    /// [`PurgeVerdict::Purged`] if it is no longer there.
+    fn verdict(&self, key: &[u8], position: u64, response: &[u8]) -> PurgeVerdict;
 }
 
 /// A response as the second tier gives it back. It is read whole where
@@ -56,7 +58,7 @@ pub struct TierHit {
     pub response: TierResponse,
     /// It was softly purged.
     pub expired: bool,
-    /// The position for [`SecondTier::is_current`].
+    /// The position for [`SecondTier::verdict`].
     pub position: u64,
 }
 

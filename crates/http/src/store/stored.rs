@@ -10,6 +10,8 @@ use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::Ready;
 use crate::rfc::vary::Selector;
+use crate::store::purge::{CACHE_TAG, SURROGATE_KEY, each_tag};
+use crate::store::purge_table::Position;
 use crate::store::sliced::Sliced;
 use bytes::Bytes;
 use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
@@ -28,6 +30,8 @@ pub(crate) struct Stored {
     pub selector: Selector,
     pub status: StatusCode,
     pub freshness: Freshness,
+    /// The position of its request among the purges.
+    pub asked_at: Position,
     pub body: Bytes,
     /// The place of the body, if it is not in `body`.
     pub elsewhere: Option<Box<Elsewhere>>,
@@ -49,7 +53,7 @@ pub(crate) enum Elsewhere {
 
 impl Stored {
     /// Returns a response with headers that are already without hop-by-hop fields, with `Date` and
-    /// `Via`. The body is set later.
+    /// `Via`. Its position is before all purges; it and the body are set later.
     pub(crate) fn new(
         key: Box<[u8]>,
         hash: u64,
@@ -60,7 +64,8 @@ impl Stored {
     ) -> Stored {
         let earlier = cache_status::earlier(headers).into_boxed_str();
         let headers = Arc::new(without_written_anew(headers.clone()));
-        Stored { key, hash, selector, status, freshness, body: Bytes::new(), elsewhere: None, headers, earlier }
+        let (asked_at, body, elsewhere) = (Position::default(), Bytes::new(), None);
+        Stored { key, hash, selector, status, freshness, asked_at, body, elsewhere, headers, earlier }
     }
 
     /// Returns all fields but `Age` and `Cache-Status`.
@@ -137,6 +142,26 @@ impl Stored {
         }
     }
 
+    /// Sets the position of its request.
+    pub(crate) fn at(mut self, asked_at: Position) -> Stored {
+        self.asked_at = asked_at;
+        self
+    }
+
+    /// Calls `look` with each of its tags.
+    pub(crate) fn each_tag(&self, look: &mut dyn FnMut(&[u8])) {
+        for name in [SURROGATE_KEY, CACHE_TAG] {
+            self.headers.get_all(&name).iter().for_each(|line| each_tag(name.as_str(), line.as_bytes(), look));
+        }
+    }
+
+    /// Returns the number of its tags.
+    pub(crate) fn tags(&self) -> u64 {
+        let mut tags = 0;
+        self.each_tag(&mut |_| tags += 1);
+        tags
+    }
+
     pub(crate) fn has_validator(&self) -> bool {
         [ETAG, LAST_MODIFIED].iter().any(|name| self.headers.contains_key(name))
     }
@@ -207,10 +232,12 @@ impl Stored {
         let lines: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
         let bytes = lines + self.key.len() + self.selector.as_bytes().len() + self.earlier.len();
         let body = usize::try_from(body).unwrap_or(usize::MAX);
+        let variant = if self.selector.as_bytes().is_empty() { 0 } else { limits::VARIANT_BYTES };
+        let indexes = self.tags() * limits::TAG_BYTES + variant;
         if body <= limits::INLINE_BODY_BYTES {
-            return allocated(bytes + body) as u64;
+            return allocated(bytes + body) as u64 + indexes;
         }
-        let overhead = limits::LARGE_BODY_OVERHEAD_BYTES + allocated(bytes) as u64;
+        let overhead = limits::LARGE_BODY_OVERHEAD_BYTES + allocated(bytes) as u64 + indexes;
         overhead.saturating_add(allocated(body.min(1 << 62)) as u64)
     }
 }

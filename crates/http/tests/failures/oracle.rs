@@ -18,8 +18,7 @@
 //!   generator gives no max-stale with it.
 //! * §5.2.2.8 proxy-revalidate: it treats such responses as always stale.
 //! * §5.2.2.3 must-understand, and statuses outside its list: unknown to it.
-//! * §7.3 Set-Cookie: it is stored there and never fresh unless public; here stored and fresh if
-//!   explicit.
+//! * §7.3 Set-Cookie: it is stored there and never fresh unless public; here it is not stored.
 //! * §3 last paragraph: it calls a response storable that can never be used: no lifetime, no
 //!   validator.
 //! * A request with `max-age` above the age of a stale response, Pragma in responses, `immutable`:

@@ -2,7 +2,7 @@
 
 use crate::stage::{Stage, get, request};
 use http::Method;
-use larder_http::{Completion, Purge, Refusal, Scope, UpstreamFailure};
+use larder_http::{Completion, JoinResult, Purge, Refusal, Scope, Step, UpstreamFailure};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
 const TARGETS: [&str; 5] = ["/", "/a", "/a/b", "/ab?q", "/c"];
@@ -67,7 +67,8 @@ fn each_scope_takes_what_it_names_and_no_more() {
 /// What was asked for before does not come back after.
 #[test]
 fn what_is_under_way_is_not_stored() {
-    for scope in [Scope::Exact(url("http://example.com/late")), Scope::Tag("x".to_owned()), Scope::Everything] {
+    let prefix = Scope::Prefix(url("http://example.com/l"));
+    for scope in [Scope::Exact(url("http://example.com/late")), prefix, Scope::Everything] {
         for soft in [false, true] {
             let mut stage = stored();
             let exchange = stage.open(&get("/late"));
@@ -84,6 +85,22 @@ fn what_is_under_way_is_not_stored() {
     }
 }
 
+/// Failure: a request follows a fetch that was purged before it came, because the tags of the
+/// response were not known then.
+#[test]
+fn a_follower_gets_what_was_purged_by_tag_before_it_came() {
+    for names_it in [false, true] {
+        let mut stage = Stage::new();
+        let exchange = stage.open(&get("/late"));
+        purge(&mut stage, Scope::Tag(if names_it { "x" } else { "z" }.to_owned()), false);
+        let Step::Follow(follower) = stage.cache.on_request(&get("/late").head(), stage.now) else { panic!() };
+        let fill = stage.begin(exchange, &[PAGE, ("cache-tag", "x, y"), ("content-length", "3")]);
+        let joined = stage.cache.join(follower, &get("/late").headers);
+        assert_eq!(matches!(joined, JoinResult::Again(_)), names_it, "{joined:?}");
+        stage.abort(fill);
+    }
+}
+
 #[test]
 fn soft_ones_are_confirmed_or_serve_in_need() {
     for scope in [Scope::Exact(url("http://example.com/a")), Scope::Tag("one".to_owned())] {
@@ -93,7 +110,9 @@ fn soft_ones_are_confirmed_or_serve_in_need() {
         let exchange = stage.open(&get("/a"));
         let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
         assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"/a"[..]));
-        let seen = stage.ask(&get("/a"), 304, &[PAGE, ("etag", "\"1\"")], "");
+        // A client that insists, because the failure is remembered.
+        let insists = get("/a").with("cache-control", "max-age=0");
+        let seen = stage.ask(&insists, 304, &[PAGE, ("etag", "\"1\"")], "");
         assert_eq!(
             (seen.status, &seen.body[..], seen.asked.unwrap()["if-none-match"].as_bytes()),
             (200, &b"/a"[..], &b"\"1\""[..])
@@ -173,5 +192,87 @@ fn what_was_purged_meanwhile_does_not_serve_for_a_failing_origin() {
         purge(&mut stage, scope.clone(), soft);
         let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
         assert_eq!(answer.status, status, "{scope:?}, soft: {soft}");
+    }
+}
+
+/// Failure: purges of other things keep from the store what is on its way, and its followers ask
+/// again; or the purge of what is on its way is missed, because its tags come later.
+#[test]
+fn a_purge_of_another_thing_keeps_a_response_out_of_the_store() {
+    let tag = |text: &str| Scope::Tag(text.to_owned());
+    for (scope, names_it) in [
+        (Scope::Exact(url("http://example.com/other")), false),
+        (Scope::Exact(url("http://example.com/late")), true),
+        (Scope::Prefix(url("http://example.org/")), false),
+        (Scope::Prefix(url("http://example.com/later")), false),
+        (Scope::Prefix(url("http://example.com/la")), true),
+        (tag("nothing"), false),
+        (tag("one"), true),
+        (tag("y"), true),
+        (Scope::Everything, true),
+    ] {
+        for soft in [false, true] {
+            for after_head in [false, true] {
+                let mut stage = stored();
+                let fields = [PAGE, ("surrogate-key", "all one"), ("cache-tag", "x, y"), ("content-length", "3")];
+                let exchange = stage.open(&get("/late"));
+                let case = format!("{scope:?}, soft: {soft}, after the head: {after_head}");
+                let mut fill = if after_head {
+                    let fill = stage.begin(exchange, &fields);
+                    purge(&mut stage, scope.clone(), soft);
+                    fill
+                } else {
+                    purge(&mut stage, scope.clone(), soft);
+                    stage.begin(exchange, &fields)
+                };
+                let step = stage.cache.on_request(&get("/late").head(), stage.now);
+                assert_eq!(matches!(step, Step::Follow(_)), !names_it, "{case}");
+                stage.give_up(step);
+                stage.push(&mut fill, b"old");
+                let expected = match names_it {
+                    true => Completion::Refused(Refusal::Invalidated),
+                    false => Completion::Stored,
+                };
+                assert_eq!(stage.complete(fill), expected, "{case}");
+                assert_eq!(stage.is_hit(&get("/late")), !names_it, "{case}");
+                stage.cache.check_invariants();
+            }
+        }
+    }
+}
+
+/// Failure: a 304 that was requested after the purge stores a purged body again: the tags of the
+/// response are others meanwhile.
+#[test]
+fn a_304_stores_again_what_its_former_tags_have_purged() {
+    let mut stage = Stage::new();
+    let fields = |tag| [("cache-control", "max-age=1"), ("etag", "\"1\""), ("surrogate-key", tag)];
+    stage.ask(&get("/"), 200, &fields("old"), "bad");
+    stage.wait(2);
+    let exchange = stage.open(&get("/"));
+    assert_eq!(purge(&mut stage, Scope::Tag("old".to_owned()), false), 1);
+    stage.reply(exchange, 304, &fields("new"), "");
+    assert!(stage.cache.engine().is_empty());
+    stage.ask(&get("/"), 200, &fields("new"), "good");
+    assert_eq!(stage.ask_store(&get("/")).body, b"good");
+    assert_eq!(purge(&mut stage, Scope::Tag("old".to_owned()), false), 0);
+    assert_eq!(purge(&mut stage, Scope::Tag("new".to_owned()), false), 1);
+}
+
+/// Failure: many purges of other keys, or unsafe requests, make the store forget since when it may
+/// store a response, and it stores none.
+#[test]
+fn a_slow_response_is_not_stored_after_many_purges_of_others() {
+    let mut stage = Stage::new();
+    let (slow, named) = (stage.open(&get("/slow")), stage.open(&get("/named")));
+    purge(&mut stage, Scope::Exact(url("http://example.com/named")), false);
+    for number in 0..20_000 {
+        let text = format!("http://example.org/x/{number}");
+        purge(&mut stage, Scope::Exact(url(&text)), false);
+        purge(&mut stage, Scope::Tag(text.clone()), false);
+        purge(&mut stage, Scope::Prefix(url(&text)), false);
+    }
+    for (exchange, completion) in [(slow, Completion::Stored), (named, Completion::Refused(Refusal::Invalidated))] {
+        assert_eq!(stage.reply(exchange, 200, &[PAGE], "slow").completion, Some(completion));
     }
 }

@@ -4,7 +4,9 @@
 use crate::stage::{Stage, get, request};
 use bytes::Bytes;
 use http::Method;
-use larder_http::{Answer, Completion, Exchange, Purge, Scope, SecondTier, Step, TierHit, TierResponse, TierStep};
+use larder_http::{
+    Answer, Completion, Exchange, Purge, PurgeVerdict, Scope, SecondTier, Step, TierHit, TierResponse, TierStep,
+};
 use larder_units::ByteSize;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -47,8 +49,11 @@ impl SecondTier for Disk {
         self.0.lock().unwrap().contains_key(key)
     }
 
-    fn is_current(&self, key: &[u8], _position: u64) -> bool {
-        self.0.lock().unwrap().contains_key(key)
+    fn verdict(&self, key: &[u8], _position: u64, _response: &[u8]) -> PurgeVerdict {
+        match self.0.lock().unwrap().contains_key(key) {
+            true => PurgeVerdict::Kept,
+            false => PurgeVerdict::Purged,
+        }
     }
 }
 
@@ -105,8 +110,8 @@ impl SecondTier for Queue {
         false
     }
 
-    fn is_current(&self, _key: &[u8], _position: u64) -> bool {
-        false
+    fn verdict(&self, _key: &[u8], _position: u64, _response: &[u8]) -> PurgeVerdict {
+        PurgeVerdict::Purged
     }
 }
 

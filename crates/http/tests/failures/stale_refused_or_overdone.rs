@@ -40,7 +40,102 @@ fn a_refresh_that_fails_lets_the_next_try() {
     for _ in 0..2 {
         let Step::Refresh(_, exchange) = stage.cache.on_request(&get("/").head(), stage.now) else { panic!() };
         stage.fail(exchange, UpstreamFailure::Unreachable);
+        stage.wait(1);
     }
+}
+
+/// Failure: what the origin says about stale responses counts for nothing, because it says it
+/// beside `s-maxage`, as frameworks do.
+#[test]
+fn s_maxage_makes_the_stale_directives_void() {
+    let strict = larder_http::Config { strict_s_maxage: true, ..crate::stage::config(1 << 20, "lru") };
+    for field in ["cache-control", "cdn-cache-control"] {
+        for is_strict in [false, true] {
+            let mut stage = Stage::new();
+            if is_strict {
+                stage.cache = larder_http::Cache::new(&strict, &larder_units::Streams::new(1)).unwrap();
+            }
+            let control = "s-maxage=1, stale-while-revalidate=60";
+            stage.ask(&get("/swr"), 200, &[(field, control)], "old");
+            stage.ask(&get("/sie"), 200, &[(field, "s-maxage=1, stale-if-error=60")], "old");
+            stage.ask(&get("/none"), 200, &[(field, "s-maxage=1")], "old");
+            stage.ask(&get("/never"), 200, &[(field, "s-maxage=1, stale-if-error=60, must-revalidate")], "old");
+            stage.wait(30);
+            let step = stage.cache.on_request(&get("/swr").head(), stage.now);
+            assert_eq!(matches!(step, Step::Refresh(..)), !is_strict, "{field}");
+            stage.give_up(step);
+            for (target, allowed) in [("/sie", true), ("/none", false), ("/never", false), ("/swr", false)] {
+                stage.wait(31 * u64::from(target == "/swr"));
+                let exchange = stage.open(&get(target));
+                let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
+                let expected = if allowed && !is_strict { 200 } else { 504 };
+                assert_eq!(answer.status, expected, "{field} {target}");
+            }
+            // RFC 9111 §5.2.2.10 still holds for what a client allows.
+            let lenient = get("/none").with("cache-control", "max-stale=600");
+            let exchange = stage.open(&lenient);
+            stage.abandon(exchange);
+        }
+    }
+}
+
+/// Failure: while an origin fails, each client waits for it before it gets the stale response.
+#[test]
+fn each_client_waits_for_a_failing_origin() {
+    for failure in [Some(UpstreamFailure::TimedOut), None] {
+        let mut stage = stored("max-age=10, stale-if-error=99");
+        let fail = |stage: &mut Stage, exchange| match failure {
+            Some(failure) => stage.fail(exchange, failure).status.as_u16(),
+            None => stage.reply(exchange, 503, &[], "trouble").status,
+        };
+        let exchange = stage.open(&get("/"));
+        assert_eq!(fail(&mut stage, exchange), 200);
+        for _ in 0..3 {
+            // Nobody waits, and the origin is left alone for a second.
+            assert_eq!(stage.ask_store(&get("/")).body, b"old");
+            assert_eq!(stage.ask_store(&get("/")).header("cache-status").split("; ").nth(1), Some("hit"));
+            stage.wait(1);
+            let Step::Refresh(answer, exchange) = stage.cache.on_request(&get("/").head(), stage.now) else {
+                panic!("it is tried in the background")
+            };
+            assert_eq!(answer.body, "old");
+            assert_eq!(stage.ask_store(&get("/")).body, b"old", "one try at a time");
+            fail(&mut stage, exchange);
+        }
+        // A client that insists waits, and gets the error.
+        let exchange = stage.open(&get("/").with("cache-control", "no-cache"));
+        assert!(fail(&mut stage, exchange) >= 500);
+        stage.wait(1);
+        let step = stage.cache.on_request(&get("/").head(), stage.now);
+        let Step::Refresh(_, exchange) = step else { panic!("{step:?}") };
+        stage.reply(exchange, 200, &[("cache-control", "max-age=10, stale-if-error=99")], "new");
+        assert_eq!(stage.ask_store(&get("/")).body, b"new");
+        // It has recovered: what is stale is validated first.
+        stage.wait(11);
+        let exchange = stage.open(&get("/"));
+        stage.abandon(exchange);
+    }
+}
+
+/// Failure: a failure is remembered for ever, or lets a response be served for longer than it may
+/// be.
+#[test]
+fn a_remembered_failure_allows_what_the_response_forbids() {
+    let mut stage = stored("max-age=10, stale-if-error=20");
+    let exchange = stage.open(&get("/"));
+    assert_eq!(stage.fail(exchange, UpstreamFailure::TimedOut).status, 200);
+    stage.wait(17);
+    assert_eq!(stage.ask(&get("/"), 503, &[], "").body, b"old");
+    stage.wait(1);
+    let exchange = stage.open(&get("/"));
+    assert_eq!(stage.fail(exchange, UpstreamFailure::TimedOut).status, 504);
+    // A 503 does not make stale what may be stale only without an answer.
+    let mut stage = stored("max-age=10");
+    let exchange = stage.open(&get("/"));
+    assert_eq!(stage.fail(exchange, UpstreamFailure::TimedOut).status, 200);
+    stage.wait(61);
+    let exchange = stage.open(&get("/"));
+    assert_eq!(stage.reply(exchange, 503, &[], "trouble").status, 503);
 }
 
 #[test]
@@ -48,7 +143,7 @@ fn who_must_not_get_stale_waits() {
     for control in [
         "max-age=10, stale-while-revalidate=2",
         "max-age=10, stale-while-revalidate=99, must-revalidate",
-        "s-maxage=10, stale-while-revalidate=99",
+        "s-maxage=10, stale-while-revalidate=99, proxy-revalidate",
         "max-age=10, stale-while-revalidate=99, no-cache",
         "max-age=10, stale-while-revalidate=x",
         "max-age=10",
@@ -62,13 +157,14 @@ fn who_must_not_get_stale_waits() {
 
 #[test]
 fn stale_if_error_as_long_as_the_response_says() {
-    let mut stage = stored("max-age=10, stale-if-error=3");
     for status in [500, 502, 503, 504] {
+        let mut stage = stored("max-age=10, stale-if-error=3");
         let seen = stage.ask(&get("/"), status, &[], "trouble");
         assert_eq!((seen.status, &seen.body[..]), (200, &b"old"[..]));
         let expected = format!("larder; fwd=stale; fwd-status={status}; ttl=-2; detail=stale-if-error");
         assert_eq!((seen.header("cache-status"), seen.header("age")), (expected.as_str(), "12"));
     }
+    let mut stage = stored("max-age=10, stale-if-error=3");
     let (status, cache_status) = failing(&mut stage, UpstreamFailure::Unreachable);
     assert_eq!((status, cache_status.as_str()), (200, "larder; fwd=stale; ttl=-2; detail=stale-if-error"));
     stage.wait(1);
@@ -81,7 +177,7 @@ fn without_a_word_only_where_the_origin_is_out_of_reach() {
     let mut stage = stored("max-age=10");
     assert_eq!(stage.ask(&get("/"), 503, &[], "trouble").status, 503);
     for failure in [UpstreamFailure::Unreachable, UpstreamFailure::TimedOut, UpstreamFailure::Malformed] {
-        assert_eq!(failing(&mut stage, failure).0, 200);
+        assert_eq!(failing(&mut stored("max-age=10"), failure).0, 200);
     }
     assert_eq!(failing(&mut stage, UpstreamFailure::Circle).0, 508);
     stage.wait(3600);

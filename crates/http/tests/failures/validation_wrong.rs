@@ -56,7 +56,9 @@ fn if_match_goes_to_the_origin() {
 /// RFC 9111 §3.2 and §4.3.4.
 #[test]
 fn a_304_renews_the_stored_headers() {
-    let mut stage = Stage::new();
+    let config = larder_http::Config { share_cookies: true, ..crate::stage::config(1 << 20, "lru") };
+    let cache = larder_http::Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
+    let mut stage = Stage { cache, ..Stage::new() };
     let first: crate::stage::Fields<'_> = &[
         ("cache-control", "public, max-age=60"),
         ("etag", "\"1\""),

@@ -62,13 +62,58 @@ fn one_clients_address_selects_for_no_other() {
 
 #[test]
 fn an_explosion_of_variants_stays_small() {
-    let mut stage = Stage::new();
-    for client in 0..1000 {
-        let request = get("/").with("user-agent", &client.to_string());
-        stage.ask(&request, 200, &[("cache-control", "max-age=60"), ("vary", "user-agent")], "x");
+    for (body, most) in [("x".to_owned(), 1000), ("x".repeat(100_000), 9)] {
+        let mut stage = Stage::new();
+        for client in 0..1500 {
+            let request = get("/").with("user-agent", &client.to_string());
+            stage.ask(&request, 200, &[("cache-control", "max-age=60"), ("vary", "user-agent")], &body);
+        }
+        stage.cache.check_invariants();
+        let stored = stage.cache.engine().len();
+        assert_eq!(stored, most);
+        assert_eq!(stage.cache.counters().variants_dropped, 1500 - stored as u64);
+        assert!(stage.is_hit(&get("/").with("user-agent", "1499")));
+        assert!(stage.is_hit(&get("/").with("user-agent", &(1500 - most).to_string())), "the oldest left");
+        assert!(!stage.is_hit(&get("/").with("user-agent", &(1499 - most).to_string())));
     }
-    assert_eq!(stage.cache.engine().len(), larder_http::limits::VARIANTS_PER_KEY);
-    assert!(stage.is_hit(&get("/").with("user-agent", "999")));
+}
+
+/// Failure: an origin has more values than a URL may have variants, and no request hits.
+#[test]
+fn forty_values_in_turn_never_hit() {
+    for values in [40, 200, 999] {
+        let mut stage = Stage::new();
+        let request = |value: usize| get("/").with("origin", &format!("https://{value}.example"));
+        for round in 0..3 {
+            for value in 0..values {
+                let fields = &[("cache-control", "max-age=600"), ("vary", "origin")];
+                let body = value.to_string();
+                let seen = stage.ask(&request(value), 200, fields, &body);
+                assert_eq!(seen.body, body.as_bytes(), "the body of another variant");
+                assert_eq!(seen.header("cache-status").starts_with("larder; hit"), round > 0, "{value} of {values}");
+            }
+        }
+        // One without the field, and two lists of the URL.
+        stage.ask(&get("/"), 200, &[("cache-control", "max-age=600"), ("vary", "origin, accept")], "none");
+        assert_eq!(stage.ask_store(&get("/").with("accept", "x").with("origin", "https://3.example")).body, b"3");
+        assert_eq!(stage.ask_store(&get("/")).body, b"none");
+        stage.cache.check_invariants();
+    }
+}
+
+/// Failure: a few encodings of a large object displace each other.
+#[test]
+fn two_encodings_of_a_large_object_displace_each_other() {
+    let mut stage = Stage::new();
+    let body = "x".repeat(1_500_000);
+    for _ in 0..2 {
+        for coding in ["gzip", "br", "zstd"] {
+            let fields = &[("cache-control", "max-age=600"), ("vary", "accept-encoding")];
+            stage.ask(&get("/").with("accept-encoding", coding), 200, fields, &body);
+        }
+    }
+    assert_eq!((stage.cache.engine().len(), stage.cache.counters().variants_dropped), (3, 0));
+    assert_eq!(stage.cache.counters().hits, 3);
 }
 
 /// The selecting values are those that the origin saw: a field that `Connection` had removed on the

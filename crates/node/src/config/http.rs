@@ -86,6 +86,11 @@ pub struct HttpTable {
     pub slice: ByteSize,
     /// Store responses with `Set-Cookie` if their `Cache-Control` allows it.
     pub share_cookies: bool,
+    /// `s-maxage` forbids to serve a response stale, whatever else it says.
+    pub strict_s_maxage: bool,
+    /// Most stored variants of one URL.
+    #[serde(deserialize_with = "variants")]
+    pub variants: usize,
     /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,
     /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.
@@ -341,6 +346,8 @@ impl Default for HttpTable {
             max_object: ByteSize::from_mib(64),
             slice: ByteSize::from_mib(1),
             share_cookies: false,
+            strict_s_maxage: false,
+            variants: 1000,
             what_if: true,
             client_no_cache: ClientNoCache::Obey,
             accept_encoding: Codings::OF_BROWSERS,
@@ -358,6 +365,13 @@ fn codings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Codings, D::Err
         let known = Codings::NAMES.join(", ");
         D::Error::custom(format!("accept_encoding: {name:?}: expected one of {known}"))
     })
+}
+
+fn variants<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    match usize::deserialize(deserializer)? {
+        most @ 1..=100_000 => Ok(most),
+        most => Err(D::Error::custom(format!("variants: {most}: expected 1 to 100000"))),
+    }
 }
 
 fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::HeaderName>, D::Error> {

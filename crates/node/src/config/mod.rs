@@ -280,6 +280,8 @@ mod tests {
         assert_eq!(file.http.what_if, code.http.what_if);
         assert_eq!(file.http.client_no_cache, code.http.client_no_cache);
         assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
+        assert_eq!(file.http.strict_s_maxage, code.http.strict_s_maxage);
+        assert_eq!(file.http.variants, code.http.variants);
         assert_eq!(file.http.targets, code.http.targets);
         assert_eq!(file.http.redirect_to_https, code.http.redirect_to_https);
         assert_eq!(file.http.trusted_proxies, code.http.trusted_proxies);

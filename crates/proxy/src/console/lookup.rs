@@ -8,7 +8,6 @@ use crate::rules::Explanation;
 use ::http::Uri;
 use ::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG};
 use larder_http::StoredVariant;
-use larder_http::limits::VARIANTS_PER_KEY;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
@@ -45,7 +44,7 @@ async fn on_disk(proxy: &Proxy, key: KeyParts<'_>) -> Vec<StoredVariant> {
     let Some(disk) = proxy.disk() else { return Vec::new() };
     let (scheme, authority, target) = key;
     let tier_key = proxy.shards().tier_key(scheme, authority, target);
-    let variants = disk.with(|log, _| log.tags(&tier_key, VARIANTS_PER_KEY));
+    let variants = disk.with(|log, _| log.tags(&tier_key, limits::CONSOLE_TIER_VARIANTS));
     let mut found = Vec::new();
     let read = async {
         for variant in variants {

@@ -59,6 +59,8 @@ pub struct Rule {
     pub error_page: Option<PathBuf>,
     /// True: the cache neither answers the request nor stores the response.
     pub pass: Option<bool>,
+    /// False: the request neither waits for another one's response, nor others for its response.
+    pub collapse: Option<bool>,
     /// The response is fresh for this time from its receipt, whatever it says.
     #[serde(deserialize_with = "seconds")]
     pub ttl: Option<u64>,

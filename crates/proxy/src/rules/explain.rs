@@ -175,6 +175,7 @@ fn effects(rule: &Rule) -> Vec<String> {
     ];
     let single = [
         one("pass", rule.pass.as_ref().map(|pass| pass as &dyn Display)),
+        one("collapse", rule.collapse.as_ref().map(|collapses| collapses as &dyn Display)),
         one("redirect", rule.redirect.as_ref().map(|target| target as &dyn Display)),
         one("redirect_status", rule.redirect_status.as_ref().map(|status| status as &dyn Display)),
         one("rewrite", rule.rewrite.as_ref().map(|target| target as &dyn Display)),

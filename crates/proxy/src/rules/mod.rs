@@ -81,6 +81,7 @@ struct Masks {
     client_body_size: Bits,
     error_page: Bits,
     pass: Bits,
+    collapse: Bits,
     /// Lifetimes, or what does not prevent storing.
     storing: Bits,
     query: Bits,
@@ -354,6 +355,11 @@ impl Rules {
         of_some.or_else(|| pass.last().filter(|place| self.rules[*place].pass == Some(true)))
     }
 
+    /// Returns true if the request may wait for another one's response, and others for its own.
+    pub(crate) fn collapses(&self, bits: Bits) -> bool {
+        self.last(bits, self.with.collapse).and_then(|rule| rule.collapse).unwrap_or(true)
+    }
+
     /// Returns true if a stored response may answer as a plain hit: the rules neither bypass the
     /// cache nor answer themselves.
     pub(crate) fn allow_plain(&self, bits: Bits, request: &RuleRequest<'_>) -> bool {
@@ -517,6 +523,7 @@ impl Masks {
             client_body_size: with(&|rule| rule.client_body_size.is_some()),
             error_page: with(&|rule| rule.error_page.is_some()),
             pass: with(&|rule| rule.pass.is_some()),
+            collapse: with(&|rule| rule.collapse.is_some()),
             storing: with(&Rule::is_about_storing),
             query: with(&|rule| !rule.query_drop.is_empty() || rule.query_keep.is_some() || rule.query_sort.is_some()),
             cookie_keep: with(&|rule| rule.cookie_keep.is_some()),
@@ -570,6 +577,7 @@ fn contradictions(rule: &Rule) -> Vec<String> {
         ("rewrite_host", rule.rewrite_host.is_some()),
         ("request_headers", !rule.request_headers.is_empty()),
         ("pass", rule.pass.is_some()),
+        ("collapse", rule.collapse.is_some()),
         ("query_drop", !rule.query_drop.is_empty()),
         ("query_keep", rule.query_keep.is_some()),
         ("query_sort", rule.query_sort.is_some()),

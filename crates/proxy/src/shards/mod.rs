@@ -20,8 +20,8 @@ use http::{HeaderMap, StatusCode};
 use larder_http::{
     Answer, Assembled, Assembly, BodyEnd, BodyId, Budget, Cache, CdnLoop, Completion, Config, Counters, EngineAccess,
     EngineFigures, Exchange, Fill, Follower, FollowerId, JoinResult, Joined, Now, Outbox, Piece, PlainHit,
-    PlainRequest, PolicyEngine, Purge, Reply, RequestHead, ResponseHead, Router, SecondTier, SliceFollower, SliceJoin,
-    Step, TierHit, TierSlice, TierStep, UpstreamFailure,
+    PlainRequest, PolicyEngine, Purge, Reply, RequestHead, ResponseHead, Router, Scope, SecondTier, SliceFollower,
+    SliceJoin, Step, TierHit, TierSlice, TierStep, UpstreamFailure,
 };
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{JobDone, SpecError};
@@ -316,11 +316,15 @@ impl Shards {
     }
 
     /// Passes a request to the cache, and now and then checks whether the policy has long work.
-    pub fn step(self: &Arc<Self>, head: &RequestHead<'_>) -> Next {
+    /// `may_collapse`: it may wait for another request, or others for it.
+    pub fn step(self: &Arc<Self>, head: &RequestHead<'_>, may_collapse: bool) -> Next {
         let route = self.router.route(head.scheme, head.authority, head.target);
         let (now, shard) = (self.now(), route.shard());
         let mut state = self.shards[shard].lock();
-        let step = state.cache.on_request_at(&route, head, now);
+        let step = match may_collapse {
+            true => state.cache.on_request_at(&route, head, now),
+            false => state.cache.on_uncollapsed_request_at(&route, head, now),
+        };
         let is_due = state.is_job_check_due();
         drop(state);
         if is_due {
@@ -461,16 +465,21 @@ impl Shards {
     /// Purges in steps, with requests in between. Returns the number of purged responses.
     pub fn purge(&self, purge: &Purge) -> u64 {
         let shards = purge.shards(&self.router);
-        for shard in shards.clone() {
-            self.shards[shard].lock().cache.begin_purge(purge);
+        if matches!(purge.scope, Scope::Exact(_)) {
+            let now = self.now();
+            return self.shards[shards.start].lock().cache.purge(purge, 0, now).objects;
         }
-        self.shards[shards.start].lock().cache.purge_tier(purge);
+        let position = self.shards[0].lock().cache.note_purge(purge);
+        for shard in &self.shards {
+            shard.lock().cache.begin_purge(purge);
+        }
+        self.shards[0].lock().cache.purge_tier(purge, position);
         let mut objects = 0;
-        for shard in shards {
+        for shard in &self.shards {
             let mut next = Some(0);
             while let Some(from) = next {
                 let now = self.now();
-                let step = self.shards[shard].lock().cache.continue_purge(purge, from, now);
+                let step = shard.lock().cache.continue_purge(purge, from, now);
                 objects += step.objects;
                 next = step.next;
             }

@@ -13,6 +13,8 @@ fn config(capacity: ByteSize, policy: &str) -> Config {
         max_object: capacity,
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
+        strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),
@@ -30,15 +32,18 @@ fn with_capacity(capacity: ByteSize, count: u16) -> Arc<Shards> {
 
 fn step(shards: &Arc<Shards>, method: &Method, target: &str) -> Next {
     let headers = HeaderMap::new();
-    shards.step(&RequestHead {
-        method,
-        scheme: "http",
-        authority: "example.com",
-        target,
-        version: Version::HTTP_11,
-        headers: &headers,
-        has_body: false,
-    })
+    shards.step(
+        &RequestHead {
+            method,
+            scheme: "http",
+            authority: "example.com",
+            target,
+            version: Version::HTTP_11,
+            headers: &headers,
+            has_body: false,
+        },
+        true,
+    )
 }
 
 fn head(bytes: usize, fields: &[(http::HeaderName, &str)]) -> ResponseHead {

@@ -39,6 +39,8 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         max_object: ByteSize::from_mib(8),
         slice: ByteSize::from_mib(1),
         share_cookies: false,
+        strict_s_maxage: false,
+        variants: 1000,
         what_if: true,
         client_no_cache: ClientNoCache::Obey,
         accept_encoding: Codings::of(["br", "gzip", "zstd"]).unwrap(),

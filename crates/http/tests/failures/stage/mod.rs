@@ -104,6 +104,8 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         max_object: ByteSize::from_bytes(capacity),
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
+        strict_s_maxage: false,
+        variants: 1000,
         ignore_reloads: false,
         collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],
@@ -205,6 +207,15 @@ impl Stage {
                 });
                 Seen { status: status.as_u16(), headers, body: body.into(), asked: None, completion }
             }
+        }
+    }
+
+    /// The head of a response with these fields, whose body is collected.
+    pub fn begin(&mut self, exchange: Box<Exchange>, fields: Fields<'_>) -> Box<Fill> {
+        let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers: headers(fields) };
+        match self.respond(exchange, head) {
+            Reply::Relay { fill: Some(fill), .. } => fill,
+            reply => panic!("{reply:?}"),
         }
     }
 

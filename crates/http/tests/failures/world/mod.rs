@@ -157,6 +157,11 @@ impl World {
                 let body = [&[answer.body], &answer.more[..]].concat().concat();
                 Got { status: answer.status.as_u16(), headers: answer.headers, body, broken: false }
             }
+            Step::Refresh(answer, exchange) => {
+                self.stage.abandon(exchange);
+                let body = [&[answer.body], &answer.more[..]].concat().concat();
+                Got { status: answer.status.as_u16(), headers: answer.headers, body, broken: false }
+            }
             Step::Assemble(assembled) => self.assemble(assembled, None),
             Step::Forward(mut exchange) => {
                 exchange.take_headers(request.headers.clone());

@@ -1,0 +1,70 @@
+//! The keys whose origin fails. Without it, each client of a stale response would wait for the
+//! origin again, for as long as a time limit, before it gets that response (RFC 5861 §4). With it,
+//! the first one waits; then the response is served at once, and the origin is tried in the
+//! background.
+
+use crate::limits;
+use larder_units::Time;
+
+/// The keys whose origin failed last, by hash.
+pub(crate) struct FailingKeys {
+    places: Box<[Place]>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    hash: u64,
+    /// The time of the last failure.
+    failed: Time,
+    /// The time from which the origin is tried again.
+    next_try: Time,
+    /// True if there was no answer; false if it was an error.
+    is_disconnected: bool,
+    is_used: bool,
+}
+
+/// A key whose origin fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failing {
+    pub is_disconnected: bool,
+    /// True if it is time to try the origin again.
+    pub is_try_due: bool,
+}
+
+impl FailingKeys {
+    pub(crate) fn new(places: usize) -> FailingKeys {
+        FailingKeys { places: vec![Place::default(); places].into_boxed_slice() }
+    }
+
+    /// The origin has failed for a key.
+    pub(crate) fn note(&mut self, hash: u64, is_disconnected: bool, now: Time) {
+        let next_try = now + limits::FAILURE_RETRY;
+        *self.place(hash) = Place { hash, failed: now, next_try, is_disconnected, is_used: true };
+    }
+
+    /// The origin has answered for a key.
+    pub(crate) fn clear(&mut self, hash: u64) {
+        let place = self.place(hash);
+        if place.hash == hash {
+            place.is_used = false;
+        }
+    }
+
+    /// Returns how the origin fails for a key, if it does. A try that is due is that of the caller.
+    pub(crate) fn look_up(&mut self, hash: u64, now: Time) -> Option<Failing> {
+        let place = self.place(hash);
+        if !place.is_used || place.hash != hash || place.failed + limits::FAILURE_REMEMBERED <= now {
+            return None;
+        }
+        let is_try_due = place.next_try <= now;
+        if is_try_due {
+            place.next_try = now + limits::FAILURE_RETRY;
+        }
+        Some(Failing { is_disconnected: place.is_disconnected, is_try_due })
+    }
+
+    fn place(&mut self, hash: u64) -> &mut Place {
+        let index = hash as usize % self.places.len();
+        &mut self.places[index]
+    }
+}
