@@ -311,6 +311,22 @@ impl<'a> LpPacket<'a> {
         Ok(packet)
     }
 
+    /// Returns true if `wire` is one packet and nothing else: an Interest or Data, bare or in a
+    /// link packet, a fragment of one, or a link packet without either. Reads only the outer
+    /// elements.
+    pub fn is_packet(wire: &[u8]) -> bool {
+        let is_whole = |bytes: &[u8]| tlv::frame(bytes, usize::MAX) == Ok(Some(bytes.len()));
+        if !is_whole(wire) {
+            return false;
+        }
+        match LpPacket::decode(wire) {
+            Ok(LpPacket { header, fragment: Some(fragment), .. }) if header.frag_count <= 1 => {
+                matches!(fragment.first(), Some(5 | 6)) && is_whole(fragment)
+            }
+            decoded => decoded.is_ok(),
+        }
+    }
+
     /// The position of the fragment in the decoded bytes, for callers that can write there.
     pub fn fragment_range(&self) -> Option<Range<usize>> {
         self.fragment.map(|fragment| self.fragment_offset..self.fragment_offset + fragment.len())

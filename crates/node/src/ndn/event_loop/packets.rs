@@ -76,8 +76,15 @@ impl EventLoop {
             }
             Reading::Drained => {}
             Reading::Closed(why) => self.disconnected(now, face, why),
+            Reading::NotNdn(why) => self.refuse_stream(now, face, why),
             Reading::Foreign(origin) => self.refuse_origin(face, &origin),
         }
+    }
+
+    /// Closes a connection that carries something else than NDN.
+    fn refuse_stream(&mut self, now: Time, face: FaceId, why: String) {
+        self.forwarder.count_drop(face, DropReason::NotNdn);
+        self.disconnected(now, face, Some(why));
     }
 
     /// Closes the connection of a web page that is not allowed.
