@@ -41,7 +41,7 @@ use values::{address, loopback, parsed};
 pub const DEFAULT: &str = include_str!("default.toml");
 
 /// The whole configuration.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The NDN side.
@@ -65,7 +65,7 @@ pub struct Config {
 }
 
 /// `[admin]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdminConfig {
     /// The address for metrics and status; `None` if they are off.
@@ -77,7 +77,7 @@ pub struct AdminConfig {
 }
 
 /// `[log]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
     /// `error`, `warn`, `info`, `debug` or `trace`.
@@ -88,7 +88,7 @@ pub struct LogConfig {
 }
 
 /// `[process]`
-#[derive(Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProcessConfig {
     /// The user that the node becomes when its listeners are bound; `None`: it stays what it is.

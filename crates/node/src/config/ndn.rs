@@ -22,7 +22,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 /// `[ndn]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NdnConfig {
     /// Whether this node forwards NDN packets.
@@ -119,7 +119,7 @@ impl UnixSetting {
 }
 
 /// `[[ndn.authorize]]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthorizeConfig {
     /// A file with an authorized certificate, or `any`.
@@ -206,7 +206,7 @@ impl NdnConfig {
 }
 
 /// `[[ndn.verify]]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifyConfig {
     /// The prefix of Data that needs a signature to be cached.
@@ -220,7 +220,7 @@ pub struct VerifyConfig {
 }
 
 /// `[[ndn.route]]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// The prefix.
@@ -321,7 +321,7 @@ impl fmt::Display for RouteTarget {
 }
 
 /// `[[ndn.strategy]]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StrategyConfig {
     /// The prefix.
