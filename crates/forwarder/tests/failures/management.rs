@@ -258,11 +258,13 @@ fn a_next_hop_put_into_the_fib_is_no_route_and_inherits_nothing() {
     let (content, _) = world.dataset(consumer, &name("/localhost/nfd/rib/list"));
     assert_eq!(RibEntry::decode_all(&content).unwrap().len(), 1);
     // A route at the prefix brings what is above it back in.
-    world.route("/a/b", above, 20);
+    let registered = world.local();
+    world.route("/a/b", registered, 20);
     let (content, _) = world.dataset(consumer, &name("/localhost/nfd/fib/list"));
     let fib = FibEntry::decode_all(&content).unwrap();
     let hops = &fib.iter().find(|entry| entry.name == name("/a/b")).unwrap().next_hops;
-    assert_eq!(hops.iter().map(|hop| (hop.face_id, hop.cost)).collect::<Vec<_>>(), [(above.0, 1), (direct.0, 9)]);
+    let hops: Vec<_> = hops.iter().map(|hop| (hop.face_id, hop.cost)).collect();
+    assert_eq!(hops, [(above.0, 1), (direct.0, 9), (registered.0, 20)]);
     assert_eq!(world.command(consumer, "fib", "remove-nexthop", &hop).status_code, 200);
     assert_eq!(faces(&world.interest(consumer, "/a/b/d", 3)), [above]);
     let nowhere = ControlParameters { face_id: Some(99_999), ..of_name("/x") };

@@ -5,6 +5,7 @@ mod bad_starts;
 mod connections_leak;
 mod console_figures;
 mod crowds_shut_out_newcomers;
+mod default_route_hides_applications;
 mod disk_tier;
 mod foreign_pages;
 mod forged_senders;
