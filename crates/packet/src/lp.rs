@@ -240,8 +240,10 @@ impl LpHeader {
             types::LP_CACHE_POLICY => self.no_cache = number_inside(field, types::LP_CACHE_POLICY_TYPE)? == Some(1),
             types::LP_CONGESTION_MARK => self.congestion_mark = Some(field.number()?),
             types::LP_NON_DISCOVERY => self.non_discovery = true,
-            types::LP_INTEREST_RATE => self.interest_rate = Some(field.number()?),
-            types::LP_PATH_RECORD => self.path = Some(PathRecord::from_bytes(field.array()?)),
+            // The next two numbers are not assigned: another program may use them in another way,
+            // so values of other lengths are ignored.
+            types::LP_INTEREST_RATE => self.interest_rate = field.number().ok(),
+            types::LP_PATH_RECORD => self.path = field.array().ok().map(PathRecord::from_bytes),
             800..=959 if field.typ.is_multiple_of(4) => {}
             unknown => return Err(DecodeErrorKind::UnknownCritical(unknown).at(field.offset)),
         }

@@ -84,6 +84,7 @@ impl Forwarder {
             from: arrival.face,
             packet: interest.wire,
             mark: arrival.header.congestion_mark,
+            non_discovery: arrival.header.non_discovery,
             entry,
             next_hops,
             faces,
@@ -105,6 +106,7 @@ impl Forwarder {
             };
             let header = out.push(face, body);
             header.congestion_mark = arrival.header.congestion_mark;
+            header.non_discovery = arrival.header.non_discovery;
             if self.faces.local_fields(face) {
                 header.incoming_face = Some(asker(self.pit.entry(slot), asked.nonce, arrival.face).0);
             }
@@ -135,12 +137,12 @@ impl Forwarder {
                 entry.out_records.retain(|record| record.face != held.to);
                 return false;
             }
-            let HeldInterest { packet, from, to, mark } = held;
+            let HeldInterest { packet, from, to, mark, non_discovery } = held;
             let Some(record) = entry.out_records.iter_mut().find(|record| record.face == to) else { return false };
             (record.held, record.sent) = (false, now);
             let nonce = record.nonce;
             let header = out.push(to, Body::Stored(packet));
-            header.congestion_mark = mark;
+            (header.congestion_mark, header.non_discovery) = (mark, non_discovery);
             header.path = paths.as_ref().filter(|_| !upstream.is_local()).map(|paths| paths.of_interest(slot));
             header.incoming_face = faces.local_fields(to).then(|| asker(entry, nonce, from).0);
             true

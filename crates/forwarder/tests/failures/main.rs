@@ -3,6 +3,7 @@
 
 mod ad_hoc_unheard;
 mod answers_at_the_deadline;
+mod answers_unlike_nfd;
 mod arbitrary_bytes;
 mod batches;
 mod flooded_tables;

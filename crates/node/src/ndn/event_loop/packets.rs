@@ -169,6 +169,10 @@ impl EventLoop {
     fn log_drop(&mut self, face: FaceId, dropped: &Dropped) {
         match dropped.detail {
             Detail::Bytes { found, .. } => self.log_oversized(face, found as u64),
+            _ if dropped.reason == DropReason::ParametersDigest && self.may_warn() => tracing::warn!(
+                face = face.0,
+                "an Interest was dropped, because its ApplicationParameters do not have the digest in its name: correct the program that sends it"
+            ),
             _ => tracing::debug!(face = face.0, "packet dropped: {dropped}"),
         }
     }
