@@ -283,16 +283,13 @@ fn routes(
     prefixes: &[Prefix],
     hinted: &mut Vec<Prefix>,
 ) -> Routes {
-    let direct = fib.longest_match(interest.name, prefixes);
     let found = match interest.forwarding_hint {
-        None => direct,
-        Some(_) => interest
-            .forwarding_hints()
-            .find_map(|delegation| {
-                hasher.prefixes(delegation, fib.lengths(), hinted);
-                fib.longest_match(delegation, hinted)
-            })
-            .or(direct),
+        None => fib.longest_match(interest.name, prefixes),
+        // The name itself is not looked up, as in NFD: here it is not known to the routing.
+        Some(_) => interest.forwarding_hints().find_map(|delegation| {
+            hasher.prefixes(delegation, fib.lengths(), hinted);
+            fib.longest_match(delegation, hinted)
+        }),
     };
     Routes { namespace: found.map_or(0, |(hash, _)| hash), next_hops: found.map(|(_, set)| set) }
 }

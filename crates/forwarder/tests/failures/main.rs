@@ -9,6 +9,7 @@ mod batches;
 mod flooded_tables;
 mod forged_commands;
 mod held_interests;
+mod hints_astray;
 mod local_fields;
 mod loops;
 mod management;

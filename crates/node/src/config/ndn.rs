@@ -81,6 +81,9 @@ pub struct NdnConfig {
     pub largest_packet: usize,
     /// Try other policies and sizes on a sample of the Interests.
     pub what_if: bool,
+    /// The names of the regions that this node is in, where forwarding hints end.
+    #[serde(deserialize_with = "names")]
+    pub network_region: Vec<Name>,
     /// Hits and misses are counted by so many components of the names; 0 for not at all.
     pub count_by: usize,
     /// Whether remote applications may register prefixes under `/localhop/nfd`.
@@ -356,6 +359,7 @@ impl Default for NdnConfig {
             shards: 1,
             largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
             what_if: true,
+            network_region: Vec::new(),
             count_by: 0,
             localhop_registration: false,
             authorize: Vec::new(),
@@ -383,6 +387,15 @@ fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
         576..=65_507 => Ok(Some(bytes as usize)),
         _ => Err(serde::de::Error::custom(format!("{bytes} is not between 576 and 65507, nor 0 for the default"))),
     }
+}
+
+fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Name>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let mut names = Vec::new();
+    for text in texts {
+        names.push(text.parse().map_err(|error| serde::de::Error::custom(format!("{text:?}: {error}")))?);
+    }
+    Ok(names)
 }
 
 fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -1,7 +1,7 @@
 //! A default route of the same cost, which takes the Interests of the node's own applications.
 
 use super::{App, Stage, interest};
-use larder_packet::{ControlParameters, Interest, LpPacket, Name};
+use larder_packet::{ControlParameters, Interest, InterestBuilder, LpPacket, Name};
 use std::os::unix::net::UnixStream;
 
 /// Creates a face to another machine, and a route of nfdc's defaults to it: cost 0, child-inherit.
@@ -53,4 +53,23 @@ fn routes_of_a_group_take_the_interests_of_a_member() {
     member.register("/ndn/svs/b");
     admin.send(&interest("/ndn/svs/b/1", 1));
     assert_eq!(name_of(&member.receive().expect("an Interest")).to_string(), "/ndn/svs/b/1");
+}
+
+/// In the producer's region the hint would lead back to the default route.
+#[test]
+fn a_hint_keeps_an_interest_from_the_producer_in_its_region() {
+    let stage = Stage::with("network_region = [\"/isp/1\"]\n");
+    let mut consumer = stage.unix();
+    add_route(&mut consumer, "/", "udp4://192.0.2.1:6363");
+    let mut producer = stage.unix();
+    producer.register("/x");
+    for (number, hint) in (0..).zip(["/isp", "/isp/1"]) {
+        let name: Name = format!("/x/{number}").parse().unwrap();
+        let hints = [hint.parse().unwrap()];
+        consumer.send(&InterestBuilder::new(&name).forwarding_hint(&hints).nonce(number).build());
+        let frame = producer.receive().expect("an Interest");
+        let packet = LpPacket::decode(&frame).unwrap().fragment.unwrap();
+        let interest = Interest::decode(packet).unwrap();
+        assert_eq!((interest.name.to_name(), interest.forwarding_hint), (name, None), "{hint}");
+    }
 }
