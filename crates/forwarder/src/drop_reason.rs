@@ -74,6 +74,9 @@ drop_reasons! {
     /// A packet whose rest did not come in time, so that its connection was closed. Counted by the
     /// host.
     PartialTimeout = "partial_timeout",
+    /// A stream that carried something else than Interests, Data and LpPackets, so that its
+    /// connection was closed. Counted by the host.
+    NotNdn = "not_ndn",
     /// A WebSocket handshake from a web page that may not connect. Counted by the host.
     ForeignOrigin = "foreign_origin",
 }

@@ -31,7 +31,7 @@ use crate::tables::rib::{FibUpdate, NextHop, ORIGIN_FIB, Rib, Route, RouteError}
 use crate::tier::Tier;
 use crate::verification::{Verification, VerifyRule};
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
-use larder_packet::{Name, NameRef};
+use larder_packet::{Interest, Name, NameRef};
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{Engine, Gauge, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Stream, Streams, Time};
@@ -86,6 +86,7 @@ pub struct Forwarder {
     pub(crate) rib: Rib,
     pub(crate) strategies: PrefixTable<Instance>,
     strategy_registry: StrategyRegistry,
+    network_regions: Vec<Name>,
     /// The number of strategies that measure. If there is none, no lookup is made for them.
     pub(crate) measuring: usize,
     /// The number of strategies that hold Interests back. If there is none, no strategy is asked
@@ -149,6 +150,7 @@ impl Forwarder {
             fib: Fib::new(),
             rib: Rib::default(),
             strategies,
+            network_regions: Vec::new(),
             strategy_registry: StrategyRegistry::installed().clone(),
             measuring: 0,
             holding: 0,
@@ -431,6 +433,23 @@ impl Forwarder {
         let rules = Verification::in_order(rules);
         self.verification = Verification::of(rules.clone());
         self.tell(|| Change::Verification(rules));
+    }
+
+    /// Sets the names of the regions that this node is in. An Interest whose forwarding hint leads
+    /// to one of them has arrived: it goes on by its name, without the hint.
+    pub fn set_network_regions(&mut self, regions: Vec<Name>) {
+        self.network_regions.clone_from(&regions);
+        self.tell(|| Change::NetworkRegions(regions));
+    }
+
+    /// Returns true if the hint of this Interest leads to a region of this node: one of its names
+    /// is a prefix of the region's, as in NFD.
+    pub(crate) fn is_in_producer_region(&self, interest: &Interest<'_>) -> bool {
+        if interest.forwarding_hint.is_none() || self.network_regions.is_empty() {
+            return false;
+        }
+        let mut delegations = interest.forwarding_hints();
+        delegations.any(|delegation| self.network_regions.iter().any(|region| region.as_name().starts_with(delegation)))
     }
 
     /// Counts the Content Store's hits and misses by the first `components` components of the

@@ -153,6 +153,7 @@ pub(crate) struct Read {
     /// The nonce of its out-record.
     pub(crate) nonce: u32,
     pub(crate) mark: Option<u64>,
+    pub(crate) non_discovery: bool,
     pub(crate) until: Time,
 }
 

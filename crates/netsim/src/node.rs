@@ -6,6 +6,7 @@ use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Route, RouteError}
 use larder_packet::Name;
 use larder_policy::{Engine, Spec};
 use larder_units::{ByteSize, Streams, Time};
+use std::collections::BTreeMap;
 
 /// The number of a node, in the order in which nodes were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +65,8 @@ pub(crate) struct Node {
     ports: Vec<(FaceConfig, Port)>,
     first_face: u64,
     routes: Vec<(Name, Route)>,
+    /// The costs of the routes.
+    costs: BTreeMap<(Name, FaceId), u64>,
     /// The time of the planned wake-up event.
     pub(crate) wake: Time,
     pub(crate) is_up: bool,
@@ -84,6 +87,7 @@ impl Node {
             ports: Vec::new(),
             first_face: 0,
             routes: Vec::new(),
+            costs: BTreeMap::new(),
             wake: Time::MAX,
             is_up: true,
             streams,
@@ -107,11 +111,17 @@ impl Node {
         self.ports.get(index as usize).map(|(_, port)| *port)
     }
 
+    /// Returns true if the node has a route for the prefix over this face that costs less.
+    pub(crate) fn has_cheaper_route(&self, prefix: &Name, face: FaceId, cost: u64) -> bool {
+        self.costs.get(&(prefix.clone(), face)).is_some_and(|known| *known < cost)
+    }
+
     pub(crate) fn add_route(&mut self, prefix: &Name, face: FaceId, cost: u64) -> Result<(), ConfigError> {
         let route = Route { face, origin: 255, cost, flags: larder_forwarder::CHILD_INHERIT, expires: None };
         let added = self.forwarder.add_route(prefix, route.clone());
         added.map_err(|error| refused_route(&self.name, prefix, error))?;
         self.routes.push((prefix.clone(), route));
+        self.costs.insert((prefix.clone(), face), cost);
         Ok(())
     }
 

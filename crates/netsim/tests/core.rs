@@ -218,6 +218,28 @@ fn what_cannot_be_is_refused_by_name() {
     assert_eq!(network.serve(&name("/p"), app).unwrap(), [a], "no link: a cannot reach it");
 }
 
+/// Failure: a second producer of a prefix makes the path to the first one look longer.
+#[test]
+fn a_farther_producer_hides_a_nearer_one_on_the_same_link() {
+    let metric = |metric| LinkConfig { metric, ..link(100, 1) };
+    for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3], [1, 3, 2]] {
+        let mut network = Simulation::new(1);
+        let nodes = ["a", "near", "far", "other"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
+        let to_near = network.connect(nodes[0], nodes[1], &metric(1)).unwrap();
+        network.connect(nodes[1], nodes[2], &metric(5)).unwrap();
+        let to_other = network.connect(nodes[0], nodes[3], &metric(2)).unwrap();
+        network.add_app(nodes[0], Burst::boxed(10));
+        for node in order {
+            let payload = ProducerConfig { payload: Payload::Packet(1250), freshness: None };
+            let producer = network.add_app(nodes[node], Box::new(Producer::new(payload)));
+            network.serve(&name("/p"), producer).unwrap();
+        }
+        network.run_until(Time::from_secs(1)).unwrap();
+        let sent = |link: LinkId| link.channels().map(|channel| network.channel(channel).counters().frames);
+        assert!(sent(to_near)[0] > 0 && sent(to_other)[0] == 0, "{order:?}");
+    }
+}
+
 /// Failure: a reliable link loses packets, or its ends never stop sending.
 #[test]
 fn a_reliable_link_loses_what_it_carries() {

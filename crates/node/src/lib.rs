@@ -33,6 +33,7 @@ mod privileges;
 mod process;
 mod reload;
 mod supervisor;
+mod user_files;
 
 pub use config::{
     AccessLogTable, AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, ConfigSources, DEFAULT,
@@ -46,3 +47,4 @@ pub use ndn::{NdnError, SocketError};
 pub use node::{Node, raise_descriptor_limit};
 pub use preflight::{origin_servers, problems, running_node};
 pub use privileges::PrivilegeError;
+pub use user_files::CreateError;

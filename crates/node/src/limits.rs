@@ -238,3 +238,6 @@ pub const DRAIN_LOOK: Duration = Duration::from_millis(20);
 /// The part of the time for requests in progress that is left when a replaced process closes its
 /// idle connections: requests that have arrived on them are answered.
 pub const DRAIN_REST: Duration = Duration::from_secs(1);
+
+/// Symbolic links in the path of a folder: as many as Linux follows (`path_resolution(7)`).
+pub const SYMBOLIC_LINKS: usize = 40;

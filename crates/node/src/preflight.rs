@@ -7,6 +7,8 @@
 use crate::config::Config;
 use crate::error::NodeError;
 use crate::inherited::Inherited;
+use crate::privileges::Account;
+use crate::user_files::without_files_of_root;
 use crate::{ndn, parts};
 use larder_proxy::Preflight;
 use serde_json::Value;
@@ -29,8 +31,18 @@ pub fn origin_servers(config: &Config, host: &str, target: &str) -> Result<Vec<S
 /// Returns the problems that would prevent a start with `config`, one line each.
 ///
 /// Listeners and files of the running node with the same configuration file are no problem.
+///
+/// If root is to start a node as another user, this thread gives up root's rights to files.
 pub fn problems(config: &Config) -> Vec<String> {
-    check(config, &Inherited::default(), Preflight::new(running_node(config).is_some()))
+    let preflight = Preflight::new(running_node(config).is_some());
+    match Account::find(config) {
+        Ok(None) => check(config, &Inherited::default(), preflight),
+        Ok(Some(account)) => match account.try_file_rights(config) {
+            Ok(()) => check(&without_files_of_root(config), &Inherited::default(), preflight),
+            Err(problem) => vec![problem.to_string()],
+        },
+        Err(problem) => vec![problem.to_string()],
+    }
 }
 
 /// Returns the problems that would prevent this process from replacing another one, which has

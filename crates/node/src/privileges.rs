@@ -1,21 +1,30 @@
-//! Gives up the privileges of root after the listeners are bound: `[process] user`.
+//! Gives up the privileges of root: `[process] user`. The rights to files end before the first file
+//! is opened ([`crate::user_files`]), the others after the listeners are bound.
 //!
 //! `no_new_privs` belongs to each thread, and threads inherit it. So [`Account::find`] sets it
 //! before there are others. The change of the user is glibc's, which applies it to all threads; it
 //! clears their capabilities.
 
-use crate::config::Config;
-use larder_proxy::ListenAddress;
+use crate::config::{Config, DiskTable};
+use crate::inherited::Inherited;
+use crate::user_files::{CreateError, Owner};
 use larder_proxy::access_log::LogTarget;
 use nix::unistd::{Gid, Group, Uid, User, initgroups, setgid, setuid};
+use rustix::fs::OFlags;
 use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::{error, fmt, io};
+
+/// The error of opening a FIFO without a reader.
+const ENXIO: i32 = rustix::io::Errno::NXIO.raw_os_error();
 
 /// The user and the group that the node runs as.
 pub(crate) struct Account {
     user: User,
     group: Gid,
+    /// The sockets that root has bound for the user.
+    sockets: Vec<PathBuf>,
 }
 
 /// The reason why the node cannot run as another user: one line.
@@ -45,6 +54,8 @@ pub enum PrivilegeError {
         /// The system's error.
         error: io::Error,
     },
+    /// A file cannot be created for the user.
+    Create(CreateError),
     /// The system refuses.
     System(&'static str, io::Error),
 }
@@ -65,6 +76,7 @@ impl fmt::Display for PrivilegeError {
                     "{setting} {path:?}: the user {user:?} of [process] needs it later: {error}; change its owner or mode"
                 )
             }
+            PrivilegeError::Create(error) => write!(f, "[process] user: {error}"),
             PrivilegeError::System(what, error) => write!(f, "[process] user: cannot {what}: {error}"),
         }
     }
@@ -74,6 +86,7 @@ impl error::Error for PrivilegeError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             PrivilegeError::File { error, .. } | PrivilegeError::System(_, error) => Some(error),
+            PrivilegeError::Create(error) => Some(error),
             PrivilegeError::Unknown { .. } | PrivilegeError::NotRoot { .. } => None,
         }
     }
@@ -105,35 +118,74 @@ impl Account {
         }
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| PrivilegeError::System("give up new privileges", error.into()))?;
-        Ok(Uid::effective().is_root().then_some(Account { user, group }))
+        Ok(Uid::effective().is_root().then_some(Account { user, group, sockets: Vec::new() }))
     }
 
-    /// Becomes this user, and checks that it can use the files that the node opens again later.
+    /// Gives up root's rights to files, for this thread and those that it starts. Before, creates
+    /// the files that the user cannot create; sockets go to `inherited`. Checks that the user can
+    /// use the files that exist.
+    ///
+    /// # Errors
+    /// [`PrivilegeError`].
+    pub(crate) fn assume_file_rights(
+        &mut self,
+        config: &Config,
+        inherited: &mut Inherited,
+    ) -> Result<(), PrivilegeError> {
+        self.sockets = self.owner().create(config, inherited).map_err(PrivilegeError::Create)?;
+        self.try_file_rights(config)
+    }
+
+    /// Gives up root's rights to files, and checks that the user can use the files that exist.
+    ///
+    /// # Errors
+    /// [`PrivilegeError`].
+    pub(crate) fn try_file_rights(&self, config: &Config) -> Result<(), PrivilegeError> {
+        let name = std::ffi::CString::new(self.user.name.as_str());
+        let name = name.map_err(|error| PrivilegeError::System("use its name", error.into()))?;
+        initgroups(&name, self.group).map_err(|error| PrivilegeError::System("set its groups", error.into()))?;
+        self.owner().assume_file_rights().map_err(|error| PrivilegeError::System("give up rights to files", error))?;
+        self.check(config)
+    }
+
+    fn owner(&self) -> Owner {
+        Owner { user: self.user.uid, group: self.group }
+    }
+
+    /// Removes what was created for a start that fails.
+    pub(crate) fn remove_sockets(&self) {
+        self.owner().remove_sockets(&self.sockets);
+    }
+
+    /// Becomes this user, and checks that it can write to the folder of the access log.
     ///
     /// # Errors
     /// [`PrivilegeError`].
     pub(crate) fn assume(&self, config: &Config) -> Result<(), PrivilegeError> {
         let system = |what| move |error: nix::Error| PrivilegeError::System(what, error.into());
-        let Account { user, group } = self;
-        // The node has just created them, as root.
-        for (what, path) in created_files(config) {
-            std::os::unix::fs::chown(path, Some(user.uid.as_raw()), Some(group.as_raw()))
-                .map_err(|error| PrivilegeError::System(what, error))?;
+        setgid(self.group).map_err(system("set its group"))?;
+        setuid(self.user.uid).map_err(system("set the user"))?;
+        // A log that is rotated gets a new file in its folder.
+        if let Some(path) = log_file(config) {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            rustix::fs::access(folder, rustix::fs::Access::WRITE_OK)
+                .map_err(|error| self.file("[http.access_log] path: the folder", folder, error.into()))?;
         }
-        let name = std::ffi::CString::new(user.name.as_str());
-        let name = name.map_err(|error| PrivilegeError::System("use its name", error.into()))?;
-        initgroups(&name, *group).map_err(system("set its groups"))?;
-        setgid(*group).map_err(system("set its group"))?;
-        setuid(user.uid).map_err(system("set the user"))?;
-        self.check(config)
+        Ok(())
     }
 
-    /// Opens the files that a reload reads, and those that another start opens.
+    /// Returns the error for a file that the user cannot use.
+    fn file(&self, setting: &'static str, path: &Path, error: io::Error) -> PrivilegeError {
+        PrivilegeError::File { setting, path: path.to_owned(), user: self.user.name.clone(), error }
+    }
+
+    /// Opens the files that a reload reads, and those that the start opens, if they exist.
     fn check(&self, config: &Config) -> Result<(), PrivilegeError> {
-        let open = |setting, path: &Path, is_written| {
-            let opened = OpenOptions::new().read(true).write(is_written).open(path);
-            let (user, path) = (self.user.name.clone(), path.to_owned());
-            opened.map(drop).map_err(|error| PrivilegeError::File { setting, path, user, error })
+        let open = |setting, path: &Path, is_written: bool| {
+            let mut options = OpenOptions::new();
+            // A FIFO does not hold up the start.
+            options.read(!is_written).append(is_written).custom_flags(OFlags::NONBLOCK.bits() as i32);
+            options.open(path).map(drop).map_err(|error| self.file(setting, path, error))
         };
         if let Some(path) = &config.source {
             open("the configuration", path, false)?;
@@ -141,35 +193,23 @@ impl Account {
         for (setting, path) in config.files_read_again() {
             open(setting, path, false)?;
         }
-        for (setting, disk) in [("[http.disk] path", &config.http.disk), ("[ndn.disk] path", &config.ndn.disk)] {
-            disk.iter().try_for_each(|disk| open(setting, &disk.path, true))?;
-        }
-        // A log that is rotated gets a new file in its folder.
-        if let Some(path) = log_file(config) {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).map_err(|error| PrivilegeError::File {
-                setting: "[http.access_log] path: the folder",
-                path: folder.to_owned(),
-                user: self.user.name.clone(),
-                error: error.into(),
-            })?;
+        let disk = |disk: &Option<DiskTable>| disk.as_ref().map(|disk| disk.path.clone());
+        let written = [
+            ("[http.disk] path", disk(&config.http.disk)),
+            ("[ndn.disk] path", disk(&config.ndn.disk)),
+            ("[http.access_log] path", log_file(config)),
+        ];
+        for (setting, path) in written {
+            let Some(path) = path else { continue };
+            match open(setting, &path, true) {
+                // The start creates it, or says why it cannot, as for a FIFO without a reader.
+                Err(PrivilegeError::File { error, .. })
+                    if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ENXIO) => {}
+                opened => opened?,
+            }
         }
         Ok(())
     }
-}
-
-/// Returns the files that a start creates and that the user has to change later, each with what is
-/// done with it.
-fn created_files(config: &Config) -> Vec<(&'static str, PathBuf)> {
-    let disks = [&config.http.disk, &config.ndn.disk].into_iter().flatten();
-    let disks = disks.map(|disk| ("give the disk tier to the user", disk.path.clone()));
-    let listeners = config.http.listen.iter().chain(config.http.tls.iter().flat_map(|tls| &tls.listen));
-    let sockets = listeners.filter_map(|listen| match &listen.address {
-        ListenAddress::Unix(path) => Some(("give the socket to the user", path.clone())),
-        ListenAddress::Tcp(_) => None,
-    });
-    let log = log_file(config).map(|path| ("give the access log to the user", path));
-    disks.chain(sockets).chain(log).collect()
 }
 
 fn log_file(config: &Config) -> Option<PathBuf> {

@@ -341,6 +341,26 @@ pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
     out
 }
 
+/// Returns the Interest `wire` without its forwarding hint. Bytes that are no Interest come back as
+/// they are. A forwarder in the producer's region removes the hint.
+pub fn without_forwarding_hint(wire: &[u8]) -> Vec<u8> {
+    let Ok(outer) = Tlv::only(wire, types::INTEREST) else { return wire.to_vec() };
+    let mut value = Vec::with_capacity(wire.len());
+    let mut is_removed = false;
+    for element in outer.children() {
+        let Ok(element) = element else { return wire.to_vec() };
+        // A later element of this type is one that decoders ignore.
+        if element.typ == types::FORWARDING_HINT && !is_removed {
+            is_removed = true;
+        } else {
+            value.extend_from_slice(element.wire);
+        }
+    }
+    let mut out = Vec::with_capacity(wire.len());
+    tlv::write_tlv(&mut out, types::INTEREST, &value);
+    out
+}
+
 /// Builds an Interest.
 ///
 /// ```

@@ -60,7 +60,9 @@ mod uri;
 pub use certificate::{Certificate, CertificateError};
 pub use data::{Data, DataBuilder};
 pub use fragment::{FragmentDrop, FragmentError, Fragmenter, Reassembled, Reassembler, ReassemblyCounters};
-pub use interest::{DEFAULT_INTEREST_LIFETIME, Interest, InterestBuilder, ParametersDigestError, with_nonce};
+pub use interest::{
+    DEFAULT_INTEREST_LIFETIME, Interest, InterestBuilder, ParametersDigestError, with_nonce, without_forwarding_hint,
+};
 pub use key_error::KeyError;
 pub use keys::{
     EcdsaSigner, Ed25519Signer, HmacSigner, HmacVerifier, PublicKeyVerifier, signer_from_pem, verifier_from_pem,

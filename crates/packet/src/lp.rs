@@ -240,8 +240,10 @@ impl LpHeader {
             types::LP_CACHE_POLICY => self.no_cache = number_inside(field, types::LP_CACHE_POLICY_TYPE)? == Some(1),
             types::LP_CONGESTION_MARK => self.congestion_mark = Some(field.number()?),
             types::LP_NON_DISCOVERY => self.non_discovery = true,
-            types::LP_INTEREST_RATE => self.interest_rate = Some(field.number()?),
-            types::LP_PATH_RECORD => self.path = Some(PathRecord::from_bytes(field.array()?)),
+            // The next two numbers are not assigned: another program may use them in another way,
+            // so values of other lengths are ignored.
+            types::LP_INTEREST_RATE => self.interest_rate = field.number().ok(),
+            types::LP_PATH_RECORD => self.path = field.array().ok().map(PathRecord::from_bytes),
             800..=959 if field.typ.is_multiple_of(4) => {}
             unknown => return Err(DecodeErrorKind::UnknownCritical(unknown).at(field.offset)),
         }
@@ -309,6 +311,22 @@ impl<'a> LpPacket<'a> {
             return Err(DecodeErrorKind::BadValue(types::LP_FRAG_INDEX).at(0));
         }
         Ok(packet)
+    }
+
+    /// Returns true if `wire` is one packet and nothing else: an Interest or Data, bare or in a
+    /// link packet, a fragment of one, or a link packet without either. Reads only the outer
+    /// elements.
+    pub fn is_packet(wire: &[u8]) -> bool {
+        let is_whole = |bytes: &[u8]| tlv::frame(bytes, usize::MAX) == Ok(Some(bytes.len()));
+        if !is_whole(wire) {
+            return false;
+        }
+        match LpPacket::decode(wire) {
+            Ok(LpPacket { header, fragment: Some(fragment), .. }) if header.frag_count <= 1 => {
+                matches!(fragment.first(), Some(5 | 6)) && is_whole(fragment)
+            }
+            decoded => decoded.is_ok(),
+        }
     }
 
     /// The position of the fragment in the decoded bytes, for callers that can write there.

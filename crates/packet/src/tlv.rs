@@ -6,6 +6,7 @@
 //! 4 or 8 bytes. A type that is at most 31, or odd, is critical: who does not know it, or meets it
 //! out of order, must refuse the packet; others are skipped.
 
+use crate::types;
 use std::fmt;
 use std::num::NonZeroU32;
 
@@ -328,9 +329,14 @@ pub fn read_nni(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// Why the first element of a stream cannot be taken.
+/// The reason why a stream does not go on with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
+    /// The next byte begins no Interest, Data or LpPacket.
+    NotAPacket {
+        /// That byte.
+        first: u8,
+    },
     /// The next element is larger than the reader accepts.
     TooLarge {
         /// Its type.
@@ -339,13 +345,16 @@ pub enum FrameError {
         /// on behind it.
         total: u64,
     },
-    /// The bytes do not start an element.
+    /// The length of the next packet is not in its shortest form.
     NotATlv,
 }
 
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            FrameError::NotAPacket { first } => {
+                write!(f, "the byte {first:#04x} begins no Interest, Data or LpPacket")
+            }
             FrameError::TooLarge { typ, total } => write!(f, "an element of TLV type {typ} announces {total} bytes"),
             FrameError::NotATlv => f.write_str("the stream is not a sequence of TLV elements"),
         }
@@ -354,12 +363,21 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// Bytes of the first element at the start of `buf`, header included; `None` where more bytes are
-/// needed to have it whole.
+/// Returns the bytes of the packet at the start of a stream, header included; `None` if more bytes
+/// are needed to have it whole.
+///
+/// Only an Interest, Data or LpPacket may stand there, which the first byte tells. A reader that
+/// skips other elements finds packets in what is no NDN: a web page can send an HTTP request to any
+/// port, and its body contains what the page likes. So the reader closes such a stream.
 ///
 /// # Errors
-/// [`FrameError`] where it has more than `max` bytes, or is none.
+/// [`FrameError`] if the packet has more than `max` bytes, or if there is none.
 pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
+    match buf.first() {
+        None => return Ok(None),
+        Some(first) if !starts_packet(*first) => return Err(FrameError::NotAPacket { first: *first }),
+        Some(_) => {}
+    }
     match read_header(buf) {
         Some(Header { typ, size, length }) => {
             let total = length.saturating_add(u64::from(size.get()));
@@ -371,6 +389,11 @@ pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
         None if header_error(buf) == DecodeErrorKind::Truncated => Ok(None),
         None => Err(FrameError::NotATlv),
     }
+}
+
+/// Returns true for the type of an Interest, Data or LpPacket. Each is one byte.
+const fn starts_packet(first: u8) -> bool {
+    matches!(first as u32, types::INTEREST | types::DATA | types::LP_PACKET)
 }
 
 /// Appends `number` as a VAR-NUMBER.
@@ -527,8 +550,13 @@ mod tests {
         assert_eq!(frame(&[5, 98], 100), Ok(None));
         let huge = [6, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
         assert_eq!(frame(&huge, 8800), Err(FrameError::TooLarge { typ: 6, total: u64::MAX }));
-        assert_eq!(frame(&[0, 0], 100), Err(FrameError::NotATlv));
         assert_eq!(frame(&[5, 0xFD, 0, 1], 100), Err(FrameError::NotATlv));
+        for first in 0..=u8::MAX {
+            let refused = Err(FrameError::NotAPacket { first });
+            let is_packet = [5, 6, 100].contains(&first);
+            assert_eq!(frame(&[first], 100), if is_packet { Ok(None) } else { refused });
+            assert_eq!(frame(&[first, 1, 0], 100), if is_packet { Ok(Some(3)) } else { refused });
+        }
     }
 
     proptest! {

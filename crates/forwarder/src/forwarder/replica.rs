@@ -35,6 +35,8 @@ pub enum Change {
     },
     /// The Data that has to verify before it is cached.
     Verification(Arc<[VerifyRule]>),
+    /// The producers' regions that this node is in.
+    NetworkRegions(Vec<Name>),
     /// The number of components by which hits and misses are counted.
     CountBy(usize),
 }
@@ -65,6 +67,7 @@ impl Forwarder {
             Change::Capacity(capacity) => self.set_capacity(now, capacity),
             Change::Serving { admits, serves } => self.set_serving(admits, serves),
             Change::Verification(rules) => self.verification = Verification::of(rules),
+            Change::NetworkRegions(regions) => self.set_network_regions(regions),
             Change::CountBy(components) => self.set_figures_by_prefix(components),
         }
     }

@@ -22,6 +22,7 @@ use larder_policy::SpecError;
 use larder_units::{ByteSize, Time};
 
 pub(super) fn config(control: &mut dyn ControlPlane, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+    request.check_mask()?;
     let parameters = &request.parameters;
     let of_packets = parameters.capacity.map(|packets| packets.saturating_mul(NOMINAL_PACKET_BYTES));
     let capacity = parameters.capacity_bytes.or(of_packets).map(ByteSize::from_bytes);

@@ -335,6 +335,15 @@ fn require<T>(value: Option<T>, name: &str) -> Result<T, Refusal> {
 }
 
 impl Request<'_> {
+    /// Refuses Flags without a Mask that says which of them are meant, and a Mask without Flags, as
+    /// NFD does.
+    fn check_mask(&self) -> Result<(), Refusal> {
+        match self.parameters.flags.is_some() == self.parameters.mask.is_some() {
+            true => Ok(()),
+            false => Err((400, "Flags must be accompanied by Mask".to_owned())),
+        }
+    }
+
     /// Returns the face that the command names, or the one that the command came from.
     fn face(&self) -> FaceId {
         self.parameters.face_id.filter(|id| *id != 0).map_or(self.from, FaceId)

@@ -13,8 +13,9 @@ pub(super) fn set(control: &mut dyn ControlPlane, request: &Request<'_>, _: &mut
     let asked = require(request.parameters.strategy.as_ref(), "Strategy")?;
     let instance = control.set_strategy(&prefix, asked).map_err(|error| {
         let code = match error {
+            // NFD finds the next version that it has, which refuses the older one.
+            StrategyError::Version { is_older: true, .. } | StrategyError::Parameters { .. } => 409,
             StrategyError::Unknown { .. } | StrategyError::NotRegistered { .. } | StrategyError::Version { .. } => 404,
-            StrategyError::Parameters { .. } => 409,
             StrategyError::PrefixTooLong => 414,
             StrategyError::Full => 507,
         };

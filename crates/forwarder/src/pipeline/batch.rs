@@ -21,7 +21,8 @@
 //! * Packets with effects on other names are alone in their run: management's, Interests that find
 //!   the PIT full, Data while Interests with CanBePrefix are pending, and all packets of a node
 //!   that sends paths. So are those under a link header (a PIT token, a reliable link), and
-//!   Interests without a nonce: they would need room in each place.
+//!   Interests without a nonce, and those whose forwarding hint ends here: they would need room in
+//!   each place.
 //!
 //! One thing differs: a run's Interests are all pending before the first is refused, so the PIT's
 //! quota may take another face for the one with the most entries ([`PitQuota`]).
@@ -221,7 +222,8 @@ impl Forwarder {
         let mut names = Names([0; 32]);
         let goes_on = |ahead: &&Ahead<'_>| match &ahead.frame.packet {
             Packet::Interest(interest, hash) => {
-                !of_data && ahead.frame.is_bare && is_ordinary(interest) && names.add(*hash)
+                let is_ordinary = is_ordinary(interest) && !self.is_in_producer_region(interest);
+                !of_data && ahead.frame.is_bare && is_ordinary && names.add(*hash)
             }
             Packet::Data(_, hash) => of_data && ahead.frame.is_bare && names.add(*hash),
             _ => false,

@@ -15,7 +15,7 @@ use crate::outbox::Outbox;
 use crate::tables::name_hash::Hashed;
 use crate::tables::pit::{InRecord, PitEntry};
 use bytes::Bytes;
-use larder_packet::{Interest, NackReason, NameRef, PitToken, with_nonce};
+use larder_packet::{Interest, NackReason, NameRef, PitToken, with_nonce, without_forwarding_hint};
 use larder_policy::Slot;
 use larder_units::Time;
 use std::time::Duration;
@@ -39,6 +39,11 @@ impl Forwarder {
             let interest = Interest::decode(&packet)?;
             return self.on_interest(&arrival.made(packet.clone()), &interest, hash, hashed, out);
         };
+        if self.is_in_producer_region(interest) {
+            let packet = Bytes::from(without_forwarding_hint(interest.wire));
+            let interest = Interest::decode(&packet)?;
+            return self.on_interest(&arrival.made(packet.clone()), &interest, hash, hashed, out);
+        }
         self.check(arrival, interest)?;
         if is_management(interest.name) && (arrival.local || self.management.authority.allows_localhop()) {
             return self.on_management(arrival, interest, hash, out);

@@ -84,6 +84,7 @@ impl Forwarder {
             from: arrival.face,
             packet: interest.wire,
             mark: arrival.header.congestion_mark,
+            non_discovery: arrival.header.non_discovery,
             entry,
             next_hops,
             faces,
@@ -105,6 +106,7 @@ impl Forwarder {
             };
             let header = out.push(face, body);
             header.congestion_mark = arrival.header.congestion_mark;
+            header.non_discovery = arrival.header.non_discovery;
             if self.faces.local_fields(face) {
                 header.incoming_face = Some(asker(self.pit.entry(slot), asked.nonce, arrival.face).0);
             }
@@ -135,12 +137,12 @@ impl Forwarder {
                 entry.out_records.retain(|record| record.face != held.to);
                 return false;
             }
-            let HeldInterest { packet, from, to, mark } = held;
+            let HeldInterest { packet, from, to, mark, non_discovery } = held;
             let Some(record) = entry.out_records.iter_mut().find(|record| record.face == to) else { return false };
             (record.held, record.sent) = (false, now);
             let nonce = record.nonce;
             let header = out.push(to, Body::Stored(packet));
-            header.congestion_mark = mark;
+            (header.congestion_mark, header.non_discovery) = (mark, non_discovery);
             header.path = paths.as_ref().filter(|_| !upstream.is_local()).map(|paths| paths.of_interest(slot));
             header.incoming_face = faces.local_fields(to).then(|| asker(entry, nonce, from).0);
             true
@@ -281,16 +283,13 @@ fn routes(
     prefixes: &[Prefix],
     hinted: &mut Vec<Prefix>,
 ) -> Routes {
-    let direct = fib.longest_match(interest.name, prefixes);
     let found = match interest.forwarding_hint {
-        None => direct,
-        Some(_) => interest
-            .forwarding_hints()
-            .find_map(|delegation| {
-                hasher.prefixes(delegation, fib.lengths(), hinted);
-                fib.longest_match(delegation, hinted)
-            })
-            .or(direct),
+        None => fib.longest_match(interest.name, prefixes),
+        // The name itself is not looked up, as in NFD: here it is not known to the routing.
+        Some(_) => interest.forwarding_hints().find_map(|delegation| {
+            hasher.prefixes(delegation, fib.lengths(), hinted);
+            fib.longest_match(delegation, hinted)
+        }),
     };
     Routes { namespace: found.map_or(0, |(hash, _)| hash), next_hops: found.map(|(_, set)| set) }
 }

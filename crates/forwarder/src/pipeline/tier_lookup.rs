@@ -63,11 +63,12 @@ impl Forwarder {
             TierLookup::Absent => tier.counters.misses += 1,
             TierLookup::Busy => tier.counters.busy += 1,
             TierLookup::Reading => {
-                let (now, mark) = (arrival.now, arrival.header.congestion_mark);
+                let (now, header) = (arrival.now, arrival.header);
+                let (mark, non_discovery) = (header.congestion_mark, header.non_discovery);
                 let until = now + TIER_PATIENCE;
                 let packet = Bytes::copy_from_slice(interest.wire);
                 tier.next_ticket += 1;
-                tier.reads.insert(ticket, Read { packet, hash, nonce, mark, until });
+                tier.reads.insert(ticket, Read { packet, hash, nonce, mark, non_discovery, until });
                 entry.out_records.push(OutRecord {
                     face: FaceId::CONTENT_STORE,
                     nonce,
@@ -163,7 +164,7 @@ impl Forwarder {
         let packet = Bytes::from(rewritten(&interest, *nonce, hop_limit));
         let Ok(interest) = Interest::decode(&packet) else { return };
         let (nonce, lifetime) = (*nonce, entry.last_expiry().since(now));
-        let header = LpHeader { congestion_mark: read.mark, ..LpHeader::EMPTY };
+        let header = LpHeader { congestion_mark: read.mark, non_discovery: read.non_discovery, ..LpHeader::EMPTY };
         let arrival = Arrival { face, ..Arrival::internal(now, &header, packet.clone()) };
         let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), routes: None, nonce, lifetime };
         self.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));

@@ -99,6 +99,7 @@ pub struct HeldInterest {
     /// The next hop that it waits for.
     pub(crate) to: FaceId,
     pub(crate) mark: Option<u64>,
+    pub(crate) non_discovery: bool,
 }
 
 /// A figure that a strategy reports of one of its next hops.
@@ -180,6 +181,8 @@ pub struct Decision<'a> {
     pub(crate) packet: &'a [u8],
     /// The congestion mark of the Data.
     pub(crate) mark: Option<u64>,
+    /// The NonDiscovery field of the Interest.
+    pub(crate) non_discovery: bool,
     pub(crate) entry: &'a mut PitEntry,
     pub(crate) next_hops: &'a [NextHop],
     pub(crate) faces: &'a Faces,
@@ -274,7 +277,9 @@ impl Decision<'_> {
         }
         let record = self.entry.out_records.iter_mut().find(|out| out.face == face)?;
         record.held = true;
-        Some(HeldInterest { packet: Bytes::copy_from_slice(self.packet), from: self.from, to: face, mark: self.mark })
+        let packet = Bytes::copy_from_slice(self.packet);
+        let Decision { from, mark, non_discovery, .. } = *self;
+        Some(HeldInterest { packet, from, to: face, mark, non_discovery })
     }
 
     /// Sends the Interest to this next hop with another nonce, so that it is not detected as a

@@ -62,6 +62,8 @@ pub enum StrategyError {
     Version {
         /// The name in this forwarder.
         strategy: Name,
+        /// True if the version is older than the one that exists.
+        is_older: bool,
     },
     /// The parameters are wrong.
     Parameters {
@@ -92,7 +94,7 @@ impl fmt::Display for StrategyError {
             StrategyError::NotRegistered { name, problem } => {
                 write!(f, "the strategy {name:?} cannot be registered: {problem}")
             }
-            StrategyError::Version { strategy } => write!(f, "the strategy has another version: {strategy}"),
+            StrategyError::Version { strategy, .. } => write!(f, "the strategy has another version: {strategy}"),
             StrategyError::Parameters { strategy, problem } => write!(f, "{strategy}: {problem}"),
             StrategyError::PrefixTooLong => {
                 write!(
@@ -206,7 +208,8 @@ impl StrategyRegistry {
         if let Some(version) = components.peek().and_then(|component| component.as_version()) {
             components.next();
             if version != entry.version {
-                return Err(StrategyError::Version { strategy: full_name(entry, &[]) });
+                let is_older = version < entry.version;
+                return Err(StrategyError::Version { strategy: full_name(entry, &[]), is_older });
             }
         }
         Ok((entry, components.map(|component| String::from_utf8_lossy(component.value).into_owned()).collect()))

@@ -3,7 +3,12 @@
 //!
 //! The rules are those of NFD's RIB. The next hops of a prefix are its own routes, and the routes
 //! of shorter prefixes that have the child-inherit flag, up to the first prefix with a capturing
-//! route. Of several routes through one face, the cheapest counts.
+//! route. Of several routes of one prefix through one face, the cheapest counts, and a route hides
+//! those of shorter prefixes through the same face.
+//!
+//! Next hops are in the order of their costs. Of those with the same cost, routes of longer
+//! prefixes come first, so a default route does not take the Interests of an application; then the
+//! older ones.
 
 use crate::face::FaceId;
 use crate::limits;
@@ -248,21 +253,26 @@ impl Rib {
 
     fn next_hops(&self, prefix: NameRef<'_>) -> Vec<NextHop> {
         let mut hops: Vec<NextHop> = Vec::new();
-        let mut add = |route: &Route| match hops.iter_mut().find(|hop| hop.face == route.face) {
-            Some(hop) => hop.cost = hop.cost.min(route.cost),
-            None => hops.push(NextHop { face: route.face, cost: route.cost }),
-        };
         let length = prefix.component_count();
         let inherits = self.of(&prefix.to_name()).iter().any(|route| route.origin != ORIGIN_FIB);
         let shortest = if inherits { 0 } else { length };
         for n in (shortest..=length).rev() {
             let routes = self.of(&prefix.prefix(n).to_name());
-            routes.iter().filter(|route| n == length || route.flags & CHILD_INHERIT != 0).for_each(&mut add);
+            // The hops before are those of longer prefixes.
+            let nearer = hops.len();
+            for route in routes.iter().filter(|route| n == length || route.flags & CHILD_INHERIT != 0) {
+                match hops.iter().position(|hop| hop.face == route.face) {
+                    None => hops.push(NextHop { face: route.face, cost: route.cost }),
+                    Some(at) if at >= nearer => hops[at].cost = hops[at].cost.min(route.cost),
+                    Some(_) => {}
+                }
+            }
             if routes.iter().any(|route| route.flags & CAPTURE != 0) {
                 break;
             }
         }
-        hops.sort_by_key(|hop| (hop.cost, hop.face));
+        // Stable: hops of the same cost stay in this order.
+        hops.sort_by_key(|hop| hop.cost);
         hops
     }
 }
@@ -286,40 +296,57 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         let origin = || prop_oneof![Just(0), Just(255), Just(ORIGIN_FIB)];
         let expires = prop::option::of((1u64..40).prop_map(Time::from_secs));
-        let made = (1u64..4, origin(), 0u64..3, 0u64..4, expires);
+        let made = (1u64..6, origin(), 0u64..3, 0u64..4, expires);
         prop_oneof![
             4 => (0..NAMES.len(), made).prop_map(|(name, (face, origin, cost, flags, expires))| {
                 Step::Add(name, Route { face: FaceId(face), origin, cost, flags, expires })
             }),
-            2 => (0..NAMES.len(), 1u64..4, origin()).prop_map(|(name, face, origin)| Step::Remove(name, face, origin)),
-            1 => (1u64..4).prop_map(Step::RemoveFace),
+            2 => (0..NAMES.len(), 1u64..6, origin()).prop_map(|(name, face, origin)| Step::Remove(name, face, origin)),
+            1 => (1u64..6).prop_map(Step::RemoveFace),
             1 => (0u64..8).prop_map(Step::Pass),
         ]
     }
 
-    /// The next hops of a prefix by the rules of NFD's RIB; `None` if it has no route of its own.
+    /// The next hops of a prefix by the rules of NFD's RIB (`Rib::getAncestorRoutes`,
+    /// `FibUpdater::addInheritedRoutes`) and FIB (`fib::Entry::sortNextHops`); `None` if it has no
+    /// route of its own.
     fn by_definition(routes: &[(Name, Route)], prefix: &Name) -> Option<Vec<NextHop>> {
         let of = |name: NameRef<'_>| -> Vec<&Route> {
             routes.iter().filter(|(other, _)| other.as_name() == name).map(|(_, route)| route).collect()
         };
+        // Each face once, at its lowest cost, in the order of registration.
+        let cheapest = |routes: Vec<&Route>| {
+            let mut hops: Vec<NextHop> = Vec::new();
+            for route in &routes {
+                let costs = routes.iter().filter(|other| other.face == route.face).map(|other| other.cost);
+                if !hops.iter().any(|hop| hop.face == route.face) {
+                    hops.push(NextHop { face: route.face, cost: costs.min().unwrap() });
+                }
+            }
+            hops
+        };
+        let captures = |routes: &[&Route]| routes.iter().any(|route| route.flags & CAPTURE != 0);
         let own = of(prefix.as_name());
         own.first()?;
-        let is_registered = own.iter().any(|route| route.origin != ORIGIN_FIB);
-        let mut costs = BTreeMap::new();
-        let mut name = prefix.as_name();
-        loop {
-            let (found, is_own) = (of(name), name == prefix.as_name());
-            for route in found.iter().filter(|route| is_own || route.flags == 1 || route.flags == 3) {
-                let cost = costs.entry(route.face).or_insert(route.cost);
-                *cost = route.cost.min(*cost);
-            }
-            if name.component_count() == 0 || !is_registered || found.iter().any(|route| route.flags >= 2) {
+        // Next hops without a registration inherit nothing.
+        let mut ends = captures(&own) || own.iter().all(|route| route.origin == ORIGIN_FIB);
+        let mut hops = cheapest(own);
+        for length in (0..prefix.as_name().component_count()).rev() {
+            if ends {
                 break;
             }
-            name = name.prefix(name.component_count() - 1);
+            let ancestor = of(prefix.as_name().prefix(length));
+            ends = captures(&ancestor);
+            let inherited = ancestor.into_iter().filter(|route| route.flags & CHILD_INHERIT != 0);
+            for hop in cheapest(inherited.collect()) {
+                // A route of a nearer prefix hides those of the same face.
+                if !hops.iter().any(|nearer| nearer.face == hop.face) {
+                    hops.push(hop);
+                }
+            }
         }
-        let mut hops: Vec<NextHop> = costs.into_iter().map(|(face, cost)| NextHop { face, cost }).collect();
-        hops.sort_by_key(|hop| (hop.cost, hop.face));
+        // Own routes come before inherited ones of the same cost: the sort is stable.
+        hops.sort_by_key(|hop| hop.cost);
         Some(hops)
     }
 
@@ -331,8 +358,11 @@ mod tests {
                 let name: Name = NAMES[*at].parse().unwrap();
                 let of_same =
                     |(other, old): &(Name, Route)| (other, old.face, old.origin) == (&name, route.face, route.origin);
-                let old = routes.iter().position(of_same).map(|at| routes.remove(at).1);
-                routes.push((name.clone(), route.clone()));
+                let old =
+                    routes.iter_mut().find(|old| of_same(old)).map(|old| std::mem::replace(&mut old.1, route.clone()));
+                if old.is_none() {
+                    routes.push((name.clone(), route.clone()));
+                }
                 let is_refresh = old.is_some_and(|old| (old.cost, old.flags) == (route.cost, route.flags));
                 return if is_refresh { Vec::new() } else { vec![name] };
             }
@@ -382,7 +412,7 @@ mod tests {
                     prop_assert_eq!(rib.of(&name).len(), of_name);
                 }
                 prop_assert_eq!((rib.routes(), rib.iter().count()), (routes.len(), fib.len()));
-                (1..4).map(FaceId).for_each(|face| {
+                (1..6).map(FaceId).for_each(|face| {
                     assert_eq!(rib.has_routes_to(face), routes.iter().any(|(_, route)| route.face == face));
                 });
                 let first = routes.iter().filter_map(|(_, route)| route.expires).min();

@@ -3,11 +3,13 @@
 
 mod ad_hoc_unheard;
 mod answers_at_the_deadline;
+mod answers_unlike_nfd;
 mod arbitrary_bytes;
 mod batches;
 mod flooded_tables;
 mod forged_commands;
 mod held_interests;
+mod hints_astray;
 mod local_fields;
 mod loops;
 mod management;

@@ -163,6 +163,9 @@ impl Simulation {
         for (node, hop) in hops.into_iter().enumerate() {
             let id = NodeId(node as u32);
             match hop {
+                // Another producer of the prefix is nearer over the same link.
+                Some(hop)
+                    if self.network.nodes[node].has_cheaper_route(prefix, self.face_of(hop.channel), hop.cost) => {}
                 Some(hop) => self.route(prefix, id, hop.channel, hop.cost)?,
                 None if id == to => {}
                 None => unreachable.push(id),

@@ -20,7 +20,7 @@ impl AccessLogTable {
 }
 
 /// The keys of the table.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
     #[serde(deserialize_with = "parsed")]

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// `[http]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpTable {
     /// Whether this node serves HTTP.

@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for One {
 }
 
 /// A listener as a table.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListenTable {
     address: String,

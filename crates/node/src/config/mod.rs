@@ -41,7 +41,7 @@ use values::{address, loopback, parsed};
 pub const DEFAULT: &str = include_str!("default.toml");
 
 /// The whole configuration.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The NDN side.
@@ -65,7 +65,7 @@ pub struct Config {
 }
 
 /// `[admin]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdminConfig {
     /// The address for metrics and status; `None` if they are off.
@@ -77,7 +77,7 @@ pub struct AdminConfig {
 }
 
 /// `[log]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
     /// `error`, `warn`, `info`, `debug` or `trace`.
@@ -88,7 +88,7 @@ pub struct LogConfig {
 }
 
 /// `[process]`
-#[derive(Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProcessConfig {
     /// The user that the node becomes when its listeners are bound; `None`: it stays what it is.
@@ -272,6 +272,7 @@ mod tests {
         assert_eq!(file.ndn.remote_faces, code.ndn.remote_faces);
         assert_eq!(file.ndn.shared_memory, code.ndn.shared_memory);
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
+        assert_eq!(file.ndn.network_region, code.ndn.network_region);
         assert_eq!((file.ndn.largest_packet, file.ndn.count_by), (code.ndn.largest_packet, code.ndn.count_by));
         assert_eq!((file.ndn.shards(), file.ndn.what_if), (code.ndn.shards(), code.ndn.what_if));
         assert_eq!(file.ndn.udp_multicast_groups, code.ndn.udp_multicast_groups);

@@ -22,7 +22,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 /// `[ndn]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NdnConfig {
     /// Whether this node forwards NDN packets.
@@ -81,6 +81,9 @@ pub struct NdnConfig {
     pub largest_packet: usize,
     /// Try other policies and sizes on a sample of the Interests.
     pub what_if: bool,
+    /// The names of the regions that this node is in, where forwarding hints end.
+    #[serde(deserialize_with = "names")]
+    pub network_region: Vec<Name>,
     /// Hits and misses are counted by so many components of the names; 0 for not at all.
     pub count_by: usize,
     /// Whether remote applications may register prefixes under `/localhop/nfd`.
@@ -119,7 +122,7 @@ impl UnixSetting {
 }
 
 /// `[[ndn.authorize]]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthorizeConfig {
     /// A file with an authorized certificate, or `any`.
@@ -206,7 +209,7 @@ impl NdnConfig {
 }
 
 /// `[[ndn.verify]]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifyConfig {
     /// The prefix of Data that needs a signature to be cached.
@@ -220,7 +223,7 @@ pub struct VerifyConfig {
 }
 
 /// `[[ndn.route]]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// The prefix.
@@ -321,7 +324,7 @@ impl fmt::Display for RouteTarget {
 }
 
 /// `[[ndn.strategy]]`
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StrategyConfig {
     /// The prefix.
@@ -356,6 +359,7 @@ impl Default for NdnConfig {
             shards: 1,
             largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
             what_if: true,
+            network_region: Vec::new(),
             count_by: 0,
             localhop_registration: false,
             authorize: Vec::new(),
@@ -383,6 +387,15 @@ fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
         576..=65_507 => Ok(Some(bytes as usize)),
         _ => Err(serde::de::Error::custom(format!("{bytes} is not between 576 and 65507, nor 0 for the default"))),
     }
+}
+
+fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Name>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let mut names = Vec::new();
+    for text in texts {
+        names.push(text.parse().map_err(|error| serde::de::Error::custom(format!("{text:?}: {error}")))?);
+    }
+    Ok(names)
 }
 
 fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -49,7 +49,7 @@ pub(super) fn has_name(uri: &http::Uri) -> bool {
 /// An element of `servers`: a URL, or a table with more.
 pub(super) struct ServerEntry(pub(super) PoolServer);
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerTable {
     /// `http://host:port` or `https://host:port`.

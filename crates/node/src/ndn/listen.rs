@@ -12,6 +12,9 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// The permissions of the NDN socket: applications of every local user may connect, as with NFD.
+pub(crate) const SOCKET_MODE: u32 = 0o666;
+
 /// Returns the socket for local applications, and its path: an inherited one, or one that is bound
 /// at the configured path, else at the first default path that works.
 pub(super) fn unix(configured: Option<&Path>, inherited: &mut Inherited) -> Result<(UnixListener, PathBuf), NdnError> {
@@ -44,15 +47,19 @@ pub(super) fn own_directory(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-pub(super) fn bind_unix(path: &Path) -> Result<UnixListener, SocketError> {
+fn bind_unix(path: &Path) -> Result<UnixListener, SocketError> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).map_err(SocketError::Directory)?;
     }
+    bind_unix_socket(path, SOCKET_MODE).map(UnixListener::from_std)
+}
+
+/// Binds a Unix socket with these permissions.
+pub(crate) fn bind_unix_socket(path: &Path, mode: u32) -> Result<std::os::unix::net::UnixListener, SocketError> {
     remove_stale(path)?;
-    let listener = UnixListener::bind(path).map_err(SocketError::System)?;
-    // Applications of every local user may connect, as with NFD.
-    let open = std::fs::Permissions::from_mode(0o666);
-    std::fs::set_permissions(path, open).map_err(SocketError::System)?;
+    let listener = std::os::unix::net::UnixListener::bind(path).map_err(SocketError::System)?;
+    listener.set_nonblocking(true).map_err(SocketError::System)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(SocketError::System)?;
     Ok(listener)
 }
 

@@ -80,6 +80,7 @@ use std::time::{Duration, Instant};
 pub(crate) use check::check;
 pub use command::{QueueFigures, Snapshot, StrategyFigures};
 pub use error::{NdnError, SocketError};
+pub(crate) use listen::{SOCKET_MODE, bind_unix_socket};
 
 use command::Command;
 use new_listeners::{Bound, ListenKeys, RunningListeners, UnixFile};

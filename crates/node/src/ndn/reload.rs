@@ -21,6 +21,7 @@ pub(super) struct Reload {
     pub(super) settings: Settings,
     pub(super) rules: Vec<Rule>,
     pub(super) verification: Vec<VerifyRule>,
+    pub(super) regions: Vec<Name>,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) listeners: NewListeners,
     /// The web pages that may connect.
@@ -59,6 +60,7 @@ impl Reload {
             settings: Settings::of(config),
             rules: config.rules().map_err(NdnError::Certificate)?,
             verification: config.verification().map_err(NdnError::Certificate)?,
+            regions: config.network_region.clone(),
             upstreams: Upstream::of(config),
             listeners,
             origins: Arc::new(config.origins()),

@@ -8,8 +8,8 @@ use super::spare_buffers::SpareBuffers;
 use super::unix_socket::UnixSocket;
 use crate::limits::SKIP_BYTES;
 use larder_forwarder::Send;
-use larder_packet::SharedMemory;
 use larder_packet::tlv::{FrameError, frame};
+use larder_packet::{LpPacket, SharedMemory, types};
 use larder_units::Time;
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -140,6 +140,8 @@ pub(super) struct StreamConnection {
     largest_frame: usize,
     /// The bytes left of a packet that is skipped.
     skip: usize,
+    /// True if the peer has sent a packet.
+    speaks_ndn: bool,
     output: Output,
     /// True if the peer sends no more: the rest is read to its end.
     ending: bool,
@@ -151,8 +153,10 @@ pub(super) enum Reading {
     Frames { more: bool },
     /// There was nothing to read.
     Drained,
-    /// The peer is gone, or it sends no NDN.
+    /// The peer is gone.
     Closed(Option<String>),
+    /// The peer sends something else than NDN packets.
+    NotNdn(String),
     /// A web page with this Origin may not connect.
     Foreign(String),
 }
@@ -170,7 +174,7 @@ pub(super) enum Framed {
 impl StreamConnection {
     pub(super) fn new(socket: Socket, largest_frame: usize) -> Self {
         let (partial, output) = (Partial::default(), Output::default());
-        StreamConnection { socket, partial, largest_frame, skip: 0, output, ending: false }
+        StreamConnection { socket, partial, largest_frame, skip: 0, speaks_ndn: false, output, ending: false }
     }
 
     /// Returns the incomplete packet.
@@ -217,17 +221,22 @@ impl StreamConnection {
                 self.partial.keep(now, [&buffer[rest..kept + read], &[]], rest > 0);
                 Reading::Frames { more }
             }
-            Err(why) => Reading::Closed(Some(why)),
+            Err(why) => Reading::NotNdn(why),
         }
     }
 
-    /// Finds the frames. Returns the position of the incomplete rest.
+    /// Finds the frames, up to the first bytes that are none. Returns the position of the
+    /// incomplete rest.
     fn find_frames(&mut self, bytes: &[u8], frames: &mut Vec<Framed>) -> Result<usize, String> {
         let mut at = self.skip.min(bytes.len());
         self.skip -= at;
         while at < bytes.len() {
             match frame(&bytes[at..], self.largest_frame) {
                 Ok(Some(length)) => {
+                    if !self.speaks_ndn && !begins_ndn(&bytes[at..at + length]) {
+                        return Err("what it sends is not NDN: its first link packet contains no packet".to_owned());
+                    }
+                    self.speaks_ndn = true;
                     frames.push(match SharedMemory::of(&bytes[at..at + length]) {
                         Some(step) => Framed::SharedMemory(step),
                         None => Framed::Packet(at..at + length),
@@ -260,6 +269,12 @@ impl StreamConnection {
     pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> io::Result<()> {
         self.output.flush(&mut self.socket, spare)
     }
+}
+
+/// Returns true if a connection that begins with this frame speaks NDN. A text may begin with the
+/// byte of an LpPacket, which is "d", and go on as a link packet with text in it.
+fn begins_ndn(first: &[u8]) -> bool {
+    first[0] != types::LP_PACKET as u8 || LpPacket::is_packet(first)
 }
 
 #[cfg(test)]
@@ -322,7 +337,7 @@ mod tests {
             let mut frames = Vec::new();
             assert!(matches!(
                 connection.read(Time::ZERO, &mut vec![0; 64 << 10], &mut frames),
-                Reading::Closed(Some(_))
+                Reading::Closed(_) | Reading::NotNdn(_)
             ));
         }
     }

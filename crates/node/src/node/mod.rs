@@ -76,7 +76,21 @@ impl Node {
     /// As [`Node::start`].
     pub fn start_on(config: &Config, handover: &mut Handover) -> Result<Node, NodeError> {
         // Before the first thread starts.
-        let account = Account::find(config)?;
+        let mut account = Account::find(config)?;
+        let started = match &mut account {
+            Some(account) => account.assume_file_rights(config, &mut handover.sockets).map_err(NodeError::from),
+            None => Ok(()),
+        };
+        let started = started.and_then(|()| Node::start_as(account.as_ref(), config, handover));
+        if let (Err(_), Some(account)) = (&started, &account) {
+            account.remove_sockets();
+        }
+        started
+    }
+
+    /// Starts everything, and becomes the user of this account, if there is one, as soon as the
+    /// listeners are bound.
+    fn start_as(account: Option<&Account>, config: &Config, handover: &mut Handover) -> Result<Node, NodeError> {
         let (events, next_events) = mpsc::channel();
         watch_signals(events.clone())?;
         raise_descriptor_limit();

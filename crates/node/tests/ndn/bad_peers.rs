@@ -15,6 +15,17 @@ fn malformed_packets_are_counted_and_cost_their_face_nothing() {
 }
 
 #[test]
+fn an_interest_with_a_wrong_digest_of_its_parameters_is_not_counted() {
+    let stage = Stage::new();
+    let mut app = stage.unix();
+    let mut wrong = super::command("rib/register", &larder_packet::ControlParameters::default());
+    *wrong.last_mut().unwrap() ^= 1;
+    app.send(&wrong);
+    assert!(app.is_answered(1));
+    assert_eq!(stage.figure("/ndn/drops/parameters_digest"), 1);
+}
+
+#[test]
 fn an_oversized_packet_is_skipped_and_its_face_stands() {
     let stage = Stage::new();
     let mut app = stage.unix();

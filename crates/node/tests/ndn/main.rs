@@ -5,6 +5,7 @@ mod bad_starts;
 mod connections_leak;
 mod console_figures;
 mod crowds_shut_out_newcomers;
+mod default_route_hides_applications;
 mod disk_tier;
 mod foreign_pages;
 mod forged_senders;
@@ -257,10 +258,7 @@ impl<S: Read + Write> App<S> {
     }
 
     pub(crate) fn command(&mut self, verb: &str, parameters: &ControlParameters) -> ControlResponse {
-        let mut name: Name = format!("/localhost/nfd/{verb}").parse().unwrap();
-        name.push_generic(&parameters.encode());
-        let signed = InterestBuilder::new(name).nonce(1).sign(&DigestSigner, Default::default()).unwrap();
-        self.send(&signed);
+        self.send(&command(verb, parameters));
         let frame = self.receive().unwrap();
         ControlResponse::decode(Data::decode(&frame).unwrap().content).unwrap()
     }
@@ -280,6 +278,11 @@ impl<S: Read + Write> App<S> {
             .collect()
     }
 
+    /// Whether the node has a face to this address.
+    pub(crate) fn has_face_to(&mut self, uri: &str) -> bool {
+        self.faces().iter().any(|face| face.uri == uri)
+    }
+
     /// Answers one Interest with `bytes` bytes of content. Returns its name.
     pub(crate) fn produce(&mut self, bytes: usize) -> Name {
         let frame = self.receive().unwrap();
@@ -288,6 +291,13 @@ impl<S: Read + Write> App<S> {
         self.send(&data(&name, bytes));
         name
     }
+}
+
+/// A command of NFD's management protocol without a key.
+pub(crate) fn command(verb: &str, parameters: &ControlParameters) -> Vec<u8> {
+    let mut name: Name = format!("/localhost/nfd/{verb}").parse().unwrap();
+    name.push_generic(&parameters.encode());
+    InterestBuilder::new(name).nonce(1).sign(&DigestSigner, Default::default()).unwrap()
 }
 
 pub(crate) fn interest(name: &str, nonce: u32) -> Vec<u8> {

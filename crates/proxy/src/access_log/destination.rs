@@ -1,9 +1,11 @@
 //! Where lines go: a file, standard output, or a datagram socket. Only the writer's thread uses it.
 
 use larder_units::{ByteSize, system_message};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -106,7 +108,22 @@ impl Destination {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    open_with(OpenOptions::new().append(true).create(true), path)
+}
+
+/// Opens a file without waiting: a FIFO that no program reads would hold up the start.
+fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    match options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path) {
+        Ok(file) => {
+            // The writer's thread waits for a slow reader.
+            fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+            Ok(file)
+        }
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => Err(io::Error::other(
+            "it is a FIFO or a socket that no program reads; name a file, \"stdout\", or a socket as unix:/PATH",
+        )),
+        Err(error) => Err(error),
+    }
 }
 
 fn count(lines: &[u8]) -> u64 {
@@ -230,7 +247,7 @@ fn send(
 /// exist is not created.
 pub(super) fn check(target: &LogTarget) -> io::Result<()> {
     let LogTarget::File(path) = target else { return Ok(()) };
-    match OpenOptions::new().append(true).open(path) {
+    match open_with(OpenOptions::new().append(true), path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             if std::fs::metadata(folder)?.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }

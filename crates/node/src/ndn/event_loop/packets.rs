@@ -76,8 +76,15 @@ impl EventLoop {
             }
             Reading::Drained => {}
             Reading::Closed(why) => self.disconnected(now, face, why),
+            Reading::NotNdn(why) => self.refuse_stream(now, face, why),
             Reading::Foreign(origin) => self.refuse_origin(face, &origin),
         }
+    }
+
+    /// Closes a connection that carries something else than NDN.
+    fn refuse_stream(&mut self, now: Time, face: FaceId, why: String) {
+        self.forwarder.count_drop(face, DropReason::NotNdn);
+        self.disconnected(now, face, Some(why));
     }
 
     /// Closes the connection of a web page that is not allowed.
@@ -162,6 +169,10 @@ impl EventLoop {
     fn log_drop(&mut self, face: FaceId, dropped: &Dropped) {
         match dropped.detail {
             Detail::Bytes { found, .. } => self.log_oversized(face, found as u64),
+            _ if dropped.reason == DropReason::ParametersDigest && self.may_warn() => tracing::warn!(
+                face = face.0,
+                "an Interest was dropped, because its ApplicationParameters do not have the digest in its name: correct the program that sends it"
+            ),
             _ => tracing::debug!(face = face.0, "packet dropped: {dropped}"),
         }
     }
