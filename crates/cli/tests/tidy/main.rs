@@ -6,6 +6,7 @@
 
 mod functions;
 mod imports;
+mod security;
 mod text;
 
 use std::fs;
@@ -99,4 +100,12 @@ fn modules_that_import_each_other() {
 fn a_module_that_imports_from_a_layer_above() {
     let violations = imports::upward(&sources("rs"));
     none(&violations, "turn the import round, or move the module");
+}
+
+#[test]
+fn a_promise_names_a_test_that_does_not_exist() {
+    let pages = sources("md");
+    let page = pages.iter().find(|page| page.path == "SECURITY.md").expect("SECURITY.md");
+    let violations = security::promises_without_tests(page, &sources("rs"));
+    none(&violations, "name a test that fails if the promise is broken");
 }
