@@ -13,8 +13,8 @@
 //! uses the wait so far of the oldest packet in the queue. So the mark leaves one wait later than
 //! the RFC's. In a simulated download at 100 Mb/s, over round trips of 0.2 to 20 ms, this costs at
 //! most 0.7 ms of the median wait (9.0 ms instead of 8.3). The caller keeps the RFC's minimum of
-//! one packet: it does not call while the queue is empty. It also decides whether the queue is above
-//! its target: by the wait, and for a send queue by its bytes, too.
+//! one packet: it does not call while the queue is empty. It also decides whether the queue is
+//! above its target: by the wait, and for a send queue by its bytes, too.
 //!
 //! A decision takes a few comparisons, and a square root when it marks. A queue takes 40 bytes.
 
