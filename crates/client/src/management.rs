@@ -1,8 +1,8 @@
 //! Management for applications: commands and datasets of the NFD management protocol, one at a
 //! time.
 //!
-//! Packets that arrive meanwhile are kept for the next [`Client::receive`], up to 1 MiB; further ones
-//! are dropped.
+//! Packets that arrive meanwhile are kept for the next [`Client::receive`], up to 1 MiB; further
+//! ones are dropped.
 
 use super::{Client, ClientError, Output, Received, limits};
 use crate::entropy;
