@@ -53,6 +53,8 @@ pub struct Client {
     output: Output,
     reassembler: Reassembler,
     malformed: u64,
+    /// Packets that arrived during a request to management, for the next [`Client::receive`].
+    kept: VecDeque<Vec<u8>>,
 }
 
 /// A packet from the forwarder.
@@ -220,6 +222,7 @@ impl Client {
             // little.
             reassembler: Reassembler::for_packets_of(LARGEST_PACKET_BYTES).of_reliable_link(),
             malformed: 0,
+            kept: VecDeque::new(),
             socket,
         }
     }
@@ -368,6 +371,12 @@ impl Client {
         let now = self.now();
         self.output.now = now;
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
+            let Some(frame) = self.kept.pop_front() else { break };
+            packets += 1;
+            let Client { output, reassembler, .. } = self;
+            dispatch(now, &frame, reassembler, |received| handle(now, received, output));
+        }
+        while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
             let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else { break };
             let Client { input, output, reassembler, socket, .. } = self;
             let frame = &input.buffer[range];
@@ -390,7 +399,7 @@ impl Client {
     }
 
     /// Asks the forwarder for Interests under `prefix` (`rib/register`). Packets that arrive
-    /// meanwhile are dropped: register before anything else.
+    /// meanwhile are kept for the next [`Client::receive`], up to 1 MiB.
     ///
     /// # Errors
     /// The forwarder refuses, does not answer, or the connection breaks.

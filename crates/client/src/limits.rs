@@ -49,6 +49,10 @@ pub const DATASET_BYTES: usize = 64 << 20;
 /// Transmissions of a command or dataset request.
 pub const MANAGEMENT_TRIES: usize = 3;
 
+/// Bytes of packets that arrive while a command or dataset request waits for its answer, and that
+/// are kept for the application: a full output of the forwarder to it, which is 1 MiB.
+pub const KEPT_BYTES: usize = 1 << 20;
+
 /// The largest datagram to other machines: Ethernet's 1500 bytes less the IPv6 and UDP headers.
 pub const UDP_MTU: usize = 1500 - 40 - 8;
 

@@ -1,14 +1,15 @@
 //! Management for applications: commands and datasets of the NFD management protocol, one at a
 //! time.
 //!
-//! Packets that arrive meanwhile are dropped: use it before other traffic, or without any.
+//! Packets that arrive meanwhile are kept for the next [`Client::receive`], up to 1 MiB; further
+//! ones are dropped.
 
 use super::{Client, ClientError, Output, Received, limits};
 use crate::entropy;
 use larder_packet::types;
 use larder_packet::{
-    Component, ControlParameters, ControlResponse, Data, DigestSigner, Interest, InterestBuilder, NackReason, Name,
-    SignatureFreshness,
+    Component, ControlParameters, ControlResponse, Data, DigestSigner, Interest, InterestBuilder, LpHeader, NackReason,
+    Name, SignatureFreshness, encode_lp,
 };
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -96,19 +97,30 @@ impl Client {
         let asked = Interest::decode(wire).map(|interest| interest.name.to_name()).unwrap_or_default();
         let deadline = self.now() + limits::MANAGEMENT_LIFETIME;
         let mut answer = Answer::Silence;
-        while matches!(answer, Answer::Silence) && self.now() < deadline && !self.interrupted() {
+        // Packets that are kept already are not for this request.
+        let mut kept = std::mem::take(&mut self.kept);
+        let mut kept_bytes: usize = kept.iter().map(Vec::len).sum();
+        let mut result = Ok(());
+        while result.is_ok() && matches!(answer, Answer::Silence) && self.now() < deadline && !self.interrupted() {
             // One at a time: an Interest right after the answer is for the application.
-            self.receive_at_most(1, Some(deadline), |_, received, _: &mut Output| match received {
+            result = self.receive_at_most(1, Some(deadline), |_, received, _: &mut Output| match received {
                 Received::Data { data, .. } if data.name.starts_with(asked.as_name()) => {
                     answer = Answer::Data(data.wire.to_vec());
                 }
                 Received::Nack { interest, reason } if interest.name == asked.as_name() => {
                     answer = Answer::Nack(reason);
                 }
-                _ => {}
-            })?;
+                other => {
+                    let frame = frame_of(&other);
+                    kept_bytes += frame.len();
+                    if kept_bytes <= limits::KEPT_BYTES {
+                        kept.push_back(frame);
+                    }
+                }
+            });
         }
-        Ok(answer)
+        self.kept = kept;
+        result.map(|()| answer)
     }
 
     fn signed_command(&self, command: &str, parameters: &ControlParameters) -> Vec<u8> {
@@ -138,6 +150,23 @@ impl Client {
         [scope, "nfd"].into_iter().chain(what.split('/')).for_each(|part| _ = name.push_generic(part.as_bytes()));
         name
     }
+}
+
+/// Returns a packet as it can arrive.
+fn frame_of(received: &Received<'_>) -> Vec<u8> {
+    let (header, packet) = match received {
+        Received::Interest { interest, token } => {
+            (LpHeader { pit_token: *token, ..LpHeader::default() }, interest.wire)
+        }
+        Received::Data { data, marked, granted_rate } => {
+            let congestion_mark = marked.then_some(1);
+            (LpHeader { congestion_mark, interest_rate: *granted_rate, ..LpHeader::default() }, data.wire)
+        }
+        Received::Nack { interest, reason } => (LpHeader { nack: Some(*reason), ..LpHeader::default() }, interest.wire),
+    };
+    let mut frame = Vec::with_capacity(packet.len());
+    encode_lp(&header, packet, &mut frame);
+    frame
 }
 
 fn no_management(what: &str, reason: NackReason) -> ClientError {

@@ -206,6 +206,78 @@ fn an_interest_right_behind_the_registration_s_answer_is_lost() {
     assert_eq!(receive(&mut client, 1), ["interest /my/first None"]);
 }
 
+/// Other prefixes are registered while the first ones are asked for.
+#[test]
+fn what_arrives_during_a_registration_is_lost() {
+    let (mut client, mut stream) = pair();
+    let forwarder = thread::spawn(move || {
+        let mut arriving = 0;
+        for _ in 0..2 {
+            let command = read_frame(&mut stream);
+            let asked = Interest::decode(&command).unwrap();
+            let response = ControlResponse { status_code: 200, status_text: "OK".into(), body: None };
+            let reply = DataBuilder::new(asked.name).content(&response.encode()).build(&DigestSigner).unwrap();
+            for kind in 0..3 {
+                arriving += 1;
+                let token = PitToken::new(&[arriving]);
+                let refused = LpHeader { nack: Some(NackReason::NoRoute), ..LpHeader::default() };
+                let marked = LpHeader { congestion_mark: Some(1), ..LpHeader::default() };
+                let packet = match kind {
+                    0 => lp(LpHeader { pit_token: token, ..LpHeader::default() }, &interest(&format!("/a/{arriving}"))),
+                    1 => lp(marked, &data(&format!("/a/{arriving}"), b"content")),
+                    _ => lp(refused, &interest(&format!("/a/{arriving}"))),
+                };
+                stream.write_all(&packet).unwrap();
+            }
+            stream.write_all(&reply).unwrap();
+        }
+        stream.write_all(&interest("/a/last")).unwrap();
+        stream
+    });
+    client.register(&"/a".parse().unwrap()).unwrap();
+    client.register(&"/b".parse().unwrap()).unwrap();
+    let _stream = forwarder.join().unwrap();
+    let expected = [
+        "interest /a/1 Some(01)",
+        "data /a/2 true 7",
+        "nack /a/3 NoRoute",
+        "interest /a/4 Some(04)",
+        "data /a/5 true 7",
+        "nack /a/6 NoRoute",
+        "interest /a/last None",
+    ];
+    assert_eq!(receive(&mut client, 7), expected);
+}
+
+/// A flood during a registration takes a bounded part of the memory.
+#[test]
+fn a_flood_during_a_registration_takes_memory_without_end() {
+    let (mut client, mut stream) = pair();
+    let forwarder = thread::spawn(move || {
+        let command = read_frame(&mut stream);
+        for _ in 0..3 * limits::KEPT_BYTES / 8000 {
+            stream.write_all(&data("/flood", &[0; 8000])).unwrap();
+        }
+        let asked = Interest::decode(&command).unwrap();
+        let response = ControlResponse { status_code: 200, status_text: "OK".into(), body: None };
+        stream
+            .write_all(&DataBuilder::new(asked.name).content(&response.encode()).build(&DigestSigner).unwrap())
+            .unwrap();
+        stream.write_all(&interest("/a/last")).unwrap();
+        stream
+    });
+    client.register(&"/a".parse().unwrap()).unwrap();
+    let _stream = forwarder.join().unwrap();
+    let kept = limits::KEPT_BYTES / 8100;
+    let got = receive(&mut client, kept);
+    assert!(got.iter().all(|packet| packet.starts_with("data /flood")), "the first ones are kept");
+    let mut rest = Vec::new();
+    while rest.last().is_none_or(|packet| packet != "interest /a/last None") {
+        rest.extend(receive(&mut client, 1));
+    }
+    assert!(rest.len() < kept / 2, "{} more", rest.len());
+}
+
 #[test]
 fn a_registration_is_signed_as_forwarders_ask() {
     let (mut client, stream) = pair();

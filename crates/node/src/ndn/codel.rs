@@ -13,11 +13,11 @@
 //! uses the wait so far of the oldest packet in the queue. So the mark leaves one wait later than
 //! the RFC's. In a simulated download at 100 Mb/s, over round trips of 0.2 to 20 ms, this costs at
 //! most 0.7 ms of the median wait (9.0 ms instead of 8.3). The caller keeps the RFC's minimum of
-//! one packet: it does not call while the queue is empty. Sizes have no influence, only time.
+//! one packet: it does not call while the queue is empty. It also decides whether the queue is
+//! above its target: by the wait, and for a send queue by its bytes, too.
 //!
 //! A decision takes a few comparisons, and a square root when it marks. A queue takes 40 bytes.
 
-use crate::limits::CODEL_TARGET;
 use larder_units::Time;
 use std::time::Duration;
 
@@ -37,10 +37,10 @@ pub(super) struct CoDel {
 }
 
 impl CoDel {
-    /// Returns true if the packet that is queued now has to be marked. The oldest packet in the
-    /// queue has waited for `wait`. `interval` is RFC 8289's INTERVAL.
-    pub(super) fn mark(&mut self, now: Time, wait: Duration, interval: Duration) -> bool {
-        if !self.is_standing(now, wait, interval) {
+    /// Returns true if the packet that is queued now has to be marked. `is_above` says that the
+    /// queue is longer than its target. `interval` is RFC 8289's INTERVAL.
+    pub(super) fn mark(&mut self, now: Time, is_above: bool, interval: Duration) -> bool {
+        if !self.is_standing(now, is_above, interval) {
             self.marking = false;
             return false;
         }
@@ -67,8 +67,8 @@ impl CoDel {
         self.marking = false;
     }
 
-    fn is_standing(&mut self, now: Time, wait: Duration, interval: Duration) -> bool {
-        if wait < CODEL_TARGET {
+    fn is_standing(&mut self, now: Time, is_above: bool, interval: Duration) -> bool {
+        if !is_above {
             self.long_at = None;
             return false;
         }
@@ -84,26 +84,25 @@ impl CoDel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::CODEL_INTERVAL;
+    use crate::limits::{CODEL_INTERVAL, CODEL_TARGET};
     use larder_units::Streams;
 
     #[test]
     fn a_burst_that_drains_within_an_interval_is_not_marked() {
         let mut codel = CoDel::default();
         for millis in 0..99 {
-            assert!(!codel.mark(Time::from_millis(millis), Duration::from_millis(50), CODEL_INTERVAL));
+            assert!(!codel.mark(Time::from_millis(millis), true, CODEL_INTERVAL));
         }
-        assert!(!codel.mark(Time::from_millis(99), Duration::from_millis(4), CODEL_INTERVAL), "it drains");
-        assert!(!codel.mark(Time::from_millis(150), Duration::from_millis(50), CODEL_INTERVAL), "a new interval");
-        assert!(codel.mark(Time::from_millis(250), Duration::from_millis(50), CODEL_INTERVAL));
+        assert!(!codel.mark(Time::from_millis(99), false, CODEL_INTERVAL), "it drains");
+        assert!(!codel.mark(Time::from_millis(150), true, CODEL_INTERVAL), "a new interval");
+        assert!(codel.mark(Time::from_millis(250), true, CODEL_INTERVAL));
     }
 
     #[test]
     fn the_control_law_marks_ever_more_often_and_takes_up_its_pace_again() {
         let mut codel = CoDel::default();
-        let long = Duration::from_millis(20);
         let marks = |codel: &mut CoDel, from: u64, to: u64| -> Vec<u64> {
-            (from..to).filter(|millis| codel.mark(Time::from_millis(*millis), long, CODEL_INTERVAL)).collect()
+            (from..to).filter(|millis| codel.mark(Time::from_millis(*millis), true, CODEL_INTERVAL)).collect()
         };
         // 100, then 100 + 100, + 100/√2, + 100/√3, + 100/√4.
         assert_eq!(marks(&mut codel, 0, 400), [100, 200, 271, 329, 379]);
@@ -151,7 +150,7 @@ mod tests {
                 while (in_flight as f64) < window {
                     let wait = queue.front().map(|(since, _)| now.since(*since));
                     let marked = match wait {
-                        Some(wait) => codel.mark(now, wait, CODEL_INTERVAL),
+                        Some(wait) => codel.mark(now, wait >= CODEL_TARGET, CODEL_INTERVAL),
                         None => {
                             codel.on_empty();
                             false

@@ -15,7 +15,9 @@ use super::frames::Frames;
 use super::path_mtu::path_to;
 use super::spare_buffers::SpareBuffers;
 use super::steering::Steering;
-use crate::limits::{CODEL_INTERVAL, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
+use crate::limits::{
+    CODEL_INTERVAL, CODEL_TARGET, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES,
+};
 use larder_client::gso;
 use larder_units::Time;
 use mio::net::UdpSocket;
@@ -171,7 +173,7 @@ impl UdpListener {
         for meta in &meta[..received] {
             // A clock that was set back in between gives no information: assume no wait.
             let wait = meta.timestamp.map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
-            let congested = self.codel.mark(now, wait, CODEL_INTERVAL);
+            let congested = self.codel.mark(now, wait >= CODEL_TARGET, CODEL_INTERVAL);
             let origin = Origin { from: canonical(meta.addr), to: meta.dst_ip, length: meta.stride.max(1), congested };
             batch.origins.push((origin, meta.len));
         }

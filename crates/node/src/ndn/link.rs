@@ -2,9 +2,11 @@
 //!
 //! Packets are encoded into the socket's queue. A list beside it has the arrival times of bytes, so
 //! the wait of the oldest is known. A packet that comes to a long queue is marked (NDNLPv2,
-//! CongestionMark). A queue is long by time, as [`CoDel`] decides, or by bytes, as the face's
-//! DefaultCongestionThreshold says. The second detects the burst at the start of a transfer, before
-//! CoDel's first interval is over.
+//! CongestionMark). A queue is above its target by time, as in RFC 8289, or by bytes, as the face's
+//! DefaultCongestionThreshold says and as in NFD. Either has to last for a whole interval, and then
+//! marks come at the pace of [`CoDel`]: a burst that leaves at once is not marked. Interests that
+//! wait because their face is not read (`backpressure.rs`) count as a queue above its target: their
+//! answers wait as if they stood in it.
 
 use super::backpressure::Pause;
 use super::codel::CoDel;
@@ -16,7 +18,7 @@ use super::spare_buffers::SpareBuffers;
 use super::stream::{Partial, StreamConnection};
 use super::stream_places::Activity;
 use super::websocket::WebSocketConnection;
-use crate::limits::{ARRIVALS_APART, WRITE_BYTES, WRITE_PACKETS};
+use crate::limits::{ARRIVALS_APART, CODEL_TARGET, WRITE_BYTES, WRITE_PACKETS};
 use larder_forwarder::{FaceConfig, Send};
 use larder_units::Time;
 use std::collections::VecDeque;
@@ -34,6 +36,8 @@ pub(super) struct Link {
     packets: usize,
     /// The pause of a face that is not read because its queue is long.
     pub(super) pause: Option<Pause>,
+    /// True while Interests of the face wait because of its queue.
+    pub(super) is_backlogged: bool,
     /// True after the socket accepted no more. It is written again when it reports that it can be.
     blocked: bool,
     /// The activity record of a connection from another machine.
@@ -87,7 +91,17 @@ impl Connection {
 impl Link {
     pub(super) fn new(connection: Connection) -> Self {
         let (arrivals, codel) = (Arrivals::default(), CoDel::default());
-        Link { connection, arrivals, codel, marked: 0, packets: 0, pause: None, blocked: false, activity: None }
+        Link {
+            connection,
+            arrivals,
+            codel,
+            marked: 0,
+            packets: 0,
+            pause: None,
+            is_backlogged: false,
+            blocked: false,
+            activity: None,
+        }
     }
 
     /// Records the arrival of packets in `activity`.
@@ -116,8 +130,9 @@ impl Link {
         let queued = self.queued();
         let wait = self.arrivals.wait(now, queued);
         let interval = config.base_congestion_marking_interval;
-        let is_long = config.congestion_marking
-            && (self.codel.mark(now, wait, interval) || queued as u64 > config.default_congestion_threshold);
+        let is_above =
+            self.is_backlogged || wait >= CODEL_TARGET || queued as u64 > config.default_congestion_threshold;
+        let is_long = config.congestion_marking && self.codel.mark(now, is_above, interval);
         self.marked += u64::from(is_long);
         is_long
     }
@@ -139,7 +154,9 @@ impl Link {
         self.packets += 1;
         if before == 0 {
             self.arrivals.forget();
-            self.codel.on_empty();
+            if !self.is_backlogged {
+                self.codel.on_empty();
+            }
         }
         let queued = match &mut self.connection {
             Connection::Stream(stream) => {

@@ -6,9 +6,10 @@ use crate::inherited::Inherited;
 use larder_client::{default_socket_paths, is_safe};
 use larder_proxy::bind_beside;
 use mio::net::{TcpListener, UnixListener, UnixStream};
+use rustix::fs::{FileType, Mode, OFlags};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -59,8 +60,27 @@ pub(crate) fn bind_unix_socket(path: &Path, mode: u32) -> Result<std::os::unix::
     remove_stale(path)?;
     let listener = std::os::unix::net::UnixListener::bind(path).map_err(SocketError::System)?;
     listener.set_nonblocking(true).map_err(SocketError::System)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(SocketError::System)?;
+    set_mode(path, mode).map_err(SocketError::System)?;
     Ok(listener)
+}
+
+/// Sets the permissions of a socket file. Another program that may change the folder can put a link
+/// in its place meanwhile, so the path is opened without following one, and what was opened is
+/// checked and changed.
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    let file = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let found = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    if found != FileType::Socket {
+        return Err(io::Error::other(
+            "another file is in the place of the socket; name a folder that others cannot change",
+        ));
+    }
+    // A descriptor of this kind cannot be changed itself, but its link in /proc leads to the file.
+    let same = format!("/proc/self/fd/{}", file.as_raw_fd());
+    match std::fs::exists(&same)? {
+        true => std::fs::set_permissions(same, std::fs::Permissions::from_mode(mode)),
+        false => std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)),
+    }
 }
 
 /// Removes the socket file of a killed forwarder. Any other file stays and is an error.
@@ -124,6 +144,23 @@ pub(super) fn face_uri(scheme: &str, address: SocketAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_a_socket_opens_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (secret, link, socket) =
+            (folder.path().join("secret"), folder.path().join("link"), folder.path().join("s"));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        std::fs::write(&secret, "").unwrap();
+        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let hard = folder.path().join("hard");
+        std::fs::hard_link(&secret, &hard).unwrap();
+        assert!(set_mode(&link, 0o666).is_err() && set_mode(&hard, 0o666).is_err());
+        assert_eq!(mode(&secret), 0o600);
+        let _listener = bind_unix_socket(&socket, 0o660).unwrap();
+        assert_eq!(mode(&socket), 0o660);
+    }
 
     #[test]
     fn a_machine_without_ipv6_serves_on_ipv4() {

@@ -2,6 +2,7 @@
 
 mod bad_peers;
 mod bad_starts;
+mod bursts_marked;
 mod connections_leak;
 mod console_figures;
 mod crowds_shut_out_newcomers;

@@ -30,15 +30,18 @@ fn a_reader_that_does_not_read_loses_its_own_packets_only() {
     }
     let is_slow = |face: &serde_json::Value| face["queued_bytes"].as_u64() > Some(1 << 20);
     assert!(stage.figure("/ndn/queued_bytes") > 1 << 20 && stage.all_faces().iter().any(is_slow), "it waits nowhere");
-    // It reads at last: what had been queued comes whole, marked as congested.
-    let mut marked = 0;
-    for _ in 0..SEND_QUEUE_BYTES / 8100 {
+    // It reads at last: what had been queued comes whole. It goes on asking, so its queue stays
+    // long, which the marks tell.
+    let (mut marked, mut nonce, end) = (0, u32::MAX, std::time::Instant::now() + super::PATIENCE);
+    while marked == 0 {
+        assert!(std::time::Instant::now() < end, "its queue stays long, and nothing is marked");
+        nonce -= 1;
+        slow.send(&interest("/a/large", nonce));
         let frame = slow.receive().expect("whole packets");
         let packet = LpPacket::decode(&frame).unwrap();
         marked += u64::from(packet.header.congestion_mark == Some(1));
         assert!(larder_packet::Data::decode(packet.fragment.unwrap()).is_ok());
     }
-    assert!(marked > 0);
     let counted = stage.all_faces().iter().filter_map(|face| face["marked_packets"].as_u64()).sum::<u64>();
     assert!(
         counted >= marked && stage.figure("/ndn/marked_packets") >= counted,

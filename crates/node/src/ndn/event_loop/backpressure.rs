@@ -36,7 +36,9 @@ impl EventLoop {
         }
         let mut frames = self.resume(face);
         self.handle_with_backpressure(now, face, whole_frames(&mut frames));
-        self.links.get(&face).is_some_and(|link| link.pause.is_some())
+        let Some(link) = self.links.get_mut(&face) else { return false };
+        link.is_backlogged = link.pause.is_some();
+        link.is_backlogged
     }
 
     /// Reads the face again if its queue has become short. Call it after the queue was written.
@@ -65,6 +67,9 @@ impl EventLoop {
         for face in stalled {
             let mut frames = self.resume(face);
             self.handle(now, face, whole_frames(&mut frames));
+            if let Some(link) = self.links.get_mut(&face) {
+                link.is_backlogged = false;
+            }
             self.pending.ready.push(token(face));
         }
     }
@@ -91,6 +96,7 @@ impl EventLoop {
         rest.for_each(|frame| frames.extend_from_slice(frame));
         self.pending.held_bytes += frames.len();
         link.pause = Some(Pause { frames, since: now, taken: link.taken() });
+        link.is_backlogged = true;
         self.pending.paused.push(face);
         self.end_polling(face);
     }

@@ -169,6 +169,9 @@ impl EventLoop {
     fn log_drop(&mut self, face: FaceId, dropped: &Dropped) {
         match dropped.detail {
             Detail::Bytes { found, .. } => self.log_oversized(face, found as u64),
+            Detail::Decode(error) if self.may_warn() => {
+                tracing::warn!(face = face.0, %error, "a packet cannot be read; it was dropped, the face stays");
+            }
             _ if dropped.reason == DropReason::ParametersDigest && self.may_warn() => tracing::warn!(
                 face = face.0,
                 "an Interest was dropped, because its ApplicationParameters do not have the digest in its name: correct the program that sends it"
