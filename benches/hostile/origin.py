@@ -1,4 +1,7 @@
-"""An HTTP origin: GET /BYTES/anything is an object of that size that may be cached; a POST is read and answered."""
+"""An HTTP origin: GET /BYTES/anything is an object of that size that may be cached; a POST is read and answered.
+
+GET /never/anything has no answer.
+"""
 
 import asyncio
 
@@ -15,6 +18,9 @@ async def _serve(reader, writer):
             method, target, _ = lines[0].split(" ", 2)
             fields = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines[1:])}
             await _read_body(reader, fields)
+            if target.startswith("/never/"):
+                await reader.read()
+                return
             if method == "GET":
                 await _object(writer, target)
             else:

@@ -276,6 +276,10 @@ pub const LOAD_ALWAYS: u32 = 8;
 /// The greatest weight of a server. With more, others would get one request of thousands.
 pub const WEIGHT_MOST: u32 = 1000;
 
+/// A client has at most so many times as many requests at servers with `max_conns` as they have
+/// room for: one alone has eight ninths, and the last places are for others.
+pub const SERVER_SHARE: usize = 8;
+
 /// The longest wait for a server that has fewer requests than `max_conns`. After that, clients get
 /// 503: they soon leave or repeat their requests, and a longer queue serves neither.
 pub const SERVER_WAIT: Duration = Duration::from_secs(2);

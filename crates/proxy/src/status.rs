@@ -137,10 +137,15 @@ impl CacheSource {
             "what_if": self.what_if.status(),
         });
         // The macro takes no more lines.
+        status["variants_dropped"] = counters.variants_dropped.into();
+        self.add_refusals(&mut status);
+        status
+    }
+
+    /// Adds what was refused because it would have shut others out.
+    fn add_refusals(&self, status: &mut Value) {
         status["displaced_connections"] = self.clients.displaced.load(Ordering::Relaxed).into();
         status["refused_heads"] = self.clients.partial_heads.refused().into();
-        status["variants_dropped"] = counters.variants_dropped.into();
-        status
     }
 
     fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {

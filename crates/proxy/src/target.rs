@@ -13,7 +13,8 @@
 //!   the origin as they came, because they may mean something else there.
 //!
 //! A target that servers read in several ways is refused: a dot segment beside an encoded slash, a
-//! backslash or a parameter (`..%2f`, `..\`, `..;`), `..` after repeated slashes, and `%00`.
+//! backslash or a parameter (`..%2f`, `..\`, `..;`), `..` after repeated slashes, `%00`, and UTF-8
+//! that is longer than it need be.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -120,6 +121,10 @@ fn segment(text: &str) -> Result<Segment, &'static str> {
     let decoded = decoded(text);
     if decoded.contains(&0) {
         return Err("the target has a NUL");
+    }
+    // `%c0%ae` is a dot, and `%c0%af` a slash, for old decoders of UTF-8 (RFC 3629 §10).
+    if decoded.windows(2).any(|pair| matches!(pair, [0xc0 | 0xc1, 0x80..=0xbf] | [0xe0, 0x80..=0x9f])) {
+        return Err("the target has an overlong encoding");
     }
     let mut parts = decoded.split(|byte| matches!(byte, b'/' | b'\\'));
     let is_several = parts.clone().nth(1).is_some();
@@ -403,6 +408,9 @@ mod tests {
             "/a/..;/b",
             "/a/%2e;x",
             "/a%00",
+            "/%c0%ae%c0%ae/",
+            "/a%C0%AFb",
+            "/%e0%80%af",
             "/..%2f",
             "/a%2fb/../c",
             "/a/..%3b/c",

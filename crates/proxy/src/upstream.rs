@@ -14,7 +14,7 @@ use super::named_server::{NamedServer, member_config};
 use super::origin::{Origin, OriginRequest};
 use super::origin_body::OriginBody;
 use super::server_requests::recorded;
-use super::servers::{self, Known, NameFigures, NoMember, Pool, SharedPool, Snapshot, Tried};
+use super::servers::{self, Asking, Known, NameFigures, NoMember, Pool, SharedPool, Snapshot, Tried};
 use super::target::Target;
 use super::timeouts::Timeouts;
 use super::trust::Trust;
@@ -396,10 +396,11 @@ impl Group {
             Some(room) if !body.is_end_stream() => body.buffered(room).await?,
             _ => body,
         };
+        let asking = Asking { key, is_repeatable: may_repeat, client: upstream_target.client };
         let (mut tried, mut body) = (Tried::default(), Some(body));
         let mut failed = UpstreamFailure::Unreachable;
         loop {
-            let mut in_progress = match self.pool.next(key, &mut tried, may_repeat).await {
+            let mut in_progress = match self.pool.next(asking, &mut tried).await {
                 Ok(in_progress) => in_progress,
                 Err(NoMember::Exhausted) => break,
                 Err(NoMember::Unavailable(after)) => {

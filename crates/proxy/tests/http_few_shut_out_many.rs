@@ -2,7 +2,7 @@
 
 mod wire;
 
-use larder_proxy::{Admin, HttpConfig, HttpLimits, OriginProtocol, Upstream};
+use larder_proxy::{Admin, HttpConfig, HttpLimits, OriginGroup, OriginProtocol, PoolServer, Upstream};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -151,6 +151,23 @@ fn slow_requests_of_one_client_stop_the_misses_of_others() {
         assert_eq!(others.get(&format!("/{number}")).status, 200);
     }
     assert_eq!(slow.waiting.load(Ordering::SeqCst), 15, "one client has more than half");
+}
+
+#[test]
+fn slow_requests_of_one_client_take_all_places_of_a_server() {
+    let slow = Slow::new();
+    let server =
+        PoolServer { max_conns: 18, ..format!("http://{}", slow.origin.address).parse::<http::Uri>().unwrap().into() };
+    let group = OriginGroup { path: "/".to_owned(), servers: vec![server], ..OriginGroup::default() };
+    let node = Node::with(&HttpConfig { origins: vec![group], ..wire::config(Upstream::Generated) });
+    let mut attacker = Http2::on(from_another(node.address), &[]);
+    for request in 0..100 {
+        attacker.head(&pseudo("GET", &format!("/slow/{request}")), true);
+    }
+    slow.await_waiting(16);
+    for number in 0..5 {
+        assert_eq!(Client::new(&node).get(&format!("/{number}")).status, 200);
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ mod simulation;
 pub use balance::Balance;
 pub(super) use breaker::Change;
 pub(super) use name::{Addresses, Event, NameFigures};
-pub(super) use shared_pool::{InProgress, Known, NoMember, OfName, SharedPool};
+pub(super) use shared_pool::{Asking, InProgress, Known, NoMember, OfName, SharedPool};
 
 use super::limits;
 use balance::{Candidate, choose};
@@ -403,6 +403,18 @@ impl<T: Clone> Pool<T> {
     /// Returns true if some member has a limit of requests.
     pub(super) fn has_limits(&self) -> bool {
         self.members.iter().flatten().any(|member| member.config.max_conns > 0)
+    }
+
+    /// Returns how many more requests the members may have; `None` if one of them has no limit.
+    pub(super) fn room(&self) -> Option<usize> {
+        let mut room = 0;
+        for member in self.members.iter().flatten() {
+            if member.config.max_conns == 0 {
+                return None;
+            }
+            room += member.config.max_conns.saturating_sub(member.outstanding) as usize;
+        }
+        Some(room)
     }
 
     /// Returns the retries that the budget did not allow, and the requests that found no member.

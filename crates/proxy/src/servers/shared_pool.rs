@@ -1,5 +1,6 @@
 //! The members of an origin for all request threads, and requests at them.
 
+use super::super::client_shares::{ClientShares, Share};
 use super::super::connections::{ConnectionVerdict, Failed, Server};
 use super::super::histogram::Histogram;
 use super::super::limits;
@@ -51,7 +52,20 @@ pub(in super::super) struct SharedPool {
     pool: Mutex<Pool<Arc<Known>>>,
     /// Tells requests that wait that a member has room.
     freed: Notify,
+    /// The requests of each client, if the members have limits.
+    clients: Arc<ClientShares>,
     started: Instant,
+}
+
+/// A request that needs a member.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Asking {
+    /// The hash of its URL.
+    pub(in super::super) key: u64,
+    /// True if it may be sent twice.
+    pub(in super::super) is_repeatable: bool,
+    /// Its client.
+    pub(in super::super) client: Option<IpAddr>,
 }
 
 /// The reason why no member gets a request.
@@ -66,7 +80,7 @@ pub(in super::super) enum NoMember {
 impl SharedPool {
     /// `started` is time 0 of the pool.
     pub(in super::super) fn new(pool: Pool<Arc<Known>>, started: Instant) -> SharedPool {
-        SharedPool { pool: Mutex::new(pool), freed: Notify::new(), started }
+        SharedPool { pool: Mutex::new(pool), freed: Notify::new(), clients: Arc::default(), started }
     }
 
     pub(in super::super) fn now(&self) -> Time {
@@ -88,26 +102,26 @@ impl SharedPool {
     }
 
     /// Chooses a member. If all have as many requests as they may have, or are not known yet, it
-    /// waits for one, at most [`limits::SERVER_WAIT`].
+    /// waits for one, at most [`limits::SERVER_WAIT`]. So does a client with more than
+    /// [`limits::SERVER_SHARE`] times as many requests as there is room for.
     pub(in super::super) async fn next(
         self: &Arc<Self>,
-        key: u64,
+        asking: Asking,
         tried: &mut Tried,
-        is_repeatable: bool,
     ) -> Result<InProgress, NoMember> {
-        match self.choose(key, tried, is_repeatable) {
+        match self.choose(asking, tried) {
             Some(chosen) => chosen,
             // Boxed, because it is rare.
-            None => Box::pin(self.wait(key, tried, is_repeatable)).await,
+            None => Box::pin(self.wait(asking, tried)).await,
         }
     }
 
-    async fn wait(self: &Arc<Self>, key: u64, tried: &mut Tried, is_repeatable: bool) -> Result<InProgress, NoMember> {
+    async fn wait(self: &Arc<Self>, asking: Asking, tried: &mut Tried) -> Result<InProgress, NoMember> {
         let end = Instant::now() + limits::SERVER_WAIT;
         loop {
             let mut freed = std::pin::pin!(self.freed.notified());
             freed.as_mut().enable();
-            if let Some(chosen) = self.choose(key, tried, is_repeatable) {
+            if let Some(chosen) = self.choose(asking, tried) {
                 return chosen;
             }
             if timeout(end.saturating_duration_since(Instant::now()), freed).await.is_err() {
@@ -118,20 +132,21 @@ impl SharedPool {
     }
 
     /// `None`: the request has to wait.
-    fn choose(
-        self: &Arc<Self>,
-        key: u64,
-        tried: &mut Tried,
-        is_repeatable: bool,
-    ) -> Option<Result<InProgress, NoMember>> {
+    fn choose(self: &Arc<Self>, asking: Asking, tried: &mut Tried) -> Option<Result<InProgress, NoMember>> {
         let now = self.now();
         let mut pool = self.pool();
-        Some(match pool.next(key, tried, is_repeatable, now) {
+        // Without room, the pool itself says what happens.
+        let room = pool.room().filter(|room| *room > 0);
+        let most = room.map_or(usize::MAX, |room| room.saturating_mul(limits::SERVER_SHARE));
+        let share = self.clients.take(asking.client, most)?;
+        Some(match pool.next(asking.key, tried, asking.is_repeatable, now) {
             Choice::Wait => return None,
             Choice::Unavailable(after) => Err(NoMember::Unavailable(after)),
             Choice::Exhausted => Err(NoMember::Exhausted),
             Choice::Send(ticket) => match pool.item(ticket).map(Arc::clone) {
-                Some(known) => Ok(InProgress { pool: Arc::clone(self), known, ticket, has_verdict: false }),
+                Some(known) => {
+                    Ok(InProgress { pool: Arc::clone(self), known, ticket, has_verdict: false, _share: share })
+                }
                 None => Err(NoMember::Exhausted),
             },
         })
@@ -144,6 +159,8 @@ pub struct InProgress {
     known: Arc<Known>,
     ticket: Ticket,
     has_verdict: bool,
+    /// Of its client among the requests at the members.
+    _share: Share,
 }
 
 impl InProgress {
