@@ -155,8 +155,8 @@ impl Client {
 /// Returns a packet as it can arrive.
 fn frame_of(received: &Received<'_>) -> Vec<u8> {
     let (header, packet) = match received {
-        Received::Interest { interest, token } => {
-            (LpHeader { pit_token: *token, ..LpHeader::default() }, interest.wire)
+        Received::Interest { interest, token, incoming_face } => {
+            (LpHeader { pit_token: *token, incoming_face: *incoming_face, ..LpHeader::default() }, interest.wire)
         }
         Received::Data { data, marked, granted_rate } => {
             let congestion_mark = marked.then_some(1);

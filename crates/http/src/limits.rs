@@ -205,6 +205,10 @@ pub const TAG_BYTES: u64 = 56;
 /// is an outage. A response with must-revalidate is never served so.
 pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);
 
+/// An origin's clock is behind if its `Date` is so much older than the receipt: less is a second
+/// that has just begun, or a slow application.
+pub const CLOCK_BEHIND: Duration = Duration::from_secs(5);
+
 /// While an origin fails, it is tried again for a key at this interval, in the background. A second
 /// is soon enough for clients and seldom enough for an origin that starts.
 pub const FAILURE_RETRY: Duration = Duration::from_secs(1);

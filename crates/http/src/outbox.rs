@@ -2,6 +2,7 @@
 
 use crate::rfc::route::Route;
 use crate::store::policy_engine::Eviction;
+use std::time::Duration;
 
 /// The number of a waiting request among those of its shard; free numbers are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +38,23 @@ pub struct Outbox {
     /// [`Cache::on_invalidation`](crate::Cache::on_invalidation) before the client gets its answer.
     /// Empty if there is one shard.
     pub invalidations: Vec<Invalidation>,
+    /// The first origin of a shard whose clock is behind: for a warning.
+    pub clock_behind: Option<ClockBehind>,
+}
+
+/// An origin whose clock is behind.
+#[derive(Clone, Debug)]
+pub struct ClockBehind {
+    /// The authority of a request to it.
+    pub authority: String,
+    /// The time by which it is behind.
+    pub behind: Duration,
 }
 
 impl Outbox {
     /// Returns true if there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.woken.is_empty() && self.evictions.is_empty() && self.invalidations.is_empty()
+        let Outbox { woken, evictions, invalidations, clock_behind } = self;
+        woken.is_empty() && evictions.is_empty() && invalidations.is_empty() && clock_behind.is_none()
     }
 }

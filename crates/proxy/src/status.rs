@@ -12,7 +12,7 @@ use super::tunnel::TunnelFigures;
 use super::upstream::{Origins, PoolStatus};
 use super::what_if::{CaptureLines, LiveWhatIf};
 use crate::disk;
-use larder_http::{ForwardReason, Refusal};
+use larder_http::{Counters, ForwardReason, Refusal};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -61,6 +61,12 @@ impl CacheSource {
         let slow = self.proxy.memory_pressure().left();
         metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
     }
+}
+
+fn variants_and_clocks(metrics: &mut Metrics<'_, '_>, counters: &Counters) {
+    let Counters { variants_dropped, clocks_behind, .. } = *counters;
+    metrics.counter("larder_http_variants_dropped", "Variants that left for others of their URL", variants_dropped);
+    metrics.counter("larder_http_clocks_behind", "Responses of origins whose clock is behind", clocks_behind);
 }
 
 impl CacheSource {
@@ -138,6 +144,7 @@ impl CacheSource {
         });
         // The macro takes no more lines.
         status["variants_dropped"] = counters.variants_dropped.into();
+        status["clocks_behind"] = counters.clocks_behind.into();
         self.add_refusals(&mut status);
         status
     }
@@ -202,7 +209,7 @@ impl StatusSource for CacheSource {
         metrics.counters("larder_http_not_stored", "Responses to GET not stored", "reason", refused);
         metrics.counter("larder_http_truncated", "Bodies that broke off", counters.truncated);
         metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
-        metrics.counter("larder_http_variants_dropped", "Variants evicted for their URL's", counters.variants_dropped);
+        variants_and_clocks(metrics, &counters);
         metrics.counter(
             "larder_http_uncounted_hits",
             "Hits that the policy did not count, because it was busy",

@@ -88,6 +88,7 @@ impl Cache {
     /// Returns the directives of a response, as the host's rules leave them.
     pub(crate) fn says(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> ResponseDirectives {
         let mut says = targeted::directives(headers, &self.targets);
+        says.is_direct = exchange.is_direct;
         if let Some(rules) = &exchange.rules {
             rules.overrides(status, headers).apply(&mut says, headers);
         }

@@ -45,6 +45,8 @@ pub struct Counters {
     pub purged: u64,
     /// Requests that the origin did not answer.
     pub upstream_failures: u64,
+    /// Responses whose `Date` shows that the clock of their origin is behind.
+    pub clocks_behind: u64,
     /// Responses of the origin that had too many header fields, or too large ones.
     pub heads_too_large: u64,
 }
@@ -71,6 +73,7 @@ impl Counters {
         one(&mut self.invalidated, other.invalidated);
         one(&mut self.purged, other.purged);
         one(&mut self.upstream_failures, other.upstream_failures);
+        one(&mut self.clocks_behind, other.clocks_behind);
         one(&mut self.heads_too_large, other.heads_too_large);
         self.forwarded.iter_mut().zip(forwarded).for_each(|(to, from)| *to += from);
         self.refused.iter_mut().zip(refused).for_each(|(to, from)| *to += from);

@@ -113,6 +113,8 @@ pub struct Exchange {
     pub(crate) part: (u64, Option<u64>),
     /// How far the lookup in the second tier has come.
     pub(crate) tier_lookup: TierLookup,
+    /// True if the response comes from its origin without a cache in between.
+    pub(crate) is_direct: bool,
     /// The host's rules about the response.
     pub(crate) rules: Option<Arc<dyn ResponseRules>>,
 }
@@ -186,6 +188,7 @@ impl Exchange {
             takes_trailers: false,
             part: (0, None),
             tier_lookup: TierLookup::No,
+            is_direct: false,
             rules: None,
         }
     }

@@ -9,17 +9,19 @@ use crate::cache::slices::Served;
 use crate::cache::source::Source;
 use crate::cache::steps::Reply;
 use crate::collapse::in_flight::Outcome;
+use crate::limits;
 use crate::now::Now;
-use crate::outbox::Outbox;
+use crate::outbox::{ClockBehind, Outbox};
 use crate::rfc::cache_status::CacheStatus;
 use crate::rfc::framing::{content_length, is_framed};
 use crate::rfc::selection::Ready;
 use crate::rfc::storability::Refusal;
-use crate::rfc::{conditional, fields};
+use crate::rfc::{conditional, date, fields};
 use crate::store::purge_table::PurgeVerdict;
 use crate::store::stored::Stored;
-use http::header::{CONTENT_LENGTH, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, DATE, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
+use std::time::Duration;
 
 impl Cache {
     /// The head of the origin's final response has come (interim ones are not for the cache).
@@ -39,6 +41,7 @@ impl Cache {
         let ResponseHead { mut status, version, mut headers } = head;
         let framed = is_framed(status, version, &headers);
         fields::strip_hop_by_hop_but_trailer(&mut headers, exchange.takes_trailers);
+        self.look_at_date(&mut exchange, &headers, now, outbox);
         fields::ensure_date(&mut headers, now);
         fields::append_via(&mut headers, version);
         self.learn_variant(&mut exchange, &headers, now);
@@ -102,6 +105,23 @@ impl Cache {
             (status, headers) = cut(fill, &exchange, status, headers);
         }
         Reply::Relay { status, headers, fill }
+    }
+
+    /// Notes whether the response comes straight from its origin, and reports an origin whose clock
+    /// is behind.
+    pub(crate) fn look_at_date(&mut self, exchange: &mut Exchange, headers: &HeaderMap, now: Now, outbox: &mut Outbox) {
+        exchange.is_direct = fields::is_direct(headers);
+        let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
+        let behind = Duration::from_secs(now.unix_seconds.saturating_sub(date));
+        // What came slowly is old.
+        if !exchange.is_direct || behind < now.time.since(exchange.asked) + limits::CLOCK_BEHIND {
+            return;
+        }
+        self.counters.clocks_behind += 1;
+        if self.counters.clocks_behind == 1 {
+            let authority = exchange.key.authority().to_owned();
+            outbox.clock_behind = Some(ClockBehind { authority, behind });
+        }
     }
 
     /// Remembers by which fields the responses of the URL vary, and so which variant this is.

@@ -57,6 +57,7 @@ impl Cache {
             return None;
         };
         let ResponseHead { status, headers, .. } = head;
+        self.look_at_date(&mut exchange, &headers, now, outbox);
         let sliced = source.sliced();
         let expected = Place { part: slice.clone(), length: sliced.length };
         let fits = status == StatusCode::PARTIAL_CONTENT && sliced.pin.is_of(&headers) && is_part(&headers, &expected);

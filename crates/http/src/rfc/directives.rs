@@ -43,6 +43,9 @@ pub(crate) struct ResponseDirectives {
     pub allows_stale: bool,
     /// The host's rules state a lifetime for a response with this status.
     pub names_status: bool,
+    /// The response comes from its origin without a cache in between: an old `Date` is that of a
+    /// clock that is behind.
+    pub is_direct: bool,
     /// A field that speaks to this cache said all this (RFC 9213): then `Expires` says nothing.
     pub targeted: bool,
 }

@@ -173,6 +173,23 @@ pub(crate) fn age(headers: &HeaderMap) -> u64 {
     first.and_then(|member| delta_seconds(member.trim_ascii())).unwrap_or(0)
 }
 
+/// Fields that a cache, or a server that may be one, adds to what it passes on.
+const OF_CACHES: [HeaderName; 8] = [
+    AGE,
+    VIA,
+    HeaderName::from_static("cache-status"),
+    HeaderName::from_static("x-cache"),
+    HeaderName::from_static("x-cache-status"),
+    HeaderName::from_static("x-proxy-cache"),
+    HeaderName::from_static("x-varnish"),
+    HeaderName::from_static("cf-cache-status"),
+];
+
+/// Returns true if no field of a received response shows that a cache has stored it.
+pub(crate) fn is_direct(headers: &HeaderMap) -> bool {
+    !OF_CACHES.iter().any(|name| headers.contains_key(name))
+}
+
 /// Bytes of names and values.
 pub(crate) fn bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()

@@ -69,7 +69,12 @@ impl Freshness {
     ) -> Freshness {
         // §4.2.3: corrected_initial_age = max(apparent_age, age_value + response_delay).
         let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
-        let apparent_age = Duration::from_secs(now.unix_seconds.saturating_sub(date).min(limits::LIFETIME_SECONDS));
+        // The apparent age is for caches in between that do not send `Age`. Without a cache, it is
+        // the error of the origin's clock, and the response has just been made.
+        let apparent_age = match says.is_direct {
+            true => Duration::ZERO,
+            false => Duration::from_secs(now.unix_seconds.saturating_sub(date).min(limits::LIFETIME_SECONDS)),
+        };
         let corrected_age = Duration::from_secs(fields::age(headers)).saturating_add(now.time.since(asked));
         let initial_age = apparent_age.max(corrected_age);
         let lifetime = match says.ttl {

@@ -104,20 +104,17 @@ fn is_of_the_request(status: StatusCode) -> bool {
 ///
 /// * 400: the request is malformed, for this server; a header block that is too large, too.
 /// * 402, 403, 451: the client, its address or its country may not have it.
-/// * 405, 501: a field overrides the method; a GET alone has them for no page.
 /// * 406: nothing suits the client's `Accept` fields, without a `Vary` that says so.
 /// * 409, 422, 423, 424: the state or the content of one request.
 /// * 500: a cookie or a field that the application does not expect, more often than the page.
 /// * 505 to 508, 510: the version, the negotiation, the way or an extension of the request.
 ///
-/// Not among them: 404 and 410, which are about the target; 414, whose cause is in the key; 502,
-/// 503 and 504, which are about the origin at this time, and which it may want stored for some
-/// seconds.
+/// Not among them: 404 and 410, which are about the target; 405 and 501, which are about its
+/// methods (a host removes the fields that override the method of a GET); 414, whose cause is in
+/// the key; 502, 503 and 504, which are about the origin at this time, and which it may want stored
+/// for some seconds.
 fn is_of_some_requests(status: StatusCode) -> bool {
-    matches!(
-        status.as_u16(),
-        400 | 402 | 403 | 405 | 406 | 409 | 422 | 423 | 424 | 451 | 500 | 501 | 505 | 506 | 507 | 508 | 510
-    )
+    matches!(status.as_u16(), 400 | 402 | 403 | 406 | 409 | 422 | 423 | 424 | 451 | 500 | 505 | 506 | 507 | 508 | 510)
 }
 
 /// Judges the response to a GET that did not itself forbid storage. `authorized`: the request had

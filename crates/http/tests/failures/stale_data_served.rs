@@ -41,7 +41,7 @@ fn what_was_old_on_arrival_is_not_fresh() {
     let mut stage = Stage::new();
     stage.ask(&get("/a"), 200, &[PAGE, ("age", "60")], "x");
     assert!(!stage.is_hit(&get("/a")));
-    stage.ask(&get("/b"), 200, &[PAGE, ("date", "Sun, 06 Nov 1994 08:48:37 GMT")], "x");
+    stage.ask(&get("/b"), 200, &[PAGE, ("date", "Sun, 06 Nov 1994 08:48:37 GMT"), ("via", "1.0 old")], "x");
     assert!(!stage.is_hit(&get("/b")));
     let exchange = stage.open(&get("/c"));
     stage.wait(60);

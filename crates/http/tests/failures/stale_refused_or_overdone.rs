@@ -215,3 +215,46 @@ fn immutable_is_reloaded_only_by_force() {
     stage.wait(5);
     assert!(!stage.is_hit(&get("/")), "stale is stale");
 }
+
+/// Failure: an origin whose clock is behind never gets a hit; or what a cache in between has kept
+/// counts as new.
+#[test]
+fn an_origin_whose_clock_is_behind_never_hits() {
+    // 120 s before the stage's time.
+    let date = ("date", "Sun, 06 Nov 1994 08:47:37 GMT");
+    let max_age = ("cache-control", "max-age=60");
+    let expires = ("expires", "Sun, 06 Nov 1994 08:48:37 GMT");
+    for lifetime in [max_age, expires, ("cdn-cache-control", "max-age=60")] {
+        let mut stage = Stage::new();
+        stage.ask(&get("/"), 200, &[lifetime, date, ("etag", "\"1\"")], "page");
+        stage.wait(59);
+        assert_eq!(stage.ask_store(&get("/")).header("age"), "59", "{lifetime:?}");
+        stage.wait(1);
+        assert!(!stage.is_hit(&get("/")), "{lifetime:?}");
+        assert_eq!(stage.cache.counters().clocks_behind, 1);
+        // A 304 of the same clock.
+        stage.ask(&get("/"), 304, &[max_age, ("date", "Sun, 06 Nov 1994 08:48:37 GMT"), ("etag", "\"1\"")], "");
+        assert!(stage.is_hit(&get("/")), "{lifetime:?}");
+    }
+    for of_a_cache in [
+        ("age", "0"),
+        ("age", "120"),
+        ("via", "1.1 varnish"),
+        ("cache-status", "edge; hit"),
+        ("x-cache", "HIT"),
+        ("x-varnish", "1 2"),
+        ("cf-cache-status", "HIT"),
+    ] {
+        let mut stage = Stage::new();
+        stage.ask(&get("/"), 200, &[max_age, date, of_a_cache], "page");
+        assert!(!stage.is_hit(&get("/")), "{of_a_cache:?}");
+        assert_eq!(stage.cache.counters().clocks_behind, 0, "{of_a_cache:?}");
+    }
+    // Each origin is reported once, and not for a second.
+    let mut stage = Stage::new();
+    let warned = [("date", "Sun, 06 Nov 1994 08:49:36 GMT"), date, date].map(|date| {
+        stage.ask(&get("/"), 200, &[("cache-control", "no-store"), date], "page");
+        stage.outbox.clock_behind.take().map(|origin| (origin.authority, origin.behind.as_secs()))
+    });
+    assert_eq!(warned, [None, Some(("example.com".to_owned(), 120)), None]);
+}

@@ -6,6 +6,7 @@
 //! concerns other shards is carried out after the lock is released ([`larder_http::Outbox`]).
 
 mod body_cell;
+mod clock_warning;
 mod handles;
 mod variants;
 
@@ -15,6 +16,7 @@ pub use handles::{OpenExchange, OpenFill, SliceWaitEnd, SliceWaiting, WaitEnd, W
 use crate::limits;
 use body_cell::BodyCell;
 use bytes::Bytes;
+use clock_warning::ClockWarning;
 use foldhash::{HashMap, HashMapExt};
 use http::{HeaderMap, StatusCode};
 use larder_http::{
@@ -40,6 +42,7 @@ pub struct Shards {
     started: Instant,
     /// True while long work of the policy runs.
     job_running: AtomicBool,
+    clock_warning: ClockWarning,
 }
 
 /// One shard. Two of them share no cache line, or the processors would take turns at it.
@@ -220,8 +223,8 @@ impl Shards {
             }),
         };
         let shards = caches.into_iter().map(shard).collect();
-        let (started, job_running) = (Instant::now(), AtomicBool::new(false));
-        Ok(Arc::new(Shards { shards, router, budget, cdn_loop, started, job_running }))
+        let (started, job_running, clock_warning) = (Instant::now(), AtomicBool::new(false), ClockWarning::default());
+        Ok(Arc::new(Shards { shards, router, budget, cdn_loop, started, job_running, clock_warning }))
     }
 
     /// Changes capacity, policy and the other settings, while requests are in progress: see
@@ -466,8 +469,7 @@ impl Shards {
     pub fn purge(&self, purge: &Purge) -> u64 {
         let shards = purge.shards(&self.router);
         if matches!(purge.scope, Scope::Exact(_)) {
-            let now = self.now();
-            return self.shards[shards.start].lock().cache.purge(purge, 0, now).objects;
+            return self.shards[shards.start].lock().cache.purge(purge, 0, self.now()).objects;
         }
         let position = self.shards[0].lock().cache.note_purge(purge);
         for shard in &self.shards {
@@ -613,11 +615,12 @@ impl Shards {
         if outbox.is_empty() {
             return result;
         }
-        let Outbox { woken, evictions, invalidations } = std::mem::take(outbox);
+        let Outbox { woken, evictions, invalidations, clock_behind } = std::mem::take(outbox);
         let waker = |follower: FollowerId| wakers.get_mut(follower.index()).and_then(Option::take);
         let woken: Vec<Waker> = woken.into_iter().filter_map(waker).collect();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
+        clock_behind.iter().for_each(|origin| self.clock_warning.log(origin));
         for eviction in evictions {
             self.shards[eviction.shard()].lock().cache.on_eviction(eviction);
         }
