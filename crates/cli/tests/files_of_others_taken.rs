@@ -147,6 +147,9 @@ fn ndn_socket(path: &Path) -> Vec<String> {
     vec![format!("ndn.unix={}", path.display())]
 }
 
+/// A kind of file, and the lines of the configuration that name it.
+type Kind = (&'static str, fn(&Path) -> Vec<String>);
+
 #[test]
 fn a_link_gives_the_user_a_file_of_root() {
     let Some(site) = Site::new() else { return };
@@ -170,7 +173,7 @@ fn a_folder_of_the_user_leads_root_elsewhere() {
     let Some(site) = Site::new() else { return };
     fs::create_dir(site.at("of-root")).unwrap();
     symlink(site.at("of-root"), site.theirs("folder")).unwrap();
-    let kinds: [(&str, fn(&Path) -> Vec<String>); 5] =
+    let kinds: [Kind; 5] =
         [("log", log), ("tier", tier), ("ndn-tier", ndn_tier), ("http.sock", http_socket), ("ndn.sock", ndn_socket)];
     for (name, settings) in kinds {
         let path = site.theirs("folder").join(name);
@@ -222,7 +225,7 @@ fn the_socket_of_a_start_is_exchanged_for_a_link() {
 #[test]
 fn a_fifo_in_the_place_of_a_file_holds_up_the_start() {
     let Some(site) = Site::new() else { return };
-    let kinds: [(&str, fn(&Path) -> Vec<String>); 3] = [("log", log), ("tier", tier), ("ndn-tier", ndn_tier)];
+    let kinds: [Kind; 3] = [("log", log), ("tier", tier), ("ndn-tier", ndn_tier)];
     for (name, settings) in kinds {
         let path = site.theirs(name);
         let made = Command::new("mkfifo").arg(&path).status().unwrap();
