@@ -142,15 +142,15 @@ impl CacheSource {
             "disk": disk,
             "what_if": self.what_if.status(),
         });
-        // The macro takes no more lines.
-        status["variants_dropped"] = counters.variants_dropped.into();
-        status["clocks_behind"] = counters.clocks_behind.into();
-        self.add_refusals(&mut status);
+        self.add_more(&counters, &mut status);
         status
     }
 
-    /// Adds what was refused because it would have shut others out.
-    fn add_refusals(&self, status: &mut Value) {
+    /// Adds figures, because the macro takes no more lines: of rare responses, and of what was
+    /// refused because it would have shut others out.
+    fn add_more(&self, counters: &Counters, status: &mut Value) {
+        status["variants_dropped"] = counters.variants_dropped.into();
+        status["clocks_behind"] = counters.clocks_behind.into();
         status["displaced_connections"] = self.clients.displaced.load(Ordering::Relaxed).into();
         status["refused_heads"] = self.clients.partial_heads.refused().into();
     }
