@@ -13,8 +13,8 @@
 //!   the origin as they came, because they may mean something else there.
 //!
 //! A target that servers read in several ways is refused: a dot segment beside an encoded slash, a
-//! backslash or a parameter (`..%2f`, `..\`, `..;`), `..` after repeated slashes, `%00`, and UTF-8
-//! that is longer than it need be.
+//! backslash or a parameter (`..%2f`, `..\`, `..;`), a parameter without a segment (`/;a/b`), `..`
+//! after repeated slashes, `%00`, and UTF-8 that is longer than it need be.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -90,6 +90,10 @@ fn normal_path(path: &str) -> Result<String, &'static str> {
     let mut segments = path.trim_start_matches('/').split('/').peekable();
     while let Some(text) = segments.next() {
         let segment = segment(text)?;
+        // Servers of Java cut parameters off: `/;/admin` is `//admin` for them.
+        if decoded(text).first() == Some(&b';') && segments.peek().is_some() {
+            return Err("the target has an empty segment with a parameter");
+        }
         if segment == Segment::Parent {
             match kept.pop() {
                 Some(("", _)) => return Err("the target has .. after repeated slashes"),
@@ -214,9 +218,9 @@ pub struct Target<'a> {
 
 // Classes of bytes; a byte may be in several.
 const SLASH: u8 = 1;
-/// A slash or a dot: neither stands behind a slash of a normal path. It is `SLASH << 1`, so a shift
-/// finds both beside each other.
-const SLASH_OR_DOT: u8 = 2;
+/// A slash, a dot or a semicolon: behind a slash, they need a closer look. It is `SLASH << 1`, so a
+/// shift finds both beside each other.
+const BEHIND_SLASH: u8 = 2;
 const PERCENT: u8 = 4;
 /// No character of RFC 3986 §3.3 and §3.4.
 const OTHER: u8 = 8;
@@ -233,8 +237,9 @@ const CLASSES: [u8; 256] = {
         }
         at += 1;
     }
-    classes[b'/' as usize] = SLASH | SLASH_OR_DOT;
-    classes[b'.' as usize] = SLASH_OR_DOT;
+    classes[b'/' as usize] = SLASH | BEHIND_SLASH;
+    classes[b'.' as usize] = BEHIND_SLASH;
+    classes[b';' as usize] = BEHIND_SLASH;
     classes[b'%' as usize] = PERCENT;
     classes
 };
@@ -253,7 +258,7 @@ impl<'a> From<&'a str> for Target<'a> {
             pairs |= previous << 1 & class;
             previous = class;
         }
-        let is_normal = (all & (PERCENT | OTHER)) | (pairs & SLASH_OR_DOT) == 0 && bytes.first() == Some(&b'/');
+        let is_normal = (all & (PERCENT | OTHER)) | (pairs & BEHIND_SLASH) == 0 && bytes.first() == Some(&b'/');
         let all = bytes[path_end..].iter().fold(all, |all, byte| all | CLASSES[usize::from(*byte)]);
         Target { text, path_end, is_normal, is_rfc_3986: all & OTHER == 0 }
     }
@@ -394,6 +399,7 @@ mod tests {
             ("/%%32%65", "/%25%32%65"),
             ("/a.b/.c/..d/...", "/a.b/.c/..d/..."),
             ("/a;b/;c", "/a;b/;c"),
+            ("/;jsessionid=1?a", "/;jsessionid=1?a"),
         ] {
             assert_eq!(normal_target(target).as_deref(), Ok(normal), "{target}");
         }
@@ -409,6 +415,9 @@ mod tests {
             "/a/%2e;x",
             "/a%00",
             "/%c0%ae%c0%ae/",
+            "/;/admin",
+            "/a/;b=c/d",
+            "/%3b/admin",
             "/a%C0%AFb",
             "/%e0%80%af",
             "/..%2f",

@@ -40,7 +40,7 @@ fn origin() -> Origin {
 
 /// Nobody listens there.
 fn nowhere() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    wire::dead()
 }
 
 fn config(origin: SocketAddr, path: &Path) -> HttpConfig {

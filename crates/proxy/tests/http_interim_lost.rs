@@ -223,7 +223,7 @@ fn a_body_that_nobody_takes_is_not_asked_for() {
     assert_eq!(seen.header("connection"), "close", "a client that sends it all the same must not");
     drop((client, node));
     origin.join().unwrap();
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = wire::dead();
     let node = Node::of(gone);
     let mut client = connect(&node);
     client.get_mut().write_all(EXPECTING).unwrap();

@@ -21,11 +21,6 @@ fn named(name: &'static str) -> Origin {
     })
 }
 
-/// Nobody listens there.
-fn dead() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
 fn group(host: Option<&str>, path: &str, servers: &[SocketAddr]) -> OriginGroup {
     let server = |server: &SocketAddr| PoolServer::from(format!("http://{server}").parse::<http::Uri>().unwrap());
     let servers = servers.iter().map(server).collect();
@@ -91,14 +86,15 @@ fn a_port_is_ignored_and_the_closest_host_wins() {
 #[test]
 fn a_dead_server_costs_no_client_anything_but_what_may_not_be_repeated() {
     let alive = named("alive");
-    let node = Node::with(&config(dead(), vec![group(None, "/", &[dead(), alive.address, dead()])]));
+    let node = Node::with(&config(wire::dead(), vec![group(None, "/", &[wire::dead(), alive.address, wire::dead()])]));
     let mut client = Client::new(&node);
     // Of three servers two are dead, and one request is sent to two of them at most; soon the dead
     // are known.
     let first: Vec<u16> = (0..30).map(|number| client.get(&format!("/{number}")).status).collect();
     assert!(first.iter().filter(|status| **status == 502).count() <= 4, "{first:?}");
     assert!(first[20..].iter().all(|status| *status == 200), "{first:?}");
-    let posted = Node::with(&config(dead(), vec![group(None, "/", &[dead(), dead(), alive.address])]));
+    let posted =
+        Node::with(&config(wire::dead(), vec![group(None, "/", &[wire::dead(), wire::dead(), alive.address])]));
     let before = alive.requests();
     let mut client = Client::new(&posted);
     let statuses: Vec<u16> =
@@ -112,7 +108,7 @@ fn a_dead_server_costs_no_client_anything_but_what_may_not_be_repeated() {
 
 #[test]
 fn who_sends_a_body_after_its_head_hears_that_no_server_answers_and_keeps_the_connection() {
-    let node = Node::with(&config(dead(), Vec::new()));
+    let node = Node::with(&config(wire::dead(), Vec::new()));
     let mut stream = std::net::TcpStream::connect(node.address).unwrap();
     let mut answers = std::io::BufReader::new(stream.try_clone().unwrap());
     for _ in 0..2 {
@@ -134,7 +130,7 @@ fn a_server_whose_checks_fail_gets_nothing_until_they_succeed() {
     let other = named("other");
     let mut checked = group(None, "/", &[sick.address, other.address]);
     checked.check = Some(("/healthz".parse().unwrap(), Duration::from_secs(1)));
-    let node = Node::with(&config(dead(), vec![checked]));
+    let node = Node::with(&config(wire::dead(), vec![checked]));
     let mut client = Client::new(&node);
     let mut share = || (0..40).filter(|number| client.get(&format!("/{number}")).text() == "sick").count();
     assert!((5..35).contains(&share()), "both get some");

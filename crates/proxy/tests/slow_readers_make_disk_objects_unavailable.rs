@@ -6,7 +6,7 @@ use larder_proxy::disk::DiskConfig;
 use larder_proxy::{HttpConfig, Upstream};
 use larder_units::ByteSize;
 use std::io::{BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +62,7 @@ fn config(origin: SocketAddr, folder: &Path, memory: u64, disk: u64) -> HttpConf
 }
 
 fn nowhere() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    wire::dead()
 }
 
 /// A client that has asked, and reads nothing for now.

@@ -10,6 +10,7 @@ use larder_proxy::{
     ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, RequestIdSource, StatusSource, Timeouts, Upstream,
 };
 use larder_units::ByteSize;
+use socket2::{Domain, Socket, Type};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -237,6 +238,16 @@ fn read_chunks(from: &mut impl BufRead, body: &mut Vec<u8>) -> Option<()> {
             return Some(());
         }
     }
+}
+
+/// An address that refuses connections, and that nobody else gets: the port stays bound until the
+/// process ends.
+pub fn dead() -> SocketAddr {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    std::mem::forget(socket);
+    address
 }
 
 /// Sends bytes and reads whatever comes back within two seconds or until the end.
