@@ -11,22 +11,28 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use larder_http::UpstreamFailure;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// Room for bytes of several requests.
+/// Room for bytes of several requests. A client has at most as much as is free.
 pub(super) struct Room {
     most: u64,
-    taken: AtomicU64,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    all: u64,
+    clients: BTreeMap<IpAddr, u64>,
 }
 
 /// Room in memory for all requests.
@@ -34,81 +40,166 @@ static MEMORY: Room = Room::new(limits::BUFFERED_MEMORY_BYTES);
 
 impl Room {
     pub(super) const fn new(most: u64) -> Room {
-        Room { most, taken: AtomicU64::new(0) }
+        Room { most, taken: Mutex::new(Taken { all: 0, clients: BTreeMap::new() }) }
     }
 
-    /// Takes room. Returns false if there is not as much.
-    fn take(&self, bytes: u64) -> bool {
-        let more = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= self.most);
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    /// Takes room for a client. Returns false if there is not as much.
+    fn take(&self, client: IpAddr, bytes: u64) -> bool {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_client = taken.clients.get(&client).copied().unwrap_or_default() + bytes;
+        let all = taken.all + bytes;
+        if all > self.most || of_client > self.most - all {
+            return false;
+        }
+        taken.all = all;
+        taken.clients.insert(client, of_client);
+        true
     }
 
-    fn give_back(&self, bytes: u64) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    fn give_back(&self, client: IpAddr, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.all = taken.all.saturating_sub(bytes);
+        if let Some(of_client) = taken.clients.get_mut(&client) {
+            *of_client = of_client.saturating_sub(bytes);
+            if *of_client == 0 {
+                taken.clients.remove(&client);
+            }
+        }
     }
 }
 
-/// A body that was received whole.
+/// A body that was received whole, and is sent from its start, perhaps several times.
 pub struct BufferedUpload {
-    memory: VecDeque<Bytes>,
-    in_memory: u64,
-    file: Option<Arc<File>>,
-    in_file: u64,
-    /// Room on disk.
-    room: Arc<Room>,
-    /// The bytes of the file that were sent.
+    body: Arc<Buffered>,
+    /// The bytes that were sent.
     at: u64,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
     end: Option<oneshot::Sender<UploadEnd>>,
 }
 
+/// The bytes of a body: those of the file, and then those in memory.
+struct Buffered {
+    client: IpAddr,
+    file: Option<Arc<File>>,
+    in_file: u64,
+    memory: Bytes,
+    /// Room in memory that is taken.
+    in_memory: u64,
+    /// Room on disk.
+    room: Arc<Room>,
+}
+
 impl BufferedUpload {
-    /// Receives a body.
+    /// Receives the body of a client.
     ///
     /// # Errors
     /// The body breaks off, is too large or silent, or there is no room on disk.
     pub(super) async fn receive(
         body: &mut (impl Body<Data = Bytes, Error = BodyError> + Unpin),
+        client: IpAddr,
         room: &Arc<Room>,
     ) -> Result<BufferedUpload, UpstreamFailure> {
-        let mut buffered = BufferedUpload {
-            memory: VecDeque::new(),
-            in_memory: 0,
-            file: None,
-            in_file: 0,
-            room: Arc::clone(room),
-            at: 0,
-            reading: None,
-            end: None,
-        };
+        let (memory, room) = (Bytes::new(), Arc::clone(room));
+        let mut buffered = Buffered { client, file: None, in_file: 0, memory, in_memory: 0, room };
         let mut chunk = Vec::new();
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
             let frame = frame.map_err(|error| error.failure())?;
             // Trailers would need a chunked body.
             let Ok(data) = frame.into_data() else { continue };
             let bytes = data.len() as u64;
-            let is_small = buffered.in_memory + bytes <= limits::BUFFERED_BYTES;
-            if buffered.file.is_none() && chunk.is_empty() && is_small && MEMORY.take(bytes) {
+            let fits = chunk.len() as u64 + bytes <= limits::BUFFERED_BYTES;
+            if fits && MEMORY.take(client, bytes) {
                 buffered.in_memory += bytes;
-                buffered.memory.push_back(data);
+                // A copy: small pieces would hold the buffers that they came in.
+                chunk.extend_from_slice(&data);
                 continue;
             }
-            chunk.extend_from_slice(&data);
-            if chunk.len() as u64 >= limits::BUFFERED_BYTES {
+            if !chunk.is_empty() {
                 buffered.write(std::mem::take(&mut chunk)).await?;
+                MEMORY.give_back(client, std::mem::take(&mut buffered.in_memory));
             }
+            buffered.write(data.to_vec()).await?;
         }
-        if !chunk.is_empty() {
-            buffered.write(chunk).await?;
-        }
-        Ok(buffered)
+        buffered.memory = Bytes::from(chunk);
+        Ok(BufferedUpload::of(Arc::new(buffered)))
     }
 
+    fn of(body: Arc<Buffered>) -> BufferedUpload {
+        BufferedUpload { body, at: 0, reading: None, end: None }
+    }
+
+    /// Returns the same body from its start.
+    pub(super) fn again(&self) -> BufferedUpload {
+        BufferedUpload::of(Arc::clone(&self.body))
+    }
+
+    /// Returns a receiver that learns when the body has been sent.
+    pub(super) fn watch_end(&mut self) -> oneshot::Receiver<UploadEnd> {
+        let (end, ended) = oneshot::channel();
+        self.end = Some(end);
+        ended
+    }
+
+    fn left(&self) -> u64 {
+        self.body.in_file + self.body.memory.len() as u64 - self.at
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left())
+    }
+
+    pub(super) fn is_end_stream(&self) -> bool {
+        self.left() == 0
+    }
+
+    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let data = if self.at < self.body.in_file {
+            match ready!(self.poll_file(cx)) {
+                Ok(data) => data,
+                Err(error) => return Poll::Ready(Some(Err(BodyError::new(error)))),
+            }
+        } else if self.is_end_stream() {
+            return Poll::Ready(None);
+        } else {
+            self.body.memory.clone()
+        };
+        self.at += data.len() as u64;
+        if self.is_end_stream()
+            && let Some(end) = self.end.take()
+        {
+            // The request may have been given up.
+            let _ = end.send(UploadEnd::Whole);
+        }
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+
+    /// Reads the next bytes of the file.
+    fn poll_file(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let Some(file) = &self.body.file else { return Poll::Ready(Ok(Bytes::new())) };
+        let (at, length) = (self.at, (self.body.in_file - self.at).min(limits::BUFFERED_BYTES));
+        let reading = self.reading.get_or_insert_with(|| {
+            let file = Arc::clone(file);
+            spawn_blocking(move || {
+                let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+                file.read_exact_at(&mut bytes, at).map(|()| Bytes::from(bytes))
+            })
+        });
+        let read = ready!(Pin::new(reading).poll(cx)).unwrap_or_else(|error| Err(io::Error::other(error)));
+        self.reading = None;
+        Poll::Ready(read)
+    }
+}
+
+impl Buffered {
     /// Appends bytes to the file.
     async fn write(&mut self, bytes: Vec<u8>) -> Result<(), UpstreamFailure> {
         let length = bytes.len() as u64;
-        if !self.room.take(length) {
-            tracing::warn!(most = self.room.most, "buffer_requests: no room for another body: it gets 503");
+        if !self.room.take(self.client, length) {
+            let (client, most) = (self.client, self.room.most);
+            tracing::warn!(%client, most, "buffer_requests: no room for another body of this client: it gets 503");
             return Err(NO_ROOM);
         }
         let (at, file) = (self.in_file, self.file.clone());
@@ -127,68 +218,12 @@ impl BufferedUpload {
         }
         Ok(())
     }
-
-    /// Returns a receiver that learns when the body has been sent.
-    pub(super) fn watch_end(&mut self) -> oneshot::Receiver<UploadEnd> {
-        let (end, ended) = oneshot::channel();
-        self.end = Some(end);
-        ended
-    }
-
-    fn left(&self) -> u64 {
-        let in_memory: u64 = self.memory.iter().map(|data| data.len() as u64).sum();
-        in_memory + (self.in_file - self.at)
-    }
-
-    pub(super) fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left())
-    }
-
-    pub(super) fn is_end_stream(&self) -> bool {
-        self.left() == 0
-    }
-
-    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let data = match self.memory.pop_front() {
-            Some(data) => data,
-            None => match ready!(self.poll_file(cx)) {
-                Ok(data) => data,
-                Err(error) => return Poll::Ready(Some(Err(BodyError::new(error)))),
-            },
-        };
-        if self.is_end_stream()
-            && let Some(end) = self.end.take()
-        {
-            // The request may have been given up.
-            let _ = end.send(UploadEnd::Whole);
-        }
-        Poll::Ready((!data.is_empty()).then(|| Ok(Frame::data(data))))
-    }
-
-    /// Reads the next bytes of the file; none at its end.
-    fn poll_file(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        let Some(file) = self.file.as_ref().filter(|_| self.at < self.in_file) else {
-            return Poll::Ready(Ok(Bytes::new()));
-        };
-        let (at, length) = (self.at, (self.in_file - self.at).min(limits::BUFFERED_BYTES));
-        let reading = self.reading.get_or_insert_with(|| {
-            let file = Arc::clone(file);
-            spawn_blocking(move || {
-                let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-                file.read_exact_at(&mut bytes, at).map(|()| Bytes::from(bytes))
-            })
-        });
-        let read = ready!(Pin::new(reading).poll(cx)).unwrap_or_else(|error| Err(io::Error::other(error)));
-        self.reading = None;
-        self.at += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        Poll::Ready(read)
-    }
 }
 
-impl Drop for BufferedUpload {
+impl Drop for Buffered {
     fn drop(&mut self) {
-        MEMORY.give_back(self.in_memory);
-        self.room.give_back(self.in_file);
+        MEMORY.give_back(self.client, self.in_memory);
+        self.room.give_back(self.client, self.in_file);
     }
 }
 
@@ -206,24 +241,36 @@ mod tests {
     use super::super::upload::Upload;
     use super::*;
 
+    fn client(number: u8) -> IpAddr {
+        [192, 0, 2, number].into()
+    }
+
+    async fn receive(length: usize, from: u8, room: &Arc<Room>) -> Result<BufferedUpload, UpstreamFailure> {
+        let body: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+        BufferedUpload::receive(&mut Upload::whole(Bytes::from(body)), client(from), room).await
+    }
+
     /// Failure: room is lost, or bytes of the file are sent twice or in another order.
     #[tokio::test]
     async fn a_buffered_body_is_another() {
         let room = Arc::new(Room::new(1 << 20));
-        for length in [0, 1, 60_000, 65_536, 65_537, 500_000] {
-            let body: Vec<u8> = (0..length).map(|at: u32| (at % 251) as u8).collect();
-            let mut upload = Upload::whole(Bytes::from(body.clone()));
-            let mut buffered = BufferedUpload::receive(&mut upload, &room).await.unwrap();
-            assert_eq!(buffered.size_hint().exact(), Some(u64::from(length)));
-            let mut sent = Vec::new();
-            while let Some(frame) = poll_fn(|cx| buffered.poll_frame(cx)).await {
-                sent.extend_from_slice(&frame.unwrap().into_data().unwrap());
+        for length in [0, 1, 60_000, 65_536, 65_537, 400_000_usize] {
+            let first = receive(length, 1, &room).await.unwrap();
+            for mut buffered in [first.again(), first] {
+                assert_eq!(buffered.size_hint().exact(), Some(length as u64));
+                let mut sent = Vec::new();
+                while let Some(frame) = poll_fn(|cx| buffered.poll_frame(cx)).await {
+                    sent.extend_from_slice(&frame.unwrap().into_data().unwrap());
+                }
+                assert!(sent.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8), "{length}");
+                assert!(sent.len() == length && buffered.is_end_stream(), "{length}");
             }
-            assert!(sent == body && buffered.is_end_stream(), "{length}");
         }
-        assert_eq!(room.taken.load(Ordering::Relaxed), 0);
-        let mut large = Upload::whole(Bytes::from(vec![0; 2 << 20]));
-        assert_eq!(BufferedUpload::receive(&mut large, &room).await.err(), Some(NO_ROOM));
-        assert_eq!(room.taken.load(Ordering::Relaxed), 0);
+        assert!(receive(700_000, 1, &room).await.err() == Some(NO_ROOM), "more than half");
+        let held = receive(400_000, 1, &room).await.unwrap();
+        assert!(receive(400_000, 1, &room).await.is_err() && receive(300_000, 2, &room).await.is_ok());
+        drop(held);
+        let taken = room.taken.lock().unwrap();
+        assert!(taken.all == 0 && taken.clients.is_empty());
     }
 }

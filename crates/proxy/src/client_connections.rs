@@ -50,9 +50,16 @@ impl Activity {
         self.requests.load(Ordering::Relaxed) == 0 && !self.is_displaced.load(Ordering::Relaxed)
     }
 
-    /// Waits until the connection has to be closed for another one.
+    /// Waits until the connection has to be closed for another one. A request that has begun since
+    /// it was chosen keeps it open.
     pub(super) async fn displaced(&self) {
-        self.displaced.notified().await;
+        loop {
+            self.displaced.notified().await;
+            if self.requests.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            self.is_displaced.store(false, Ordering::Relaxed);
+        }
     }
 }
 

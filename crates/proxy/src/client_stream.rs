@@ -450,8 +450,14 @@ mod tests {
         let switch = Switch::default();
         let client = Client { switch: switch.clone(), ..Client::insecure(interims.clone()) };
         let service = Counted::new(Service::new(proxy, client), &exchanges);
-        let before =
-            Before { interims, plain, client: None, timeouts: timeouts(), switch, head: PartialHead::default() };
+        let before = Before {
+            interims,
+            plain,
+            client: None,
+            timeouts: timeouts(),
+            switch,
+            head: PartialHead::new(&Arc::default(), None),
+        };
         let connection =
             http1::Builder::new().serve_connection(TokioIo::new(ClientStream::new(near, before, exchanges)), service);
         (far, tokio::spawn(async { drop(connection.await) }))
@@ -533,7 +539,7 @@ mod tests {
             client: None,
             timeouts: timeouts(),
             switch: Switch::default(),
-            head: PartialHead::default(),
+            head: PartialHead::new(&Arc::default(), None),
         };
         let mut stream = ClientStream::new(near, before, Exchanges::endless());
         far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
@@ -569,7 +575,7 @@ mod tests {
                 client: None,
                 timeouts: timeouts(),
                 switch: Switch::default(),
-                head: PartialHead::default(),
+                head: PartialHead::new(&Arc::default(), None),
             };
             let mut stream = ClientStream::new(near, before, Exchanges::endless());
             stream.missed = missed;
@@ -595,7 +601,7 @@ mod tests {
             client,
             timeouts: timeouts(),
             switch,
-            head: PartialHead::default(),
+            head: PartialHead::new(&Arc::default(), None),
         };
         let mut stream = ClientStream::new(near, before, Exchanges::endless());
         interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());

@@ -502,6 +502,9 @@ fn classify(error: &hyper::Error, end: Option<UploadEnd>) -> Failed {
     });
     let (failure, verdict) = if let Some(failure) = upload {
         (failure, ConnectionVerdict::Nothing)
+    } else if origin_http2::is_unprocessed(error) {
+        // It ends its connections as it may, or has too much to do.
+        (UpstreamFailure::Unreachable, ConnectionVerdict::Nothing)
     } else if causes(error).any(timed_out) || http2.and_then(h2::Error::get_io).is_some_and(is_late) {
         (UpstreamFailure::TimedOut, ConnectionVerdict::Failed)
     } else if error.is_parse_too_large() {

@@ -69,8 +69,8 @@ pub const KEEPALIVE: Duration = Duration::from_secs(60);
 /// at 8 to 16 KB of cookies, servers at 8 to 64.
 pub const HEADER_BYTES: u64 = 64 * 1024;
 
-/// Bytes of all incomplete heads of HTTP/1 requests together. Heads usually come in one packet, so
-/// few are incomplete at a time.
+/// Bytes of all incomplete heads of HTTP/1 requests together, of which a client has at most as many
+/// as are free. Heads usually come in one packet, so few are incomplete at a time.
 pub const PARTIAL_HEADS_BYTES: usize = 32 << 20;
 
 /// An incomplete head of this size always has room: with [`CONNECTIONS`], 80 MB at most.

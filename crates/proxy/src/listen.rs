@@ -444,7 +444,9 @@ where
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let connection = serving.bounds.connections.add(peer);
+    // The connections of a trusted proxy are those of many clients: they are not closed for others.
+    let is_trusted = serving.clients.trusted_proxies.trusts(peer);
+    let connection = serving.bounds.connections.add(if is_trusted { Peer::Unix } else { peer });
     let activity = Arc::clone(connection.activity());
     tokio::select! {
         biased;
@@ -551,7 +553,7 @@ fn begin_client<F>(peer: Peer, serving: &Serving<F>, (timeouts, limits): (Timeou
         observed: observed.clone(),
         limits,
     };
-    let head = PartialHead::new(&serving.bounds.counters.partial_heads);
+    let head = PartialHead::new(&serving.bounds.counters.partial_heads, peer.ip());
     let before = Before { interims, plain, client: observed, timeouts, switch, head };
     (client, before)
 }

@@ -3,6 +3,7 @@
 use super::observer::{ObservedClient, ObservedExchange};
 use super::outgoing::Outgoing;
 use super::service::{Responding, Service};
+use super::upload::linger;
 use ::http::header::CONTENT_LENGTH;
 use bytes::Buf;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -40,6 +41,9 @@ impl hyper::service::Service<Request<Incoming>> for Observed {
             }
             Err(refused) => {
                 let exchange = self.client.as_ref().map(|client| client.begin_refused(&refused.parts));
+                if !body.is_end_stream() {
+                    linger(body);
+                }
                 ObservedFuture { exchange, future: Responding::refusal(refused.reason), is_http10 }
             }
         }

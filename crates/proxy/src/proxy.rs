@@ -196,7 +196,7 @@ impl Proxy {
     }
 
     /// Returns a place of a client among the requests in progress.
-    pub(super) async fn place(&self, client: Option<IpAddr>) -> FairPlace {
+    pub(super) async fn place(&self, client: IpAddr) -> FairPlace {
         self.limits.requests.acquire(client).await
     }
 
@@ -289,7 +289,10 @@ mod tests {
             (read.is_ok().then(|| String::from_utf8_lossy(&start).into_owned()), far)
         };
         assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"));
-        let places: Vec<_> = std::iter::from_fn(|| proxy.limits.requests.try_acquire(None)).collect();
+        let mut places = Vec::new();
+        for number in 0..=255 {
+            places.extend(std::iter::from_fn(|| proxy.limits.requests.try_acquire([192, 0, 2, number].into())));
+        }
         assert_eq!(places.len(), limits::CONNECTIONS);
         let (waits, mut far) = ask("/10/b").await;
         assert_eq!(waits, None);

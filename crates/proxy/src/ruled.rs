@@ -123,7 +123,8 @@ impl fmt::Display for NormalUrl {
 }
 
 /// Returns the address of a client, as rules compare it. A program on a Unix socket, and a client
-/// that its trusted proxy does not know, have the unspecified one, `::`. Only `all` has it.
+/// that its trusted proxy does not know, have the unspecified one, `::`. Only `all` and `::/0`
+/// have it.
 pub(super) fn address_of(client: Option<IpAddr>) -> IpAddr {
     client.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))
 }

@@ -11,7 +11,7 @@ use super::normal_request::{Connection, NormalRequest, RefusedRequest};
 use super::outgoing::{Outgoing, RefusalReason, plain_error};
 use super::proxy::Proxy;
 use super::proxy::forward::DetachOnDrop;
-use super::ruled::{Ruled, RulesView};
+use super::ruled::{Ruled, RulesView, address_of};
 use super::shards::Next;
 use super::trusted_proxies::TrustedPeer;
 use super::upgrade::{Offer, Switch, Upgrade};
@@ -225,8 +225,18 @@ impl Service {
         let (proxy, interims) = (Arc::clone(&self.proxy), turn.clone());
         let (peer, expects) = (self.peer.clone(), is_current && expects);
         let body_bytes = self.body_bytes(rules.as_deref());
-        let upstream_request =
-            UpstreamRequest { parts, peer, client, scheme, host, expects, body_bytes, interims, upgrade, rules };
+        let upstream_request = UpstreamRequest {
+            parts,
+            peer,
+            client: address_of(client),
+            scheme,
+            host,
+            expects,
+            body_bytes,
+            interims,
+            upgrade,
+            rules,
+        };
         match step {
             Next::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
             Next::Assemble(_) | Next::Follow(_) if goes_round => {

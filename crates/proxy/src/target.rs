@@ -14,7 +14,7 @@
 //!
 //! A target that servers read in several ways is refused: a dot segment beside an encoded slash, a
 //! backslash or a parameter (`..%2f`, `..\`, `..;`), a parameter without a segment (`/;a/b`), `..`
-//! after repeated slashes, `%00`, and UTF-8 that is longer than it need be.
+//! after repeated slashes, `%00`, and dots in overlong UTF-8 (`%c0%ae`).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -54,7 +54,11 @@ pub(super) fn normal_prefix(text: &str) -> Result<String, &'static str> {
     let path_end = text.find('?').unwrap_or(text.len());
     let last = text[..path_end].rfind('/').map_or(0, |slash| slash + 1);
     let mut normal = normal_target(&text[..last])?.into_owned();
-    encode(&text[last..path_end], true, &mut normal);
+    // An escape may be incomplete there.
+    let tail = &text[last..path_end];
+    let whole = tail.rfind('%').filter(|at| tail.len() - at < 3).unwrap_or(tail.len());
+    encode(&tail[..whole], true, &mut normal);
+    normal.push_str(&tail[whole..]);
     encode(&text[path_end..], false, &mut normal);
     Ok(normal)
 }
@@ -126,17 +130,21 @@ fn segment(text: &str) -> Result<Segment, &'static str> {
     if decoded.contains(&0) {
         return Err("the target has a NUL");
     }
-    // `%c0%ae` is a dot, and `%c0%af` a slash, for old decoders of UTF-8 (RFC 3629 §10).
-    if decoded.windows(2).any(|pair| matches!(pair, [0xc0 | 0xc1, 0x80..=0xbf] | [0xe0, 0x80..=0x9f])) {
-        return Err("the target has an overlong encoding");
-    }
-    let mut parts = decoded.split(|byte| matches!(byte, b'/' | b'\\'));
+    let read = old_utf8(&decoded);
+    let mut parts = read.split(|byte| matches!(byte, b'/' | b'\\'));
     let is_several = parts.clone().nth(1).is_some();
+    // Servers of Java cut parameters off: `%2f;a` is `//` for them.
+    if is_several && parts.clone().any(|part| part.first() == Some(&b';')) {
+        return Err("the target has a parameter beside an encoded slash or a backslash");
+    }
     let dots = parts.find_map(|part| match part.split(|byte| *byte == b';').next() {
         Some(b".") => Some((part, Segment::Current)),
         Some(b"..") => Some((part, Segment::Parent)),
         _ => None,
     });
+    if dots.is_some() && read.len() != decoded.len() {
+        return Err("the target has a dot segment in overlong UTF-8");
+    }
     match dots {
         Some(_) if is_several => Err("the target has a dot segment beside an encoded slash or a backslash"),
         Some((part, _)) if part.contains(&b';') => Err("the target has a dot segment with a parameter"),
@@ -144,6 +152,26 @@ fn segment(text: &str) -> Result<Segment, &'static str> {
         None if is_several => Ok(Segment::Several),
         None => Ok(Segment::Name),
     }
+}
+
+/// Returns bytes as old decoders of UTF-8 read them, for which `%c0%ae` is a dot, and `%c0%af` and
+/// `%c1%9c` are slashes (RFC 3629 §10). In other encodings, these bytes are letters.
+fn old_utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if !bytes.contains(&0xc0) && !bytes.contains(&0xc1) {
+        return Cow::Borrowed(bytes);
+    }
+    let (mut all, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
+    while let Some((first, after)) = rest.split_first() {
+        let (byte, after) = match rest {
+            [0xc0, 0xae, after @ ..] => (b'.', after),
+            [0xc0, 0xaf, after @ ..] => (b'/', after),
+            [0xc1, 0x9c, after @ ..] => (b'\\', after),
+            _ => (*first, after),
+        };
+        all.push(byte);
+        rest = after;
+    }
+    Cow::Owned(all)
 }
 
 /// Returns true for bytes that are encoded in a normal form.
@@ -400,6 +428,7 @@ mod tests {
             ("/a.b/.c/..d/...", "/a.b/.c/..d/..."),
             ("/a;b/;c", "/a;b/;c"),
             ("/;jsessionid=1?a", "/;jsessionid=1?a"),
+            ("/%C0%B4%C0%AE/%C0%AFb", "/%C0%B4%C0%AE/%C0%AFb"),
         ] {
             assert_eq!(normal_target(target).as_deref(), Ok(normal), "{target}");
         }
@@ -418,8 +447,9 @@ mod tests {
             "/;/admin",
             "/a/;b=c/d",
             "/%3b/admin",
-            "/a%C0%AFb",
-            "/%e0%80%af",
+            "/a/%c0%ae./b",
+            "/..%C0%AFb",
+            "/%2f;;/admin",
             "/..%2f",
             "/a%2fb/../c",
             "/a/..%3b/c",
@@ -427,6 +457,7 @@ mod tests {
             assert!(normal_target(target).is_err(), "{target}");
         }
         assert_eq!(normal_prefix("/a/../b/.x"), Ok("/b/.x".to_owned()));
+        assert_eq!(normal_prefix("/a/b%2"), Ok("/a/b%2".to_owned()));
         assert_eq!(normal_prefix("/a/b?c\""), Ok("/a/b?c%22".to_owned()));
     }
 

@@ -107,6 +107,10 @@ impl TrustedProxies {
             said.note(name, value, self.fields);
         }
         let mut forwarded = Forwarded { client: peer.ip(), scheme: None, host: None };
+        if said.addresses.is_empty() && (said.has_x || said.has_other) {
+            // The proxy speaks for a client, and does not say for whom in a field that is believed.
+            forwarded.client = None;
+        }
         if said.has_x {
             let nodes = said.addresses.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b','));
             self.walk(&mut forwarded, nodes.map(|node| Some(Element { node: text(node), ..Element::default() })));
@@ -163,6 +167,8 @@ const HOPS: usize = 64;
 #[derive(Default)]
 struct Said<'a> {
     has_x: bool,
+    /// True if there is a field that is not believed.
+    has_other: bool,
     addresses: Vec<&'a [u8]>,
     scheme: Option<&'a str>,
     host: Option<&'a str>,
@@ -178,6 +184,8 @@ impl<'a> Said<'a> {
         let known = TrustedFields::NAMES.iter().position(|field| field.eq_ignore_ascii_case(name));
         let Some(at) = known else { return };
         if fields.ignored[at] {
+            // Where none is believed, the proxy itself is meant to be the client.
+            self.has_other |= fields.ignored.contains(&false);
             return;
         }
         // A proxy that appends writes the last value.
@@ -323,7 +331,7 @@ mod tests {
             (&[("forwarded", "for=192.0.2.1;for=192.0.2.2")], "none"),
             // A client's own, past a proxy that knows only the other field.
             (&[("forwarded", "for=198.51.100.1"), ("x-forwarded-for", "192.0.2.1")], "192.0.2.1"),
-            (&[("forwarded", "for=198.51.100.1"), ("x-forwarded-proto", "https")], "10.0.0.1"),
+            (&[("forwarded", "for=198.51.100.1"), ("x-forwarded-proto", "https")], "none"),
         ] {
             assert_eq!(read("10.0.0.1", fields).0, client, "{fields:?}");
         }
@@ -346,12 +354,12 @@ mod tests {
                 TrustedProxies::parse(["10.0.0.0/8"]).unwrap().with_fields(TrustedFields::of(names.iter().copied())?);
             let peer = SocketAddr::from(([10, 0, 0, 1], 1)).into();
             let said = trusted.read(peer, all.iter().map(|(name, value)| (*name, value.as_bytes())));
-            Ok::<_, &str>((said.client.unwrap().to_string(), said.scheme, said.host))
+            Ok::<_, &str>((said.client.map_or("none".to_owned(), |ip| ip.to_string()), said.scheme, said.host))
         };
         let own = "10.0.0.1".to_owned();
         assert_eq!(read(&["X-Forwarded-For"]), Ok(("192.0.2.1".to_owned(), None, None)));
-        assert_eq!(read(&["x-forwarded-proto"]), Ok((own.clone(), Some("https"), None)));
-        assert_eq!(read(&["X-Forwarded-Host"]), Ok((own.clone(), None, Some("a.example"))));
+        assert_eq!(read(&["x-forwarded-proto"]), Ok(("none".to_owned(), Some("https"), None)));
+        assert_eq!(read(&["X-Forwarded-Host"]), Ok(("none".to_owned(), None, Some("a.example"))));
         assert_eq!(read(&["Forwarded"]), Ok(("192.0.2.2".to_owned(), Some("http"), Some("b.example"))));
         assert_eq!(read(&[]), Ok((own, None, None)));
         assert_eq!(read(&TrustedFields::NAMES), Ok(("192.0.2.1".to_owned(), Some("https"), Some("a.example"))));

@@ -10,6 +10,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use larder_http::UpstreamFailure;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,22 +43,38 @@ impl SharedUpload {
 }
 
 /// The start of an upload that may have to be sent again.
-pub(super) struct UploadStart(Arc<Mutex<Coming>>);
+pub(super) enum UploadStart {
+    /// A body that the client is sending.
+    Coming(UnprocessedUpload),
+    /// A body that was received whole.
+    Buffered(BufferedUpload),
+}
+
+/// A body that the client is sending, whose start is kept.
+pub(super) struct UnprocessedUpload(Arc<Mutex<Coming>>);
 
 impl UploadStart {
     /// Returns the body from its start on, for another sending; `None` if that is not known any
     /// more.
     pub(super) fn again(self) -> Option<Upload> {
+        match self {
+            UploadStart::Coming(coming) => coming.again(),
+            UploadStart::Buffered(buffered) => Some(Upload::Buffered(Box::new(buffered))),
+        }
+    }
+}
+
+impl UnprocessedUpload {
+    fn again(self) -> Option<Upload> {
         let mut coming = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !coming.keeps {
             return None;
         }
         coming.sending += 1;
-        let sent = std::mem::take(&mut coming.kept);
-        for data in sent.into_iter().rev() {
-            coming.replay.push_front(data);
+        let sent = Bytes::from(std::mem::take(&mut coming.kept));
+        if !sent.is_empty() {
+            coming.replay.push_front(sent);
         }
-        coming.kept_bytes = 0;
         let sending = coming.sending;
         drop(coming);
         Some(Upload::Coming(SharedUpload { coming: self.0, sending }))
@@ -94,8 +111,7 @@ struct Coming {
     was_sent: bool,
     /// True while `kept` has all data that was sent.
     keeps: bool,
-    kept: Vec<Bytes>,
-    kept_bytes: usize,
+    kept: Vec<u8>,
     /// Data to be sent again.
     replay: VecDeque<Bytes>,
 }
@@ -126,23 +142,30 @@ impl Upload {
             was_sent: false,
             keeps: false,
             kept: Vec::new(),
-            kept_bytes: 0,
             replay: VecDeque::new(),
         };
         Upload::Coming(SharedUpload { coming: Arc::new(Mutex::new(coming)), sending: 0 })
+    }
+
+    /// Reads and drops the rest, whatever its size: the client may have to send it before it reads
+    /// the answer.
+    pub(super) fn give_up(self) {
+        if let Upload::Coming(shared) = &self {
+            shared.lock().room = u64::MAX;
+        }
+        linger(self);
     }
 
     /// Receives the whole body, before it is sent.
     ///
     /// # Errors
     /// The body breaks off, is too large or silent, or there is no room for it.
-    pub(super) async fn buffered(mut self, room: &Arc<Room>) -> Result<Upload, UpstreamFailure> {
+    pub(super) async fn buffered(mut self, client: IpAddr, room: &Arc<Room>) -> Result<Upload, UpstreamFailure> {
         self.release();
-        match BufferedUpload::receive(&mut self, room).await {
+        match BufferedUpload::receive(&mut self, client, room).await {
             Ok(buffered) => Ok(Upload::Buffered(Box::new(buffered))),
             Err(failure) => {
-                // The client may have to send the rest before it reads the answer.
-                linger(self);
+                self.give_up();
                 Err(failure)
             }
         }
@@ -167,11 +190,15 @@ impl Upload {
     /// Keeps the start of the body, for a server that may say that it has not processed the
     /// request. `None` if the body is complete.
     pub(super) fn keep_start(&self) -> Option<UploadStart> {
-        let Upload::Coming(shared) = self else { return None };
+        let shared = match self {
+            Upload::Coming(shared) => shared,
+            Upload::Buffered(buffered) => return Some(UploadStart::Buffered(buffered.again())),
+            Upload::Whole(_) => return None,
+        };
         let mut coming = shared.lock();
         // What was sent before is known only if it was kept.
         coming.keeps |= !coming.was_sent;
-        Some(UploadStart(Arc::clone(&shared.coming)))
+        Some(UploadStart::Coming(UnprocessedUpload(Arc::clone(&shared.coming))))
     }
 
     /// Returns a receiver that learns how the body has ended, or gets an error if the body is
@@ -349,11 +376,12 @@ impl Coming {
         if !self.keeps {
             return;
         }
-        self.kept_bytes += data.len();
-        if self.kept_bytes > limits::KEPT_UPLOAD_BYTES || self.answered.load(Ordering::Relaxed) {
+        let is_too_much = self.kept.len() + data.len() > limits::KEPT_UPLOAD_BYTES;
+        if is_too_much || self.answered.load(Ordering::Relaxed) {
             return self.keep_no_more();
         }
-        self.kept.push(data.clone());
+        // A copy: small pieces would hold the buffers that they came in.
+        self.kept.extend_from_slice(data);
     }
 
     fn keep_no_more(&mut self) {
@@ -440,11 +468,7 @@ impl Body for Upload {
             Upload::Buffered(buffered) => return buffered.poll_frame(cx),
         };
         if matches!(&frame, Some(Err(error)) if error.is_too_large()) {
-            let rest = std::mem::replace(this, Upload::empty());
-            if let Upload::Coming(shared) = &rest {
-                shared.lock().room = u64::MAX;
-            }
-            linger(rest);
+            std::mem::replace(this, Upload::empty()).give_up();
         }
         Poll::Ready(frame.map(|frame| frame.map(without_forbidden_trailers)))
     }

@@ -393,7 +393,7 @@ impl Group {
         let may_repeat = !is_alone && method.is_idempotent() && body.is_end_stream();
         let key = if is_alone { 0 } else { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) };
         let body = match &self.buffered {
-            Some(room) if !body.is_end_stream() => body.buffered(room).await?,
+            Some(room) if !body.is_end_stream() => body.buffered(upstream_target.client, room).await?,
             _ => body,
         };
         let asking = Asking { key, is_repeatable: may_repeat, client: upstream_target.client };

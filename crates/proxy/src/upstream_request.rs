@@ -21,7 +21,7 @@ pub(super) struct UpstreamTarget {
     /// The client's address for `X-Forwarded-For`.
     pub(super) peer: HeaderValue,
     /// The client, whose places its requests take.
-    pub(super) client: Option<IpAddr>,
+    pub(super) client: IpAddr,
     /// The scheme of the client's request: `http` or `https`.
     pub(super) scheme: &'static str,
     /// The host of the request to the origin: as it is keyed, unless a rule sets another one.
@@ -47,7 +47,7 @@ pub(super) struct UpstreamRequest {
     /// The client's address for `X-Forwarded-For`.
     pub(super) peer: HeaderValue,
     /// The client, whose places it takes.
-    pub(super) client: Option<IpAddr>,
+    pub(super) client: IpAddr,
     pub(super) scheme: &'static str,
     /// The host as it is keyed: the response to `EXAMPLE.com:80` is stored for `example.com`.
     pub(super) host: HeaderValue,

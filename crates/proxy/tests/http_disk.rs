@@ -6,7 +6,7 @@ mod wire;
 use larder_proxy::disk::DiskConfig;
 use larder_proxy::{Admin, Http, HttpConfig, StatusSource, Upstream};
 use larder_units::ByteSize;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;

@@ -151,6 +151,12 @@ fn slow_requests_of_one_client_stop_the_misses_of_others() {
         assert_eq!(others.get(&format!("/{number}")).status, 200);
     }
     assert_eq!(slow.waiting.load(Ordering::SeqCst), 15, "one client has more than half");
+    // A page that the client has asked for, whose request waits for a place.
+    for attacker in &mut attackers {
+        attacker.head(&pseudo("GET", "/popular"), true);
+    }
+    node.await_figure("requests", 3 * 50 + 5 + 3);
+    assert_eq!(others.get("/popular").status, 200);
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn bad_settings_are_one_line_that_names_them() {
         ..wire::config(Upstream::Generated)
     };
     let free = ([127, 0, 0, 1], 0).into();
-    let vacant = wire::dead();
+    let vacant = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (config, parts) in [
         (config(node.address, "http://a"), ["[http] listen", "in use"]),
         (config(([192, 0, 2, 1], 1).into(), "http://a"), ["[http] listen", "192.0.2.1:1"]),

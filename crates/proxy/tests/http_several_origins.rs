@@ -5,7 +5,7 @@ mod wire;
 
 use larder_proxy::{HttpConfig, OriginGroup, PoolServer, Upstream};
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -178,7 +178,9 @@ impl ReplyCache {
 
     /// The same of those that have a place at the origin.
     pub(super) fn least_wanted_started(&self, requester: Requester) -> Option<Vec<u8>> {
-        self.oldest(self.orders.started_of(requester).filter_map(|id| self.orders.get(id)))
+        // The client of an unsafe request would not know whether it was executed.
+        let is_safe = |key: &&Vec<u8>| self.questions.get(*key).is_none_or(|question| !question.is_unsafe);
+        self.oldest(self.orders.started_of(requester).filter_map(|id| self.orders.get(id)).filter(is_safe))
     }
 
     fn oldest<'a>(&self, keys: impl Iterator<Item = &'a Vec<u8>>) -> Option<Vec<u8>> {

@@ -92,14 +92,49 @@ impl Proxy {
                 let sent = Box::pin(self.send(exchange, upstream_request, Upload::empty(), place));
                 DetachOnDrop::new(is_shared, sent)
             }
-            // A request that waits for a place ends with its client.
+            // A request that waits for a place ends with its client. Others for the same URL do not
+            // wait with it: another client may have a place.
+            None if is_shared => {
+                drop(exchange);
+                let waiting = async move {
+                    let place = places.acquire(client).await;
+                    self.ask_again(place, upstream_request, body).await
+                };
+                DetachOnDrop::new(false, Box::pin(waiting))
+            }
             None => {
                 let waiting = async move {
                     let place = places.acquire(client).await;
-                    let sent = Box::pin(self.send(exchange, upstream_request, Upload::empty(), place));
-                    DetachOnDrop::new(is_shared, sent).await
+                    self.send(exchange, upstream_request, Upload::empty(), place).await
                 };
                 DetachOnDrop::new(false, Box::pin(waiting))
+            }
+        }
+    }
+
+    /// Asks the cache again for a request that has waited for a place, and counts as another one.
+    async fn ask_again(
+        self: Arc<Self>,
+        place: FairPlace,
+        upstream_request: UpstreamRequest,
+        body: Incoming,
+    ) -> Response<Outgoing> {
+        let may_collapse = upstream_request.rules.as_ref().is_none_or(|rules| rules.collapses());
+        match self.shards.step(&upstream_request.head(false), may_collapse) {
+            Next::Answer(answer) => self.sent(answer),
+            Next::Assemble(assembled) => self.assembled(assembled, upstream_request.upstream_target()),
+            Next::Follow(waiting) => {
+                drop(place);
+                self.follow(waiting, upstream_request, body).await
+            }
+            Next::Forward(exchange) => {
+                let is_shared = exchange.is_shared();
+                let sent = Box::pin(self.send(exchange, upstream_request, Upload::empty(), place));
+                DetachOnDrop::new(is_shared, sent).await
+            }
+            Next::Refresh(answer, exchange) => {
+                self.refresh(exchange, upstream_request);
+                self.sent(answer)
             }
         }
     }
@@ -115,6 +150,7 @@ impl Proxy {
     ) -> Response<Outgoing> {
         let may_begin_later = upstream_request.expects || accepts_trailers(&upstream_request.parts.headers);
         if !may_begin_later && let Err(failure) = upload.begin().await {
+            upload.give_up();
             return self.failed(exchange, failure, upstream_request.parts.version);
         }
         let place = self.limits.uploads.acquire(upstream_request.client).await;

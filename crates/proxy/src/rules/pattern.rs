@@ -103,10 +103,12 @@ impl Glob {
 /// target. Repeated and encoded slashes are kept if the pattern matches with them.
 pub(super) fn captures<'a>(globs: &[Glob], target: Target<'a>) -> Vec<&'a str> {
     let path = target.path();
-    for merges in [false, true] {
-        let decoded = Decoded::new(path, merges);
-        if let Some(found) = globs.iter().find_map(|glob| glob.captures(&decoded.bytes)) {
-            return found.into_iter().map(|range| decoded.raw(path, range)).collect();
+    let readings = [Decoded::new(path, false), Decoded::new(path, true)];
+    for glob in globs {
+        for decoded in &readings {
+            if let Some(found) = glob.captures(&decoded.bytes) {
+                return found.into_iter().map(|range| decoded.raw(path, range)).collect();
+            }
         }
     }
     Vec::new()

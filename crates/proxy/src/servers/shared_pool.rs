@@ -65,7 +65,7 @@ pub(in super::super) struct Asking {
     /// True if it may be sent twice.
     pub(in super::super) is_repeatable: bool,
     /// Its client.
-    pub(in super::super) client: Option<IpAddr>,
+    pub(in super::super) client: IpAddr,
 }
 
 /// The reason why no member gets a request.
@@ -138,14 +138,14 @@ impl SharedPool {
         // Without room, the pool itself says what happens.
         let room = pool.room().filter(|room| *room > 0);
         let most = room.map_or(usize::MAX, |room| room.saturating_mul(limits::SERVER_SHARE));
-        let share = self.clients.take(asking.client, most)?;
+        let share = self.clients.take(Some(asking.client), most)?;
         Some(match pool.next(asking.key, tried, asking.is_repeatable, now) {
             Choice::Wait => return None,
             Choice::Unavailable(after) => Err(NoMember::Unavailable(after)),
             Choice::Exhausted => Err(NoMember::Exhausted),
             Choice::Send(ticket) => match pool.item(ticket).map(Arc::clone) {
                 Some(known) => {
-                    Ok(InProgress { pool: Arc::clone(self), known, ticket, has_verdict: false, _share: share })
+                    Ok(InProgress { pool: Arc::clone(self), known, ticket, has_verdict: false, share: Some(share) })
                 }
                 None => Err(NoMember::Exhausted),
             },
@@ -160,7 +160,7 @@ pub struct InProgress {
     ticket: Ticket,
     has_verdict: bool,
     /// Of its client among the requests at the members.
-    _share: Share,
+    share: Option<Share>,
 }
 
 impl InProgress {
@@ -213,8 +213,11 @@ impl Drop for InProgress {
         pool.on_end(self.ticket);
         let has_limits = pool.has_limits();
         drop(pool);
+        // Before others look.
+        self.share = None;
         if has_limits {
-            self.pool.freed.notify_one();
+            // All that wait: the first one's client may have its share already.
+            self.pool.freed.notify_waiters();
         }
     }
 }
