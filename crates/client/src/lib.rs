@@ -426,7 +426,7 @@ impl Client {
     }
 
     /// Asks the forwarder to name the face of each Interest (NDNLPv2 IncomingFaceId;
-    /// `faces/update`). Packets that arrive meanwhile are dropped.
+    /// `faces/update`).
     ///
     /// # Errors
     /// The forwarder refuses, does not answer, or the connection breaks.

@@ -305,7 +305,13 @@ impl Cache {
             stored.selector = selector;
         }
         verdict?;
-        if was_purged || self.store.is_outdated(stored, exchange.asked) {
+        if was_purged {
+            // What the purges remember of names is rough after many of them. A response that was
+            // not named is fetched once, not validated for ever.
+            self.discard(stored);
+            return Err(Refusal::Invalidated);
+        }
+        if self.store.is_outdated(stored, exchange.asked) {
             return Err(Refusal::Invalidated);
         }
         if stored.in_tier().is_some() {
