@@ -96,7 +96,7 @@ impl Cache {
     /// in the same origin only.
     pub(crate) fn invalidate_by(
         &mut self,
-        exchange: &Exchange,
+        exchange: &mut Exchange,
         status: StatusCode,
         headers: &HeaderMap,
         now: Now,
@@ -106,6 +106,9 @@ impl Cache {
         if safe || !(status.is_success() || status.is_redirection()) {
             return;
         }
+        // A response to POST is stored as later than its own invalidation. So it is not stored
+        // where a purge came during the request, which may name it.
+        exchange.forbids_storing |= self.store.purges.now() != exchange.asked_at;
         self.invalidate(&exchange.key, exchange.hash, now);
         for name in [LOCATION, CONTENT_LOCATION] {
             let reference = headers.get(&name).and_then(|value| value.to_str().ok());

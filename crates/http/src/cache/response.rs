@@ -20,7 +20,7 @@ use crate::rfc::{conditional, date, fields};
 use crate::store::purge_table::PurgeVerdict;
 use crate::store::stored::Stored;
 use http::header::{CONTENT_LENGTH, DATE, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, Method, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::Duration;
 
 impl Cache {
@@ -74,10 +74,7 @@ impl Cache {
         if status == StatusCode::RANGE_NOT_SATISFIABLE && matches!(exchange.ask, Ask::Slice(_)) && astray {
             return self.ask_as_client(exchange, now, outbox);
         }
-        // A response to POST is stored as later than its own invalidation, so not where another
-        // purge came during the request: it might be named by it.
-        exchange.forbids_storing |= exchange.method == Method::POST && self.store.purges.now() != exchange.asked_at;
-        self.invalidate_by(&exchange, status, &headers, now, outbox);
+        self.invalidate_by(&mut exchange, status, &headers, now, outbox);
         let fill = self.consider(&mut exchange, status, &headers, framed, now);
         let (mut fill, refusal) = match fill {
             Ok(fill) => (Some(Box::new(fill)), None),
