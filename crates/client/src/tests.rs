@@ -269,9 +269,10 @@ fn a_flood_during_a_registration_takes_memory_without_end() {
     client.register(&"/a".parse().unwrap()).unwrap();
     let _stream = forwarder.join().unwrap();
     let kept = limits::KEPT_BYTES / 8100;
-    let got = receive(&mut client, kept);
+    // The last call may return what follows, too.
+    let mut got = receive(&mut client, kept);
+    let mut rest = got.split_off(kept);
     assert!(got.iter().all(|packet| packet.starts_with("data /flood")), "the first ones are kept");
-    let mut rest = Vec::new();
     while rest.last().is_none_or(|packet| packet != "interest /a/last None") {
         rest.extend(receive(&mut client, 1));
     }
