@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Malformed packets from the network are dropped and counted, and cost the sender's face nothing else.
+"""Malformed packets from the network are dropped and counted, and cost the sender's face nothing else. What is no packet of NDN
+at all closes a stream, because a web page can send it (an HTTP request to NDN's port).
 
     hostile_packets.py UNIX_PATH TCP_PORT UDP_PORT ADMIN_PORT
 
@@ -30,8 +31,8 @@ HOSTILE = {
     "a name component of type 0": tlv(5, tlv(7, tlv(0, b"a"))),
     "an unknown critical element": tlv(5, NAME + tlv(9, b"")),
     "an unknown critical field of NDNLPv2": tlv(100, b"\xfd\x03\x85\x00" + tlv(80, tlv(5, NAME))),
-    "a type that is none of NDN's": tlv(200, b"abc"),
 }
+NO_NDN = tlv(200, b"abc")
 
 
 def interest(number: int) -> bytes:
@@ -40,9 +41,9 @@ def interest(number: int) -> bytes:
     return tlv(5, name + tlv(10, number.to_bytes(4, "big")))
 
 
-def malformed(admin_port: int) -> int:
+def dropped(admin_port: int, reason: str) -> int:
     with urllib.request.urlopen(f"http://127.0.0.1:{admin_port}/status", timeout=5) as status:
-        return json.load(status)["ndn"]["drops"]["malformed"]
+        return json.load(status)["ndn"]["drops"][reason]
 
 
 def connected(kind: int, family: int, address) -> socket.socket:
@@ -62,7 +63,7 @@ def main(unix_path: str, tcp_port: int, udp_port: int, admin_port: int):
     for transport, sock in transports.items():
         for what, packet in HOSTILE.items():
             number += 1
-            before = malformed(admin_port)
+            before = dropped(admin_port, "malformed")
             sock.send(packet)
             sock.send(interest(number))
             try:
@@ -72,8 +73,18 @@ def main(unix_path: str, tcp_port: int, udp_port: int, admin_port: int):
             # An LpPacket (100) with a Nack (800) around our Interest.
             assert answer[:1] == b"\x64" and bytes.fromhex("fd0320") in answer, f"{transport}, after {what}: {answer.hex()}"
             assert interest(number) in answer, f"{transport}, after {what}: not our Interest in {answer.hex()}"
-            counted = malformed(admin_port) - before
+            counted = dropped(admin_port, "malformed") - before
             assert counted == 1, f"{transport}: {what} was counted {counted} times as malformed"
+    for transport in ["unix", "tcp"]:
+        before = dropped(admin_port, "not_ndn")
+        transports[transport].send(NO_NDN + interest(number + 1))
+        try:
+            answer = transports[transport].recv(9000)
+        except ConnectionResetError:
+            answer = b""
+        assert answer == b"", f"{transport}: the Interest after a type that is none of NDN's was read: {answer.hex()}"
+        counted = dropped(admin_port, "not_ndn") - before
+        assert counted == 1, f"{transport}: a type that is none of NDN's was counted {counted} times"
     print(f"{number} hostile packets dropped and counted, {len(transports)} faces alive")
 
 
