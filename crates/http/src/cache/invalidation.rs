@@ -5,10 +5,13 @@ use crate::cache::Cache;
 use crate::cache::exchange::Exchange;
 use crate::now::Now;
 use crate::outbox::{Invalidation, Outbox};
+use crate::rfc::freshness::Freshness;
 use crate::rfc::key::Key;
 use crate::rfc::route::Route;
+use crate::rfc::vary::Selector;
 use crate::store::purge::{Purge, Purged, Scope, Url};
-use crate::store::purge_table::Position;
+use crate::store::purge_table::{Position, PurgeVerdict};
+use crate::store::stored::Stored;
 use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderMap, Method, StatusCode};
 use larder_policy::observe;
@@ -107,8 +110,8 @@ impl Cache {
             return;
         }
         // A response to POST is stored as later than its own invalidation. So it is not stored
-        // where a purge came during the request, which may name it.
-        exchange.forbids_storing |= self.store.purges.now() != exchange.asked_at;
+        // where a purge that names it came during the request.
+        exchange.forbids_storing |= self.was_purged_meanwhile(exchange, status, headers, now);
         self.invalidate(&exchange.key, exchange.hash, now);
         for name in [LOCATION, CONTENT_LOCATION] {
             let reference = headers.get(&name).and_then(|value| value.to_str().ok());
@@ -121,6 +124,17 @@ impl Cache {
                 }
             }
         }
+    }
+
+    /// Returns true if a purge since the request names the response to it.
+    fn was_purged_meanwhile(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap, now: Now) -> bool {
+        if self.store.purges.now() == exchange.asked_at {
+            return false;
+        }
+        let freshness = Freshness::of(status, headers, &self.says(exchange, status, headers), exchange.asked, now);
+        let selector = Selector::of(headers, &exchange.headers);
+        let response = Stored::new(exchange.key.to_bytes(), exchange.hash, selector, status, headers, freshness);
+        self.store.purges.verdict(&response.at(exchange.asked_at)) != PurgeVerdict::Kept
     }
 
     /// Invalidates a key because of a request to another shard ([`Outbox::invalidations`]).
