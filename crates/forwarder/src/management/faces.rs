@@ -201,18 +201,18 @@ fn status(face: &FaceStats, max_packet_bytes: usize) -> FaceStatus {
     }
 }
 
-/// Returns the properties of a face for a command's response, with the URIs for a face that was to
-/// be created. Fields and order are NFD's: nfdc prints all of them. python-ndn expects the last
-/// three elsewhere and cannot read the response, as with NFD.
+/// Returns the properties of a face for a command's response. For a new face these are the URIs,
+/// without interval, threshold and MTU: python-ndn cannot read a response in which the MTU stands
+/// where NFD and NDNts expect it. `faces/query` has them all.
 fn properties(id: FaceId, config: &FaceConfig, is_new: bool, max_packet_bytes: usize) -> ControlParameters {
     ControlParameters {
         face_id: Some(id.0),
         uri: is_new.then(|| config.uri.clone()),
         local_uri: is_new.then(|| config.local_uri.clone()),
         face_persistency: Some(config.persistency.code()),
-        base_congestion_marking_interval: Some(config.base_congestion_marking_interval),
-        default_congestion_threshold: Some(config.default_congestion_threshold),
-        mtu: Some(config.stated_mtu(max_packet_bytes)),
+        base_congestion_marking_interval: (!is_new).then_some(config.base_congestion_marking_interval),
+        default_congestion_threshold: (!is_new).then_some(config.default_congestion_threshold),
+        mtu: (!is_new).then(|| config.stated_mtu(max_packet_bytes)),
         flags: Some(config.flags()),
         ..ControlParameters::default()
     }
