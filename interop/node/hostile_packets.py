@@ -32,7 +32,8 @@ HOSTILE = {
     "an unknown critical element": tlv(5, NAME + tlv(9, b"")),
     "an unknown critical field of NDNLPv2": tlv(100, b"\xfd\x03\x85\x00" + tlv(80, tlv(5, NAME))),
 }
-NO_NDN = tlv(200, b"abc")
+# Each datagram stands alone, so there it is a malformed packet like the others.
+NO_NDN = {"a type that is none of NDN's": tlv(200, b"abc")}
 
 
 def interest(number: int) -> bytes:
@@ -61,7 +62,7 @@ def main(unix_path: str, tcp_port: int, udp_port: int, admin_port: int):
     }
     number = 0
     for transport, sock in transports.items():
-        for what, packet in HOSTILE.items():
+        for what, packet in (HOSTILE | (NO_NDN if transport == "udp" else {})).items():
             number += 1
             before = dropped(admin_port, "malformed")
             sock.send(packet)
@@ -77,7 +78,7 @@ def main(unix_path: str, tcp_port: int, udp_port: int, admin_port: int):
             assert counted == 1, f"{transport}: {what} was counted {counted} times as malformed"
     for transport in ["unix", "tcp"]:
         before = dropped(admin_port, "not_ndn")
-        transports[transport].send(NO_NDN + interest(number + 1))
+        transports[transport].send(b"".join(NO_NDN.values()) + interest(number + 1))
         try:
             answer = transports[transport].recv(9000)
         except ConnectionResetError:

@@ -25,9 +25,50 @@ impl Span {
     }
 }
 
-/// delta-seconds of a directive, which are at most 2^31 (RFC 9111 §1.2.2).
-fn seconds_of(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+/// What a response says about its reuse, besides its lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reuse {
+    /// no-cache: never reused without validation (§5.2.2.4).
+    always_validate: bool,
+    /// must-revalidate, proxy-revalidate or s-maxage: never reused stale because the client allows
+    /// it (§4.2.4, §5.2.2.10).
+    never_stale: bool,
+    /// RFC 5861 §3: served so many seconds after its lifetime, while it is validated in the
+    /// background.
+    while_revalidating_seconds: u64,
+    /// RFC 5861 §4: served so many seconds after its lifetime where the origin fails; `None` where
+    /// the response does not say.
+    if_error_seconds: Option<u64>,
+    /// RFC 8246.
+    immutable: bool,
+}
+
+/// A [`Reuse`] in a third of its size, because every stored response has one: seconds of up to 34
+/// years in 30 bits each, and four flags.
+#[derive(Clone, Copy, Debug)]
+struct PackedReuse(u64);
+
+impl PackedReuse {
+    const SECONDS: u64 = (1 << 30) - 1;
+
+    fn new(reuse: Reuse) -> PackedReuse {
+        let flags = [reuse.always_validate, reuse.never_stale, reuse.immutable, reuse.if_error_seconds.is_some()];
+        let flags: u64 = (60..).zip(flags).map(|(bit, flag)| u64::from(flag) << bit).sum();
+        let while_revalidating = reuse.while_revalidating_seconds.min(Self::SECONDS);
+        let if_error = reuse.if_error_seconds.unwrap_or(0).min(Self::SECONDS);
+        PackedReuse(flags | if_error << 30 | while_revalidating)
+    }
+
+    fn get(self) -> Reuse {
+        let flag = |bit: u32| self.0 >> bit & 1 != 0;
+        Reuse {
+            always_validate: flag(60),
+            never_stale: flag(61),
+            while_revalidating_seconds: self.0 & Self::SECONDS,
+            if_error_seconds: flag(63).then_some(self.0 >> 30 & Self::SECONDS),
+            immutable: flag(62),
+        }
+    }
 }
 
 /// The freshness of one stored response. All its durations are measured on the monotonic clock from
@@ -42,19 +83,7 @@ pub(crate) struct Freshness {
     requested: Time,
     /// response_time.
     received: Time,
-    /// no-cache: never reused without validation (§5.2.2.4).
-    always_validate: bool,
-    /// must-revalidate, proxy-revalidate or s-maxage: never reused stale because the client allows
-    /// it (§4.2.4, §5.2.2.10).
-    never_stale: bool,
-    /// RFC 5861 §3: served so many seconds after its lifetime, while it is validated in the
-    /// background.
-    while_revalidating_seconds: u32,
-    /// RFC 5861 §4: served so many seconds after its lifetime where the origin fails; `None` where
-    /// the response does not say.
-    if_error_seconds: Option<u32>,
-    /// RFC 8246.
-    immutable: bool,
+    reuse: PackedReuse,
 }
 
 impl Freshness {
@@ -89,26 +118,29 @@ impl Freshness {
         // responses is for the same caches, and more specific (RFC 5861); it would mean nothing
         // otherwise.
         let shared_only = obeys && says.s_maxage.is_some() && !says.allows_stale;
-        let stale = |seconds: Option<u64>| if revalidates { Some(0) } else { seconds.map(seconds_of) };
-        Freshness {
-            lifetime: Span::of(lifetime),
-            initial_age: Span::of(initial_age),
-            requested: asked,
-            received: now.time,
+        let stale = |seconds: Option<u64>| if revalidates { Some(0) } else { seconds };
+        let reuse = Reuse {
             always_validate: obeys && says.no_cache,
             never_stale: revalidates || shared_only,
             while_revalidating_seconds: stale(says.stale_while_revalidate).unwrap_or(0),
             if_error_seconds: stale(says.stale_if_error).or(shared_only.then_some(0)),
             immutable: says.immutable,
+        };
+        Freshness {
+            lifetime: Span::of(lifetime),
+            initial_age: Span::of(initial_age),
+            requested: asked,
+            received: now.time,
+            reuse: PackedReuse::new(reuse),
         }
     }
 
     /// Returns how long after its receipt it answers requests without having been validated.
     pub(crate) fn usable(&self) -> Duration {
-        if self.always_validate {
+        if self.reuse.get().always_validate {
             return Duration::ZERO;
         }
-        let stale = u64::from(self.while_revalidating_seconds);
+        let stale = self.reuse.get().while_revalidating_seconds;
         self.lifetime.get().saturating_sub(self.initial_age.get()).saturating_add(Duration::from_secs(stale))
     }
 
@@ -146,19 +178,19 @@ impl Freshness {
     /// Returns true if the origin allows its reuse now without validation. The client's directives
     /// are not considered.
     pub(crate) fn is_reusable(&self, now: Time) -> bool {
-        !self.always_validate && self.is_fresh(now)
+        !self.reuse.get().always_validate && self.is_fresh(now)
     }
 
     /// Returns true if it may answer a client with these directives without validation (§4,
     /// §5.2.1).
     pub(crate) fn satisfies(&self, directives: &RequestDirectives, now: Time) -> bool {
-        if self.always_validate || directives.no_cache {
+        if self.reuse.get().always_validate || directives.no_cache {
             return false;
         }
         let age = self.age(now);
         // RFC 8246 §2: a reload gains nothing where the response cannot have changed.
         let reload = directives.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds));
-        if reload && !(self.immutable && self.lifetime.get() > age) {
+        if reload && !(self.reuse.get().immutable && self.lifetime.get() > age) {
             return false;
         }
         // §5.2.1.3: no less than min-fresh left, and that overrules max-stale.
@@ -171,7 +203,8 @@ impl Freshness {
         }
         // §5.2.1.2: stale by no more than max-stale.
         let staleness = age.saturating_sub(self.lifetime.get());
-        !self.never_stale && directives.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
+        !self.reuse.get().never_stale
+            && directives.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
     }
 
     /// RFC 5861 §3: returns true if it has been stale only for a short time, and the client has no
@@ -181,8 +214,8 @@ impl Freshness {
         // request (RFC 9111 §5.2.1.5).
         !directives.no_store
             && !directives.says_about_age()
-            && !self.always_validate
-            && self.staleness(now) < Duration::from_secs(u64::from(self.while_revalidating_seconds))
+            && !self.reuse.get().always_validate
+            && self.staleness(now) < Duration::from_secs(self.reuse.get().while_revalidating_seconds)
     }
 
     /// Returns true if it may be served after a failure of the origin: for the time that the
@@ -190,28 +223,28 @@ impl Freshness {
     /// [`limits::STALE_WHILE_DISCONNECTED`] (RFC 9111 §4.2.4).
     pub(crate) fn may_be_stale_on_failure(&self, disconnected: bool, now: Time) -> bool {
         let default = if disconnected { limits::STALE_WHILE_DISCONNECTED } else { Duration::ZERO };
-        !self.always_validate
-            && self.staleness(now)
-                < self.if_error_seconds.map_or(default, |seconds| Duration::from_secs(u64::from(seconds)))
+        !self.reuse.get().always_validate
+            && self.staleness(now) < self.reuse.get().if_error_seconds.map_or(default, Duration::from_secs)
     }
 
     /// Makes it stale now (a soft purge); it can still be validated, and served where the origin
     /// fails.
     pub(crate) fn expire(&mut self, now: Time) {
         self.lifetime = Span::of(self.lifetime.get().min(self.age(now)));
-        self.immutable = false;
+        self.reuse = PackedReuse::new(Reuse { immutable: false, ..self.reuse.get() });
     }
 
     /// For another process: the moment of receipt by the wall clock.
     pub(crate) fn encode(&self, now: Now, record: &mut Writer) {
-        let nanos = |seconds: u32| Duration::from_secs(u64::from(seconds)).as_nanos() as u64;
+        let nanos = |seconds: u64| Duration::from_secs(seconds).as_nanos() as u64;
+        let reuse = self.reuse.get();
         record.u64(self.lifetime.0);
         record.u64(self.initial_age.0);
         record.u64(now.unix_seconds.saturating_sub(now.time.since(self.received).as_secs()));
-        record.u64(nanos(self.while_revalidating_seconds));
-        record.u64(self.if_error_seconds.map_or(u64::MAX, nanos));
+        record.u64(nanos(reuse.while_revalidating_seconds));
+        record.u64(reuse.if_error_seconds.map_or(u64::MAX, nanos));
         // The last one: the times for which it may be stale are those that count.
-        let flags = [self.always_validate, self.never_stale, self.immutable, true];
+        let flags = [reuse.always_validate, reuse.never_stale, reuse.immutable, true];
         record.byte(flags.iter().enumerate().map(|(bit, flag)| u8::from(*flag) << bit).sum());
     }
 
@@ -224,22 +257,25 @@ impl Freshness {
         let flags = record.byte()?;
         let since = now.unix_seconds.checked_sub(received);
         let span = Duration::from_nanos;
+        let mut reuse = Reuse {
+            always_validate: flags & 1 != 0,
+            never_stale: flags & 2 != 0,
+            while_revalidating_seconds: span(while_revalidating).as_secs(),
+            if_error_seconds: (if_error != u64::MAX).then(|| span(if_error).as_secs()),
+            immutable: flags & 4 != 0,
+        };
+        if reuse.never_stale && flags & 8 == 0 {
+            // From an earlier version.
+            (reuse.while_revalidating_seconds, reuse.if_error_seconds) = (0, Some(0));
+        }
         let mut freshness = Freshness {
             lifetime: Span(lifetime),
             initial_age: Span::of(span(initial_age).saturating_add(Duration::from_secs(since.unwrap_or(0)))),
             // Unknown, and before every request of this process.
             requested: Time::ZERO,
             received: now.time,
-            always_validate: flags & 1 != 0,
-            never_stale: flags & 2 != 0,
-            while_revalidating_seconds: seconds_of(span(while_revalidating).as_secs()),
-            if_error_seconds: (if_error != u64::MAX).then(|| seconds_of(span(if_error).as_secs())),
-            immutable: flags & 4 != 0,
+            reuse: PackedReuse::new(reuse),
         };
-        if freshness.never_stale && flags & 8 == 0 {
-            // From an earlier version.
-            (freshness.while_revalidating_seconds, freshness.if_error_seconds) = (0, Some(0));
-        }
         if since.is_none() {
             freshness.expire(now.time);
         }
@@ -257,11 +293,11 @@ impl Freshness {
     }
 
     pub(crate) fn forbids_stale(&self) -> bool {
-        self.never_stale
+        self.reuse.get().never_stale
     }
 
     pub(crate) fn has_lifetime(&self) -> bool {
-        !self.always_validate && !self.lifetime.get().is_zero()
+        !self.reuse.get().always_validate && !self.lifetime.get().is_zero()
     }
 }
 
@@ -313,6 +349,25 @@ mod tests {
         fields::ensure_date(&mut headers, RECEIVED);
         let says = ResponseDirectives::of(&headers);
         Freshness::of(StatusCode::from_u16(status).unwrap(), &headers, &says, RECEIVED.time, RECEIVED)
+    }
+
+    /// Failure: what a response says about its reuse changes when it is packed.
+    #[test]
+    fn reuse_is_another_after_packing() {
+        let most = PackedReuse::SECONDS;
+        for bits in 0..32 {
+            for (seconds, kept) in [(0, 0), (5, 5), (most, most), (most + 1, most), (u64::MAX, most)] {
+                let flag = |bit: u32| bits >> bit & 1 != 0;
+                let reuse = |first: u64, second: u64| Reuse {
+                    always_validate: flag(0),
+                    never_stale: flag(1),
+                    while_revalidating_seconds: if flag(4) { first } else { 7 },
+                    if_error_seconds: flag(2).then_some(second),
+                    immutable: flag(3),
+                };
+                assert_eq!(PackedReuse::new(reuse(seconds, seconds)).get(), reuse(kept, kept), "{bits} {seconds}");
+            }
+        }
     }
 
     #[test]
