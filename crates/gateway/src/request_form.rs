@@ -7,7 +7,7 @@ use larder_proxy::{normal_authority, normal_target};
 
 /// Registered methods (IANA, "HTTP Method Registry"), without those that are about a connection or
 /// show the request to its sender: CONNECT, TRACE and PRI. Caches in front of origins obey PURGE
-/// and BAN of whoever is near.
+/// and BAN of every client near them.
 const METHODS: [&str; 37] = [
     "GET",
     "HEAD",

@@ -2,7 +2,7 @@
 //!
 //! The node opens every file with the rights of that user, which Linux keeps apart from the
 //! privilege for ports (`setfsuid(2)`). So a symbolic link, a hard link or a folder in the place of
-//! a file leads to nothing that the user cannot open itself, whoever put it there and whenever.
+//! a file leads to nothing that the user cannot open itself. It does not matter who put it there.
 //!
 //! The user cannot create a socket in `/run`. So root creates such files before, if only root can
 //! change the folder and the way to it. Nothing else changes its owner.

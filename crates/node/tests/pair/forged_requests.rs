@@ -1,5 +1,5 @@
-//! Failure: whoever reaches the egress sends its origin what no ingress would, or takes its places
-//! from everybody else.
+//! Failure: a peer of the egress sends its origin what no ingress would, or takes its places from
+//! everybody else.
 
 use crate::wire::{Asked, Origin, say};
 use crate::{Place, fetch_by_name};
@@ -214,6 +214,22 @@ fn an_interest_has_a_method_a_host_or_a_path_that_no_ingress_sends() {
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
+    /// An origin that answers slow pages when the gate is open: nothing at all, or the rest of a
+    /// body.
+    fn origin(&self, body: bool) -> Origin {
+        let held = self.clone();
+        Origin::new(move |asked: &Asked, stream| {
+            if asked.line.contains("slow") {
+                if body && !say(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n") {
+                    return false;
+                }
+                held.pass();
+                return false;
+            }
+            say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 5\r\n\r\nhello")
+        })
+    }
+
     fn open(&self) {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_all();
@@ -237,17 +253,7 @@ impl Drop for Gate {
 fn one_neighbour_takes_the_places_of_all() {
     for body in [false, true] {
         let gate = Gate::default();
-        let held = gate.clone();
-        let origin = Origin::new(move |asked: &Asked, stream| {
-            if asked.line.contains("slow") {
-                if body && !say(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n") {
-                    return false;
-                }
-                held.pass();
-                return false;
-            }
-            say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 5\r\n\r\nhello")
-        });
+        let origin = gate.origin(body);
         let far = Place::far(origin.address, "memory = \"20MiB\"");
         let edge = Place::edge(&far.tcp(), "");
         let mut neighbour = Neighbour::of(&far);
@@ -272,17 +278,7 @@ fn one_neighbour_takes_the_places_of_all() {
 fn an_ingress_has_no_places_beside_a_stranger_behind_its_face() {
     for body in [false, true] {
         let gate = Gate::default();
-        let held = gate.clone();
-        let origin = Origin::new(move |asked: &Asked, stream| {
-            if asked.line.contains("slow") {
-                if body && !say(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n") {
-                    return false;
-                }
-                held.pass();
-                return false;
-            }
-            say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 5\r\n\r\nhello")
-        });
+        let origin = gate.origin(body);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("secret");
         std::fs::write(&path, "0123456789abcdef0123456789abcdef").unwrap();
