@@ -6,6 +6,7 @@
 //! file without a name, in the folder for temporary files.
 
 use super::body::{BodyError, UploadEnd};
+use super::client_shares::subscriber;
 use super::limits;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -102,7 +103,7 @@ impl BufferedUpload {
         client: IpAddr,
         room: &Arc<Room>,
     ) -> Result<BufferedUpload, UpstreamFailure> {
-        let (memory, room) = (Bytes::new(), Arc::clone(room));
+        let (client, memory, room) = (subscriber(client), Bytes::new(), Arc::clone(room));
         let mut buffered = Buffered { client, file: None, in_file: 0, memory, in_memory: 0, room };
         let mut chunk = Vec::new();
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
@@ -269,6 +270,12 @@ mod tests {
         assert!(receive(700_000, 1, &room).await.err() == Some(NO_ROOM), "more than half");
         let held = receive(400_000, 1, &room).await.unwrap();
         assert!(receive(400_000, 1, &room).await.is_err() && receive(300_000, 2, &room).await.is_ok());
+        drop(held);
+        // The addresses of one network of IPv6 are one client.
+        let addresses = ["2001:db8::1", "2001:db8::2"].map(|address| address.parse().unwrap());
+        let long = || Upload::whole(Bytes::from(vec![0; 400_000]));
+        let held = BufferedUpload::receive(&mut long(), addresses[0], &room).await.unwrap();
+        assert!(BufferedUpload::receive(&mut long(), addresses[1], &room).await.is_err());
         drop(held);
         let taken = room.taken.lock().unwrap();
         assert!(taken.all == 0 && taken.clients.is_empty());

@@ -133,6 +133,10 @@ impl FairPlaces {
         let number = state.next;
         state.next += 1;
         state.change(client, |of_client| of_client.queue.push_back((number, sender)));
+        // Places may have been left since the request found none.
+        let grants = state.next_grants(self);
+        drop(state);
+        hand_over(grants);
         Waiting { places: Arc::clone(self), client, number }
     }
 
@@ -214,6 +218,16 @@ mod tests {
         assert!(new.as_mut().poll(&mut cx).is_ready(), "a newcomer waits behind others");
         drop(many);
         assert!(again.as_mut().poll(&mut cx).is_ready());
+    }
+
+    /// Failure: all places are left after a request has found none, and before it waits. Nobody
+    /// wakes it.
+    #[test]
+    fn a_request_waits_while_all_places_are_free() {
+        let places = FairPlaces::new(2);
+        let (sender, mut receiver) = oneshot::channel();
+        let _waiting = places.enqueue(client(1), sender);
+        assert!(receiver.try_recv().is_ok());
     }
 
     proptest! {

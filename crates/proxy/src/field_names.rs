@@ -92,12 +92,17 @@ pub(super) fn is_one_variable(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().map(variable).eq(other.bytes().map(variable))
 }
 
+/// Removes the fields with such a name, in one pass over the names.
+pub(super) fn remove_where(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
+    let removed: Vec<HeaderName> = headers.keys().filter(|name| is_removed(name)).cloned().collect();
+    for name in removed {
+        headers.remove(name);
+    }
+}
+
 /// Removes the other spellings of a field.
 pub(super) fn remove_variable(headers: &mut HeaderMap, name: &HeaderName) {
-    let is_other = |other: &&HeaderName| *other != name && is_one_variable(other.as_str(), name.as_str());
-    while let Some(other) = headers.keys().find(is_other).cloned() {
-        headers.remove(other);
-    }
+    remove_where(headers, |other| other != name && is_one_variable(other.as_str(), name.as_str()));
 }
 
 /// Removes from a request what `Connection` names (RFC 9110 §7.6.1). What the node sets later
@@ -126,9 +131,7 @@ pub(super) fn remove_named(headers: &mut HeaderMap) {
 /// spellings of fields that frame or route a message.
 pub fn remove_unkeyed(headers: &mut HeaderMap) {
     // Nearly no request has one of them: one pass over the names costs less than many lookups.
-    while let Some(name) = headers.keys().find(|name| is_removed(name.as_str())).cloned() {
-        headers.remove(name);
-    }
+    remove_where(headers, |name| is_removed(name.as_str()));
 }
 
 fn is_removed(name: &str) -> bool {
@@ -184,12 +187,9 @@ pub(super) fn without_forbidden_trailers(frame: Frame<Bytes>) -> Frame<Bytes> {
     }
     match frame.into_trailers() {
         Ok(mut trailers) => {
-            let is_forbidden = |name: &&HeaderName| {
+            remove_where(&mut trailers, |name| {
                 NO_TRAILERS.contains(&name.as_str()) || is_removed(name.as_str()) || is_of_node(name)
-            };
-            while let Some(name) = trailers.keys().find(is_forbidden).cloned() {
-                trailers.remove(name);
-            }
+            });
             Frame::trailers(trailers)
         }
         Err(frame) => frame,

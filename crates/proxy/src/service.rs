@@ -1,7 +1,7 @@
 //! Answers the requests of one connection: in their normal form, they pass the rules and go to the
 //! cache.
 
-use super::field_names::is_one_variable;
+use super::field_names::{is_one_variable, remove_where};
 use super::http_limits::HttpLimits;
 use super::https_redirect::HttpsRedirect;
 use super::informational::{InformationalResponses, Last};
@@ -90,9 +90,7 @@ impl Service {
     /// Sets the field with the subject of the client's certificate, and removes a client's own.
     fn set_subject(&self, headers: &mut HeaderMap) {
         let Some(field) = self.proxy.subject_field() else { return };
-        while let Some(name) = headers.keys().find(|name| is_one_variable(name.as_str(), field.as_str())).cloned() {
-            headers.remove(name);
-        }
+        remove_where(headers, |name| is_one_variable(name.as_str(), field.as_str()));
         if let Some(subject) = &self.subject {
             headers.insert(field.clone(), subject.clone());
         }
