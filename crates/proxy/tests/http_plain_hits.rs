@@ -134,11 +134,13 @@ fn the_body_of_an_upload_is_no_request() {
             std::thread::sleep(Duration::from_millis(50));
         }
         let _ = stream.write_all(format!("{inner}{end}").as_bytes());
-        let _ = stream.shutdown(std::net::Shutdown::Write);
-        let mut all = Vec::new();
-        let _ = stream.read_to_end(&mut all);
-        let all = String::from_utf8(all).unwrap();
-        assert!(all.starts_with("HTTP/1.1 405 ") && !all.contains("HTTP/1.1 200"), "{all}");
+        let mut reader = BufReader::new(stream);
+        assert_eq!(wire::read_response(&mut reader, false).status, 405);
+        // A client that closes its half before the answer leaves.
+        let _ = reader.get_ref().shutdown(std::net::Shutdown::Write);
+        let mut rest = String::new();
+        let _ = reader.read_to_string(&mut rest);
+        assert_eq!(rest, "", "an answer to the body");
     }
 }
 
