@@ -32,6 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         upstream: &upstream,
         tls: None,
         request_id: Some(value),
+        refusal: (number % 3 == 0).then_some(target),
         request_fields: Fields::Places(&places, value),
         response_fields: Fields::Places(&places, value),
     };
