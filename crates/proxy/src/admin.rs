@@ -9,6 +9,7 @@
 //! `/readyz` and the pages with figures answer 503.
 
 use super::admin_reply::{JSON, TEXT, not_allowed, of_body, page, unauthorized, unready};
+use super::client_body::ClientBody;
 use super::console::{Console, apply, is_of_own_page, look_up, of_other_site, warnings};
 use super::http_limits::HttpLimits;
 use super::listen_address::Peer;
@@ -23,7 +24,6 @@ use super::{limits, listen, sockets};
 use crate::error::{Error, Problem};
 use ::http::header::ACCEPT;
 use ::http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
@@ -267,7 +267,7 @@ impl Serving {
         }
     }
 
-    async fn respond(&self, request: Request<Incoming>, peer: Peer) -> Response<Outgoing> {
+    async fn respond(&self, request: Request<ClientBody>, peer: Peer) -> Response<Outgoing> {
         let (pages, path) = (self.pages(), request.uri().path());
         let is_order = matches!(path, "/purge" | "/console/apply");
         let is_reading = request.method() == Method::GET || request.method() == Method::HEAD;
@@ -302,7 +302,7 @@ impl Serving {
     }
 
     /// Answers a request that only clients of the console may send.
-    async fn show_to_authorized(&self, request: &Request<Incoming>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
+    async fn show_to_authorized(&self, request: &Request<ClientBody>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
         let refusal = || self.console.refusal(request.headers(), peer);
         if let Some(refusal) = refusal() {
             return refusal;
@@ -316,7 +316,7 @@ impl Serving {
     }
 
     /// Answers a request of the console's page.
-    async fn show_console(&self, request: &Request<Incoming>, pages: &Pages) -> Response<Outgoing> {
+    async fn show_console(&self, request: &Request<ClientBody>, pages: &Pages) -> Response<Outgoing> {
         match request.uri().path() {
             "/console/events" if request.method() == Method::GET => self.console.stream(|| pages.sources.console()),
             "/console/lookup" => pages.look_up(request.uri().query().unwrap_or_default()).await,
@@ -333,7 +333,7 @@ struct Pages {
 }
 
 impl Pages {
-    fn show(&self, request: &Request<Incoming>) -> Response<Outgoing> {
+    fn show(&self, request: &Request<ClientBody>) -> Response<Outgoing> {
         const INDEX: &str = "larder: admin (a browser gets the console here)\n\n/metrics  counters and levels for Prometheus\n/status   the same and more, as JSON\n\
             /healthz  200: the process is alive\n/readyz   200: the node takes requests; 503: it starts or stops\n\
             /capture  the requests as lines of a trace, without names: ?cache=http or ndn, &share=0.01 of the keys\n\
@@ -360,7 +360,7 @@ impl Pages {
         }
     }
 
-    async fn purge(&self, request: Request<Incoming>) -> Response<Outgoing> {
+    async fn purge(&self, request: Request<ClientBody>) -> Response<Outgoing> {
         let Some(purging) = &self.purging else { return refused(&PurgeError::Disabled) };
         let (parts, body) = request.into_parts();
         match purging.respond(&parts.headers, body).await {
@@ -369,7 +369,7 @@ impl Pages {
         }
     }
 
-    async fn apply(&self, request: Request<Incoming>) -> Response<Outgoing> {
+    async fn apply(&self, request: Request<ClientBody>) -> Response<Outgoing> {
         let Some(purging) = &self.purging else { return refused(&PurgeError::Disabled) };
         let (parts, body) = request.into_parts();
         match purging.read(&parts.headers, body).await {
@@ -389,7 +389,7 @@ impl Pages {
 }
 
 /// Answers `GET /capture?cache=http&share=0.01` with the lines of a trace, until the client leaves.
-fn capture(request: &Request<Incoming>, pages: &Pages) -> Response<Outgoing> {
+fn capture(request: &Request<ClientBody>, pages: &Pages) -> Response<Outgoing> {
     let query = request.uri().query().unwrap_or_default();
     let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     let share = value("share").unwrap_or("1").parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);

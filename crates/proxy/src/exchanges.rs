@@ -3,10 +3,11 @@
 //! for the next request. Also ends the connection: after `keepalive_requests`, or with the answer
 //! that is written while the listener drains.
 
+use super::client_body::ClientBody;
 use super::client_connections::Activity;
 use ::http::header::CONNECTION;
 use ::http::{HeaderValue, StatusCode};
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::Service;
 use hyper::{Request, Response};
 use std::future::Future;
@@ -92,15 +93,16 @@ impl<S> Counted<S> {
     }
 }
 
-impl<S, R, B> Service<Request<R>> for Counted<S>
+impl<S, B> Service<Request<Incoming>> for Counted<S>
 where
-    S: Service<Request<R>, Response = Response<B>, Future: Unpin>,
+    S: Service<Request<ClientBody>, Response = Response<B>, Future: Unpin>,
 {
     type Response = Response<CountedBody<B>>;
     type Error = S::Error;
     type Future = CountedFuture<S::Future>;
 
-    fn call(&self, request: Request<R>) -> Self::Future {
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let request = request.map(ClientBody::Http1);
         self.exchanges.activity().begin();
         let (under_way, is_last) = (Some(UnderWay(self.exchanges.clone())), self.exchanges.begin());
         CountedFuture { under_way, is_last, future: self.service.call(request) }

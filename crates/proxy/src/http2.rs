@@ -1,18 +1,19 @@
-//! One HTTP/2 connection, with deadlines that hyper does not have, and with few large writes.
+//! One HTTP/2 connection, with deadlines that h2 does not have, and with few large writes.
 
+use super::client_body::ClientBody;
 use super::client_connections::Activity;
 use super::http_limits::HttpLimits;
+use super::http2_stream::{Exchange, StreamData};
 use super::limits;
 use super::phase::{Phase, PhaseWatch};
 use super::slow_client::MemoryPressure;
 use super::streams::{Streams, Watched};
 use super::timeouts::Timeouts;
-use hyper::body::{Body, Incoming};
-use hyper::rt::Executor;
-use hyper::server::conn::http2;
+use bytes::Buf;
+use h2::server::{Builder, Connection, Handshake};
+use hyper::body::Body;
 use hyper::service::Service;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -33,7 +34,7 @@ pub(super) async fn http2<S, B>(
     activity: &Arc<Activity>,
     mut phase: PhaseWatch,
 ) where
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
     S::Future: Send + Unpin + 'static,
     S::Error: Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
@@ -42,21 +43,10 @@ pub(super) async fn http2<S, B>(
 {
     let streams = Streams::new(most.keepalive_requests(), activity);
     let gathered = Gathered::new(stream);
-    let connection = http2::Builder::new(PollInline)
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(most.http2_streams)
-        .enable_connect_protocol()
-        .max_header_list_size(u32::try_from(most.headers().bytes()).unwrap_or(u32::MAX))
-        .initial_stream_window_size(limits::BUFFER_BYTES as u32)
-        .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
-        .max_send_buf_size(limits::BUFFER_BYTES)
-        .max_pending_accept_reset_streams(limits::RESET_STREAMS)
-        .max_local_error_reset_streams(limits::RESET_STREAMS)
-        .serve_connection(TokioIo::new(gathered.clone()), Watched::new(service, &streams));
-    let mut connection = std::pin::pin!(connection);
+    let mut server = Server::new(gathered.clone(), Watched::new(service, &streams), &most);
     let mut idle = std::pin::pin!(idle(&streams, &timeouts, memory_pressure));
     let over = tokio::select! {
-        ended = gathered.drive(connection.as_mut()) => return said(ended),
+        ended = gathered.drive(&mut server) => return said(ended),
         over = idle.as_mut() => over,
         _ = phase.reached(Phase::Draining) => Over::Stopped,
         () = streams.used_up() => Over::UsedUp,
@@ -69,15 +59,91 @@ pub(super) async fn http2<S, B>(
     };
     let pause = limits::GOAWAY_PAUSE.min(time);
     gathered.announce_end();
-    if let Ok(ended) = timeout(pause, gathered.drive(connection.as_mut())).await {
+    if let Ok(ended) = timeout(pause, gathered.drive(&mut server)).await {
         return said(ended);
     }
-    connection.as_mut().graceful_shutdown();
+    server.end();
     tokio::select! {
-        // hyper waits for the client's answer, which may not come.
-        ended = timeout(time - pause, gathered.drive(connection)) => ended.into_iter().for_each(said),
+        // h2 waits for the client's answer, which may not come.
+        ended = timeout(time - pause, gathered.drive(&mut server)) => ended.into_iter().for_each(said),
         _ = idle, if matches!(over, Over::UsedUp) => {}
         () = drained(&mut phase, timeouts.shutdown), if matches!(over, Over::UsedUp) => {}
+    }
+}
+
+/// The requests of one connection.
+struct Server<T, S, D: Buf> {
+    state: State<T, D>,
+    service: S,
+    is_ending: bool,
+}
+
+enum State<T, D: Buf> {
+    /// The client has not sent its first frames yet.
+    Beginning(Handshake<T, StreamData<D>>),
+    Open(Connection<T, StreamData<D>>),
+}
+
+impl<T, S, B, D> Server<T, S, D>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
+    S::Future: Send + Unpin + 'static,
+    S::Error: Error + Send + Sync + 'static,
+    B: Body<Data = D> + Send + Unpin + 'static,
+    B::Error: Error + Send + Sync + 'static,
+    D: Buf + Send + 'static,
+{
+    fn new(stream: T, service: S, most: &HttpLimits) -> Server<T, S, D> {
+        let handshake = Builder::new()
+            .max_concurrent_streams(most.http2_streams)
+            .enable_connect_protocol()
+            .max_header_list_size(u32::try_from(most.headers().bytes()).unwrap_or(u32::MAX))
+            .initial_window_size(limits::BUFFER_BYTES as u32)
+            .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
+            .max_send_buffer_size(limits::BUFFER_BYTES)
+            .max_pending_accept_reset_streams(limits::RESET_STREAMS)
+            .max_local_error_reset_streams(Some(limits::RESET_STREAMS))
+            .handshake(stream);
+        Server { state: State::Beginning(handshake), service, is_ending: false }
+    }
+
+    /// Accepts no more requests. Those in progress are served.
+    fn end(&mut self) {
+        self.is_ending = true;
+        if let State::Open(connection) = &mut self.state {
+            connection.graceful_shutdown();
+        }
+    }
+
+    /// Serves the requests that arrive. Ready at the end of the connection.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        if let State::Beginning(handshake) = &mut self.state {
+            let mut connection = ready!(Pin::new(handshake).poll(cx))?;
+            if self.is_ending {
+                connection.graceful_shutdown();
+            }
+            self.state = State::Open(connection);
+        }
+        let State::Open(connection) = &mut self.state else { return Poll::Pending };
+        while let Some(accepted) = ready!(connection.poll_accept(cx)) {
+            let (request, reply) = accepted?;
+            let (exchange, request) = Exchange::begin(request, reply);
+            run(exchange.run(self.service.call(request)));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Runs a request at once, and as a task only if it has to wait. A hit that fits into the window of
+/// its stream does not wait.
+fn run(request: impl Future<Output = ()> + Send + 'static) {
+    let mut request = Box::pin(request);
+    let mut poll = || request.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    // A panic ends this request, as in a task, and not the connection.
+    if let Ok(Poll::Pending) = catch_unwind(AssertUnwindSafe(&mut poll)) {
+        // The task polls it again at once, with a waker of its own.
+        tokio::spawn(request);
     }
 }
 
@@ -87,25 +153,8 @@ async fn drained(phase: &mut PhaseWatch, shutdown: Duration) {
     tokio::time::sleep(shutdown).await;
 }
 
-/// Runs a request at once, and as a task only if it has to wait. A hit that fits into the window of
-/// its stream does not wait.
-#[derive(Clone)]
-struct PollInline;
-
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> for PollInline {
-    fn execute(&self, request: F) {
-        let mut request = Box::pin(request);
-        let mut poll = || request.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        // A panic ends this request, as in a task, and not the connection.
-        if let Ok(Poll::Pending) = catch_unwind(AssertUnwindSafe(&mut poll)) {
-            // The task polls it again at once, with a waker of its own.
-            tokio::spawn(request);
-        }
-    }
-}
-
 /// GOAWAY with the largest stream number: the client opens no more streams, and all that it has
-/// opened are served. hyper sends the same, and with the answer to a PING the real number. That may
+/// opened are served. h2 sends the same, and with the answer to a PING the real number. That may
 /// come too early: clients answer a PING before they send requests that they have queued.
 /// RFC 9113 §6.8 recommends a pause.
 const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0];
@@ -176,14 +225,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
-    fn new(stream: S) -> Gathered<S> {
+impl<T: AsyncRead + AsyncWrite + Unpin> Gathered<T> {
+    fn new(stream: T) -> Gathered<T> {
         let stream = BufWriter::with_capacity(limits::RECORD_BYTES, stream);
         Gathered(Arc::new(Mutex::new(Output { stream, is_between_frames: false, owes_goaway: false })))
     }
 
     /// The lock is free: one task polls the connection and the collected writes in turn.
-    fn output(&self) -> MutexGuard<'_, Output<S>> {
+    fn output(&self) -> MutexGuard<'_, Output<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,12 +242,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
     }
 
     /// Runs the connection, and writes what each of its turns has collected.
-    async fn drive<C>(&self, mut connection: Pin<&mut C>) -> Result<(), Box<dyn Error + Send + Sync>>
+    async fn drive<S, B, D>(&self, server: &mut Server<Self, S, D>) -> Result<(), Box<dyn Error + Send + Sync>>
     where
-        C: Future<Output = hyper::Result<()>>,
+        S: Service<Request<ClientBody>, Response = Response<B>>,
+        S::Future: Send + Unpin + 'static,
+        S::Error: Error + Send + Sync + 'static,
+        B: Body<Data = D> + Send + Unpin + 'static,
+        B::Error: Error + Send + Sync + 'static,
+        D: Buf + Send + 'static,
     {
         poll_fn(|cx| {
-            let turn = connection.as_mut().poll(cx);
+            let turn = server.poll(cx);
             let written = self.output().poll_end_of_turn(cx);
             match (turn, written) {
                 (Poll::Ready(ended), _) => Poll::Ready(ended.map_err(Into::into)),
@@ -265,7 +319,7 @@ mod tests {
     use http_body_util::{BodyExt, Empty, Full};
     use hyper::client::conn::http2::{Builder, SendRequest};
     use hyper::service::service_fn;
-    use hyper_util::rt::TokioExecutor;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -299,7 +353,7 @@ mod tests {
     async fn a_panic_ends_the_connection() {
         let (near, far) = tokio::io::duplex(256 * 1024);
         let (_stopping, phase) = PhaseSwitch::new();
-        let service = service_fn(|request: Request<Incoming>| {
+        let service = service_fn(|request: Request<ClientBody>| {
             Box::pin(async move {
                 assert_ne!(request.uri().path(), "/panic");
                 Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"well"))))

@@ -1,9 +1,11 @@
-//! Informational responses (RFC 9110 §15.2) from the origin to a client of HTTP/1.1:
-//! `103 Early Hints` (RFC 8297) and others, which a proxy has to forward unless it has requested
-//! them itself.
+//! Informational responses (RFC 9110 §15.2) from the origin to a client: `103 Early Hints`
+//! (RFC 8297) and others, which a proxy has to forward unless it has requested them itself.
 //!
-//! hyper's client passes them to a callback, but its server cannot send one. So the stream below
-//! hyper writes them (`client_stream.rs`), at points where nothing else can be interrupted:
+//! On HTTP/2, the task of the stream sends them before its response (`http2_stream.rs`).
+//!
+//! On HTTP/1.1, hyper's client passes them to a callback, but its server cannot send one. So the
+//! stream below hyper writes them (`client_stream.rs`), at points where nothing else can be
+//! interrupted:
 //!
 //! 1. hyper asks for a request's response when the whole previous one is in its buffer, or further;
 //! 2. it flushes the stream only when that buffer is empty, and waiting bytes are written only at a
@@ -15,12 +17,12 @@
 //! precedes everything of its own. Only hyper's `100 Continue` may come between, when the stream
 //! has accepted a part of the waiting bytes: then the next write begins with their rest.
 //!
-//! HTTP/1.0 gets none (§15.2 forbids it), and HTTP/2 neither, because hyper writes the frames and
-//! does not expose the number of a stream. A follower of another request gets none either: they
-//! belong to the request that went to the origin.
+//! HTTP/1.0 gets none (§15.2 forbids it). A follower of another request gets none either: they
+//! belong to the request that went to the origin. hyper's client drops those of an origin that
+//! speaks HTTP/2.
 
 use super::limits;
-use ::http::{HeaderMap, StatusCode, Version};
+use ::http::{HeaderMap, Response, StatusCode, Version};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,19 +54,88 @@ struct State {
 
 /// One request's permission to send informational responses, until it has its response.
 #[derive(Clone)]
-pub(super) struct Turn {
+pub(super) enum Turn {
+    /// On a connection of HTTP/1.1.
+    Connection(ConnectionTurn),
+    /// On a stream of HTTP/2.
+    Stream(Arc<StreamInterims>),
+}
+
+/// The turn of one request of a connection of HTTP/1.1.
+#[derive(Clone)]
+pub(super) struct ConnectionTurn {
     shared: Arc<Shared>,
     number: u64,
 }
 
+/// The informational responses of one stream of HTTP/2 that wait to be sent.
+#[derive(Default)]
+pub(super) struct StreamInterims(Mutex<StreamState>);
+
+#[derive(Default)]
+struct StreamState {
+    waiting: Vec<Response<()>>,
+    /// Bytes of all that the stream has had. Sending them needs no window, so h2 would keep any
+    /// number for a client that reads nothing.
+    bytes: usize,
+    is_over: bool,
+    /// The task of the stream.
+    task: Option<Waker>,
+}
+
+impl StreamInterims {
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an informational response, unless the final one is on its way, or the stream has had
+    /// [`limits::INTERIM_BYTES`].
+    pub(super) fn add(&self, status: StatusCode, fields: HeaderMap) {
+        let mut state = self.lock();
+        let fields_bytes: usize =
+            fields.iter().map(|(name, value)| FIELD_BYTES + name.as_str().len() + value.len()).sum();
+        let bytes = state.bytes + FIELD_BYTES + fields_bytes;
+        if state.is_over || bytes > limits::INTERIM_BYTES {
+            return;
+        }
+        state.bytes = bytes;
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        *response.headers_mut() = fields;
+        state.waiting.push(response);
+        if let Some(task) = state.task.take() {
+            task.wake();
+        }
+    }
+
+    /// Takes those that wait. The task is woken when there are more.
+    pub(super) fn take(&self, cx: &Context<'_>) -> Vec<Response<()>> {
+        let mut state = self.lock();
+        if !state.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
+            state.task = Some(cx.waker().clone());
+        }
+        std::mem::take(&mut state.waiting)
+    }
+
+    /// Takes the last ones: the response follows.
+    pub(super) fn end(&self) -> Vec<Response<()>> {
+        let mut state = self.lock();
+        state.is_over = true;
+        std::mem::take(&mut state.waiting)
+    }
+}
+
+/// The size of a field beside its name and its value (RFC 9113 §6.5.2).
+const FIELD_BYTES: usize = 32;
+
 impl InformationalResponses {
     /// Starts the next request's turn. On an HTTP/1 connection the previous request has its
     /// response.
-    pub(super) fn turn(&self) -> Turn {
+    pub(super) fn turn(&self) -> ConnectionTurn {
         let mut state = self.0.lock();
         state.turn += 1;
         state.is_over = false;
-        Turn { shared: Arc::clone(&self.0), number: state.turn }
+        ConnectionTurn { shared: Arc::clone(&self.0), number: state.turn }
     }
 
     /// Returns true while bytes wait to be written.
@@ -113,12 +184,30 @@ impl State {
 }
 
 impl Turn {
-    /// Sends an informational response, unless the final one is on its way, or too many bytes wait.
+    /// Sends an informational response of an origin, unless the final one is on its way, or there
+    /// are too many bytes.
     pub(super) fn send(&self, status: StatusCode, version: Version, headers: &HeaderMap) {
         let fields = larder_http::interim_fields(headers, version);
+        match self {
+            Turn::Connection(turn) => turn.send(status, &fields),
+            Turn::Stream(interims) => interims.add(status, fields),
+        }
+    }
+
+    /// Returns the turn for which the response waits. On a stream of HTTP/2 it waits for none.
+    pub(super) fn of_connection(&self) -> Option<ConnectionTurn> {
+        match self {
+            Turn::Connection(turn) => Some(turn.clone()),
+            Turn::Stream(_) => None,
+        }
+    }
+}
+
+impl ConnectionTurn {
+    pub(super) fn send(&self, status: StatusCode, fields: &HeaderMap) {
         let mut head =
             format!("HTTP/1.1 {} {}\r\n", status.as_u16(), status.canonical_reason().unwrap_or("")).into_bytes();
-        for (name, value) in &fields {
+        for (name, value) in fields {
             [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]
                 .iter()
                 .for_each(|text| head.extend_from_slice(text));
@@ -152,13 +241,13 @@ impl Turn {
 
 /// A response that waits until the informational ones of its turn are written.
 pub(super) struct Last<F: Future> {
-    turn: Option<Turn>,
+    turn: Option<ConnectionTurn>,
     future: F,
     response: Option<F::Output>,
 }
 
 impl<F: Future> Last<F> {
-    pub(super) fn new(turn: Option<Turn>, future: F) -> Last<F> {
+    pub(super) fn new(turn: Option<ConnectionTurn>, future: F) -> Last<F> {
         Last { turn, future, response: None }
     }
 }
@@ -198,11 +287,11 @@ mod tests {
         String::from_utf8(all).unwrap()
     }
 
-    fn hint(turn: &Turn) {
-        turn.send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
+    fn hint(turn: &ConnectionTurn) {
+        turn.send(StatusCode::EARLY_HINTS, &HeaderMap::new());
     }
 
-    const HINT: &str = "HTTP/1.1 103 Early Hints\r\nvia: 1.1 larder\r\n\r\n";
+    const HINT: &str = "HTTP/1.1 103 Early Hints\r\n\r\n";
 
     /// Failure: half a head before a response; an informational response before another request's
     /// response; an origin that sends them without end.
@@ -226,5 +315,26 @@ mod tests {
         let all = written(&interims, usize::MAX);
         assert!(all.len() <= limits::INTERIM_BYTES && all.len() > limits::INTERIM_BYTES / 2);
         assert_eq!(all, HINT.repeat(all.len() / HINT.len()));
+    }
+
+    /// Failure: an origin that sends them without end fills the memory, by a client of HTTP/2 that
+    /// reads nothing; or a late one comes after the response.
+    #[test]
+    fn a_stream_has_so_many_bytes_of_them_and_none_after_its_response() {
+        let interims = Arc::<StreamInterims>::default();
+        let turn = Turn::Stream(Arc::clone(&interims));
+        let cx = Context::from_waker(Waker::noop());
+        let mut taken = 0;
+        for _ in 0..10_000 {
+            turn.send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
+            taken += interims.take(&cx).len();
+        }
+        let each = 2 * FIELD_BYTES + "via".len() + "1.1 larder".len();
+        assert_eq!(taken, limits::INTERIM_BYTES / each);
+        let other = StreamInterims::default();
+        other.add(StatusCode::EARLY_HINTS, HeaderMap::new());
+        assert_eq!(other.end().len(), 1);
+        other.add(StatusCode::EARLY_HINTS, HeaderMap::new());
+        assert!(other.end().is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Accepts connections, runs TLS on some of them, and serves HTTP/1 or HTTP/2 until it is stopped.
 
+use super::client_body::ClientBody;
 use super::client_connections::{Activity, ClientConnection, ClientConnections};
 use super::client_shares::{ClientShares, Share};
 use super::client_stream::{Before, ClientStream};
@@ -23,7 +24,7 @@ use super::tls::{self, Identity};
 use super::trusted_proxies::{TrustedPeer, TrustedProxies};
 use super::upgrade::Switch;
 use ::http::HeaderValue;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response};
@@ -231,7 +232,7 @@ pub(super) fn serve<S, B>(
     service: impl Fn(Client) -> S + Send + Sync + 'static,
 ) -> End
 where
-    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S: Service<Request<ClientBody>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
@@ -260,7 +261,7 @@ async fn accept_all<S, B>(
     service: impl Fn(Client) -> S + Send + Sync + 'static,
 ) -> End
 where
-    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S: Service<Request<ClientBody>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
@@ -312,7 +313,7 @@ async fn accept<S, B>(
     open: watch::Receiver<()>,
     service: Arc<impl Fn(Client) -> S + Send + Sync + 'static>,
 ) where
-    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S: Service<Request<ClientBody>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
@@ -437,7 +438,7 @@ impl<F> Serving<F> {
 async fn connect<S, B, F>(socket: ClientSocket, peer: Peer, serving: Arc<Serving<F>>, phase: PhaseWatch)
 where
     F: Fn(Client) -> S,
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
@@ -464,7 +465,7 @@ async fn converse<S, B, F>(
     mut phase: PhaseWatch,
 ) where
     F: Fn(Client) -> S,
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
@@ -589,7 +590,7 @@ async fn http1<S, B>(
     activity: &Arc<Activity>,
     mut phase: PhaseWatch,
 ) where
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
     S::Future: Unpin,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Unpin + 'static,

@@ -1,12 +1,13 @@
 //! A service whose exchanges are reported ([`ObservedExchange`]).
 
+use super::client_body::ClientBody;
 use super::observer::{ObservedClient, ObservedExchange};
 use super::outgoing::Outgoing;
 use super::service::{Responding, Service};
 use super::upload::linger;
 use ::http::header::CONTENT_LENGTH;
 use bytes::Buf;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use hyper::ext::ReasonPhrase;
 use hyper::{Request, Response, Version};
 use std::convert::Infallible;
@@ -26,12 +27,12 @@ impl Observed {
     }
 }
 
-impl hyper::service::Service<Request<Incoming>> for Observed {
+impl hyper::service::Service<Request<ClientBody>> for Observed {
     type Response = Response<ObservedBody<Outgoing>>;
     type Error = Infallible;
     type Future = ObservedFuture<Responding>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<ClientBody>) -> Self::Future {
         let (parts, body) = request.into_parts();
         let is_http10 = parts.version == Version::HTTP_10;
         match self.service.normalise(parts) {

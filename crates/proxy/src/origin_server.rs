@@ -1,6 +1,7 @@
 //! The generated origin as a separate server, for testbeds that measure what stands before it.
 
 use super::body::BodyError;
+use super::client_body::ClientBody;
 use super::http_limits::HttpLimits;
 use super::live_limits::LiveLimits;
 use super::origin_body::OriginBody;
@@ -10,7 +11,6 @@ use super::{generated_origin, limits, listen, sockets};
 use crate::error::{Error, Problem};
 use ::http::uri::PathAndQuery;
 use ::http::{Request, Response};
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
@@ -74,7 +74,7 @@ impl OriginServer {
     }
 }
 
-async fn respond(request: Request<Incoming>) -> Result<Response<OriginBody>, BodyError> {
+async fn respond(request: Request<ClientBody>) -> Result<Response<OriginBody>, BodyError> {
     let root = PathAndQuery::from_static("/");
     let target = request.uri().path_and_query().unwrap_or(&root);
     Ok(generated_origin::respond(request.method(), target, request.headers()).await.map(OriginBody::Generated))

@@ -266,6 +266,7 @@ impl Proxy {
 
 #[cfg(test)]
 mod tests {
+    use super::super::exchanges::{Counted, Exchanges};
     use super::super::informational::InformationalResponses;
     use super::super::listen::Client;
     use super::super::service::Service;
@@ -282,7 +283,10 @@ mod tests {
             let (near, mut far) = tokio::io::duplex(4096);
             let client = Client::insecure(InformationalResponses::default());
             let service = Service::new(&proxy, client);
-            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(near), service));
+            tokio::spawn(
+                hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(near), Counted::new(service, &Exchanges::endless())),
+            );
             far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
             let mut start = [0; 12];
             let read = tokio::time::timeout(Duration::from_millis(100), far.read_exact(&mut start)).await;

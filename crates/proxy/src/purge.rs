@@ -13,13 +13,15 @@
 //! purged responses in memory. After the answer, none of them is served any more, none on disk
 //! either, also not after a restart.
 
+use super::body::BodyError;
+use super::client_body::ClientBody;
 use super::error::Error;
 use super::limits;
 use super::proxy::Proxy;
 use super::ruled::NormalUrl;
 use super::token::AdminToken;
 use ::http::{HeaderMap, StatusCode};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use larder_http::{Purge, Scope, Url, UrlError};
 use serde::Deserialize;
 use std::fmt;
@@ -50,7 +52,7 @@ pub(super) enum PurgeError {
     /// The body did not arrive in time.
     TimedOut,
     /// The body broke off.
-    Body(hyper::Error),
+    Body(BodyError),
     /// The body has more than [`limits::PURGE_BYTES`].
     TooLong,
     /// The body is not the expected JSON.
@@ -135,7 +137,7 @@ impl Purging {
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(super) async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Vec<u8>, PurgeError> {
+    pub(super) async fn read(&self, headers: &HeaderMap, body: ClientBody) -> Result<Vec<u8>, PurgeError> {
         if !self.token.is_set() {
             return Err(PurgeError::Disabled);
         }
@@ -153,7 +155,7 @@ impl Purging {
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(super) async fn respond(&self, headers: &HeaderMap, body: Incoming) -> Result<u64, PurgeError> {
+    pub(super) async fn respond(&self, headers: &HeaderMap, body: ClientBody) -> Result<u64, PurgeError> {
         let body = self.read(headers, body).await?;
         let rules = self.proxy.rules();
         let (purge, what) = parse(&body, |url| rules.keyed_url(url))?;
@@ -172,7 +174,7 @@ impl Purging {
 /// The time for the whole body.
 const ORDER_TIME: Duration = limits::ADMIN_HEADER_READ;
 
-async fn read(mut body: Incoming) -> Result<Vec<u8>, PurgeError> {
+async fn read(mut body: ClientBody) -> Result<Vec<u8>, PurgeError> {
     let mut text = Vec::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(PurgeError::Body)?;

@@ -1,10 +1,11 @@
 //! Answers the requests of one connection: in their normal form, they pass the rules and go to the
 //! cache.
 
+use super::client_body::ClientBody;
 use super::field_names::{is_one_variable, remove_where};
 use super::http_limits::HttpLimits;
 use super::https_redirect::HttpsRedirect;
-use super::informational::{InformationalResponses, Last};
+use super::informational::{InformationalResponses, Last, Turn};
 use super::listen::Client;
 use super::max_forwards;
 use super::normal_request::{Connection, NormalRequest, RefusedRequest};
@@ -20,7 +21,7 @@ use super::upstream_request::{UpstreamRequest, head};
 use ::http::header::{CONNECTION, EXPECT, RETRY_AFTER};
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::Future;
@@ -72,12 +73,12 @@ impl Service {
     }
 }
 
-impl hyper::service::Service<Request<Incoming>> for Service {
+impl hyper::service::Service<Request<ClientBody>> for Service {
     type Response = Response<Outgoing>;
     type Error = Infallible;
     type Future = Responding;
 
-    fn call(&self, request: Request<Incoming>) -> Responding {
+    fn call(&self, request: Request<ClientBody>) -> Responding {
         let (parts, body) = request.into_parts();
         match self.normalise(parts) {
             Ok(request) => self.respond(request, body),
@@ -104,7 +105,7 @@ impl Service {
 
     /// Returns the refusal of a request that is larger than the limits. hyper knows those of header
     /// blocks, except the number of fields in HTTP/2.
-    fn too_large(&self, parts: &Parts, body: &Incoming, rules: Option<&Ruled>) -> Option<Response<Outgoing>> {
+    fn too_large(&self, parts: &Parts, body: &ClientBody, rules: Option<&Ruled>) -> Option<Response<Outgoing>> {
         if parts.version == Version::HTTP_2 && parts.headers.len() > self.limits.header_fields {
             let text = "larder: the request has too many header fields\n";
             return Some(plain_error(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text));
@@ -139,7 +140,7 @@ impl Service {
     }
 
     /// Answers a request.
-    pub(super) fn respond(&self, request: NormalRequest, body: Incoming) -> Responding {
+    pub(super) fn respond(&self, request: NormalRequest, body: ClientBody) -> Responding {
         let waits = waits_to_be_asked(&request.parts, &body);
         match self.answer(request, body) {
             // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It
@@ -152,7 +153,7 @@ impl Service {
         }
     }
 
-    fn answer(&self, mut request: NormalRequest, body: Incoming) -> Responding {
+    fn answer(&self, mut request: NormalRequest, body: ClientBody) -> Responding {
         let parts = &mut request.parts;
         let own_answer = max_forwards::spend(parts);
         let offer = Offer::of(parts, !body.is_end_stream());
@@ -204,24 +205,33 @@ impl Service {
         &self,
         step: Next,
         request: NormalRequest,
-        body: Incoming,
+        mut body: ClientBody,
         rules: Option<Arc<Ruled>>,
         offer: Option<(Offer, Option<IpAddr>)>,
     ) -> Responding {
         let NormalRequest { mut parts, host, scheme, client } = request;
         let goes_round = self.proxy.shards().cdn_loop().goes_round(&parts.headers);
-        // RFC 9110 §10.1.1: ignored for HTTP/1.0; for HTTP/2, hyper does not ask for a body.
-        let is_current = parts.version == Version::HTTP_11;
-        let expects = expects(&parts.headers);
+        // RFC 9110 §10.1.1: ignored for HTTP/1.0.
+        let is_current = parts.version >= Version::HTTP_11;
+        let expects = is_current && expects(&parts.headers);
         parts.headers.remove(EXPECT);
         let upgrade = match offer.map(|(offer, client)| (offer, self.proxy.tunnels().place(client))) {
             Some((_, None)) => return Responding::Now(Some(no_place())),
             Some((offer, Some(place))) => Some(Box::new(Upgrade::new(offer, &self.switch, place))),
             None => None,
         };
-        let turn = is_current.then(|| self.interims.turn());
-        let (proxy, interims) = (Arc::clone(&self.proxy), turn.clone());
-        let (peer, expects) = (self.peer.clone(), is_current && expects);
+        let turn = match &mut body {
+            ClientBody::Http2(body) => {
+                if expects {
+                    body.ask();
+                }
+                Some(Turn::Stream(Arc::clone(body.interims())))
+            }
+            ClientBody::Http1(_) => is_current.then(|| Turn::Connection(self.interims.turn())),
+        };
+        let interims = turn.clone();
+        let turn = turn.and_then(|turn| turn.of_connection());
+        let (proxy, peer) = (Arc::clone(&self.proxy), self.peer.clone());
         let body_bytes = self.body_bytes(rules.as_deref());
         let upstream_request = UpstreamRequest {
             parts,
@@ -266,7 +276,7 @@ impl Service {
 const CONTINUE: &[u8] = b"100-continue";
 
 /// Returns true if the client waits with its body until it gets `100 Continue`.
-fn waits_to_be_asked(parts: &Parts, body: &Incoming) -> bool {
+fn waits_to_be_asked(parts: &Parts, body: &ClientBody) -> bool {
     parts.version == Version::HTTP_11 && !body.is_end_stream() && expects(&parts.headers)
 }
 

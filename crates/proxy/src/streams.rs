@@ -1,8 +1,8 @@
 //! The activity of the streams of one HTTP/2 connection, to close a connection that is idle or
 //! whose client does not read a response.
 //!
-//! hyper has no such deadlines. A client may keep its connection open by pings alone, or request
-//! large objects and grant them no window, and they stay in memory. So hyper gets the bodies of
+//! h2 has no such deadlines. A client may keep its connection open by pings alone, or request
+//! large objects and grant them no window, and they stay in memory. So h2 gets the bodies of
 //! responses in [`Piece`]s that record when bytes of them were last sent, and how many. The
 //! transport alone (`slow_client.rs`) cannot tell, because other streams continue.
 

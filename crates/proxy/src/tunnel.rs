@@ -9,6 +9,7 @@
 //! only those that the other side does not accept at once are kept.
 
 use super::client_shares::{ClientShares, Share};
+use super::http2_stream::{OpeningTunnel, StreamBytes};
 use super::limits;
 use super::origin_body::OriginBody;
 use super::places::{Place, Places};
@@ -97,9 +98,17 @@ pub(super) struct TunnelPlace {
     _share: Share,
 }
 
-/// Both ends of a tunnel, as soon as hyper releases them.
+/// The client's end of a tunnel, as soon as its response is on its way.
+pub(super) enum ClientEnd {
+    /// A connection of HTTP/1.1.
+    Connection(OnUpgrade),
+    /// A stream of HTTP/2.
+    Stream(OpeningTunnel),
+}
+
+/// Both ends of a tunnel, as soon as they are released.
 pub(super) struct Tunnel {
-    pub(super) client: OnUpgrade,
+    pub(super) client: ClientEnd,
     pub(super) origin: OnUpgrade,
     /// The longest silence of both sides.
     pub(super) idle: Duration,
@@ -113,14 +122,25 @@ pub(super) struct Tunnel {
 impl Tunnel {
     /// Copies until both directions have ended, one of them fails, or both are silent.
     pub(super) async fn run(self) {
-        let ends = async { Ok::<_, hyper::Error>((self.client.await?, self.origin.await?)) };
+        let Tunnel { client, origin, idle, place, .. } = self;
+        let client = match client {
+            ClientEnd::Connection(client) => {
+                client.await.map(|client| Box::new(TokioIo::new(client)) as Box<dyn StreamBytes>)
+            }
+            // Without a response, nobody sends it.
+            ClientEnd::Stream(opening) => match opening.0.await {
+                Ok(stream) => Ok(stream.io),
+                Err(_) => return,
+            },
+        };
+        let ends = async { Ok::<_, hyper::Error>((client?, origin.await?)) };
         let (client, origin) = match ends.await {
             Ok(ends) => ends,
             Err(error) => return tracing::debug!(%error, "a connection ended before it changed its protocol"),
         };
-        self.place.tunnels.opened.fetch_add(1, Ordering::Relaxed);
-        let counters = &self.place.tunnels.bytes;
-        if let Err(error) = copy(TokioIo::new(client), TokioIo::new(origin), self.idle, counters).await {
+        place.tunnels.opened.fetch_add(1, Ordering::Relaxed);
+        let counters = &place.tunnels.bytes;
+        if let Err(error) = copy(client, TokioIo::new(origin), idle, counters).await {
             tracing::debug!(%error, "a tunnel broke off");
         }
     }

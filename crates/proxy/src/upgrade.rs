@@ -19,9 +19,10 @@
 //!
 //! A stream of HTTP/2 may ask for a WebSocket too (`websocket_stream.rs`).
 
+use super::http2_stream::OpeningTunnel;
 use super::origin_body::OriginBody;
 use super::outgoing::Outgoing;
-use super::tunnel::{Tunnel, TunnelPlace};
+use super::tunnel::{ClientEnd, Tunnel, TunnelPlace};
 use super::websocket_stream::{WebSocketStream, not_opened};
 use ::http::header::{CONNECTION, UPGRADE};
 use ::http::request::Parts;
@@ -64,7 +65,7 @@ impl Switch {
 pub(super) struct Offer {
     /// The offered protocols.
     protocols: HeaderValue,
-    client: OnUpgrade,
+    client: ClientEnd,
     /// Present if a stream of HTTP/2 offers it.
     stream: Option<WebSocketStream>,
 }
@@ -72,12 +73,13 @@ pub(super) struct Offer {
 impl Offer {
     /// Returns the offer of a request, if it may be passed on.
     pub(super) fn of(parts: &mut Parts, has_body: bool) -> Option<Offer> {
-        // hyper has put it there because of `Upgrade`, or CONNECT.
-        let client = parts.extensions.remove::<OnUpgrade>()?;
-        if parts.version == Version::HTTP_2 {
+        if let Some(opening) = parts.extensions.remove::<Arc<OpeningTunnel>>() {
+            let client = ClientEnd::Stream(Arc::into_inner(opening)?);
             let stream = Some(WebSocketStream::of(parts)?);
             return Some(Offer { protocols: HeaderValue::from_static("websocket"), client, stream });
         }
+        // hyper has put it there because of `Upgrade`, or CONNECT.
+        let client = ClientEnd::Connection(parts.extensions.remove::<OnUpgrade>()?);
         let is_asked = names(&parts.headers, &CONNECTION).any(|name| name.eq_ignore_ascii_case("upgrade"));
         if has_body || !is_asked || parts.version != Version::HTTP_11 {
             return None;

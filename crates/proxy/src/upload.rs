@@ -2,11 +2,12 @@
 
 use super::body::{BodyError, Timed, TooLarge, UploadEnd};
 use super::buffered_upload::{BufferedUpload, Room};
+use super::client_body::ClientBody;
 use super::field_names::without_forbidden_trailers;
 use super::limits;
 use ::http::HeaderMap;
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use larder_http::UpstreamFailure;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -83,10 +84,7 @@ impl UnprocessedUpload {
 
 /// The state of a body that the client sends.
 struct Coming {
-    body: Timed<Incoming>,
-    /// True if its end has a flag, END_STREAM (HTTP/2). hyper also reports an end where a stream is
-    /// reset without an error.
-    ends_by_flag: bool,
+    body: Timed<ClientBody>,
     /// True if the client waits for `100 Continue`.
     expects: bool,
     /// True after the client was asked for the body.
@@ -119,16 +117,9 @@ struct Coming {
 impl Upload {
     /// A body of up to `most` bytes, whose client may be silent for this long; after the head of
     /// the response, for as long as `later`, as both sides of a conversation may be (gRPC).
-    pub(super) fn new(
-        body: Incoming,
-        ends_by_flag: bool,
-        expects: bool,
-        most: u64,
-        (silence, later): (Duration, Duration),
-    ) -> Upload {
+    pub(super) fn new(body: ClientBody, expects: bool, most: u64, (silence, later): (Duration, Duration)) -> Upload {
         let coming = Coming {
             body: Timed::new(body, silence),
-            ends_by_flag,
             expects,
             asked: Arc::default(),
             held: None,
@@ -425,9 +416,6 @@ impl Coming {
                     return Poll::Ready(Some(Ok(Frame::data(last))));
                 }
             }
-        }
-        if self.ends_by_flag && !self.body.is_end_stream() {
-            return Poll::Ready(Some(Err(BodyError::new("the stream was reset"))));
         }
         Poll::Ready(self.last.take().map(|last| Ok(Frame::data(last))))
     }

@@ -9,7 +9,7 @@ use super::streams::Busy;
 use ::http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, StatusCode};
-use hyper::ext::Protocol;
+use h2::ext::Protocol;
 use std::sync::Arc;
 use tungstenite::handshake::client::generate_key;
 use tungstenite::handshake::derive_accept_key;

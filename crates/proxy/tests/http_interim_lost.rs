@@ -3,10 +3,15 @@
 //! it waits for ever, or is asked for what nobody takes. RFC 9110 §10.1.1, §15.2; RFC 8297.
 
 mod wire;
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response};
 use larder_proxy::Upstream;
+use std::future::{Future, poll_fn};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::pin::Pin;
 use std::sync::mpsc::channel;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use wire::{Client, Node, Origin, read_response, say};
 
@@ -61,6 +66,102 @@ fn hints_come_before_the_origin_has_its_response() {
     // What is stored is the response; and the connection is in step.
     write!(client.get_mut(), "GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     assert!(read_response(&mut client, false).is_hit());
+}
+
+/// Returns a client's connection of HTTP/2 to a node.
+async fn connect_http2(node: &Node) -> h2::client::SendRequest<Bytes> {
+    let stream = tokio::net::TcpStream::connect(node.address).await.unwrap();
+    let (sender, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    sender.ready().await.unwrap()
+}
+
+fn http2_request(method: &str, fields: &[(&str, &str)]) -> Request<()> {
+    let mut request = Request::builder().method(method).uri("http://a/");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap()
+}
+
+/// Returns the next informational response, within ten seconds.
+async fn interim(response: &mut h2::client::ResponseFuture) -> Response<()> {
+    let next = poll_fn(|cx| response.poll_informational(cx));
+    tokio::time::timeout(Duration::from_secs(10), next).await.expect("in time").expect("one more").unwrap()
+}
+
+/// Browsers use hints over HTTP/2 only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_reach_clients_of_http_2() {
+    let (seen, told) = channel();
+    let told = std::sync::Mutex::new(told);
+    let origin = Origin::new(move |_, stream| {
+        say(stream, "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\nconnection: x-own\r\nx-own: 1\r\n\r\n");
+        say(stream, "HTTP/1.1 102 Processing\r\ncontent-length: 7\r\n\r\n");
+        told.lock().unwrap().recv_timeout(Duration::from_secs(10)).unwrap();
+        say(stream, "HTTP/1.1 199 Odd\r\nvia: 1.0 b\r\n\r\n");
+        say(stream, PAGE)
+    });
+    let node = Node::of(origin.address);
+    let mut client = connect_http2(&node).await;
+    let (mut response, _) = client.send_request(http2_request("GET", &[]), true).unwrap();
+    let hints = interim(&mut response).await;
+    assert_eq!(
+        (hints.status().as_u16(), &hints.headers()["link"]),
+        (103, &HeaderValue::from_static("</a.css>; rel=preload"))
+    );
+    assert!(!hints.headers().contains_key("x-own") && hints.headers()["via"] == "1.1 larder", "{hints:?}");
+    let processing = interim(&mut response).await;
+    assert_eq!(processing.status().as_u16(), 102);
+    assert!(!processing.headers().contains_key("content-length"));
+    seen.send(()).unwrap();
+    assert_eq!(interim(&mut response).await.status().as_u16(), 199);
+    let response = response.await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), response.into_body().data().await.unwrap().unwrap().as_ref()),
+        (200, &b"ok"[..])
+    );
+    // What is stored is the response.
+    let (mut response, _) = client.send_request(http2_request("GET", &[]), true).unwrap();
+    let stored = poll_fn(|cx| match response.poll_informational(cx) {
+        Poll::Ready(Some(interim)) => panic!("{interim:?}"),
+        _ => Pin::new(&mut response).poll(cx),
+    });
+    assert!(stored.await.unwrap().headers()["cache-status"].to_str().unwrap().contains("hit"));
+}
+
+/// Failure: a client of HTTP/2 that waits to be asked waits until it gives up, with each upload.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_http_2_are_asked_for_the_body_when_the_origin_asks() {
+    let (address, origin) = asks(Some("HTTP/1.1 100 Continue\r\n\r\n"), Duration::ZERO, true);
+    let node = Node::of(address);
+    let mut client = connect_http2(&node).await;
+    let request = http2_request("POST", &[("content-length", "5"), ("expect", "100-continue")]);
+    let (mut response, mut body) = client.send_request(request, false).unwrap();
+    assert_eq!(interim(&mut response).await.status().as_u16(), 100);
+    body.send_data(Bytes::from_static(b"hello"), true).unwrap();
+    assert_eq!(response.await.unwrap().status().as_u16(), 200);
+    drop((client, node));
+    let asked = tokio::task::spawn_blocking(|| origin.join().unwrap()).await.unwrap();
+    assert!(asked.contains("\r\nexpect: 100-continue\r\n"), "{asked}");
+}
+
+/// Failure: a client of HTTP/2 is asked for a body that the origin has refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_body_is_not_asked_for_over_http_2() {
+    let refusal = "HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nno\n";
+    let (address, origin) = asks(Some(refusal), Duration::ZERO, false);
+    let node = Node::of(address);
+    let mut client = connect_http2(&node).await;
+    let request = http2_request("POST", &[("content-length", "5"), ("expect", "100-continue")]);
+    let (mut response, body) = client.send_request(request, false).unwrap();
+    let first = poll_fn(|cx| match response.poll_informational(cx) {
+        Poll::Ready(Some(interim)) => panic!("{interim:?}"),
+        _ => Pin::new(&mut response).poll(cx),
+    });
+    assert_eq!(first.await.unwrap().status().as_u16(), 413);
+    drop((body, client, node));
+    tokio::task::spawn_blocking(|| origin.join().unwrap()).await.unwrap();
 }
 
 /// On one connection, with a client that reads late: each hint stands before its own response, and

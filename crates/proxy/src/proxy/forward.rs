@@ -2,6 +2,7 @@
 
 use super::super::assemble::assemble;
 use super::super::body::Timed;
+use super::super::client_body::ClientBody;
 use super::super::collecting::{Collecting, RequestPlace};
 use super::super::disk_tier;
 use super::super::fair_places::FairPlace;
@@ -18,7 +19,7 @@ use ::http::header::CONNECTION;
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, Version};
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::ext::ReasonPhrase;
 use larder_http::{Assembled, ResponseHead, UpstreamFailure};
 use std::future::{Future, poll_fn};
@@ -46,7 +47,7 @@ impl Proxy {
         self: Arc<Self>,
         mut waiting: Waiting,
         upstream_request: UpstreamRequest,
-        body: Incoming,
+        body: ClientBody,
     ) -> Response<Outgoing> {
         loop {
             let joined = match poll_fn(|cx| waiting.poll_end(&upstream_request.parts.headers, cx)).await {
@@ -77,7 +78,7 @@ impl Proxy {
         self: Arc<Self>,
         exchange: OpenExchange,
         upstream_request: UpstreamRequest,
-        body: Incoming,
+        body: ClientBody,
     ) -> DetachOnDrop<Response<Outgoing>> {
         let is_shared = exchange.is_shared();
         let client = upstream_request.client;
@@ -117,7 +118,7 @@ impl Proxy {
         self: Arc<Self>,
         place: FairPlace,
         upstream_request: UpstreamRequest,
-        body: Incoming,
+        body: ClientBody,
     ) -> Response<Outgoing> {
         let may_collapse = upstream_request.rules.as_ref().is_none_or(|rules| rules.collapses());
         match self.shards.step(&upstream_request.head(false), may_collapse) {
@@ -168,10 +169,9 @@ impl Proxy {
         answer
     }
 
-    fn upload(&self, body: Incoming, request: &UpstreamRequest) -> Upload {
+    fn upload(&self, body: ClientBody, request: &UpstreamRequest) -> Upload {
         let silence = (self.timeouts().client_body, self.timeouts().origin_relay());
-        let ends_by_flag = request.parts.version == Version::HTTP_2;
-        Upload::new(body, ends_by_flag, request.expects, request.body_bytes, silence)
+        Upload::new(body, request.expects, request.body_bytes, silence)
     }
 
     async fn send(
