@@ -34,9 +34,8 @@
 //!
 //! # What is missing
 //! Protocol upgrades by requests with a body, and over HTTP/2 others than WebSocket (RFC 8441); a
-//! WebSocket over HTTP/2 to an origin; informational responses over HTTP/2, to clients and from
-//! origins (hyper passes none; `informational.rs` sends those of HTTP/1.1); trailers to a client of
-//! HTTP/1.1 that the origin has not announced.
+//! WebSocket over HTTP/2 to an origin; informational responses from origins over HTTP/2 (hyper's
+//! client passes none); trailers to a client of HTTP/1.1 that the origin has not announced.
 #![deny(unsafe_code)]
 
 pub mod access_log;
