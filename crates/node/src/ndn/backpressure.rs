@@ -1,15 +1,17 @@
 //! Backpressure: the node reads an application only while its queue is short.
 //!
 //! A consumer with a large window writes its Interests when it has nothing to read, hundreds at
-//! once. One read of 64 KiB may bring a thousand, and the Content Store answers them with 8 MB:
-//! four times the limit of one reader's queue. When a face's queue is long, the node holds the rest
+//! once. One read of 64 KiB may bring a thousand, and the Content Store answers them with 8 MB, far
+//! more than a reader takes at once. When a face's queue is long, the node holds the rest
 //! of the face's input, and does not read its socket until half of the queue has left. Further
 //! Interests then wait in the application, which measures longer round trips. Nothing is dropped.
 //!
 //! This applies to faces that applications on this machine have opened. Two forwarders that wait
 //! for each other could wait for ever; here only the one that accepted the connection waits. An
-//! application that writes and does not read is read again after [`limits::BACKPRESSURE_STALL`];
-//! what does not fit its queue is dropped.
+//! application that writes and does not read is read again after [`limits::BACKPRESSURE_STALL`]: it
+//! may wait for room to write, or the system may have stopped it. What does not fit its queue then
+//! is dropped. The queue is long ([`limits::APPLICATION_QUEUE_BYTES`]), so that a consumer that was
+//! stopped finds all that it asked for.
 
 use larder_packet::tlv;
 use larder_units::Time;

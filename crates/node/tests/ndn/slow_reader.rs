@@ -1,7 +1,7 @@
 //! One reader that does not read must not take memory without bound, nor anything from the others.
 
 use super::{Stage, interest};
-use larder_node::limits::SEND_QUEUE_BYTES;
+use larder_node::limits::APPLICATION_QUEUE_BYTES;
 use larder_packet::{Interest, LpPacket};
 use std::io::Write;
 
@@ -14,7 +14,7 @@ fn a_reader_that_does_not_read_loses_its_own_packets_only() {
     // Far more than the queue and the kernel's buffers hold: the same Data, from the Content Store.
     slow.send(&interest("/a/large", 1));
     producer.produce(8000);
-    let copies = 4 * SEND_QUEUE_BYTES / 8000 + 4000;
+    let copies = APPLICATION_QUEUE_BYTES / 8000 + 6000;
     for nonce in 0..copies as u32 {
         slow.send(&interest("/a/large", nonce + 2));
     }
@@ -81,6 +81,48 @@ fn a_consumer_that_reads_loses_what_it_asked_for_at_once() {
     written.join().unwrap();
     assert_eq!(stage.figure("/ndn/content_store/hits"), u64::from(copies));
     assert!(marked > 0, "the consumer learns that it asks for too much at once");
+}
+
+/// A consumer that the system stops for a moment, on a machine with other work: it has asked for
+/// as much as its window allows.
+#[test]
+fn a_consumer_that_does_not_read_for_a_moment_loses_hits() {
+    let stage = Stage::new();
+    let mut producer = stage.unix();
+    producer.register("/a");
+    let mut consumer = stage.unix();
+    consumer.send(&interest("/a/large", 1));
+    producer.produce(8000);
+    assert!(consumer.receive().is_some());
+    let copies = 1500;
+    let burst: Vec<u8> = (0..copies).flat_map(|nonce| interest("/a/large", nonce + 2)).collect();
+    consumer.stream.write_all(&burst).unwrap();
+    stage.await_figure("/ndn/content_store/hits", |hits| hits == u64::from(copies));
+    for _ in 0..copies {
+        assert!(consumer.receive().is_some(), "all that it asked for");
+    }
+    assert_eq!(stage.figure("/ndn/drops/queue_full"), 0);
+}
+
+/// The same, of what a producer answers at once.
+#[test]
+fn a_consumer_that_does_not_read_for_a_moment_loses_misses() {
+    let stage = Stage::new();
+    let mut producer = stage.unix();
+    producer.register("/a");
+    let mut consumer = stage.unix();
+    let wanted = 1000;
+    for number in 0..wanted {
+        consumer.send(&interest(&format!("/a/{number}"), number + 1));
+    }
+    for _ in 0..wanted {
+        producer.produce(8000);
+    }
+    stage.await_figure("/ndn/satisfied_interests", |satisfied| satisfied >= u64::from(wanted));
+    for _ in 0..wanted {
+        assert!(consumer.receive().is_some(), "all that it asked for");
+    }
+    assert_eq!(stage.figure("/ndn/drops/queue_full"), 0);
 }
 
 #[test]

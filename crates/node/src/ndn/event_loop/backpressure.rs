@@ -3,9 +3,9 @@
 use super::{EventLoop, Pending};
 use crate::limits;
 use crate::ndn::backpressure::{Pause, whole_frames};
-use crate::ndn::link::{Connection, Link};
+use crate::ndn::link::Connection;
 use crate::ndn::tokens::token;
-use larder_forwarder::{FaceId, Persistency, Scope};
+use larder_forwarder::{FaceId, Forwarder, Persistency, Scope};
 use larder_units::Time;
 
 impl EventLoop {
@@ -76,18 +76,14 @@ impl EventLoop {
 
     /// Returns the length in bytes from which on a face's queue is long.
     fn long_queue(&self) -> usize {
-        self.longest_queue() / limits::BACKPRESSURE_PART
+        self.longest_queues().any / limits::BACKPRESSURE_PART
     }
 
     fn is_to_pause(&self, face: FaceId) -> bool {
-        let is_long =
-            |link: &Link| matches!(link.connection, Connection::Stream(_)) && link.queued() > self.long_queue();
-        self.links.get(&face).is_some_and(is_long)
+        let Some(link) = self.links.get(&face) else { return false };
+        link.queued() > self.long_queue()
             && self.pending.held_bytes < limits::HELD_INPUT_BYTES
-            && self
-                .forwarder
-                .face(face)
-                .is_some_and(|config| config.scope == Scope::Local && config.persistency == Persistency::OnDemand)
+            && is_application(&self.forwarder, face, &link.connection)
     }
 
     fn pause<'a>(&mut self, now: Time, face: FaceId, rest: impl Iterator<Item = &'a mut [u8]>) {
@@ -109,4 +105,12 @@ impl EventLoop {
         self.pending.held_bytes -= frames.len();
         frames
     }
+}
+
+/// Returns true for a face that an application on this machine has opened.
+pub(super) fn is_application(forwarder: &Forwarder, face: FaceId, connection: &Connection) -> bool {
+    matches!(connection, Connection::Stream(_))
+        && forwarder
+            .face(face)
+            .is_some_and(|config| config.scope == Scope::Local && config.persistency == Persistency::OnDemand)
 }

@@ -2,6 +2,7 @@
 //! send queues, which are written once per turn.
 
 use super::EventLoop;
+use super::backpressure::is_application;
 use crate::limits;
 use crate::ndn::batch::{Batch, Outgoing};
 use crate::ndn::datagram::{Left, Via};
@@ -16,6 +17,15 @@ use larder_units::Time;
 
 /// A number that no face has.
 pub(super) const NOBODY: FaceId = FaceId(0);
+
+/// The bytes that may wait for one reader: its share of those that may wait for all.
+#[derive(Clone, Copy)]
+pub(super) struct LongestQueues {
+    /// For any reader. Also the bytes that a reliable link may leave unacknowledged.
+    pub(super) any: usize,
+    /// For an application on this machine.
+    application: usize,
+}
 
 impl EventLoop {
     /// Reads once. The rest waits for the next turn, so that every face gets its turn.
@@ -210,7 +220,7 @@ impl EventLoop {
     pub(super) fn post(&mut self, now: Time, batch: &[Received<'_>]) {
         self.scratch.requests.extend(self.scratch.outbox.drain_requests());
         self.tell_others();
-        let most = self.longest_queue();
+        let most = self.longest_queues();
         let mut sends = std::mem::take(&mut self.scratch.sends);
         self.scratch.outbox.swap(&mut sends);
         for mut send in sends.drain(..) {
@@ -226,7 +236,7 @@ impl EventLoop {
     /// Queues the sends of another thread's forwarder.
     pub(super) fn send_batch(&mut self, now: Time, mut batch: Batch<Outgoing>) {
         self.shard_channel.own().taken(batch.weight());
-        let most = self.longest_queue();
+        let most = self.longest_queues();
         for ((face, header), packet) in batch.packets() {
             let mut send = Send { face: *face, header: *header, body: Body::Input, index: 0 };
             self.queue(now, most, &mut send, packet);
@@ -234,16 +244,19 @@ impl EventLoop {
         self.shard_channel.reuse(batch);
     }
 
-    /// Returns the bytes that may wait for one reader, and that it may leave unacknowledged.
-    pub(super) fn longest_queue(&self) -> usize {
+    /// Returns the bytes that may wait for one reader.
+    pub(super) fn longest_queues(&self) -> LongestQueues {
         let share = limits::SEND_QUEUES_BYTES / self.shard_channel.shard.of() / self.links.len().max(1);
-        share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES)
+        LongestQueues {
+            any: share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES),
+            application: share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::APPLICATION_QUEUE_BYTES),
+        }
     }
 
     /// Queues a packet, and may mark it. Returns false if this thread does not have the face's
     /// socket.
     #[inline]
-    pub(super) fn queue(&mut self, now: Time, most: usize, send: &mut Send, input: &[u8]) -> bool {
+    pub(super) fn queue(&mut self, now: Time, most: LongestQueues, send: &mut Send, input: &[u8]) -> bool {
         let Some(link) = self.links.get_mut(&send.face) else { return false };
         let (queued, mut is_marked) = (link.queued(), false);
         if queued == 0 {
@@ -260,12 +273,11 @@ impl EventLoop {
             self.marked += 1;
         }
         if let Some(frames) = link.connection.frames() {
-            frames.hold_at_most(most);
+            frames.hold_at_most(most.any);
         }
-        let result = match queued > most {
-            true => Err(Refused::QueueFull),
-            false => link.queue(now, send, input, &mut self.spare),
-        };
+        let is_full = queued > most.any
+            && (queued > most.application || !is_application(&self.forwarder, send.face, &link.connection));
+        let result = if is_full { Err(Refused::QueueFull) } else { link.queue(now, send, input, &mut self.spare) };
         if link.connection.frames().is_some_and(Frames::begins_to_wait) {
             self.pending.reliable.push(send.face);
         }

@@ -227,7 +227,7 @@ impl EventLoop {
         name.push_generic(&token);
         let nonce = u32::from_be_bytes([token[0], token[1], token[2], token[3]]);
         let interest = InterestBuilder::new(name).nonce(nonce).lifetime(limits::PROBE_LIFETIME).hop_limit(1).build();
-        let most = self.longest_queue();
+        let most = self.longest_queues();
         let mut send = Send { face, header: LpHeader::default(), body: Body::Input, index: 0 };
         self.queue(now, most, &mut send, &interest);
     }
