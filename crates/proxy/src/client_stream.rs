@@ -416,8 +416,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::client::Client;
     use super::super::exchanges::Counted;
-    use super::super::listen::Client;
     use super::super::proxy::Proxy;
     use super::super::service::Service;
     use super::*;

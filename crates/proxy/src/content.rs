@@ -6,7 +6,7 @@
 //! so no request waits.
 
 use crate::limits;
-use crate::ruled::PassedBy;
+use crate::rules::PassedBy;
 use crate::top::{Entry, Top};
 use larder_http::{ForwardReason, Refusal};
 use serde_json::{Value, json};

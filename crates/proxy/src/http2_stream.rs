@@ -7,6 +7,7 @@
 use super::client_body::{ClientBody, StreamBody};
 use super::informational::StreamInterims;
 use super::origin_http2::http2_error;
+use super::tunnel::{OpeningTunnel, TunnelStream};
 use ::http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response};
 use bytes::{Buf, Bytes};
@@ -246,19 +247,6 @@ fn complete(headers: &mut HeaderMap) {
         headers.insert(DATE, date);
     }
 }
-
-/// The stream of a request for a tunnel, as soon as its response is on its way.
-pub(super) struct OpeningTunnel(pub(super) oneshot::Receiver<TunnelStream>);
-
-/// The stream of a tunnel.
-pub(super) struct TunnelStream {
-    pub(super) io: Box<dyn StreamBytes>,
-}
-
-/// Bytes in both directions.
-pub(super) trait StreamBytes: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> StreamBytes for T {}
 
 /// The bytes of a stream. Dropped before both directions have ended, it resets the stream.
 struct StreamIo<D: Buf> {

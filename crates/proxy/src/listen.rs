@@ -1,5 +1,6 @@
 //! Accepts connections, runs TLS on some of them, and serves HTTP/1 or HTTP/2 until it is stopped.
 
+use super::client::Client;
 use super::client_body::ClientBody;
 use super::client_connections::{Activity, ClientConnection, ClientConnections};
 use super::client_shares::{ClientShares, Share};
@@ -23,7 +24,6 @@ use super::timeouts::Timeouts;
 use super::tls::{self, Identity};
 use super::trusted_proxies::{TrustedPeer, TrustedProxies};
 use super::upgrade::Switch;
-use ::http::HeaderValue;
 use hyper::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::Service;
@@ -180,46 +180,6 @@ impl Bounds {
 
     pub(super) fn with_memory_pressure(self, memory_pressure: &Arc<MemoryPressure>) -> Bounds {
         Bounds { memory_pressure: Arc::clone(memory_pressure), ..self }
-    }
-}
-
-/// A connected client.
-pub(super) struct Client {
-    /// The other end of the connection, or the client that the PROXY protocol names.
-    pub(super) peer: Peer,
-    /// Reads what a trusted proxy says of each request's client; `None` for all other peers.
-    pub(super) trusted: Option<TrustedPeer>,
-    /// Present if requests for `http` are redirected to HTTPS.
-    pub(super) redirect: Option<HttpsRedirect>,
-    /// True for TLS.
-    pub(super) is_secure: bool,
-    /// The subject of its verified certificate, if the origin is to learn it.
-    pub(super) subject: Option<HeaderValue>,
-    /// Informational responses for this client.
-    pub(super) interims: InformationalResponses,
-    /// The change of protocol of the connection.
-    pub(super) switch: Switch,
-    /// For the records of its exchanges.
-    pub(super) observed: Option<ObservedClient>,
-    /// The limits of its requests.
-    pub(super) limits: HttpLimits,
-}
-
-#[cfg(test)]
-impl Client {
-    /// Returns a client of this machine without TLS.
-    pub(super) fn insecure(interims: InformationalResponses) -> Client {
-        Client {
-            peer: Peer::Unix,
-            trusted: None,
-            redirect: None,
-            subject: None,
-            is_secure: false,
-            interims,
-            switch: Switch::default(),
-            observed: None,
-            limits: HttpLimits::default(),
-        }
     }
 }
 

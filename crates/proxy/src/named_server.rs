@@ -2,10 +2,10 @@
 //! addresses are resolved again when their TTL ends (`servers/name.rs`), by a task of its own
 //! (`upstream.rs`): a request never waits for that, except for the first addresses.
 
-use super::config::PoolServer;
 use super::connections::Server;
 use super::dns::{Found, NotFound};
 use super::limits;
+use super::origin_config::PoolServer;
 use super::servers::{self, Addresses, Event, Known, MemberConfig, NameFigures, OfName, SharedPool};
 use std::collections::BTreeSet;
 use std::net::IpAddr;

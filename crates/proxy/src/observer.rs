@@ -8,9 +8,8 @@ use super::field_names::remove_variable;
 use super::listen_address::Peer;
 use super::metrics::Metrics;
 use super::normal_request::NormalRequest;
-use super::outgoing::RefusalReason;
 use super::request_id::{RequestIds, X_REQUEST_ID};
-use super::ruled::PassedBy;
+use super::rules::PassedBy;
 use super::server_requests::ServerRequests;
 use super::trusted_proxies::TrustedPeer;
 use crate::error::Error;
@@ -23,6 +22,10 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+/// The reason of a 400: an extension of the response, for the access log.
+#[derive(Clone, Copy)]
+pub(super) struct RefusalReason(pub(super) &'static str);
 
 /// The figures, the access log and the request ids of one HTTP side.
 pub(super) struct Observer {

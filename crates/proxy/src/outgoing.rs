@@ -82,10 +82,6 @@ impl Body for Outgoing {
     }
 }
 
-/// The reason of a 400: an extension of the response, for the access log.
-#[derive(Clone, Copy)]
-pub(super) struct RefusalReason(pub(super) &'static str);
-
 /// Returns a response.
 pub(super) fn response(status: StatusCode, headers: HeaderMap, body: Outgoing) -> Response<Outgoing> {
     let mut response = Response::new(body);

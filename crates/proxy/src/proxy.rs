@@ -258,7 +258,7 @@ impl Proxy {
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
-        let limits = LiveLimits::new(Timeouts::default(), crate::HttpLimits::default());
+        let limits = LiveLimits::new(Timeouts::default(), super::http_limits::HttpLimits::default());
         let origins = (Origins::generated(), None);
         Arc::new(Proxy::new(shards, origins, None, limits, Arc::new(Observer::without_log())))
     }
@@ -266,9 +266,9 @@ impl Proxy {
 
 #[cfg(test)]
 mod tests {
+    use super::super::client::Client;
     use super::super::exchanges::{Counted, Exchanges};
     use super::super::informational::InformationalResponses;
-    use super::super::listen::Client;
     use super::super::service::Service;
     use super::*;
     use hyper_util::rt::TokioIo;

@@ -5,7 +5,7 @@ use super::limits;
 use super::normal_request::NormalRequest;
 use super::outgoing::{Outgoing, plain_error};
 use super::rules::{
-    Bits, ErrorPage, Explanation, HostRules, OwnAnswer, RequestFields, Rewrite, RuleRequest, Rules, Values,
+    Bits, ErrorPage, Explanation, HostRules, OwnAnswer, PassedBy, RequestFields, Rewrite, RuleRequest, Rules, Values,
 };
 use super::target::{normal_prefix, normal_target};
 use ::http::header::{
@@ -188,21 +188,6 @@ impl fmt::Debug for Ruled {
     }
 }
 
-/// The rule by which a request has bypassed the cache: an extension of its response, for the
-/// console.
-#[derive(Clone)]
-pub(super) struct PassedBy {
-    rules: Arc<Rules>,
-    place: usize,
-}
-
-impl PassedBy {
-    /// Describes the rule.
-    pub(super) fn describe(&self) -> String {
-        self.rules.describe(self.place)
-    }
-}
-
 impl ResponseRules for Ruled {
     fn overrides(&self, status: StatusCode, headers: &HeaderMap) -> Overrides {
         self.rules.overrides(self.bits, status, headers)
@@ -316,7 +301,7 @@ impl Ruled {
         }
         self.rules.change_response(self.bits, &self.values, status, response.headers_mut());
         if let Some(place) = self.rules.passed_by(self.bits) {
-            response.extensions_mut().insert(PassedBy { rules: Arc::clone(&self.rules), place });
+            response.extensions_mut().insert(PassedBy::new(&self.rules, place));
         }
     }
 

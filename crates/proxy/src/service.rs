@@ -1,15 +1,16 @@
 //! Answers the requests of one connection: in their normal form, they pass the rules and go to the
 //! cache.
 
+use super::client::Client;
 use super::client_body::ClientBody;
 use super::field_names::{is_one_variable, remove_where};
 use super::http_limits::HttpLimits;
 use super::https_redirect::HttpsRedirect;
 use super::informational::{InformationalResponses, Last, Turn};
-use super::listen::Client;
 use super::max_forwards;
 use super::normal_request::{Connection, NormalRequest, RefusedRequest};
-use super::outgoing::{Outgoing, RefusalReason, plain_error};
+use super::observer::RefusalReason;
+use super::outgoing::{Outgoing, plain_error};
 use super::proxy::Proxy;
 use super::proxy::forward::DetachOnDrop;
 use super::ruled::{Ruled, RulesView, address_of};

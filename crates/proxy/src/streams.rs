@@ -7,6 +7,7 @@
 //! transport alone (`slow_client.rs`) cannot tell, because other streams continue.
 
 use super::client_connections::Activity;
+use super::websocket_stream::KeptBusy;
 use bytes::Buf;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::service::Service;
@@ -164,7 +165,7 @@ where
         self.streams.count();
         if request.method() == Method::CONNECT {
             // The stream of a WebSocket goes on after the response.
-            request.extensions_mut().insert(Arc::new(Busy::new(&self.streams)));
+            request.extensions_mut().insert(KeptBusy::new(Busy::new(&self.streams)));
         }
         WatchedFuture { busy: Some(Busy::new(&self.streams)), future: self.service.call(request) }
     }

@@ -9,7 +9,6 @@
 //! only those that the other side does not accept at once are kept.
 
 use super::client_shares::{ClientShares, Share};
-use super::http2_stream::{OpeningTunnel, StreamBytes};
 use super::limits;
 use super::origin_body::OriginBody;
 use super::places::{Place, Places};
@@ -26,6 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The tunnels of a proxy: their places and their figures.
@@ -105,6 +105,19 @@ pub(super) enum ClientEnd {
     /// A stream of HTTP/2.
     Stream(OpeningTunnel),
 }
+
+/// The stream of a request for a tunnel, as soon as its response is on its way.
+pub(super) struct OpeningTunnel(pub(super) oneshot::Receiver<TunnelStream>);
+
+/// The stream of a tunnel.
+pub(super) struct TunnelStream {
+    pub(super) io: Box<dyn StreamBytes>,
+}
+
+/// Bytes in both directions.
+pub(super) trait StreamBytes: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> StreamBytes for T {}
 
 /// Both ends of a tunnel, as soon as they are released.
 pub(super) struct Tunnel {

@@ -19,10 +19,9 @@
 //!
 //! A stream of HTTP/2 may ask for a WebSocket too (`websocket_stream.rs`).
 
-use super::http2_stream::OpeningTunnel;
 use super::origin_body::OriginBody;
 use super::outgoing::Outgoing;
-use super::tunnel::{ClientEnd, Tunnel, TunnelPlace};
+use super::tunnel::{ClientEnd, OpeningTunnel, Tunnel, TunnelPlace};
 use super::websocket_stream::{WebSocketStream, not_opened};
 use ::http::header::{CONNECTION, UPGRADE};
 use ::http::request::Parts;

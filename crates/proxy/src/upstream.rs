@@ -3,7 +3,7 @@
 //! request, and sends it to another server if that is allowed.
 
 use super::buffered_upload::Room;
-use super::config::{HttpConfig, OriginGroup, PoolServer, Upstream};
+use super::config::HttpConfig;
 use super::connections::{Failed, ReceivedBody, Server};
 use super::dns::{Dns, Found, NotFound};
 use super::header_limits::HeaderLimits;
@@ -13,6 +13,7 @@ use super::informational::Turn;
 use super::named_server::{NamedServer, member_config};
 use super::origin::{Origin, OriginRequest};
 use super::origin_body::OriginBody;
+use super::origin_config::{OriginGroup, PoolServer, Upstream};
 use super::server_requests::recorded;
 use super::servers::{self, Asking, Known, NameFigures, NoMember, Pool, SharedPool, Snapshot, Tried};
 use super::target::Target;

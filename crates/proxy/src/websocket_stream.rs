@@ -5,20 +5,33 @@
 //! proxy and the origin.
 
 use super::outgoing::{Outgoing, plain_error};
-use super::streams::Busy;
 use ::http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, StatusCode};
 use h2::ext::Protocol;
+use std::any::Any;
 use std::sync::Arc;
 use tungstenite::handshake::client::generate_key;
 use tungstenite::handshake::derive_accept_key;
+
+/// Keeps a connection from being taken for idle while it exists.
+#[derive(Clone)]
+pub(super) struct KeptBusy {
+    _busy: Arc<dyn Any + Send + Sync>,
+}
+
+impl KeptBusy {
+    /// The connection is busy until the last copy of this is dropped.
+    pub(super) fn new(busy: impl Any + Send + Sync) -> KeptBusy {
+        KeptBusy { _busy: Arc::new(busy) }
+    }
+}
 
 /// The request of a stream for a WebSocket.
 pub(super) struct WebSocketStream {
     key: String,
     /// Keeps the connection of the stream from being taken for idle.
-    _busy: Option<Arc<Busy>>,
+    _busy: Option<KeptBusy>,
 }
 
 impl WebSocketStream {

@@ -14,6 +14,7 @@ mod explain;
 mod fields;
 mod key;
 mod matcher;
+mod passed_by;
 mod pattern;
 mod rate_limit;
 mod template;
@@ -21,6 +22,7 @@ mod template;
 pub use bits::{Bits, RULES};
 pub use config::{HeaderChanges, Ignored, Rule};
 pub use explain::Explanation;
+pub(crate) use passed_by::PassedBy;
 pub use template::Values;
 
 use crate::authority::normal_authority;
