@@ -41,8 +41,8 @@ pub const PROBE_LIFETIME: Duration = Duration::from_millis(100);
 pub const SEND_QUEUE_BYTES: usize = 2 << 20;
 
 /// Bytes that wait for an application on this machine. The system may stop it for longer than
-/// [`BACKPRESSURE_STALL`] while it has asked for all that its window allows: 4,000 Data of 8 KB. NFD
-/// has no limit here.
+/// [`BACKPRESSURE_STALL`] while it has asked for all that its window allows: 4,000 Data of 8 KB.
+/// NFD has no limit here.
 pub const APPLICATION_QUEUE_BYTES: usize = 32 << 20;
 
 /// Bytes that wait for all readers, and again as many that they have not acknowledged on reliable
@@ -53,7 +53,8 @@ pub const SEND_QUEUES_BYTES: usize = 256 << 20;
 pub const SEND_QUEUE_LEAST_BYTES: usize = 64 << 10;
 
 /// The fraction of [`SEND_QUEUE_BYTES`] from which on an application on this machine is not read
-/// until it has taken half: 256 KiB. The answers to one more batch of [`FRAMES_AT_ONCE`] then have room.
+/// until it has taken half: 256 KiB. The answers to one more batch of [`FRAMES_AT_ONCE`] then have
+/// room.
 pub const BACKPRESSURE_PART: usize = 8;
 
 /// An application that takes nothing for this long is read although its queue is long: it may write

@@ -38,514 +38,57 @@
 //! client passes none); trailers to a client of HTTP/1.1 that the origin has not announced.
 #![deny(unsafe_code)]
 
+mod accept;
 pub mod access_log;
-pub mod admin;
-mod admin_reply;
-mod assemble;
-mod authority;
-mod body;
-mod buffered_upload;
-mod cache_settings;
-mod certificate_watch;
+mod admin;
+mod base;
+mod cache;
 mod client;
-mod client_body;
-mod client_connections;
-mod client_shares;
-mod client_stream;
-mod collecting;
 mod config;
-mod connections;
-mod console;
-mod content;
-mod dial;
 pub mod disk;
-mod disk_tier;
-mod distinguished_name;
-mod dns;
-mod entropy;
-mod error;
-mod exchange_figures;
-mod exchanges;
-mod fair_places;
-mod field_names;
-mod framing;
-mod generated_origin;
-mod header_limits;
-mod histogram;
-mod host_pattern;
-mod http2;
-mod http2_stream;
-mod http_limits;
-mod https_redirect;
-mod informational;
-pub mod limits;
-mod listen;
-mod listen_address;
-mod listeners;
-mod live_limits;
-mod loop_detection;
-mod max_forwards;
-mod metrics;
-mod named_server;
-mod network;
-mod normal_request;
-mod observed;
-mod observer;
-mod observers;
+mod exchange;
+mod http_side;
+mod message;
 mod origin;
-mod origin_body;
-mod origin_config;
-mod origin_http2;
-mod origin_server;
-mod outgoing;
-mod partial_heads;
-mod phase;
-mod pieces;
-mod places;
-mod plain;
-mod preflight;
-mod proxy;
-pub mod proxy_protocol;
-mod purge;
-mod request_id;
-mod request_threads;
-mod ruled;
+mod report;
 pub mod rules;
-mod send_timeout;
-mod served;
-mod server_certificates;
-mod server_requests;
-mod servers;
-mod service;
-pub mod shards;
-mod slow_client;
-mod sockets;
-mod status;
-mod streamed;
-mod streams;
-mod target;
-mod threads;
-mod timeouts;
-mod tls;
-mod tls_config;
-mod token;
-mod top;
-mod trust;
-mod trusted_proxies;
-mod tunnel;
-mod upgrade;
-mod upload;
-mod upstream;
-mod upstream_request;
-mod websocket_stream;
 pub mod what_if;
 
+pub use accept::listeners::{Bound, Listeners};
+pub use accept::origin_server::OriginServer;
+pub use accept::served::HttpListenerSocket;
 pub use access_log::AccessLogConfig;
-pub use admin::{Admin, Metrics, StatusSource};
-pub use authority::normal_authority;
-pub use console::Console;
-pub use field_names::remove_unkeyed;
-pub use header_limits::HeaderLimits;
-pub use http_limits::HttpLimits;
-pub use listen_address::{ListenAddress, ListenConfig, Peer, SOCKET_MODE};
-pub use listeners::{Bound, Listeners};
-pub use origin_server::OriginServer;
-pub use purge::Purging;
-pub use request_id::RequestIdSource;
-pub use ruled::NormalUrl;
-pub use served::HttpListenerSocket;
-pub use sockets::{ListenSocket, bind_beside};
-pub use target::{Target, normal_target};
-pub use timeouts::Timeouts;
-pub use tls_config::{CertificateFiles, ClientCertificates, TlsConfig};
+pub use admin::console::Console;
+pub use admin::purge::Purging;
+pub use admin::server::{Admin, Metrics, StatusSource};
+pub use base::header_limits::HeaderLimits;
+pub use base::http_limits::HttpLimits;
+pub use base::limits;
+pub use base::listen_address::{ListenAddress, ListenConfig, Peer, SOCKET_MODE};
+pub use base::proxy_protocol;
+pub use base::sockets::{ListenSocket, bind_beside};
+pub use base::timeouts::Timeouts;
+pub use cache::shards;
+pub use config::tls_config::{CertificateFiles, ClientCertificates, TlsConfig};
+pub use exchange::ruled::NormalUrl;
+pub use message::authority::normal_authority;
+pub use message::field_names::remove_unkeyed;
+pub use message::request_id::RequestIdSource;
+pub use message::target::{Target, normal_target};
 
-pub use body::BodyError;
-pub use config::{ClientNoCache, HttpConfig};
-pub use connections::{ConnectionVerdict, Failed, ReceivedBody, Server};
-pub use dial::OriginProtocol;
-pub use error::{Error, Problem};
-pub use host_pattern::HostPattern;
-pub use network::Network;
-pub use origin::{Origin, OriginFuture, OriginRequest};
-pub use origin_body::OriginBody;
-pub use origin_config::{OriginGroup, PoolServer, Upstream};
-pub use preflight::Preflight;
-pub use servers::{Balance, PoolConfig};
-pub use trust::Trust;
-pub use trusted_proxies::{Forwarded, TrustedFields, TrustedProxies};
-pub use upload::Upload;
-
-use larder_units::{ByteSize, Streams};
-use live_limits::LiveLimits;
-use observer::Observer;
-use phase::Phase;
-use request_threads::{RequestThreads, ThreadGroup};
-use rules::Rules;
-use served::{ListenerPlan, ServedListeners};
-use shards::Shards;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
-use tls::Identity;
-use upstream::Origins;
-
-/// The running HTTP side.
-pub struct Http {
-    listeners: Arc<ServedListeners>,
-    threads: RequestThreads,
-    source: Arc<status::CacheSource>,
-    proxy: Arc<proxy::Proxy>,
-    what_if: Arc<what_if::LiveWhatIf>,
-    /// The identity of listeners for TLS, once there is one.
-    tls_identity: Arc<OnceLock<Arc<Identity>>>,
-}
-
-/// The result of [`Http::reload`].
-pub struct HttpReload {
-    origins: Origins,
-    rules: Option<Arc<Rules>>,
-    identity: Option<(TlsConfig, rustls::ServerConfig)>,
-    observer: Arc<Observer>,
-    threads: Arc<ThreadGroup>,
-    listeners: ListenerPlan,
-    config: HttpConfig,
-}
-
-/// The actual addresses of the listeners, each with true for TLS.
-type Listening = Vec<(ListenAddress, bool)>;
-
-/// Returns the origins of a cache with these listeners. Takes over from `before` what has not
-/// changed.
-fn origins(config: &HttpConfig, listening: &Listening, before: Option<&Origins>) -> Result<Origins, Error> {
-    match own_origins(config, listening).into_iter().next() {
-        Some(problem) => Err(problem),
-        None => Origins::new(config, before),
-    }
-}
-
-/// Compiles the rules; `None` if there are none.
-fn rules(config: &HttpConfig) -> Result<Option<Arc<Rules>>, Error> {
-    if config.rules.is_empty() {
-        return Ok(None);
-    }
-    let mut rules = Rules::new(config.rules.clone()).map_err(|errors| {
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Error::setting("[http]", Problem::Rules(texts.join("; ")))
-    })?;
-    rules
-        .read_pages()
-        .map_err(|(path, error)| Error::setting("[[http.rules]] error_page", Problem::File { path, error }))?;
-    Ok(Some(Arc::new(rules)))
-}
-
-/// Returns an error for each origin that is a listener of this cache itself.
-fn own_origins(config: &HttpConfig, listening: &Listening) -> Vec<Error> {
-    let fallback = match &config.upstream {
-        Upstream::Generated | Upstream::Custom(_) => None,
-        Upstream::Http(origin) => Some(("[http] origin", origin)),
-    };
-    let servers = config.origins.iter().flat_map(|origin| &origin.servers);
-    let servers = servers.map(|server| ("[[http.origins]] servers", &server.uri));
-    let own = |(setting, origin): (&str, &::http::Uri)| {
-        let leads =
-            |listener: &ListenAddress| listener.tcp().is_some_and(|local| loop_detection::leads_to(origin, local));
-        let (_, is_secure) = listening.iter().find(|(listener, _)| leads(listener))?;
-        let listener = listeners::setting(*is_secure);
-        Some(Error::setting(setting, Problem::OwnListener { origin: origin.clone(), listener }))
-    };
-    servers.chain(fallback).filter_map(own).collect()
-}
-
-/// Tries the steps of [`Http::start`]: listeners, certificates and origins.
-pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
-    let secure = config.tls.iter().flat_map(|tls| &tls.listen).map(|listen| (listen, true));
-    let mut listening = Listening::new();
-    for (listen, is_secure) in config.listen.iter().map(|listen| (listen, false)).chain(secure) {
-        preflight.listen(listeners::setting(is_secure), listen);
-        listening.push((listen.address.clone(), is_secure));
-    }
-    preflight.add(config.tls.as_ref().and_then(|tls| tls::read(tls).err()));
-    let own = own_origins(config, &listening);
-    if own.is_empty() {
-        preflight.add(Origins::new(config, None).err());
-    }
-    preflight.add(rules(config).err());
-    own.into_iter().for_each(|problem| preflight.add(Some(problem)));
-    preflight.add(config.access_log.as_ref().and_then(AccessLogConfig::check));
-}
-
-/// Returns the servers that may get a request for this host, as it is keyed, and target.
-///
-/// # Errors
-/// One line that names the setting and its problem.
-pub fn origin_servers(config: &HttpConfig, host: &str, target: &str) -> Result<Vec<String>, Error> {
-    Ok(Origins::new(config, None)?.servers_of(host, target))
-}
-
-impl Http {
-    /// Binds the listeners, and starts the threads. `on_end` is called when the first thread ends,
-    /// for whatever reason.
-    ///
-    /// # Errors
-    /// One line that names the setting and its problem.
-    pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, Error> {
-        Http::start_on(Listeners::bind(config)?, config, on_end)
-    }
-
-    /// Starts the threads on listeners that are bound already.
-    ///
-    /// # Errors
-    /// As [`Http::start`].
-    pub fn start_on(
-        listeners: Listeners,
-        config: &HttpConfig,
-        on_end: impl FnOnce() + Send + 'static,
-    ) -> Result<Http, Error> {
-        let listening = listeners.iter().map(|bound| (bound.local().clone(), bound.is_secure())).collect();
-        let origins = origins(config, &listening, None)?;
-        let [seed] = crate::entropy::words();
-        let streams = Streams::new(seed);
-        let disk = config.disk.as_ref().map(|config| disk_tier::start(config, &streams)).transpose()?;
-        let started = Http::serve(config, listeners, origins, disk.clone(), &streams, on_end);
-        if let (Err(_), Some(disk)) = (&started, disk) {
-            disk.stop();
-        }
-        started
-    }
-
-    fn serve(
-        config: &HttpConfig,
-        bound: Listeners,
-        origins: Origins,
-        disk: Option<disk_tier::HttpDisk>,
-        streams: &Streams,
-        on_end: impl FnOnce() + Send + 'static,
-    ) -> Result<Http, Error> {
-        warn_of_few_descriptors(config.limits.connections);
-        let shards = new_cache(config, disk.as_ref(), streams)?;
-        let observer = Arc::new(observer::Observer::new(config, request_threads::count(config.threads))?);
-        let live_limits = LiveLimits::new(config.timeouts, config.limits);
-        let origins_and_rules = (origins, rules(config)?);
-        let proxy = proxy::Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
-        let proxy = Arc::new(proxy);
-        proxy.set_subject_field(config.subject_field().cloned());
-        proxy.cache_settings().start(cache_config(config, [0; 16]));
-        proxy.set_codings(config.accept_encoding);
-        let tls_identity = Arc::new(OnceLock::new());
-        if let Some(tls) = &config.tls {
-            let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
-        }
-        let bounds = listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
-        let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
-        let what_if = what_if::LiveWhatIf::start(what_if::HttpCache(Arc::clone(proxy.shards())), config.what_if)
-            .map_err(Error::Thread)?;
-        let what_if = Arc::new(what_if);
-        let source = status::CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters(), &what_if);
-        let source = Arc::new(source);
-        let threads = RequestThreads::new(&proxy, bounds, &tls_identity, on_end);
-        let group = threads.group(request_threads::count(config.threads))?;
-        listeners.apply(listeners.plan_bound(bound, config, (&observer, &group))?);
-        threads.serve(group);
-        Ok(Http { listeners, threads, source, proxy, what_if, tls_identity })
-    }
-
-    /// Returns the actual addresses of the listeners, each with true for TLS.
-    pub fn listening(&self) -> Vec<(ListenAddress, bool)> {
-        self.listeners.addresses()
-    }
-
-    /// Returns the listening sockets for another process.
-    ///
-    /// # Errors
-    /// The system's, if there is no descriptor left.
-    pub fn sockets(&self) -> std::io::Result<Vec<HttpListenerSocket>> {
-        self.listeners.sockets()
-    }
-
-    /// Makes this side the owner of the Unix sockets' files at these paths: it removes them at its
-    /// end. The process that bound them has ended, or leaves them.
-    pub fn own_files(&self, paths: &[PathBuf]) {
-        self.listeners.own_files(paths);
-    }
-
-    /// Closes the disk tier, so that another process can open its file. From then on, misses go to
-    /// the origin, and nothing is stored there any more.
-    pub fn release_disk(&self) {
-        if let Some(disk) = self.proxy.disk() {
-            disk.release();
-        }
-    }
-
-    /// Takes the disk tier's file back, because that process has failed. The tier is empty and not
-    /// used any more.
-    pub fn take_back_disk(&self) {
-        if let Some(disk) = self.proxy.disk() {
-            disk.take_back();
-        }
-    }
-
-    /// Leaves the listeners to another process: accepts no more connections, and ends each open one
-    /// with its next answer. [`Http::is_idle`] shows the end; [`Http::stop_within`] has to follow.
-    pub fn drain(&self) {
-        self.listeners.leave_files();
-        self.listeners.begin(Phase::Draining);
-    }
-
-    /// Returns true if no connection is open, after [`Http::drain`].
-    pub fn is_idle(&self) -> bool {
-        self.proxy.limits().connections.taken() == 0
-    }
-
-    /// Returns the time for requests in progress at a stop: `shutdown` of [`Timeouts`].
-    pub fn shutdown_time(&self) -> Duration {
-        self.proxy.limits().timeouts().shutdown
-    }
-
-    /// Returns the first address for HTTP over TCP.
-    pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.local(false)
-    }
-
-    /// Returns the first address for TLS over TCP.
-    pub fn local_tls_addr(&self) -> Option<SocketAddr> {
-        self.local(true)
-    }
-
-    fn local(&self, is_secure: bool) -> Option<SocketAddr> {
-        self.listening().iter().filter(|(_, secure)| *secure == is_secure).find_map(|(address, _)| address.tcp())
-    }
-
-    /// Returns its figures, for the admin server.
-    pub fn source(&self) -> Arc<dyn StatusSource> {
-        Arc::clone(&self.source) as Arc<dyn StatusSource>
-    }
-
-    /// Returns its purge interface, for the admin server: open to holders of the token, if there is
-    /// one.
-    pub fn purging(&self, token: Option<&str>) -> Arc<Purging> {
-        Arc::new(Purging::new(Arc::clone(&self.proxy), token))
-    }
-
-    /// Reads another configuration: the origins, the rules, and certificate and key, whose files
-    /// are read again; opens another access log, starts more threads, and binds new listeners.
-    /// Changes nothing yet. The disk tier needs a restart.
-    ///
-    /// # Errors
-    /// One line that names the setting and its problem.
-    pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, Error> {
-        let rules = rules(config)?;
-        // Arguments that contradict each other are found here, before anything has changed.
-        larder_policy::Engine::new(&config.policy, config.capacity, &Streams::new(0)).map_err(policy_error)?;
-        let identity = config.tls.as_ref().map(|tls| Ok((tls.clone(), tls::read(tls)?))).transpose()?;
-        let observer = self.proxy.observers().of(config)?;
-        let threads = self.threads.group(request_threads::count(config.threads))?;
-        let listeners = self.listeners.plan(config, (&observer, &threads))?;
-        let origins = origins(config, &listeners.addresses(), Some(&self.proxy.origins()))?;
-        Ok(HttpReload { origins, rules, identity, observer, threads, listeners, config: config.clone() })
-    }
-
-    /// Applies the reload. Requests in progress continue as they began, and the cache keeps its
-    /// content: a smaller capacity evicts, and another policy gets the stored objects in the order
-    /// in which the former one would evict them. Connections of listeners that are gone, or that
-    /// have other settings or threads, end with their next answer.
-    ///
-    /// # Errors
-    /// One line if arguments of the policy contradict each other. Nothing has changed then.
-    pub fn take_over(&self, reload: HttpReload) -> Result<(), Error> {
-        let config = &reload.config;
-        let settings = cache_config(config, [0; 16]);
-        self.proxy.cache_settings().reload(self.proxy.shards(), settings).map_err(policy_error)?;
-        warn_of_few_descriptors(config.limits.connections);
-        self.proxy.limits().set(config.timeouts, config.limits);
-        self.proxy.set_codings(config.accept_encoding);
-        self.what_if.enable(config.what_if);
-        self.proxy.set_subject_field(config.subject_field().cloned());
-        if let Some((config, identity)) = reload.identity {
-            match self.tls_identity.get() {
-                Some(running) => running.set(&config, identity),
-                // The first one of a node that began without TLS.
-                None => drop(self.tls_identity.set(Arc::new(Identity::new(&config, identity)))),
-            }
-        }
-        self.proxy.set_origins(reload.origins);
-        self.proxy.rules().set(reload.rules);
-        self.proxy.observers().set(reload.observer);
-        self.listeners.apply(reload.listeners);
-        self.threads.serve(reload.threads);
-        Ok(())
-    }
-
-    /// Opens the file of the access log again, after another program has renamed it.
-    pub fn reopen_access_log(&self) {
-        self.proxy.observers().reopen_logs();
-    }
-
-    /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the
-    /// threads have ended.
-    pub fn stop(self) {
-        let within = self.shutdown_time();
-        self.stop_within(within);
-    }
-
-    /// Stops as [`Http::stop`] does, within another time.
-    pub fn stop_within(self, within: Duration) {
-        self.listeners.begin(Phase::Closing);
-        self.threads.stop(within);
-        // Otherwise connections would wait in the kernel's queue for the end, and be reset.
-        self.listeners.close();
-        self.threads.join();
-        self.what_if.stop();
-        self.proxy.observers().stop();
-        if let Some(disk) = self.proxy.disk() {
-            disk.stop();
-        }
-    }
-}
-
-/// Without a descriptor, a connection waits in the kernel's queue, and no origin can be reached.
-fn warn_of_few_descriptors(connections: usize) {
-    let Some(files) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current else { return };
-    if files < connections as u64 {
-        tracing::warn!(
-            connections,
-            files,
-            "[http.limits] connections: the process may not open as many files; raise its limit (LimitNOFILE of \
-             systemd, ulimit -n), or lower the key"
-        );
-    }
-}
-
-fn policy_error(error: larder_policy::SpecError) -> Error {
-    Error::setting("[http] policy", Problem::Policy(error))
-}
-
-fn cache_config(config: &HttpConfig, hash_key: [u8; 16]) -> larder_http::Config {
-    larder_http::Config {
-        capacity: config.capacity,
-        policy: config.policy.clone(),
-        max_object: config.max_object,
-        slice: config.slice,
-        share_cookies: config.share_cookies,
-        strict_s_maxage: config.strict_s_maxage,
-        variants: config.variants,
-        ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
-        collapse: true,
-        targets: config.targets.clone(),
-        hash_key,
-    }
-}
-
-/// Creates the cache, with its disk tier if there is one.
-fn new_cache(config: &HttpConfig, disk: Option<&disk_tier::HttpDisk>, streams: &Streams) -> Result<Arc<Shards>, Error> {
-    let [key_a, key_b] = crate::entropy::words();
-    let mut hash_key = [0; 16];
-    hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
-    hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
-    // The disk's variants are hashed with this key.
-    let cache = cache_config(config, disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())));
-    let handle = disk.map(|disk| || Box::new(disk_tier::Tier(disk.clone())) as Box<dyn larder_http::SecondTier>);
-    let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
-    let tier = handle.as_ref().map(|handle| (handle as &dyn Fn() -> Box<dyn larder_http::SecondTier>, queue));
-    Shards::new(&cache, streams, request_threads::count(config.threads), tier).map_err(policy_error)
-}
+pub use accept::preflight::Preflight;
+pub use base::error::{Error, Problem};
+pub use config::http_config::{ClientNoCache, HttpConfig};
+pub use http_side::{Http, HttpReload, check, origin_servers};
+pub use message::body::BodyError;
+pub use message::host_pattern::HostPattern;
+pub use message::network::Network;
+pub use message::trusted_proxies::{Forwarded, TrustedFields, TrustedProxies};
+pub use message::upload::Upload;
+pub use origin::connections::{ConnectionVerdict, Failed, ReceivedBody, Server};
+pub use origin::custom::{Origin, OriginFuture, OriginRequest};
+pub use origin::dial::OriginProtocol;
+pub use origin::origin_body::OriginBody;
+pub use origin::origin_config::{OriginGroup, PoolServer, Upstream};
+pub use origin::servers::{Balance, PoolConfig};
+pub use origin::trust::Trust;

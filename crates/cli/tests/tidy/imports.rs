@@ -12,7 +12,7 @@ use syn::visit::{self, Visit};
 
 /// Layers of a crate, the lowest first. A module's layer is the first one that lists its folder or
 /// file.
-const LAYERS: [(&str, &[&[&str]]); 3] = [
+const LAYERS: [(&str, &[&[&str]]); 4] = [
     (
         "forwarder",
         &[
@@ -34,6 +34,24 @@ const LAYERS: [(&str, &[&[&str]]); 3] = [
             &["simulation"],
             &["topology"],
             &["scenario"],
+        ],
+    ),
+    (
+        "proxy",
+        &[
+            &["base"],
+            &["message"],
+            &["access_log", "rules", "disk"],
+            &["origin"],
+            &["config"],
+            &["report"],
+            &["cache"],
+            &["what_if"],
+            &["exchange"],
+            &["client"],
+            &["accept"],
+            &["admin"],
+            &["http_side"],
         ],
     ),
 ];

@@ -4,6 +4,7 @@
 //! test with a planted violation, which shows that the rule works when it finds nothing. Exceptions
 //! are in this file, each with its reason.
 
+mod folders;
 mod functions;
 mod imports;
 mod security;
@@ -86,6 +87,12 @@ fn a_function_that_does_not_fit_a_screen() {
     let violations: Vec<_> =
         long.iter().map(|(path, name, lines)| format!("{path}: `{name}` has {lines} lines")).collect();
     none(&violations, "name a part of it and extract that");
+}
+
+#[test]
+fn a_folder_in_which_a_file_has_to_be_searched() {
+    let violations = folders::full_folders(&sources("rs"), &folders::LISTED);
+    none(&violations, "divide it into folders that are layers");
 }
 
 #[test]

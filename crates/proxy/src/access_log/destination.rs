@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use crate::limits;
+use crate::base::limits;
 
 /// `[http.access_log] path`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ pub use record::{Attempt, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, R
 pub use template::{NAMES, Template, TemplateError};
 pub use time_text::TimeText;
 
-use crate::error::{Error, Problem};
-use crate::limits;
+use crate::base::error::{Error, Problem};
+use crate::base::limits;
 use destination::Destination;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError};

@@ -3,7 +3,7 @@
 //! A new fact is a field of [`Record`], a [`Variable`](super::template::Variable) that writes it,
 //! and its value where records are made (`observer.rs`).
 
-use crate::listen_address::Peer;
+use crate::base::listen_address::Peer;
 use http::HeaderValue;
 use std::ops::Range;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use super::escape::{Escape, append};
 use super::record::{Attempt, Record};
 use super::time_text::TimeText;
-use crate::limits;
-use crate::listen_address::Peer;
+use crate::base::limits;
+use crate::base::listen_address::Peer;
 use http::HeaderName;
 use std::fmt;
 use std::io::Write;

@@ -8,7 +8,7 @@
 
 use super::destination::{Destination, Health};
 use super::time_text::TimeText;
-use crate::{limits, threads};
+use crate::base::{limits, threads};
 use larder_units::system_message;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

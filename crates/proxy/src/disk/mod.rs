@@ -16,8 +16,8 @@ mod readers;
 mod reads;
 mod status;
 
-use crate::error::{Error, Problem};
-use crate::limits;
+use crate::base::error::{Error, Problem};
+use crate::base::limits;
 use file::DiskFile;
 use larder_disk::{Bans, Config, Geometry, Identity, Log, OpenError, Opened};
 use larder_policy::Spec;
@@ -430,7 +430,7 @@ impl<M: Bans + Send + 'static> Disk<M> {
 }
 
 fn fresh_identity() -> Identity {
-    let [id, key_a, key_b] = crate::entropy::words();
+    let [id, key_a, key_b] = crate::base::entropy::words();
     let mut hash_key = [0; 16];
     hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
     hash_key[8..].copy_from_slice(&key_b.to_le_bytes());

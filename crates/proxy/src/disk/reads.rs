@@ -2,7 +2,7 @@
 
 use super::Disk;
 use super::readers::Read;
-use crate::limits;
+use crate::base::limits;
 use bytes::Bytes;
 use larder_disk::{Bans, FoundRecord, Log, Lookup, Parts, ReadError};
 use std::time::Duration;

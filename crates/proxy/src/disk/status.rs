@@ -1,7 +1,7 @@
 //! A disk tier's figures for the admin server.
 
 use super::DiskFigures;
-use crate::metrics::Metrics;
+use crate::base::metrics::Metrics;
 use serde_json::{Value, json};
 
 /// Its figures for the status page.

@@ -3,8 +3,8 @@
 use super::pattern::{Glob, StatusPattern};
 use super::rate_limit::RateLimit;
 use super::template::Template;
-use crate::host_pattern::HostPattern;
-use crate::network::Network;
+use crate::message::host_pattern::HostPattern;
+use crate::message::network::Network;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use larder_units::ByteSize;
 use serde::de::{Error, SeqAccess, Visitor};

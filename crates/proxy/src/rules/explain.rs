@@ -2,7 +2,7 @@
 
 use super::config::{HeaderChanges, Ignored, Rule, Scheme};
 use super::{RuleRequest, Rules, Values};
-use crate::host_pattern::HostPattern;
+use crate::message::host_pattern::HostPattern;
 use http::{HeaderMap, StatusCode};
 use larder_http::Overrides;
 use serde::Serialize;

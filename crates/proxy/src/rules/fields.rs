@@ -2,7 +2,7 @@
 
 use super::config::HeaderChanges;
 use super::template::Template;
-use crate::field_names::remove_variable;
+use crate::message::field_names::remove_variable;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_http::PlainField;
 use memchr::memmem::{Finder, find};

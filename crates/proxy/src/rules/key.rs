@@ -3,7 +3,7 @@
 //! others get (web cache poisoning).
 
 use super::pattern::Glob;
-use crate::target::{Target, decoded};
+use crate::message::target::{Target, decoded};
 use http::header::{COOKIE, VARY};
 use http::{HeaderMap, HeaderValue};
 

@@ -7,8 +7,8 @@
 use super::bits::Bits;
 use super::config::{Rule, Scheme};
 use super::pattern::Glob;
-use crate::host_pattern::{HostPattern, name_of};
-use crate::target::Target;
+use crate::message::host_pattern::{HostPattern, name_of};
+use crate::message::target::Target;
 use foldhash::{HashMap, HashMapExt};
 use http::Method;
 

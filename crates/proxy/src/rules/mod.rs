@@ -25,10 +25,10 @@ pub use explain::Explanation;
 pub(crate) use passed_by::PassedBy;
 pub use template::Values;
 
-use crate::authority::normal_authority;
-use crate::limits;
-use crate::network::Network;
-use crate::target::{Target, rewritten_target};
+use crate::base::limits;
+use crate::message::authority::normal_authority;
+use crate::message::network::Network;
+use crate::message::target::{Target, rewritten_target};
 use bytes::Bytes;
 use fields::HeaderEdits;
 use http::header::{CONTENT_TYPE, COOKIE, SET_COOKIE};

@@ -1,6 +1,6 @@
 //! Patterns of rules: globs and statuses.
 
-use crate::target::{Decoded, Target, decoded};
+use crate::message::target::{Decoded, Target, decoded};
 use memchr::memmem;
 use std::fmt;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Texts with variables, such as `https://$host$request_uri`, under nginx's names.
 
-use crate::host_pattern::without_port;
-use crate::target::{Target, decoded, encoded};
+use crate::message::host_pattern::without_port;
+use crate::message::target::{Target, decoded, encoded};
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;

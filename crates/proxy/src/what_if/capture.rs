@@ -1,6 +1,6 @@
 //! Captures of the traffic: the requests for a share of the keys, as lines of a trace.
 
-use crate::limits;
+use crate::base::limits;
 use bytes::Bytes;
 use larder_policy::observe::Observed;
 use larder_units::Time;
@@ -40,7 +40,7 @@ impl Captures {
             return None;
         }
         let (out, lines) = mpsc::channel(limits::CAPTURE_PIECES);
-        let secret = crate::entropy::words();
+        let secret = crate::base::entropy::words();
         let last = (share * 2.0_f64.powi(64)) as u64;
         captures.push(Capture { last, secret, begun: None, lines: HEAD.to_owned(), out });
         Some(lines)

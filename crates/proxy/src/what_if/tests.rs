@@ -1,7 +1,7 @@
 //! The analysis over the node's own path: shards, freshness, variants, purges.
 
 use super::*;
-use crate::shards::{Next, Response};
+use crate::cache::shards::{Next, Response};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{Config, Purge, RequestHead, ResponseHead, Scope};
 use larder_replay::{Access, Replay, Trace, WHAT_IF_SIZES, WhatIfCell};

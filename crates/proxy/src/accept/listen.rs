@@ -1,0 +1,610 @@
+//! Accepts connections, runs TLS on some of them, and serves HTTP/1 or HTTP/2 until it is stopped.
+
+use crate::accept::tls;
+use crate::accept::tls::Identity;
+use crate::base::client_shares::{ClientShares, Share};
+use crate::base::http_limits::HttpLimits;
+use crate::base::limits;
+use crate::base::listen_address::Peer;
+use crate::base::live_limits::LiveLimits;
+use crate::base::phase::{Phase, PhaseWatch};
+use crate::base::places::Place;
+use crate::base::slow_client::{MemoryPressure, WriteTimeout};
+use crate::base::sockets::{ClientSocket, ListenSocket};
+use crate::base::timeouts::Timeouts;
+use crate::client::client_connections::{Activity, ClientConnection, ClientConnections};
+use crate::client::client_stream::{Before, ClientStream};
+use crate::client::exchanges::{Counted, Exchanges};
+use crate::client::http2::{http2, said};
+use crate::client::partial_heads::{PartialHead, PartialHeads};
+use crate::client::plain::PlainHits;
+use crate::exchange::client::Client;
+use crate::exchange::https_redirect::HttpsRedirect;
+use crate::exchange::upgrade::Switch;
+use crate::message::client_body::ClientBody;
+use crate::message::informational::InformationalResponses;
+use crate::message::trusted_proxies::{TrustedPeer, TrustedProxies};
+use crate::report::observer::{ObservedClient, Observer};
+use hyper::body::Body;
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// A listener for clients.
+pub(crate) struct Listener {
+    pub(crate) socket: ListenSocket,
+    /// The identity for TLS, if this listener uses it; set before it accepts connections.
+    pub(crate) identity: Option<Arc<OnceLock<Arc<Identity>>>>,
+    /// Answers plain hits before the service, if enabled.
+    pub(crate) plain: Option<PlainHits>,
+    /// True if each connection begins with a header of the PROXY protocol.
+    pub(crate) proxy_protocol: bool,
+    /// Present if requests for `http` are redirected to HTTPS.
+    pub(crate) redirect: Option<HttpsRedirect>,
+    pub(crate) clients: ClientSettings,
+    /// The phase of the listener and of its connections.
+    pub(crate) phase: PhaseWatch,
+}
+
+impl Listener {
+    /// Returns a listener without TLS and without plain hits.
+    pub(crate) fn simple(socket: std::net::TcpListener, phase: PhaseWatch) -> Listener {
+        Listener {
+            socket: ListenSocket::Tcp(socket),
+            identity: None,
+            plain: None,
+            proxy_protocol: false,
+            redirect: None,
+            clients: ClientSettings::default(),
+            phase,
+        }
+    }
+}
+
+/// What a serving thread is asked to do.
+enum Command {
+    /// Accepts connections of another listener.
+    Listen(Box<Listener>),
+    /// Ends when nothing is left to do.
+    Retire,
+    /// Ends within this time.
+    Stop(Duration),
+}
+
+/// The reason why a serving thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It has been retired, or its [`Control`] is gone.
+    Dismissed,
+    /// It has been stopped, or has failed.
+    Stopped,
+}
+
+/// The commands for a serving thread. When it is dropped, the thread ends at once.
+pub(crate) struct Control(mpsc::UnboundedSender<Command>);
+
+/// The thread's end of [`Control`].
+pub(crate) struct Commands(mpsc::UnboundedReceiver<Command>);
+
+impl Control {
+    pub(crate) fn new() -> (Control, Commands) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Control(sender), Commands(receiver))
+    }
+
+    /// Makes the thread accept connections of this listener, until its phase ends that.
+    pub(crate) fn listen(&self, listener: Listener) {
+        // Fails only if the thread has ended.
+        let _ = self.0.send(Command::Listen(Box::new(listener)));
+    }
+
+    /// Returns true if the thread has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// Makes the thread end when its last task has ended. The phases of its listeners end its
+    /// connections.
+    pub(crate) fn retire(&self) {
+        let _ = self.0.send(Command::Retire);
+    }
+
+    /// Makes the thread end when its connections have ended, and at the latest after this time.
+    /// The phases of its listeners end its connections.
+    pub(crate) fn stop(&self, within: Duration) {
+        let _ = self.0.send(Command::Stop(within));
+    }
+}
+
+/// The limits for clients of a server.
+#[derive(Clone)]
+pub(crate) struct Bounds {
+    limits: Arc<LiveLimits>,
+    /// The number of connections of each client, over all listeners and threads.
+    clients: Arc<ClientShares>,
+    /// All connections: idle ones are closed for others.
+    connections: Arc<ClientConnections>,
+    /// The memory pressure for which slow clients are dropped.
+    memory_pressure: Arc<MemoryPressure>,
+    counters: Arc<ClientCounters>,
+}
+
+/// What a listener believes of its clients, and where it records them.
+#[derive(Clone, Default)]
+pub(crate) struct ClientSettings {
+    pub(crate) trusted_proxies: Arc<TrustedProxies>,
+    /// Gets the records of exchanges.
+    pub(crate) observer: Option<Arc<Observer>>,
+}
+
+/// Counts connections that end before their first request.
+#[derive(Default)]
+pub(crate) struct ClientCounters {
+    /// Without a valid header of the PROXY protocol where one is required.
+    pub(crate) no_proxy_header: AtomicU64,
+    /// In the TLS handshake.
+    pub(crate) no_tls: AtomicU64,
+    /// Connections of clients that have `connections_per_client` already.
+    pub(crate) too_many: AtomicU64,
+    /// Idle connections that were closed because another one had no place.
+    pub(crate) displaced: AtomicU64,
+    /// Heads of requests that are not complete.
+    pub(crate) partial_heads: Arc<PartialHeads>,
+}
+
+impl Bounds {
+    pub(crate) fn new(limits: &Arc<LiveLimits>) -> Bounds {
+        Bounds {
+            limits: Arc::clone(limits),
+            clients: Arc::default(),
+            connections: Arc::default(),
+            memory_pressure: Arc::default(),
+            counters: Arc::default(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<ClientCounters> {
+        &self.counters
+    }
+
+    pub(crate) fn with_memory_pressure(self, memory_pressure: &Arc<MemoryPressure>) -> Bounds {
+        Bounds { memory_pressure: Arc::clone(memory_pressure), ..self }
+    }
+}
+
+/// Serves every connection with its own service, on this thread, until a command ends it. The
+/// service gets the client; `beside` runs on the same thread.
+pub(crate) fn serve<S, B>(
+    commands: Commands,
+    bounds: Bounds,
+    beside: impl Future<Output = ()> + Send + 'static,
+    service: impl Fn(Client) -> S + Send + Sync + 'static,
+) -> End
+where
+    S: Service<Request<ClientBody>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + Unpin + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime {
+        Ok(runtime) => {
+            runtime.spawn(beside);
+            let end = runtime.block_on(accept_all(commands, bounds, service));
+            // Long work of a policy may run on a blocking thread; the stop does not wait for it.
+            runtime.shutdown_background();
+            end
+        }
+        Err(error) => {
+            tracing::error!(%error, "cannot start a runtime");
+            End::Stopped
+        }
+    }
+}
+
+async fn accept_all<S, B>(
+    Commands(mut commands): Commands,
+    bounds: Bounds,
+    service: impl Fn(Client) -> S + Send + Sync + 'static,
+) -> End
+where
+    S: Service<Request<ClientBody>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + Unpin + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    // Every connection holds a receiver.
+    let (open, one_more) = watch::channel(());
+    let service = Arc::new(service);
+    let mut is_retired = false;
+    let at_most = loop {
+        match next_command(&mut commands, is_retired).await {
+            Some(Command::Listen(listener)) => {
+                tokio::spawn(accept(*listener, bounds.clone(), one_more.clone(), Arc::clone(&service)));
+            }
+            Some(Command::Retire) => is_retired = true,
+            Some(Command::Stop(within)) => break within,
+            None => return End::Dismissed,
+        }
+    };
+    drop(one_more);
+    if timeout(limits::STOP_NOTICE.min(at_most), open.closed()).await.is_err() {
+        tracing::info!(connections = open.receiver_count(), ?at_most, "stopping: waiting for requests under way");
+        let _ = timeout(at_most.saturating_sub(limits::STOP_NOTICE), open.closed()).await;
+    }
+    End::Stopped
+}
+
+/// Waits for the next command; `None` if there is none any more, or no task is left on a retired
+/// thread.
+async fn next_command(commands: &mut mpsc::UnboundedReceiver<Command>, is_retired: bool) -> Option<Command> {
+    if !is_retired {
+        return commands.recv().await;
+    }
+    loop {
+        if let Ok(command) = timeout(limits::RETIRED_LOOK, commands.recv()).await {
+            return command;
+        }
+        // Connections, bodies that are collected for other threads, and connections to origins.
+        if tokio::runtime::Handle::current().metrics().num_alive_tasks() == 0 {
+            return None;
+        }
+    }
+}
+
+async fn accept<S, B>(
+    listener: Listener,
+    bounds: Bounds,
+    open: watch::Receiver<()>,
+    service: Arc<impl Fn(Client) -> S + Send + Sync + 'static>,
+) where
+    S: Service<Request<ClientBody>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + Unpin + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let Listener { socket, identity, plain, proxy_protocol, redirect, clients, mut phase } = listener;
+    let listener = match socket.accepting() {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "cannot listen"),
+    };
+    let limits = Arc::clone(&bounds.limits);
+    let serving = Arc::new(Serving { identity, plain, proxy_protocol, redirect, clients, bounds, service });
+    let mut failing = Failing::default();
+    let begin = |(stream, peer), place, phase: &PhaseWatch| {
+        let connection = connect(stream, peer, Arc::clone(&serving), phase.clone());
+        let open = open.clone();
+        tokio::spawn(async move {
+            connection.await;
+            drop((place, open));
+        });
+    };
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = phase.reached(Phase::Draining) => break,
+            accepted = listener.accept() => accepted,
+        };
+        // Without a place, this connection waits here until an idle one is closed for it, and
+        // others wait in the kernel's queue. When the listener goes, this one is served all the
+        // same: its client cannot go elsewhere.
+        let place = tokio::select! {
+            biased;
+            place = place_for_connection(&serving.bounds) => Some(place),
+            _ = phase.reached(Phase::Draining) => None,
+        };
+        match accepted {
+            Ok(accepted) => {
+                begin(accepted, place, &phase);
+                // After many connections at once, other threads get their turn.
+                tokio::task::yield_now().await;
+            }
+            Err(error) => {
+                if let Some(times) = failing.again() {
+                    tracing::warn!(%error, times, "cannot accept connections");
+                }
+                tokio::time::sleep(limits::ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    if phase.is_last() {
+        let places = std::iter::from_fn(|| limits.connections.try_acquire());
+        let waiting = listener.into_waiting().into_iter().flatten();
+        places.zip(waiting).for_each(|(place, accepted)| begin(accepted, Some(place), &phase));
+    }
+}
+
+/// Waits for a place for a connection. If there is none, closes idle connections for it.
+async fn place_for_connection(bounds: &Bounds) -> Place {
+    if let Some(place) = bounds.limits.connections.try_acquire() {
+        return place;
+    }
+    let mut place = std::pin::pin!(bounds.limits.connections.acquire());
+    loop {
+        if bounds.connections.displace() {
+            bounds.counters.displaced.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Ok(place) = timeout(limits::DISPLACED_AGAIN, place.as_mut()).await {
+            return place;
+        }
+    }
+}
+
+/// Counts failures of accept, so that one line stands for many.
+#[derive(Default)]
+struct Failing {
+    /// Failures since the last line.
+    times: u64,
+    said: Option<Instant>,
+}
+
+impl Failing {
+    /// Counts one more. Returns their number if a line is due.
+    fn again(&mut self) -> Option<u64> {
+        self.times += 1;
+        if self.said.is_some_and(|said| said.elapsed() < limits::ACCEPT_WARNING) {
+            return None;
+        }
+        self.said = Some(Instant::now());
+        Some(std::mem::take(&mut self.times))
+    }
+}
+
+/// The parts that the connections of a listener share on one thread.
+struct Serving<F> {
+    identity: Option<Arc<OnceLock<Arc<Identity>>>>,
+    plain: Option<PlainHits>,
+    proxy_protocol: bool,
+    redirect: Option<HttpsRedirect>,
+    clients: ClientSettings,
+    bounds: Bounds,
+    service: Arc<F>,
+}
+
+impl<F> Serving<F> {
+    /// Counts a connection of a client, if it is known already. Fails if the client has too many. A
+    /// trusted proxy has no limit: its connections are those of many clients.
+    fn count(&self, peer: Peer, is_client: bool) -> io::Result<Option<Share>> {
+        if !is_client || self.clients.trusted_proxies.trusts(peer) {
+            return Ok(None);
+        }
+        let Bounds { limits, clients, counters, .. } = &self.bounds;
+        let share = clients.take(peer.ip(), limits.current().1.connections_per_client());
+        if share.is_none() {
+            counters.too_many.fetch_add(1, Ordering::Relaxed);
+        }
+        share.map(Some).ok_or_else(|| io::ErrorKind::QuotaExceeded.into())
+    }
+}
+
+/// Serves one connection from its first to its last request, or until it is closed for another.
+async fn connect<S, B, F>(socket: ClientSocket, peer: Peer, serving: Arc<Serving<F>>, phase: PhaseWatch)
+where
+    F: Fn(Client) -> S,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
+    S::Future: Send + Unpin + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    // The connections of a trusted proxy are those of many clients: they are not closed for others.
+    let is_trusted = serving.clients.trusted_proxies.trusts(peer);
+    let connection = serving.bounds.connections.add(if is_trusted { Peer::Unix } else { peer });
+    let activity = Arc::clone(connection.activity());
+    tokio::select! {
+        biased;
+        () = converse(socket, connection, peer, serving, phase) => {}
+        () = activity.displaced() => tracing::debug!(%peer, "an idle connection is closed for another one"),
+    }
+}
+
+/// Serves one connection from its first to its last request.
+async fn converse<S, B, F>(
+    mut socket: ClientSocket,
+    mut open: ClientConnection,
+    peer: Peer,
+    serving: Arc<Serving<F>>,
+    mut phase: PhaseWatch,
+) where
+    F: Fn(Client) -> S,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
+    S::Future: Send + Unpin + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let Bounds { limits, memory_pressure, counters, .. } = &serving.bounds;
+    let (timeouts, most) = &limits.current();
+    let Ok(_share) = serving.count(peer, !serving.proxy_protocol) else { return };
+    let begin = timeout(timeouts.client_header, begin(&mut socket, &serving));
+    let begun = tokio::select! {
+        biased;
+        begun = begin => begun,
+        () = closing(&mut phase) => return,
+    };
+    let (client, is_http2) = match begun {
+        Ok(Ok(begun)) => begun,
+        failed => {
+            if let (Ok(Err(error)), true) = (failed, serving.proxy_protocol) {
+                counters.no_proxy_header.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(%error, %peer, "connection ended");
+            }
+            return;
+        }
+    };
+    let peer = client.map_or(peer, Peer::from);
+    if client.is_some() {
+        open.set_client(peer);
+    }
+    let Ok(_share_behind_proxy) = serving.count(peer, serving.proxy_protocol) else { return };
+    let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *most));
+    let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
+    let limits = (*timeouts, *most, &**memory_pressure);
+    let Some(identity) = &serving.identity else {
+        let service = (serving.service)(client);
+        return match is_http2 {
+            true => Box::pin(http2(stream, service, limits, open.activity(), phase)).await,
+            false => http1((stream, before, *most), service, open.activity(), phase).await,
+        };
+    };
+    let Some(identity) = identity.get() else { return };
+    let shaken = tokio::select! {
+        biased;
+        shaken = shake_hands(stream, identity, &serving.bounds) => shaken,
+        () = closing(&mut phase) => return,
+    };
+    let Some(stream) = shaken else { return };
+    let connection = stream.get_ref().1;
+    if let Some(client) = &before.client {
+        client.set_tls(connection.protocol_version());
+    }
+    client.subject = identity.subject(connection);
+    if client.subject.is_some() {
+        before.plain = None;
+    }
+    let service = (serving.service)(client);
+    match stream.get_ref().1.alpn_protocol() {
+        Some(tls::H2) => Box::pin(http2(stream, service, limits, open.activity(), phase)).await,
+        _ => Box::pin(http1((stream, before, *most), service, open.activity(), phase)).await,
+    }
+}
+
+/// Waits for the end of the time that connections have for one more request at a stop.
+async fn closing(phase: &mut PhaseWatch) {
+    let begun = phase.reached(Phase::Closing).await;
+    tokio::time::sleep_until(begun + limits::LAST_REQUEST).await;
+}
+
+/// Returns the client of a connection, before TLS, and what stands before hyper.
+fn begin_client<F>(peer: Peer, serving: &Serving<F>, (timeouts, limits): (Timeouts, HttpLimits)) -> (Client, Before) {
+    let trusted = TrustedPeer::new(&serving.clients.trusted_proxies, peer);
+    let (interims, switch) = (InformationalResponses::default(), Switch::default());
+    let is_secure = serving.identity.is_some();
+    let redirects = serving.redirect.is_some();
+    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), redirects, limits.headers()));
+    let observer = serving.clients.observer.as_ref();
+    let observed = observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
+    let client = Client {
+        peer,
+        trusted,
+        redirect: serving.redirect,
+        is_secure,
+        subject: None,
+        interims: interims.clone(),
+        switch: switch.clone(),
+        observed: observed.clone(),
+        limits,
+    };
+    let head = PartialHead::new(&serving.bounds.counters.partial_heads, peer.ip());
+    let before = Before { interims, plain, client: observed, timeouts, switch, head };
+    (client, before)
+}
+
+/// Returns the stream within TLS; counts a handshake that fails.
+async fn shake_hands<T: AsyncRead + AsyncWrite + Unpin>(
+    stream: T,
+    identity: &Identity,
+    bounds: &Bounds,
+) -> Option<TlsStream<T>> {
+    let handshake =
+        timeout(bounds.limits.timeouts().tls_handshake, TlsAcceptor::from(identity.current()).accept(stream));
+    match handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(stream) => Some(stream),
+        Err(error) => {
+            bounds.counters.no_tls.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(%error, "no TLS");
+            None
+        }
+    }
+}
+
+/// Reads the beginning of a connection: the client that the PROXY protocol names, and whether the
+/// client uses HTTP/2 without TLS.
+async fn begin<F>(socket: &mut ClientSocket, serving: &Serving<F>) -> io::Result<(Option<SocketAddr>, bool)> {
+    let client = if serving.proxy_protocol { socket.read_proxy_header().await? } else { None };
+    Ok((client, serving.identity.is_none() && socket.begins_http2().await?))
+}
+
+async fn http1<S, B>(
+    (stream, before, limits): (impl AsyncRead + AsyncWrite + Send + Unpin + 'static, Before, HttpLimits),
+    service: S,
+    activity: &Arc<Activity>,
+    mut phase: PhaseWatch,
+) where
+    S: Service<Request<ClientBody>, Response = Response<B>>,
+    S::Future: Unpin,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Unpin + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
+    // read.
+    let exchanges = Exchanges::new(limits.keepalive_requests(), phase.is_draining(), activity);
+    let (headers, client, switch) = (limits.headers(), before.client.clone(), before.switch.clone());
+    let service = Counted::new(service, &exchanges);
+    let mut http1 = http1::Builder::new();
+    http1.max_header_size(headers.bytes()).max_buf_size(headers.buffer());
+    if let Some(fields) = headers.fields_to_set() {
+        http1.max_headers(fields);
+    }
+    let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
+    let mut connection = std::pin::pin!(connection.with_upgrades());
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        () = closing(&mut phase) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    // hyper has answered it by itself.
+    if let (Err(error), Some(client)) = (&ended, client)
+        && error.is_parse()
+    {
+        client.malformed(if error.is_parse_too_large() { 431 } else { 400 }, &error.to_string());
+    }
+    said(ended);
+    // Its place and its share of a stop are those of the connection.
+    if let Some(tunnel) = switch.take() {
+        activity.begin();
+        Box::pin(tunnel.run()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::sleep;
+
+    /// Failure: a process out of descriptors fills the disk with log lines.
+    #[tokio::test(start_paused = true)]
+    async fn failures_to_accept_are_one_line_a_second() {
+        let mut failing = Failing::default();
+        let mut said = Vec::new();
+        for _ in 0..100 {
+            said.extend(failing.again());
+            sleep(limits::ACCEPT_PAUSE).await;
+        }
+        assert_eq!(said, [1, 20, 20, 20, 20], "the first at once, then the number of a second");
+    }
+}

@@ -1,0 +1,189 @@
+//! The listeners of a configuration, bound by this process or by the one that handed them over.
+
+use crate::base::error::{Error, Problem};
+use crate::base::listen_address::{ListenAddress, ListenConfig};
+use crate::base::sockets::ListenSocket;
+use crate::config::http_config::HttpConfig;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The listeners of [`super::Http`], in the order of the configuration: first those for HTTP, then
+/// those for TLS.
+pub struct Listeners(pub(crate) Vec<Bound>);
+
+impl Listeners {
+    /// Binds all listeners.
+    ///
+    /// # Errors
+    /// One line that names the setting, the address and the problem.
+    pub fn bind(config: &HttpConfig) -> Result<Listeners, Error> {
+        Listeners::bind_or_inherit(config, |_, _| None)
+    }
+
+    /// Binds the listeners whose sockets `inherited` does not have. It gets true for TLS.
+    ///
+    /// # Errors
+    /// As [`Listeners::bind`].
+    pub fn bind_or_inherit(
+        config: &HttpConfig,
+        mut inherited: impl FnMut(&ListenConfig, bool) -> Option<ListenSocket>,
+    ) -> Result<Listeners, Error> {
+        configured(config)
+            .map(|(listen, is_secure)| Bound::new(listen, is_secure, inherited(listen, is_secure)))
+            .collect::<Result<_, _>>()
+            .map(Listeners)
+    }
+
+    /// Returns the listeners.
+    pub fn iter(&self) -> impl Iterator<Item = &Bound> {
+        self.0.iter()
+    }
+}
+
+/// A bound listener.
+pub struct Bound {
+    pub(crate) config: ListenConfig,
+    socket: ListenSocket,
+    /// True for TLS.
+    is_secure: bool,
+    /// The actual address.
+    local: ListenAddress,
+    /// The socket file, which is removed at the end.
+    pub(crate) file: Option<SocketFile>,
+}
+
+impl Bound {
+    /// Binds the listener, unless `inherited` has its socket already: another process bound it,
+    /// with the permissions that it has, and its file is not removed at the end.
+    pub(crate) fn new(config: &ListenConfig, is_secure: bool, inherited: Option<ListenSocket>) -> Result<Bound, Error> {
+        match inherited {
+            Some(socket) => Bound::on(socket, config, is_secure, false),
+            None => Bound::beside(&[], config, is_secure),
+        }
+    }
+
+    /// Binds the listener. Its address may overlap those of sockets that are about to close.
+    pub(crate) fn beside(closing: &[&ListenSocket], config: &ListenConfig, is_secure: bool) -> Result<Bound, Error> {
+        let socket = ListenSocket::bind(config, closing);
+        let socket = socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
+        Bound::on(socket, config, is_secure, true)
+    }
+
+    fn on(socket: ListenSocket, config: &ListenConfig, is_secure: bool, is_own: bool) -> Result<Bound, Error> {
+        let setting = setting(is_secure);
+        let local = socket.local().map_err(|error| Error::setting(setting, Problem::Listener(error)))?;
+        let file = if is_own { SocketFile::of(config) } else { None };
+        Ok(Bound { config: config.clone(), socket, is_secure, local, file })
+    }
+
+    /// Returns the listener with another configuration of the same address, on the same socket.
+    pub(crate) fn again(&self, config: &ListenConfig, is_secure: bool) -> Result<Bound, Error> {
+        let socket = self.socket.try_clone();
+        let socket = socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
+        Bound::new(config, is_secure, Some(socket))
+    }
+
+    /// Returns the actual address.
+    pub fn local(&self) -> &ListenAddress {
+        &self.local
+    }
+
+    /// Returns true if the listener is for TLS.
+    pub fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
+    /// Returns its socket.
+    pub fn socket(&self) -> &ListenSocket {
+        &self.socket
+    }
+}
+
+/// Returns the listeners of a configuration, each with true for TLS.
+pub(crate) fn configured(config: &HttpConfig) -> impl Iterator<Item = (&ListenConfig, bool)> {
+    let secure = config.tls.iter().flat_map(|tls| &tls.listen).map(|listen| (listen, true));
+    config.listen.iter().map(|listen| (listen, false)).chain(secure)
+}
+
+/// Returns the setting of listeners.
+pub(crate) fn setting(is_secure: bool) -> &'static str {
+    if is_secure { "[http.tls] listen" } else { "[http] listen" }
+}
+
+/// The file of a Unix socket. It is removed when it is dropped, if it is still the same file.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    /// Sets its permissions.
+    pub(crate) fn set_mode(&self, mode: u32) {
+        let mode_now = std::fs::metadata(&self.path).map(|found| found.permissions().mode() & 0o7777);
+        if mode_now.ok() != Some(mode)
+            && let Err(error) = std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(mode))
+        {
+            tracing::error!(path = %self.path.display(), %error, "the permissions of the socket file stay as they were");
+        }
+    }
+
+    /// Returns the file of a listener that was just bound; `None` for TCP.
+    pub(crate) fn of(config: &ListenConfig) -> Option<SocketFile> {
+        let ListenAddress::Unix(path) = &config.address else { return None };
+        Some(SocketFile { path: path.clone(), identity: identity(path)? })
+    }
+
+    /// Leaves the file in place: another process listens on its socket.
+    pub(crate) fn leave(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path) == Some(self.identity) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::listen_address::SOCKET_MODE;
+
+    fn config(path: &Path, mode: u32) -> ListenConfig {
+        ListenConfig { mode, ..ListenAddress::Unix(path.to_owned()).into() }
+    }
+
+    /// Failure: a restart after a kill fails; a second process steals the socket of the first, or
+    /// removes its file; a file that is no socket is removed.
+    #[test]
+    fn a_socket_file_is_lost_or_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("http.sock");
+        let bound = Bound::new(&config(&path, 0o600), false, None).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let refused = Bound::new(&config(&path, SOCKET_MODE), false, None).err().expect("a refusal").to_string();
+        assert!(refused.contains("is in use"), "{refused}");
+        drop(bound.socket);
+        // The file of a process that was killed.
+        std::fs::hard_link(&path, folder.path().join("kept.sock")).unwrap();
+        let again = Bound::new(&config(&path, SOCKET_MODE), false, None).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, SOCKET_MODE);
+        // The end of the first does not remove the file of the second.
+        drop(bound.file);
+        assert!(path.exists());
+        drop(again);
+        assert!(!path.exists());
+        std::fs::write(&path, "text").unwrap();
+        let refused = Bound::new(&config(&path, SOCKET_MODE), false, None).err().expect("a refusal").to_string();
+        assert!(refused.contains("no socket") && path.exists(), "{refused}");
+    }
+}

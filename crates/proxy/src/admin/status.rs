@@ -1,0 +1,370 @@
+//! The cache's figures for the admin server.
+
+use crate::accept::listen::ClientCounters;
+use crate::accept::served::ServedListeners;
+use crate::admin::server::{Metrics, StatusSource};
+use crate::base::histogram::Times;
+use crate::base::listen_address::ListenAddress;
+use crate::cache::shards::CacheFigures;
+use crate::disk;
+use crate::exchange::proxy::Proxy;
+use crate::exchange::tunnel::TunnelFigures;
+use crate::exchange::upstream::{Origins, PoolStatus};
+use crate::origin::servers::{Figures, Known, NameFigures, Snapshot};
+use crate::what_if::{CaptureLines, LiveWhatIf};
+use larder_http::{Counters, ForwardReason, Refusal};
+use larder_units::Ratio;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(crate) struct CacheSource {
+    proxy: Arc<Proxy>,
+    listeners: Arc<ServedListeners>,
+    clients: Arc<ClientCounters>,
+    what_if: Arc<LiveWhatIf>,
+}
+
+impl CacheSource {
+    pub(crate) fn new(
+        proxy: Arc<Proxy>,
+        listeners: &Arc<ServedListeners>,
+        clients: &Arc<ClientCounters>,
+        what_if: &Arc<LiveWhatIf>,
+    ) -> CacheSource {
+        let (listeners, clients, what_if) = (Arc::clone(listeners), Arc::clone(clients), Arc::clone(what_if));
+        CacheSource { proxy, listeners, clients, what_if }
+    }
+}
+
+impl CacheSource {
+    /// Writes the metrics of connections that were closed.
+    fn client_metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        let ClientCounters { no_proxy_header, no_tls, too_many, displaced, partial_heads } = &*self.clients;
+        let ended = [
+            ("proxy_protocol", no_proxy_header),
+            ("tls", no_tls),
+            ("connections_per_client", too_many),
+            ("displaced", displaced),
+        ];
+        let heads = ("head", partial_heads.refused());
+        let ended = ended.map(|(step, count)| (step, count.load(Ordering::Relaxed))).into_iter().chain([heads]);
+        metrics.counters(
+            "larder_http_connections_refused",
+            "Connections of clients that ended before their first request",
+            "step",
+            ended,
+        );
+        let open = self.open_connections() as f64;
+        metrics.gauge("larder_http_connections", "Connections of clients", open);
+        let slow = self.proxy.memory_pressure().left();
+        metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
+    }
+}
+
+fn variants_and_clocks(metrics: &mut Metrics<'_, '_>, counters: &Counters) {
+    let Counters { variants_dropped, clocks_behind, .. } = *counters;
+    metrics.counter("larder_http_variants_dropped", "Variants that left for others of their URL", variants_dropped);
+    metrics.counter("larder_http_clocks_behind", "Responses of origins whose clock is behind", clocks_behind);
+}
+
+impl CacheSource {
+    /// Returns the number of connections of clients.
+    fn open_connections(&self) -> usize {
+        self.proxy.limits().connections.taken()
+    }
+
+    /// Returns the figures of the cache, without those of exchanges.
+    fn cache(&self) -> Value {
+        let forwarded =
+            |counts: [u64; ForwardReason::ALL.len()]| table(ForwardReason::ALL.map(ForwardReason::name), counts);
+        let servers: Map<String, Value> =
+            self.proxy.origins().servers().into_iter().map(|(server, usable)| (server, json!(usable))).collect();
+        let (retries_refused, no_server) = self.proxy.origins().refusals();
+        let refused = |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
+        let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
+        let slow_clients = self.proxy.memory_pressure().left();
+        let TunnelFigures { open, opened, refused: no_place, received, sent } = self.proxy.tunnels().figures();
+        let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();
+        let mut figures = Map::new();
+        for (policy, gauge) in engine.gauges() {
+            figures.insert(format!("{policy}.{}", gauge.name), json!(gauge.value));
+        }
+        let listeners = self.listeners.addresses();
+        let listen: Vec<_> = listeners.iter().map(|(address, is_secure)| url(address, *is_secure)).collect();
+        let mut status = json!({
+            "listen": listen,
+            "origin": self.proxy.origins().name(),
+            "servers": servers,
+            "pools": pools(self.proxy.origins().pools()),
+            "retries_refused": retries_refused,
+            "no_server": no_server,
+            "policy": { "spec": engine.spec().to_string(), "figures": figures },
+            "capacity_bytes": engine.capacity().bytes(),
+            "used_bytes": engine.used().bytes(),
+            "objects": engine.len(),
+            "filling_bytes": filling.bytes(),
+            "shared_header_bytes": shared_lines.bytes(),
+            "policy_state_bytes": engine.state_bytes(),
+            "requests": counters.requests,
+            "hits": counters.hits,
+            "recalled": counters.tier_hits,
+            "validated": counters.validated,
+            "hit_ratio": Ratio::of(counters.hits, counters.requests).value(),
+            "stale": counters.stale,
+            "collapsed": counters.collapsed,
+            "hit_bytes": counters.hit_bytes,
+            "disk_hit_bytes": counters.tier_hit_bytes,
+            "unsatisfied": counters.unsatisfied,
+            "forwarded": forwarded(counters.forwarded),
+            "stored": counters.stored,
+            "not_stored": refused(counters.refused),
+            "truncated": counters.truncated,
+            "evicted": counters.evicted,
+            "uncounted_hits": counters.uncounted_hits,
+            "invalidated": counters.invalidated,
+            "purged": counters.purged,
+            "origin_failures": counters.upstream_failures,
+            "origin_heads_too_large": counters.heads_too_large,
+            "slow_clients": slow_clients,
+            "upgraded": {
+                "open": open,
+                "opened": opened,
+                "refused": no_place,
+                "received_bytes": received,
+                "sent_bytes": sent,
+            },
+            "connections": self.open_connections(),
+            "too_many_connections": self.clients.too_many.load(Ordering::Relaxed),
+            "no_proxy_header": self.clients.no_proxy_header.load(Ordering::Relaxed),
+            "no_tls": self.clients.no_tls.load(Ordering::Relaxed),
+            "disk": disk,
+            "what_if": self.what_if.status(),
+        });
+        self.add_more(&counters, &mut status);
+        status
+    }
+
+    /// Adds figures, because the macro takes no more lines: of rare responses, and of what was
+    /// refused because it would have shut others out.
+    fn add_more(&self, counters: &Counters, status: &mut Value) {
+        status["variants_dropped"] = counters.variants_dropped.into();
+        status["clocks_behind"] = counters.clocks_behind.into();
+        status["displaced_connections"] = self.clients.displaced.load(Ordering::Relaxed).into();
+        status["refused_heads"] = self.clients.partial_heads.refused().into();
+    }
+
+    fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {
+        let times = self.proxy.origins().times();
+        let times = times.iter().filter(|(_, times)| times.count() > 0);
+        let rows: Vec<_> = times.map(|(server, times)| ([("server", server.as_str())], times.clone())).collect();
+        let help = "Time from a request to a server to the head of its response";
+        metrics.histograms("larder_http_origin_seconds", help, &rows);
+    }
+}
+
+impl StatusSource for CacheSource {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    fn status(&self) -> Value {
+        let mut page = self.cache();
+        if let Value::Object(page) = &mut page {
+            self.proxy.observers().current().status(page);
+        }
+        page
+    }
+
+    fn capture(&self, share: f64) -> Option<CaptureLines> {
+        self.what_if.capture(share)
+    }
+
+    fn console(&self) -> (Value, Value) {
+        let tried = self.proxy.cache_settings().tried();
+        let tried = tried.map(|(policy, size)| json!({ "policy": policy.to_string(), "capacity": size.to_string() }));
+        let more = json!({ "content": self.proxy.observers().current().content().to_json(), "tried": tried });
+        (self.status(), more)
+    }
+
+    fn end_captures(&self) {
+        self.what_if.end_captures();
+    }
+
+    fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        self.what_if.metrics("larder_whatif", metrics);
+        let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();
+        metrics.counter("larder_http_requests", "Requests of clients", counters.requests);
+        metrics.counter("larder_http_hits", "Requests answered from the store", counters.hits);
+        metrics.counter("larder_http_validated", "Requests answered from the store after a 304", counters.validated);
+        metrics.counter("larder_http_stale", "Requests answered from the store though it was stale", counters.stale);
+        metrics.counter("larder_http_collapsed", "Requests that waited for another's response", counters.collapsed);
+        metrics.counter("larder_http_hit_bytes", "Body bytes of these", counters.hit_bytes);
+        metrics.counter("larder_http_unsatisfied", "Requests with only-if-cached and no answer", counters.unsatisfied);
+        let forwarded = ForwardReason::ALL.map(ForwardReason::name).into_iter().zip(counters.forwarded);
+        metrics.counters("larder_http_forwarded", "Requests sent to the origin", "reason", forwarded);
+        metrics.counter("larder_http_stored", "Responses stored", counters.stored);
+        let refused = Refusal::ALL.map(Refusal::name).into_iter().zip(counters.refused);
+        metrics.counters("larder_http_not_stored", "Responses to GET not stored", "reason", refused);
+        metrics.counter("larder_http_truncated", "Bodies that broke off", counters.truncated);
+        metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
+        variants_and_clocks(metrics, &counters);
+        metrics.counter(
+            "larder_http_uncounted_hits",
+            "Hits that the policy did not count, because it was busy",
+            counters.uncounted_hits,
+        );
+        metrics.counter("larder_http_invalidated", "Responses removed as outdated", counters.invalidated);
+        metrics.counter("larder_http_purged", "Responses purged by an operator", counters.purged);
+        metrics.counter(
+            "larder_http_origin_failures",
+            "Requests that the origin did not answer",
+            counters.upstream_failures,
+        );
+        metrics.counter(
+            "larder_http_origin_heads_too_large",
+            "Responses of origins with more header fields, or larger ones, than [http.limits] lets in",
+            counters.heads_too_large,
+        );
+        self.client_metrics(metrics);
+        upgraded(metrics, self.proxy.tunnels().figures());
+        metrics.gauge(
+            "larder_http_used_bytes",
+            "Bytes stored, with headers and structures",
+            engine.used().bytes() as f64,
+        );
+        metrics.gauge("larder_http_capacity_bytes", "Bytes that may be stored", engine.capacity().bytes() as f64);
+        metrics.gauge("larder_http_objects", "Responses stored now", engine.len() as f64);
+        metrics.gauge(
+            "larder_http_filling_bytes",
+            "Bodies under way: received for the store, recalled from the disk tier, or still read though not stored",
+            filling.bytes() as f64,
+        );
+        metrics.gauge(
+            "larder_http_shared_header_bytes",
+            "Header lines that several stored responses have; each is in memory once",
+            shared_lines.bytes() as f64,
+        );
+        if let Some(disk) = self.proxy.disk() {
+            disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
+            let help = "Body bytes of requests answered from the disk tier";
+            metrics.counter("larder_http_disk_hit_bytes", help, counters.tier_hit_bytes);
+        }
+        let servers = self.proxy.origins().servers();
+        let servers = servers.iter().map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
+        metrics.gauges("larder_http_server_up", "1 where requests go to the server as they should", "server", servers);
+        member_metrics(&self.proxy.origins(), metrics);
+        self.origin_times(metrics);
+        self.proxy.observers().metrics(metrics);
+        let gauges: Vec<(String, f64)> =
+            engine.gauges().iter().map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value)).collect();
+        let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));
+        metrics.gauges("larder_http_policy", "What the policies report of themselves", "figure", gauges);
+    }
+}
+
+/// Writes the figures of connections that have left HTTP.
+fn upgraded(metrics: &mut Metrics<'_, '_>, figures: TunnelFigures) {
+    let TunnelFigures { open, opened, refused, received, sent } = figures;
+    metrics.gauge("larder_http_upgraded_open", "Connections with another protocol, such as WebSocket", open as f64);
+    metrics.counter("larder_http_upgraded", "Connections that changed to another protocol", opened);
+    metrics.counter("larder_http_upgrades_refused", "Upgrades that got 503, because too many were open", refused);
+    metrics.counters(
+        "larder_http_upgraded_bytes",
+        "Bytes on connections with another protocol",
+        "direction",
+        [("received", received), ("sent", sent)].into_iter(),
+    );
+}
+
+/// Returns `http://127.0.0.1:80`, or `https+unix:/run/http.sock`.
+fn url(address: &ListenAddress, is_secure: bool) -> String {
+    let scheme = if is_secure { "https" } else { "http" };
+    match address {
+        ListenAddress::Tcp(address) => format!("{scheme}://{address}"),
+        ListenAddress::Unix(_) => format!("{scheme}+{address}"),
+    }
+}
+
+fn table<const N: usize>(names: [&str; N], counts: [u64; N]) -> Value {
+    Value::Object(names.into_iter().zip(counts).map(|(name, count)| (name.to_owned(), json!(count))).collect())
+}
+
+/// Returns the members of each origin.
+fn pools(origins: impl Iterator<Item = PoolStatus>) -> Value {
+    let member = |one: &Snapshot<Arc<Known>>| {
+        let mut times = Times::default();
+        one.item.times.sum(&mut times);
+        json!({
+            "server": one.item.name,
+            "name": one.item.of_name.as_ref().map(|of_name| &*of_name.host),
+            "state": one.state,
+            "weight": one.config.weight,
+            "backup": one.config.is_backup,
+            "outstanding": one.outstanding,
+            "requests": one.figures.requests,
+            "failures": one.figures.failures,
+            "ejections": one.figures.ejections,
+            "mean_response_seconds": Ratio::of(1, times.count()).value() * times.seconds(),
+        })
+    };
+    let name = |(name, figures): &(Arc<str>, NameFigures)| {
+        json!({
+            "name": &**name,
+            "addresses": figures.used,
+            "left_out": figures.left_out,
+            "resolutions": figures.resolutions,
+            "failures": figures.failures,
+            "failure": figures.failure,
+        })
+    };
+    let pool = |pool: PoolStatus| {
+        json!({
+            "origin": pool.origin,
+            "servers": pool.members.iter().map(member).collect::<Vec<_>>(),
+            "names": pool.names.iter().map(name).collect::<Vec<_>>(),
+        })
+    };
+    Value::Array(origins.map(pool).collect())
+}
+
+/// Writes the figures of servers, each the sum over all origins that have the server.
+fn member_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
+    let mut all: BTreeMap<String, (u64, Figures)> = BTreeMap::new();
+    for one in origins.pools().flat_map(|pool| pool.members) {
+        let (outstanding, sum) = all.entry(one.item.name.clone()).or_default();
+        *outstanding += u64::from(one.outstanding);
+        sum.add(&one.figures);
+    }
+    let counters = |figure: fn(&Figures) -> u64| all.iter().map(move |(name, (_, sum))| (name.as_str(), figure(sum)));
+    let outstanding = all.iter().map(|(name, (outstanding, _))| (name.as_str(), *outstanding as f64));
+    metrics.gauges("larder_http_server_outstanding", "Requests in progress at the server", "server", outstanding);
+    let requests = counters(|sum| sum.requests);
+    metrics.counters("larder_http_server_requests", "Requests sent to the server", "server", requests);
+    let failures = counters(|sum| sum.failures);
+    metrics.counters("larder_http_server_failures", "Requests that the server did not answer", "server", failures);
+    let ejections = counters(|sum| sum.ejections);
+    metrics.counters("larder_http_server_ejections", "Times that the server was left out", "server", ejections);
+    let (retries_refused, no_server) = origins.refusals();
+    metrics.counter("larder_http_retries_refused", "Retries that retry_budget did not allow", retries_refused);
+    metrics.counter("larder_http_no_server", "Requests that no server could get", no_server);
+    name_metrics(origins, metrics);
+}
+
+/// Writes the figures of names with a server for each address, each the sum over all origins that
+/// have the name.
+fn name_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
+    let mut all: BTreeMap<Arc<str>, (usize, u64, u64)> = BTreeMap::new();
+    for (name, figures) in origins.pools().flat_map(|pool| pool.names) {
+        let (used, resolutions, failures) = all.entry(name).or_default();
+        (*used, *resolutions) = (*used + figures.used, *resolutions + figures.resolutions);
+        *failures += figures.failures;
+    }
+    let used = all.iter().map(|(name, (used, ..))| (&**name, *used as f64));
+    metrics.gauges("larder_http_name_addresses", "Addresses of the name that are servers", "name", used);
+    let resolutions = all.iter().map(|(name, (_, resolutions, _))| (&**name, *resolutions));
+    metrics.counters("larder_http_name_resolutions", "Times that the name was resolved", "name", resolutions);
+    let failures = all.iter().map(|(name, (.., failures))| (&**name, *failures));
+    metrics.counters("larder_http_name_failures", "Times that this gave no address", "name", failures);
+}

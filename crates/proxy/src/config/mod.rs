@@ -1,0 +1,4 @@
+//! The configuration of the HTTP host.
+
+pub(crate) mod http_config;
+pub(crate) mod tls_config;

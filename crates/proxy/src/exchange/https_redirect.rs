@@ -1,0 +1,38 @@
+//! `[http] redirect_to_https`: the answer to requests that came without TLS.
+//!
+//! The status is 308 (RFC 9110 §15.4.9): the client repeats its request as it is. With 301, a POST
+//! may become a GET.
+
+use crate::exchange::outgoing::{Outgoing, plain_error};
+use ::http::header::LOCATION;
+use ::http::uri::Authority;
+use ::http::{HeaderValue, Response, StatusCode};
+
+/// The requests of ACME's challenge `http-01` (RFC 8555 §8.3) pass: their answers prove the control
+/// of a host that has no certificate yet.
+const ACME: &str = "/.well-known/acme-challenge/";
+
+/// The HTTPS listener to which requests are redirected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HttpsRedirect {
+    /// Its port.
+    pub(crate) port: u16,
+}
+
+impl HttpsRedirect {
+    /// Returns the redirect for a request; `None` if it passes.
+    pub(crate) fn answer(self, authority: &str, target: &str) -> Option<Response<Outgoing>> {
+        if target.starts_with(ACME) {
+            return None;
+        }
+        let authority: Authority = authority.parse().ok()?;
+        let (host, target) = (authority.host(), if target.starts_with('/') { target } else { "/" });
+        let location = match self.port {
+            443 => format!("https://{host}{target}"),
+            port => format!("https://{host}:{port}{target}"),
+        };
+        let mut response = plain_error(StatusCode::PERMANENT_REDIRECT, format!("larder: use {location}\n"));
+        response.headers_mut().insert(LOCATION, HeaderValue::try_from(location).ok()?);
+        Some(response)
+    }
+}

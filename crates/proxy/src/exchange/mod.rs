@@ -1,0 +1,18 @@
+//! One exchange: from the normal form of a request to its response.
+
+pub(crate) mod assemble;
+pub(crate) mod client;
+pub(crate) mod collecting;
+pub(crate) mod https_redirect;
+pub(crate) mod max_forwards;
+pub(crate) mod observed;
+pub(crate) mod outgoing;
+pub(crate) mod proxy;
+pub(crate) mod ruled;
+pub(crate) mod service;
+pub(crate) mod streamed;
+pub(crate) mod tunnel;
+pub(crate) mod upgrade;
+pub(crate) mod upstream;
+pub(crate) mod upstream_request;
+pub(crate) mod websocket_stream;

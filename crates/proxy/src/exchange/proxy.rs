@@ -1,0 +1,311 @@
+//! The caching reverse proxy: passes clients' requests to the cache, the cache's requests to the
+//! origin, and responses back.
+
+pub(crate) mod forward;
+
+use crate::base::error::Error;
+use crate::base::fair_places::FairPlace;
+use crate::base::limits;
+use crate::base::live_limits::LiveLimits;
+use crate::base::places::Places;
+use crate::base::slow_client::MemoryPressure;
+use crate::base::timeouts::Timeouts;
+use crate::cache::cache_settings::CacheSettings;
+use crate::cache::disk_tier;
+use crate::cache::disk_tier::HttpDisk;
+use crate::cache::shards::{OpenExchange, ShardAssembly, Shards};
+use crate::exchange::outgoing::{Outgoing, response};
+use crate::exchange::ruled::RulesCell;
+use crate::exchange::streamed::stream;
+use crate::exchange::tunnel::Tunnels;
+use crate::exchange::upstream::Origins;
+use crate::exchange::upstream_request::{UpstreamTarget, set_forwarded_headers};
+use crate::message::upload::Upload;
+use crate::origin::origin_body::OriginBody;
+use crate::report::observer::Observer;
+use crate::report::observers::Observers;
+use crate::rules::Rules;
+use ::http::{HeaderMap, HeaderName, Method, Response};
+use larder_http::{Answer, Assembly, Budget, Codings, TierSlice, UpstreamFailure};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tokio::sync::Notify;
+
+/// The cache and its origins, shared by all connections.
+pub(crate) struct Proxy {
+    shards: Arc<Shards>,
+    cache_settings: CacheSettings,
+    /// Replaced as a whole. Requests in progress keep the origins that they began with.
+    origins: Mutex<Arc<Origins>>,
+    /// Notified after that.
+    origins_changed: Arc<Notify>,
+    rules: Arc<RulesCell>,
+    disk: Option<HttpDisk>,
+    limits: Arc<LiveLimits>,
+    /// Gets the records of exchanges.
+    observers: Observers,
+    /// Tells whether bodies find no room.
+    memory_pressure: Arc<MemoryPressure>,
+    /// Places for [`limits::BACKGROUND`].
+    background: Arc<Places>,
+    /// Connections that have left HTTP.
+    tunnels: Arc<Tunnels>,
+    /// True after a request in a loop was logged.
+    circle_logged: AtomicBool,
+    /// The number of the [`Codings`] that `Accept-Encoding` is reduced to.
+    codings: AtomicU8,
+    /// The request field for the subject of a client's certificate.
+    subject_field: SubjectField,
+}
+
+/// A field that most nodes do not have, so that they take no lock for it.
+#[derive(Default)]
+struct SubjectField {
+    is_set: AtomicBool,
+    name: RwLock<Option<HeaderName>>,
+}
+
+impl Proxy {
+    pub(crate) fn new(
+        shards: Arc<Shards>,
+        (origins, rules): (Origins, Option<Arc<Rules>>),
+        disk: Option<HttpDisk>,
+        limits: Arc<LiveLimits>,
+        observer: Arc<Observer>,
+    ) -> Proxy {
+        Proxy {
+            origins: Mutex::new(Arc::new(origins)),
+            origins_changed: Arc::default(),
+            rules: RulesCell::new(rules),
+            disk,
+            memory_pressure: MemoryPressure::of(shards.budget().clone()),
+            shards,
+            cache_settings: CacheSettings::default(),
+            observers: Observers::new(observer),
+            background: Places::new(limits::BACKGROUND),
+            tunnels: Tunnels::new(&limits.upgrades),
+            limits,
+            circle_logged: AtomicBool::new(false),
+            codings: AtomicU8::new(0),
+            subject_field: SubjectField::default(),
+        }
+    }
+
+    /// Returns the request field for the subject of a client's certificate, if it is configured. No
+    /// client may send it.
+    pub(crate) fn subject_field(&self) -> Option<HeaderName> {
+        let SubjectField { is_set, name } = &self.subject_field;
+        let is_set = is_set.load(Ordering::Acquire);
+        is_set.then(|| name.read().unwrap_or_else(PoisonError::into_inner).clone()).flatten()
+    }
+
+    pub(crate) fn set_subject_field(&self, field: Option<HeaderName>) {
+        let SubjectField { is_set, name } = &self.subject_field;
+        let has_field = field.is_some();
+        *name.write().unwrap_or_else(PoisonError::into_inner) = field;
+        is_set.store(has_field, Ordering::Release);
+    }
+
+    /// Returns the cache.
+    pub(crate) fn shards(&self) -> &Arc<Shards> {
+        &self.shards
+    }
+
+    /// Returns the settings of the cache.
+    pub(crate) fn cache_settings(&self) -> &CacheSettings {
+        &self.cache_settings
+    }
+
+    pub(crate) fn memory_pressure(&self) -> &Arc<MemoryPressure> {
+        &self.memory_pressure
+    }
+
+    /// Returns what finished exchanges are reported to.
+    pub(crate) fn observers(&self) -> &Observers {
+        &self.observers
+    }
+
+    /// Returns the limits, which a reload replaces.
+    pub(crate) fn limits(&self) -> &Arc<LiveLimits> {
+        &self.limits
+    }
+
+    /// Returns the codings that `Accept-Encoding` is reduced to.
+    pub(crate) fn codings(&self) -> Codings {
+        Codings::from_bits(self.codings.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_codings(&self, codings: Codings) {
+        self.codings.store(codings.bits(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.limits.timeouts()
+    }
+
+    /// Returns the connections that have left HTTP.
+    pub(crate) fn tunnels(&self) -> &Arc<Tunnels> {
+        &self.tunnels
+    }
+
+    pub(crate) fn origins(&self) -> Arc<Origins> {
+        Arc::clone(&self.origins.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_origins(&self, origins: Origins) {
+        origins.expire_names();
+        *self.origins.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(origins);
+        self.origins_changed.notify_one();
+    }
+
+    /// Returns the event of [`Proxy::set_origins`].
+    pub(crate) fn origins_changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.origins_changed)
+    }
+
+    /// Returns the rules in force.
+    pub(crate) fn rules(&self) -> &Arc<RulesCell> {
+        &self.rules
+    }
+
+    /// Returns the room for bodies in progress.
+    pub(crate) fn budget(&self) -> &Budget {
+        self.shards.budget()
+    }
+
+    /// Returns its disk tier.
+    pub(crate) fn disk(&self) -> Option<&HttpDisk> {
+        self.disk.as_ref()
+    }
+
+    /// Waits until no restart can bring removed responses back.
+    ///
+    /// # Errors
+    /// One line if the disk fails.
+    pub(crate) async fn settle(&self) -> Result<(), Error> {
+        match &self.disk {
+            Some(disk) => disk.settle().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Looks a slice up on the disk.
+    pub(crate) async fn tier_slice(&self, key: &[u8], assembly: &mut ShardAssembly<Assembly>) -> Option<TierSlice> {
+        let tier_hit = disk_tier::tier_lookup(self.disk.as_ref()?, key, None, self.budget()).await?;
+        self.shards.on_tier_slice(assembly, tier_hit)
+    }
+
+    /// Returns a place of a client among the requests in progress.
+    pub(crate) async fn place(&self, client: IpAddr) -> FairPlace {
+        self.limits.requests.acquire(client).await
+    }
+
+    /// Sends a request to the origin, with the fields of the cache.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        upstream_target: &UpstreamTarget,
+        fields: impl Fn() -> HeaderMap + Send + Sync,
+        mut body: Upload,
+    ) -> Result<Response<OriginBody>, UpstreamFailure> {
+        body.check_emptiness().await?;
+        let forwarded_headers = || {
+            let mut headers = fields();
+            set_forwarded_headers(&mut headers, upstream_target);
+            headers
+        };
+        self.origins().ask(method, upstream_target, &forwarded_headers, body).await
+    }
+
+    /// Converts the cache's answer.
+    pub(crate) fn sent(&self, answer: Answer) -> Response<Outgoing> {
+        let Answer { status, headers, body, mut more, streamed } = answer;
+        if let (Some(streamed), Some(disk)) = (streamed, &self.disk) {
+            return response(status, headers, stream(disk, self.budget(), *streamed));
+        }
+        if more.is_empty() {
+            return response(status, headers, Outgoing::whole(body));
+        }
+        more.insert(0, body);
+        response(status, headers, Outgoing::parts(more))
+    }
+
+    /// Refuses a request in a loop. The first one is logged; the others would repeat the line.
+    pub(crate) fn refuse_circle(&self, exchange: OpenExchange) -> Response<Outgoing> {
+        if !self.circle_logged.swap(true, Ordering::Relaxed) {
+            let host = exchange.authority();
+            tracing::warn!(host, "[http] origin leads back to this cache: requests that go round in a circle get 508");
+        }
+        self.sent(self.shards.on_failure(exchange, UpstreamFailure::Circle))
+    }
+}
+
+#[cfg(test)]
+impl Proxy {
+    /// Returns a proxy with a cache of 1 MiB and the generated origin.
+    pub(crate) fn generated() -> Arc<Proxy> {
+        let config = larder_http::Config {
+            capacity: larder_units::ByteSize::from_mib(1),
+            policy: "lru".parse().unwrap(),
+            max_object: larder_units::ByteSize::from_mib(1),
+            slice: larder_units::ByteSize::from_bytes(0),
+            share_cookies: false,
+            strict_s_maxage: false,
+            variants: 1000,
+            ignore_reloads: false,
+            collapse: true,
+            targets: vec!["cdn-cache-control".parse().unwrap()],
+            hash_key: [1; 16],
+        };
+        let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
+        let limits = LiveLimits::new(Timeouts::default(), crate::base::http_limits::HttpLimits::default());
+        let origins = (Origins::generated(), None);
+        Arc::new(Proxy::new(shards, origins, None, limits, Arc::new(Observer::without_log())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::exchanges::{Counted, Exchanges};
+    use crate::exchange::client::Client;
+    use crate::exchange::service::Service;
+    use crate::message::informational::InformationalResponses;
+    use hyper_util::rt::TokioIo;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// Failure: clients that come and go leave endless requests at the origin.
+    #[tokio::test]
+    async fn what_is_under_way_is_bounded() {
+        let proxy = Proxy::generated();
+        let ask = async |target: &str| {
+            let (near, mut far) = tokio::io::duplex(4096);
+            let client = Client::insecure(InformationalResponses::default());
+            let service = Service::new(&proxy, client);
+            tokio::spawn(
+                hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(near), Counted::new(service, &Exchanges::endless())),
+            );
+            far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+            let mut start = [0; 12];
+            let read = tokio::time::timeout(Duration::from_millis(100), far.read_exact(&mut start)).await;
+            (read.is_ok().then(|| String::from_utf8_lossy(&start).into_owned()), far)
+        };
+        assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"));
+        let mut places = Vec::new();
+        for number in 0..=255 {
+            places.extend(std::iter::from_fn(|| proxy.limits.requests.try_acquire([192, 0, 2, number].into())));
+        }
+        assert_eq!(places.len(), limits::CONNECTIONS);
+        let (waits, mut far) = ask("/10/b").await;
+        assert_eq!(waits, None);
+        assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"), "a hit needs no place");
+        drop(places);
+        far.read_exact(&mut [0; 12]).await.unwrap();
+        while proxy.limits.requests.free() < limits::CONNECTIONS {
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Answers the requests of one connection: in their normal form, they pass the rules and go to the
+//! cache.
+
+use crate::base::http_limits::HttpLimits;
+use crate::cache::shards::Next;
+use crate::exchange::client::Client;
+use crate::exchange::https_redirect::HttpsRedirect;
+use crate::exchange::max_forwards;
+use crate::exchange::outgoing::{Outgoing, plain_error};
+use crate::exchange::proxy::Proxy;
+use crate::exchange::proxy::forward::DetachOnDrop;
+use crate::exchange::ruled::{Ruled, RulesView, address_of};
+use crate::exchange::upgrade::{Offer, Switch, Upgrade};
+use crate::exchange::upstream_request::{UpstreamRequest, head};
+use crate::message::client_body::ClientBody;
+use crate::message::field_names::{is_one_variable, remove_where};
+use crate::message::informational::{InformationalResponses, Last, Turn};
+use crate::message::normal_request::{Connection, NormalRequest, RefusedRequest};
+use crate::message::trusted_proxies::TrustedPeer;
+use crate::message::upload::linger;
+use crate::report::observer::RefusalReason;
+use ::http::header::{CONNECTION, EXPECT, RETRY_AFTER};
+use ::http::request::Parts;
+use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use hyper::body::Body;
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// One connection's service.
+pub(crate) struct Service {
+    proxy: Arc<Proxy>,
+    /// The client's address for `X-Forwarded-For`.
+    peer: HeaderValue,
+    /// The same address; `None` for a Unix socket.
+    client: Option<IpAddr>,
+    /// `http` or `https`.
+    scheme: &'static str,
+    /// Reads what a trusted proxy says of a request's client.
+    trusted: Option<TrustedPeer>,
+    redirect: Option<HttpsRedirect>,
+    /// The subject of the client's certificate.
+    subject: Option<HeaderValue>,
+    interims: InformationalResponses,
+    switch: Switch,
+    limits: HttpLimits,
+    rules: RefCell<RulesView>,
+}
+
+impl Service {
+    pub(crate) fn new(proxy: &Arc<Proxy>, client: Client) -> Service {
+        let rules = RefCell::new(RulesView::new(proxy.rules()));
+        let peer = HeaderValue::try_from(client.peer.to_string()).expect("an address is visible ASCII");
+        let scheme = if client.is_secure { "https" } else { "http" };
+        let address = client.peer.ip();
+        let Client { trusted, redirect, subject, interims, switch, limits, .. } = client;
+        Service {
+            proxy: Arc::clone(proxy),
+            peer,
+            client: address,
+            scheme,
+            trusted,
+            redirect,
+            subject,
+            interims,
+            switch,
+            limits,
+            rules,
+        }
+    }
+}
+
+impl hyper::service::Service<Request<ClientBody>> for Service {
+    type Response = Response<Outgoing>;
+    type Error = Infallible;
+    type Future = Responding;
+
+    fn call(&self, request: Request<ClientBody>) -> Responding {
+        let (parts, body) = request.into_parts();
+        match self.normalise(parts) {
+            Ok(request) => self.respond(request, body),
+            Err(refused) => Responding::refusal(refused.reason),
+        }
+    }
+}
+
+impl Service {
+    /// Sets the field with the subject of the client's certificate, and removes a client's own.
+    fn set_subject(&self, headers: &mut HeaderMap) {
+        let Some(field) = self.proxy.subject_field() else { return };
+        remove_where(headers, |name| is_one_variable(name.as_str(), field.as_str()));
+        if let Some(subject) = &self.subject {
+            headers.insert(field.clone(), subject.clone());
+        }
+    }
+
+    /// Returns the redirect to HTTPS, if the request gets one.
+    fn redirected(&self, request: &NormalRequest) -> Option<Response<Outgoing>> {
+        let redirect = self.redirect.filter(|_| request.scheme == "http")?;
+        redirect.answer(request.authority(), request.target().as_str())
+    }
+
+    /// Returns the refusal of a request that is larger than the limits. hyper knows those of header
+    /// blocks, except the number of fields in HTTP/2.
+    fn too_large(&self, parts: &Parts, body: &ClientBody, rules: Option<&Ruled>) -> Option<Response<Outgoing>> {
+        if parts.version == Version::HTTP_2 && parts.headers.len() > self.limits.header_fields {
+            let text = "larder: the request has too many header fields\n";
+            return Some(plain_error(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text));
+        }
+        if body.is_end_stream() || body.size_hint().lower() <= self.body_bytes(rules) {
+            return None;
+        }
+        let text = "larder: the request's body is too large\n";
+        let mut refusal = plain_error(StatusCode::PAYLOAD_TOO_LARGE, text);
+        if parts.version <= Version::HTTP_11 {
+            refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Some(refusal)
+    }
+
+    /// Returns the largest body of a request.
+    fn body_bytes(&self, rules: Option<&Ruled>) -> u64 {
+        self.limits.body_bytes(rules.and_then(Ruled::client_body_size))
+    }
+
+    /// Returns a request in its normal form.
+    ///
+    /// # Errors
+    /// It is malformed, or servers read it in several ways.
+    pub(crate) fn normalise(&self, parts: Parts) -> Result<NormalRequest, Box<RefusedRequest>> {
+        let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
+        let fallback = origins.as_ref().map_or("", |origins| origins.authority());
+        let (trusted, client) = (self.trusted.as_ref(), self.client);
+        let mut request = NormalRequest::new(parts, &Connection { scheme: self.scheme, client, trusted, fallback })?;
+        self.set_subject(&mut request.parts.headers);
+        Ok(request)
+    }
+
+    /// Answers a request.
+    pub(crate) fn respond(&self, request: NormalRequest, body: ClientBody) -> Responding {
+        let waits = waits_to_be_asked(&request.parts, &body);
+        match self.answer(request, body) {
+            // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It
+            // ends, because the client may send the body all the same.
+            Responding::Now(Some(mut response)) if waits => {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                Responding::Now(Some(response))
+            }
+            responding => responding,
+        }
+    }
+
+    fn answer(&self, mut request: NormalRequest, body: ClientBody) -> Responding {
+        let parts = &mut request.parts;
+        let own_answer = max_forwards::spend(parts);
+        let offer = Offer::of(parts, !body.is_end_stream());
+        if own_answer.is_some() {
+            return Responding::Now(own_answer);
+        }
+        if parts.method == Method::CONNECT {
+            return Responding::refusal("this is no tunnel");
+        }
+        // Nothing stored changes a protocol, and what the origin tells one subject is nobody
+        // else's: such requests go to the origin, as one with a body.
+        let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
+        let is_storable = !goes_by && matches!(parts.method, Method::GET | Method::HEAD);
+        if is_storable {
+            self.proxy.codings().reduce(&mut parts.headers);
+        }
+        let offer = offer.map(|offer| (offer, request.client));
+        if let Some(redirect) = self.redirected(&request) {
+            return Responding::Now(Some(redirect));
+        }
+        let rules = Ruled::of(&mut self.rules.borrow_mut(), &request);
+        let own_answer = rules.as_ref().and_then(|rules| rules.answer());
+        if let Some(answer) = own_answer.or_else(|| self.too_large(&request.parts, &body, rules.as_deref())) {
+            if !body.is_end_stream() && !expects(&request.parts.headers) {
+                linger(body);
+            }
+            return rules.iter().fold(Responding::Now(Some(answer)), Responding::ruled);
+        }
+        let Some(rules) = rules else {
+            let step =
+                self.proxy.shards().step(&head(&request.parts, request.scheme, request.authority(), goes_by), true);
+            if let Next::Answer(answer) = step {
+                return Responding::Now(Some(self.proxy.sent(answer)));
+            }
+            return self.go_on(step, request, body, None, offer);
+        };
+        if let Some(changed) = rules.changed(&request.parts, is_storable) {
+            request.parts = changed;
+        }
+        let request_head = head(&request.parts, request.scheme, request.authority(), goes_by);
+        let shards = self.proxy.shards();
+        let step =
+            if rules.passes() { shards.pass(&request_head) } else { shards.step(&request_head, rules.collapses()) };
+        self.go_on(step, request, body, Some(Arc::clone(&rules)), offer).ruled(&rules)
+    }
+
+    /// Carries out the cache's decision.
+    fn go_on(
+        &self,
+        step: Next,
+        request: NormalRequest,
+        mut body: ClientBody,
+        rules: Option<Arc<Ruled>>,
+        offer: Option<(Offer, Option<IpAddr>)>,
+    ) -> Responding {
+        let NormalRequest { mut parts, host, scheme, client } = request;
+        let goes_round = self.proxy.shards().cdn_loop().goes_round(&parts.headers);
+        // RFC 9110 §10.1.1: ignored for HTTP/1.0.
+        let is_current = parts.version >= Version::HTTP_11;
+        let expects = is_current && expects(&parts.headers);
+        parts.headers.remove(EXPECT);
+        let upgrade = match offer.map(|(offer, client)| (offer, self.proxy.tunnels().place(client))) {
+            Some((_, None)) => return Responding::Now(Some(no_place())),
+            Some((offer, Some(place))) => Some(Box::new(Upgrade::new(offer, &self.switch, place))),
+            None => None,
+        };
+        let turn = match &mut body {
+            ClientBody::Http2(body) => {
+                if expects {
+                    body.ask();
+                }
+                Some(Turn::Stream(Arc::clone(body.interims())))
+            }
+            ClientBody::Http1(_) => is_current.then(|| Turn::Connection(self.interims.turn())),
+        };
+        let interims = turn.clone();
+        let turn = turn.and_then(|turn| turn.of_connection());
+        let (proxy, peer) = (Arc::clone(&self.proxy), self.peer.clone());
+        let body_bytes = self.body_bytes(rules.as_deref());
+        let upstream_request = UpstreamRequest {
+            parts,
+            peer,
+            client: address_of(client),
+            scheme,
+            host,
+            expects,
+            body_bytes,
+            interims,
+            upgrade,
+            rules,
+        };
+        match step {
+            Next::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
+            Next::Assemble(_) | Next::Follow(_) if goes_round => {
+                let text = "larder: the request goes round in a circle\n";
+                Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
+            }
+            Next::Assemble(assembled) => {
+                Responding::Now(Some(proxy.assembled(assembled, upstream_request.upstream_target())))
+            }
+            Next::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(exchange))),
+            Next::Forward(exchange) => {
+                let sent = proxy.send_forward(exchange, upstream_request, body);
+                Responding::Later(Last::new(turn, sent), None)
+            }
+            Next::Follow(waiting) => {
+                let followed = DetachOnDrop::new(false, Box::pin(proxy.follow(waiting, upstream_request, body)));
+                Responding::Later(Last::new(turn, followed), None)
+            }
+            Next::Refresh(answer, exchange) => {
+                if !goes_round {
+                    proxy.refresh(exchange, upstream_request);
+                }
+                Responding::Now(Some(proxy.sent(answer)))
+            }
+        }
+    }
+}
+
+const CONTINUE: &[u8] = b"100-continue";
+
+/// Returns true if the client waits with its body until it gets `100 Continue`.
+fn waits_to_be_asked(parts: &Parts, body: &ClientBody) -> bool {
+    parts.version == Version::HTTP_11 && !body.is_end_stream() && expects(&parts.headers)
+}
+
+fn expects(headers: &HeaderMap) -> bool {
+    headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE))
+}
+
+/// The future of a response. A hit needs no box, a miss one.
+pub(crate) enum Responding {
+    Now(Option<Response<Outgoing>>),
+    Later(Last<DetachOnDrop<Response<Outgoing>>>, Option<Arc<Ruled>>),
+}
+
+impl Responding {
+    /// Returns a 400 that closes the connection: after a malformed request, the start of the next
+    /// one is unknown.
+    pub(crate) fn refusal(reason: &'static str) -> Responding {
+        let text = format!("larder: bad request: {reason}\n");
+        let mut response = plain_error(StatusCode::BAD_REQUEST, text);
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response.extensions_mut().insert(RefusalReason(reason));
+        Responding::Now(Some(response))
+    }
+
+    /// Lets the rules change the response.
+    fn ruled(self, rules: &Arc<Ruled>) -> Responding {
+        match self {
+            Responding::Now(mut response) => {
+                response.iter_mut().for_each(|response| rules.finish(response));
+                Responding::Now(response)
+            }
+            Responding::Later(last, _) => Responding::Later(last, Some(Arc::clone(rules))),
+        }
+    }
+}
+
+impl Future for Responding {
+    type Output = Result<Response<Outgoing>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Responding::Now(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
+            Responding::Later(last, rules) => Pin::new(last).poll(cx).map(|mut response| {
+                rules.iter().for_each(|rules| rules.finish(&mut response));
+                Ok(response)
+            }),
+        }
+    }
+}
+
+/// Returns the answer to a request that offers to change the protocol, when there are too many such
+/// connections, or too many of one client.
+fn no_place() -> Response<Outgoing> {
+    let text = "larder: too many connections with another protocol\n";
+    let mut response = plain_error(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+    response
+}

@@ -1,0 +1,70 @@
+//! The configuration of origins and their servers.
+
+use crate::origin::custom::Origin;
+use crate::origin::dial::OriginProtocol;
+use crate::origin::servers::PoolConfig;
+use larder_units::ByteSize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An origin of responses.
+#[derive(Clone, Debug)]
+pub enum Upstream {
+    /// Objects generated in this process.
+    Generated,
+    /// `http://host[:port][/path]`, `https://...`, or `unix://localhost/socket[:/path]`.
+    Http(::http::Uri),
+    /// An origin that the host supplies.
+    Custom(Arc<dyn Origin>),
+}
+
+/// `[[http.origins]]`: equivalent servers for a host and the paths under a prefix.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OriginGroup {
+    /// The host as it is keyed: in lower case, without the scheme's default port. Without a port it
+    /// matches every port; `*.` and a domain matches all hosts below. `None` matches all.
+    pub host: Option<String>,
+    /// The prefix of paths, as they are sent: nothing is decoded.
+    pub path: String,
+    /// 1 to 64 of them.
+    pub servers: Vec<PoolServer>,
+    /// The choice between them, and their health.
+    pub pool: PoolConfig,
+    /// A path that healthy servers answer with a status below 400, and the interval of probes.
+    pub check: Option<(::http::uri::PathAndQuery, Duration)>,
+    /// The protocol of connections to them.
+    pub protocol: OriginProtocol,
+    /// Bytes on disk of requests that are received whole before a server gets them; 0: they are
+    /// passed on while they arrive.
+    pub buffer_requests: ByteSize,
+}
+
+impl OriginGroup {
+    /// Returns true if both are the first for the same requests, whatever their servers.
+    pub(crate) fn is_at_place_of(&self, other: &OriginGroup) -> bool {
+        (&self.host, &self.path) == (&other.host, &other.path)
+    }
+}
+
+/// One server of an [`OriginGroup`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolServer {
+    /// `http://host:port` or `https://host:port`.
+    pub uri: ::http::Uri,
+    /// Its share of requests, relative to others, from 1 to [`crate::base::limits::WEIGHT_MOST`].
+    pub weight: u32,
+    /// True if it gets requests only if no other server can.
+    pub is_backup: bool,
+    /// The most requests at once; 0: no limit.
+    pub max_conns: u32,
+    /// Whether each address of its name is a server, with these settings. The name is resolved
+    /// again when the TTL of its addresses ends. Without it, each connection resolves the name.
+    pub resolve: bool,
+}
+
+impl From<::http::Uri> for PoolServer {
+    /// A server of weight 1 without a limit.
+    fn from(uri: ::http::Uri) -> Self {
+        PoolServer { uri, weight: 1, is_backup: false, max_conns: 0, resolve: false }
+    }
+}
