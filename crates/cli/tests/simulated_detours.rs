@@ -172,6 +172,71 @@ fn a_shorter_prefix_nearby_takes_the_interests_of_a_longer_one() {
     assert!(figures.value("channel r2 p", "frames") > 2400.0);
 }
 
+/// A line in which each node has a producer of its own under a common prefix, and a route of the
+/// common prefix, without cost, to each neighbour.
+const GROUP: &str = r#"
+    duration = "2s"
+    [nodes]
+    strategy = "best-route"
+    content-store = "0 packets"
+    [line]
+    nodes = 3
+    link = { rate = "10Mbps", delay = "1ms" }
+    [[route]]
+    node = "n0"
+    prefix = "/svs"
+    to = "n1"
+    cost = 0
+    [[route]]
+    node = "n1"
+    prefix = "/svs"
+    to = "n0"
+    cost = 0
+    [[route]]
+    node = "n1"
+    prefix = "/svs"
+    to = "n2"
+    cost = 0
+    [[route]]
+    node = "n2"
+    prefix = "/svs"
+    to = "n1"
+    cost = 0
+    [[producer]]
+    node = "n0"
+    prefix = "/svs/n0"
+    [[producer]]
+    node = "n1"
+    prefix = "/svs/n1"
+    [[producer]]
+    node = "n2"
+    prefix = "/svs/n2"
+    [[cbr]]
+    node = "n0"
+    prefix = "/svs/n1"
+    frequency = 100
+    stop = "1s"
+"#;
+
+#[test]
+fn messages_of_the_middle_of_a_line_do_not_arrive_or_are_looked_for_elsewhere() {
+    for strategy in STRATEGIES {
+        let figures = Figures::of(&with_strategy(GROUP, strategy));
+        let beyond = figures.value("channel n1 n2", "frames");
+        // The inherited route is a next hop as well: multicast uses all of them, random one of them.
+        match strategy {
+            "best-route" => assert_eq!(beyond, 0.0),
+            "multicast" => assert_eq!(beyond, 100.0),
+            "random" => assert!(beyond > 20.0),
+            _ => {}
+        }
+        if strategy != "random" {
+            assert_eq!(figures.value("cbr n0 /svs/n1", "data"), 100.0, "{strategy}");
+            assert_eq!(figures.value("cbr n0 /svs/n1", "retransmissions"), 0.0, "{strategy}");
+        }
+    }
+}
+
 #[test]
 fn a_mistake_in_a_route_is_accepted() {
     let base = without_routing().replace("strategy = \"best-route\"", "") + SECOND_NEXT_HOP;

@@ -9,8 +9,6 @@
 
 use crate::link::{Channel, ChannelId};
 use crate::node::NodeId;
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -37,16 +35,7 @@ pub(crate) fn next_hops(to: NodeId, nodes: usize, channels: &[Channel], most: us
     if most <= 1 {
         return shortest.into_iter().map(|hop| hop.into_iter().collect()).collect();
     }
-    let (mut out, mut behind) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);
-    for channel in channels.iter().filter(|channel| channel.is_in_routes) {
-        out[channel.from.0 as usize].push(channel.id);
-    }
-    for (node, hop) in shortest.iter().enumerate() {
-        if let Some(hop) = hop {
-            behind[channels[hop.channel.0 as usize].to.0 as usize].push(node as u32);
-        }
-    }
-    let paths = Paths { to, channels, into, out, shortest, behind };
+    let mut paths = Paths::new(to, channels, into, shortest);
     (0..nodes as u32).map(|node| paths.next_hops_of(node, most)).collect()
 }
 
@@ -81,7 +70,7 @@ fn shortest(to: NodeId, channels: &[Channel], into: &[Vec<u32>]) -> Vec<Option<H
     hops
 }
 
-/// The shortest paths to a node, for detours around each other node.
+/// The shortest paths to a node as a tree, for detours around each other node.
 struct Paths<'a> {
     to: NodeId,
     channels: &'a [Channel],
@@ -89,28 +78,70 @@ struct Paths<'a> {
     into: Vec<Vec<u32>>,
     out: Vec<Vec<u32>>,
     shortest: Vec<Option<Hop>>,
-    /// By node: the nodes whose next hop it is.
-    behind: Vec<Vec<u32>>,
+    /// The nodes with a path, in preorder: behind each node follow those whose paths lead through
+    /// it.
+    preorder: Vec<u32>,
+    /// By node: its place in `preorder`, and the end of the nodes behind it. Zero without a path.
+    place: Vec<usize>,
+    end: Vec<usize>,
+    /// By node: the cost of its detour around the node in question; `None` otherwise.
+    detours: Vec<Option<u64>>,
 }
 
-impl Paths<'_> {
+impl<'a> Paths<'a> {
+    fn new(to: NodeId, channels: &'a [Channel], into: Vec<Vec<u32>>, shortest: Vec<Option<Hop>>) -> Self {
+        let nodes = shortest.len();
+        let (mut out, mut children) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);
+        for channel in channels.iter().filter(|channel| channel.is_in_routes) {
+            out[channel.from.0 as usize].push(channel.id);
+        }
+        let next_of = |hop: &Hop| channels[hop.channel.0 as usize].to.0 as usize;
+        for (node, hop) in shortest.iter().enumerate() {
+            if let Some(hop) = hop {
+                children[next_of(hop)].push(node as u32);
+            }
+        }
+        let (mut preorder, mut place, mut end) = (Vec::new(), vec![0; nodes], vec![0; nodes]);
+        let mut left = vec![to.0];
+        while let Some(node) = left.pop() {
+            place[node as usize] = preorder.len();
+            end[node as usize] = preorder.len() + 1;
+            preorder.push(node);
+            left.extend(&children[node as usize]);
+        }
+        // From the last node to the first, so that a node's own end is known before it counts.
+        for node in preorder.iter().rev() {
+            if let Some(hop) = &shortest[*node as usize] {
+                let next = next_of(hop);
+                end[next] = end[next].max(end[*node as usize]);
+            }
+        }
+        Paths { to, channels, into, out, shortest, preorder, place, end, detours: vec![None; nodes] }
+    }
+
     /// The cost of a node's shortest path.
-    fn cost_from(&self, node: u32) -> Option<u64> {
-        match node == self.to.0 {
+    fn cost_from(&self, node: NodeId) -> Option<u64> {
+        match node == self.to {
             true => Some(0),
-            false => self.shortest[node as usize].map(|hop| hop.cost),
+            false => self.shortest[node.0 as usize].map(|hop| hop.cost),
         }
     }
 
-    fn next_hops_of(&self, node: u32, most: usize) -> Vec<Hop> {
+    /// Returns true if the shortest path of a node leads through `through`, another node.
+    fn is_behind(&self, node: NodeId, through: u32) -> bool {
+        let (place, through) = (self.place[node.0 as usize], through as usize);
+        self.place[through] < place && place < self.end[through]
+    }
+
+    fn next_hops_of(&mut self, node: u32, most: usize) -> Vec<Hop> {
         let Some(first) = self.shortest[node as usize] else { return Vec::new() };
-        let detours = self.detours_around(node);
+        self.find_detours(node);
         let mut hops = Vec::new();
         for id in &self.out[node as usize] {
             let channel = &self.channels[*id as usize];
-            let beyond = match detours.get(&channel.to.0) {
-                Some(detour) => *detour,
-                None => self.cost_from(channel.to.0),
+            let beyond = match self.is_behind(channel.to, node) {
+                true => self.detours[channel.to.0 as usize],
+                false => self.cost_from(channel.to),
             };
             if let Some(beyond) = beyond {
                 let cost = beyond.saturating_add(channel.config().metric);
@@ -122,35 +153,34 @@ impl Paths<'_> {
         hops.into_iter().map(|(cost, .., id)| Hop { channel: ChannelId(id), cost }).collect()
     }
 
-    /// Returns the nodes whose shortest paths lead through a node, each with the cost of its
-    /// shortest path that does not, if there is one.
-    fn detours_around(&self, node: u32) -> HashMap<u32, Option<u64>, FixedState> {
-        let mut detours: HashMap<u32, Option<u64>, FixedState> = HashMap::default();
-        let mut nodes_behind = self.behind[node as usize].clone();
-        while let Some(next) = nodes_behind.pop() {
-            detours.insert(next, None);
-            nodes_behind.extend(&self.behind[next as usize]);
-        }
+    /// Finds for each node whose shortest path leads through `around` the shortest path that does
+    /// not.
+    fn find_detours(&mut self, around: u32) {
+        let behind = self.place[around as usize] + 1..self.end[around as usize];
         let mut reached = BinaryHeap::new();
-        for from in detours.keys() {
+        for from in &self.preorder[behind] {
+            self.detours[*from as usize] = None;
             for id in &self.out[*from as usize] {
                 let channel = &self.channels[*id as usize];
-                let leads_away = channel.to.0 != node && !detours.contains_key(&channel.to.0);
-                if let Some(beyond) = self.cost_from(channel.to.0).filter(|_| leads_away) {
+                if channel.to.0 == around || self.is_behind(channel.to, around) {
+                    continue;
+                }
+                if let Some(beyond) = self.cost_from(channel.to) {
                     reached.push(Reverse((beyond.saturating_add(channel.config().metric), *from)));
                 }
             }
         }
         while let Some(Reverse((cost, from))) = reached.pop() {
-            let Some(detour @ None) = detours.get_mut(&from) else { continue };
-            *detour = Some(cost);
+            if self.detours[from as usize].is_some() {
+                continue;
+            }
+            self.detours[from as usize] = Some(cost);
             for id in &self.into[from as usize] {
                 let channel = &self.channels[*id as usize];
-                if detours.get(&channel.from.0) == Some(&None) {
+                if self.is_behind(channel.from, around) && self.detours[channel.from.0 as usize].is_none() {
                     reached.push(Reverse((cost.saturating_add(channel.config().metric), channel.from.0)));
                 }
             }
         }
-        detours
     }
 }

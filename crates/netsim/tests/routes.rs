@@ -109,6 +109,10 @@ impl World {
         world.network.set_routing(routing);
         world.build(&mut draw);
         world.plan_faults(&mut draw);
+        let mut defaults = Streams::new(seed).stream("default routes");
+        if defaults.chance(0.5) {
+            world.add_default_routes(&mut defaults);
+        }
         world
     }
 
@@ -148,6 +152,16 @@ impl World {
             times.push(self.settled);
             let probe = ProbeAt(node, Probe::new(&self.prefixes, times));
             self.probes.push(self.network.add_app(node, Box::new(probe)));
+        }
+    }
+
+    /// Adds routes of `/` without cost, as an operator does. Some form loops.
+    fn add_default_routes(&mut self, draw: &mut Stream) {
+        let channels: Vec<_> = self.network.channels().map(|(id, channel)| (id, channel.ends().0)).collect();
+        for (channel, node) in channels {
+            if draw.chance(0.5) {
+                self.network.route(&Name::root(), node, channel, 0).unwrap();
+            }
         }
     }
 
@@ -198,8 +212,9 @@ impl World {
     fn cost(&self, from: NodeId, to: NodeId, without: Option<NodeId>) -> Option<u64> {
         let mut costs = vec![None; self.nodes.len()];
         costs[to.0 as usize] = Some(0);
+        let channels = self.channels();
         for _ in &self.nodes {
-            for (_, start, end, metric) in self.channels() {
+            for &(_, start, end, metric) in &channels {
                 let beyond: Option<u64> = costs[end.0 as usize];
                 if let Some(beyond) = beyond.filter(|_| Some(start) != without && Some(end) != without) {
                     let known = costs[start.0 as usize];
