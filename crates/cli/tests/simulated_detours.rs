@@ -149,6 +149,12 @@ fn nobody_is_warned_of_a_strategy_without_a_choice() {
     // A detour that is found again later is still one next hop at a time.
     let one = documented().replace("next-hops = 2", "next-hops = 1");
     assert!(warnings(&simulate(&one)).contains("makes no difference"));
+    // A line has no detour, whatever the number of next hops.
+    let line = "duration = \"1s\"\n[nodes]\nstrategy = \"asf\"\n[routing]\nnext-hops = 2\n[line]\nnodes = 3\nlink = {}\n\
+                [[producer]]\nnode = \"n2\"\nprefix = \"/p\"\n";
+    assert!(warnings(&simulate(line)).contains("asf makes no difference"));
+    // Two producers of one prefix are two next hops between them.
+    assert_eq!(warnings(&simulate(&format!("{line}[[producer]]\nnode = \"n0\"\nprefix = \"/p\"\n"))), "");
     // A strategy of one node counts by the next hops of that node.
     let own = |node: &str| {
         let none = documented().replace("strategy = \"best-route\"", "");
@@ -223,7 +229,7 @@ fn messages_of_the_middle_of_a_line_do_not_arrive_or_are_looked_for_elsewhere() 
     for strategy in STRATEGIES {
         let figures = Figures::of(&with_strategy(GROUP, strategy));
         let beyond = figures.value("channel n1 n2", "frames");
-        // The inherited route is a next hop as well: multicast uses all of them, random one of them.
+        // The inherited route is a next hop as well. multicast uses all of them, random one.
         match strategy {
             "best-route" => assert_eq!(beyond, 0.0),
             "multicast" => assert_eq!(beyond, 100.0),

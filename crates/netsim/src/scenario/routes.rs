@@ -87,7 +87,7 @@ pub(super) fn warning(scenario: &ScenarioFile, network: &Simulation) -> Option<S
     chosen.map(|strategy| {
         format!(
             "{source}: the strategy {strategy} makes no difference: no node with a strategy has more than one next hop \
-             for a prefix; set next-hops in [routing], or add a [[route]]"
+             for a prefix; set next-hops in [routing] if the network has several paths, or add a [[route]]"
         )
     })
 }

@@ -5,6 +5,7 @@
 //! | `builder` | makes nodes and links, with their names and random streams |
 //! | `network` | moves frames through forwarders and channels |
 //! | `app_table` | calls applications and plans their timers |
+//! | `fault` | failures and repairs |
 //! | `routing` | computes routes, and computes them again after a fault |
 //! | `run_guard` | ends a run that does not advance or only grows |
 
