@@ -8,7 +8,7 @@ mod trace;
 
 use crate::destination::check_writable;
 use crate::failure::Failure;
-use crate::output::line;
+use crate::output::{error_line, line};
 use crate::progress::Bar;
 use crate::seeds::Seeds;
 use clap::Args;
@@ -80,6 +80,9 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
         std::fs::read(beside.join(name)).map_err(|error| std::io::Error::other(larder_units::system_message(&error)))
     };
     let scenario = Scenario::parse_with(&text, &source, &read).map_err(|error| Failure::usage(error.to_string()))?;
+    for warning in scenario.warnings() {
+        error_line!("larder: warning: {warning}");
+    }
     let seeds: Vec<u64> = args.seeds.clone().into_iter().collect();
     let mut figures = show::over_seeds(args.run_all(&scenario, &source, &seeds)?);
     if let Some(only) = &args.only {

@@ -622,6 +622,12 @@ impl Forwarder {
         routes.take(most).map(|(prefix, route)| (prefix.clone(), route.clone())).collect()
     }
 
+    /// Returns the next hops of exactly this prefix, in the order in which strategies see them:
+    /// those of its own routes, and of inherited ones. Without a route of its own it has none.
+    pub fn next_hops(&self, prefix: &Name) -> &[NextHop] {
+        self.fib.get(&self.hasher, prefix.as_name()).unwrap_or_default()
+    }
+
     /// Returns every face, by number.
     pub fn face_stats(&self) -> Vec<FaceStats> {
         let stats = |(id, face): (FaceId, &crate::face::Face)| FaceStats {

@@ -159,6 +159,11 @@ pub enum RunError {
         /// The time at which the limit was exceeded.
         at: Time,
     },
+    /// A node's table of routes was full when routes were computed again.
+    Routes {
+        /// The time of the computation.
+        at: Time,
+    },
     /// Frames on links and in queues, pending Interests of consumers, and TCP connections take more
     /// than [`limits::BYTES_HELD`].
     Fills {
@@ -183,6 +188,9 @@ impl fmt::Display for RunError {
                     f,
                     "the network only grows: more than {most} events are planned at {at}; look for a consumer that sends more than its link can carry"
                 )
+            }
+            RunError::Routes { at } => {
+                write!(f, "a node's table of routes is full at {at}; look for a large number of next-hops")
             }
             RunError::Fills { at } => {
                 let most = ByteSize::from_bytes(limits::BYTES_HELD);

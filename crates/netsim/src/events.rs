@@ -33,6 +33,8 @@ pub(crate) enum Event {
     Http { host: u32 },
     /// A planned failure or repair.
     Fault { index: u32 },
+    /// The nodes learn of an earlier fault.
+    Converge,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -59,5 +59,5 @@ pub use app::{App, AppId, Received, Sends};
 pub use error::{ConfigError, LinkProblem, RunError};
 pub use link::{Channel, ChannelCounters, ChannelId, CoDel, Depth, LinkConfig, LinkId, Links, Loss, Queueing, Red};
 pub use node::{Capacity, NodeConfig, NodeId};
-pub use simulation::{Fault, Simulation};
+pub use simulation::{Fault, Routing, Simulation};
 pub use topology::{Edge, FileFormat, Topology, TopologyError};

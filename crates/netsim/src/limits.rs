@@ -54,6 +54,9 @@ pub const NODES: usize = 100_000;
 /// Links of one simulation.
 pub const LINKS: usize = 1_000_000;
 
+/// Next hops of a node towards one producer: the greatest `max-faces-per-prefix` of NLSR.
+pub const NEXT_HOPS: usize = 60;
+
 /// Requests of a trace in a scenario, 16 bytes each in memory.
 pub const TRACE_REQUESTS: usize = 50_000_000;
 

@@ -2,11 +2,19 @@
 
 use crate::error::ConfigError;
 use crate::limits::MAX_PACKET_BYTES;
-use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Route, RouteError};
+use larder_forwarder::{CAPTURE, CHILD_INHERIT, Config, FaceConfig, FaceId, Forwarder, NextHop, Route, RouteError};
 use larder_packet::Name;
 use larder_policy::{Engine, Spec};
 use larder_units::{ByteSize, Streams, Time};
 use std::collections::BTreeMap;
+
+/// The origin of routes to applications and of those that were added one by one, as of routes that
+/// an operator adds (NFD management protocol, "Route origins").
+const ORIGIN_STATIC: u64 = 255;
+
+/// The origin of computed routes: NLSR's. As NLSR's, they capture, so that an Interest follows the
+/// longest prefix that has a producer, and not a cheaper route of a shorter prefix.
+const ORIGIN_COMPUTED: u64 = 128;
 
 /// The number of a node, in the order in which nodes were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,9 +72,10 @@ pub(crate) struct Node {
     /// By face number, from the forwarder's first face on.
     ports: Vec<(FaceConfig, Port)>,
     first_face: u64,
-    routes: Vec<(Name, Route)>,
-    /// The costs of the routes.
-    costs: BTreeMap<(Name, FaceId), u64>,
+    /// The routes to the node's applications, and those that were added one by one.
+    own_routes: BTreeMap<Name, Vec<Route>>,
+    /// The next hops that the routing protocol has computed.
+    computed: BTreeMap<Name, Vec<NextHop>>,
     /// The time of the planned wake-up event.
     pub(crate) wake: Time,
     pub(crate) is_up: bool,
@@ -86,8 +95,8 @@ impl Node {
             config,
             ports: Vec::new(),
             first_face: 0,
-            routes: Vec::new(),
-            costs: BTreeMap::new(),
+            own_routes: BTreeMap::new(),
+            computed: BTreeMap::new(),
             wake: Time::MAX,
             is_up: true,
             streams,
@@ -111,17 +120,58 @@ impl Node {
         self.ports.get(index as usize).map(|(_, port)| *port)
     }
 
-    /// Returns true if the node has a route for the prefix over this face that costs less.
-    pub(crate) fn has_cheaper_route(&self, prefix: &Name, face: FaceId, cost: u64) -> bool {
-        self.costs.get(&(prefix.clone(), face)).is_some_and(|known| *known < cost)
+    /// Returns the next hops of a prefix that the routing protocol has computed.
+    pub(crate) fn computed_next_hops(&self, prefix: &Name) -> &[NextHop] {
+        self.computed.get(prefix).map_or(&[], Vec::as_slice)
     }
 
+    /// Replaces the next hops of a prefix that the routing protocol has computed.
+    pub(crate) fn set_computed_next_hops(&mut self, prefix: &Name, hops: Vec<NextHop>) -> Result<(), ConfigError> {
+        if self.computed_next_hops(prefix) == hops {
+            return Ok(());
+        }
+        self.withdraw_computed(prefix);
+        match hops.is_empty() {
+            true => _ = self.computed.remove(prefix),
+            false => _ = self.computed.insert(prefix.clone(), hops),
+        }
+        self.announce_computed(prefix)
+    }
+
+    /// Adds a route, or replaces that of the same prefix and face. Among routes of the same cost,
+    /// it comes before those that the routing protocol has computed, so that Interests for an
+    /// application of this node do not leave the node.
     pub(crate) fn add_route(&mut self, prefix: &Name, face: FaceId, cost: u64) -> Result<(), ConfigError> {
-        let route = Route { face, origin: 255, cost, flags: larder_forwarder::CHILD_INHERIT, expires: None };
+        self.withdraw_computed(prefix);
+        let route = Route { face, origin: ORIGIN_STATIC, cost, flags: CHILD_INHERIT, expires: None };
         let added = self.forwarder.add_route(prefix, route.clone());
         added.map_err(|error| refused_route(&self.name, prefix, error))?;
-        self.routes.push((prefix.clone(), route));
-        self.costs.insert((prefix.clone(), face), cost);
+        let routes = self.own_routes.entry(prefix.clone()).or_default();
+        match routes.iter_mut().find(|old| old.face == face) {
+            Some(old) => *old = route,
+            None => routes.push(route),
+        }
+        self.announce_computed(prefix)
+    }
+
+    /// Returns the largest number of next hops of one prefix.
+    pub(crate) fn most_next_hops(&self) -> usize {
+        let prefixes = self.own_routes.keys().chain(self.computed.keys());
+        prefixes.map(|prefix| self.forwarder.next_hops(prefix).len()).max().unwrap_or_default()
+    }
+
+    fn withdraw_computed(&mut self, prefix: &Name) {
+        for hop in self.computed.get(prefix).into_iter().flatten() {
+            self.forwarder.remove_route(prefix, hop.face, ORIGIN_COMPUTED);
+        }
+    }
+
+    fn announce_computed(&mut self, prefix: &Name) -> Result<(), ConfigError> {
+        for NextHop { face, cost } in self.computed.get(prefix).into_iter().flatten().copied() {
+            let route = Route { face, origin: ORIGIN_COMPUTED, cost, flags: CAPTURE, expires: None };
+            let added = self.forwarder.add_route(prefix, route);
+            added.map_err(|error| refused_route(&self.name, prefix, error))?;
+        }
         Ok(())
     }
 
@@ -143,9 +193,15 @@ impl Node {
         for (config, _) in &self.ports {
             self.forwarder.add_face(config.clone());
         }
-        for (prefix, route) in &self.routes {
-            let added = self.forwarder.add_route(prefix, route.clone());
-            added.map_err(|error| refused_route(&self.name, prefix, error))?;
+        for (prefix, routes) in &self.own_routes {
+            for route in routes {
+                let added = self.forwarder.add_route(prefix, route.clone());
+                added.map_err(|error| refused_route(&self.name, prefix, error))?;
+            }
+        }
+        let computed: Vec<Name> = self.computed.keys().cloned().collect();
+        for prefix in &computed {
+            self.announce_computed(prefix)?;
         }
         self.wake = Time::MAX;
         self.is_up = true;

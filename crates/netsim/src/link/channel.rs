@@ -116,6 +116,8 @@ pub struct Channel {
     last_arrival: Time,
     ready_planned: bool,
     is_up: bool,
+    /// Whether routes may lead over the channel. False after its failure has become known.
+    pub(crate) is_in_routes: bool,
     /// The number of cuts. A frame that was on the link during a cut never arrives.
     pub(crate) epoch: u32,
     counters: ChannelCounters,
@@ -149,6 +151,7 @@ impl Channel {
             last_arrival: Time::ZERO,
             ready_planned: false,
             is_up: true,
+            is_in_routes: true,
             epoch: 0,
             counters: ChannelCounters::default(),
         }

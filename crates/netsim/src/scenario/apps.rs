@@ -251,9 +251,15 @@ impl ConsumerBuilder<'_> {
     }
 
     fn no_producer(&self, at: &Spanned<String>, name: impl std::fmt::Display) -> ScenarioError {
-        let known: Vec<String> = self.served.iter().take(20).map(|served| served.prefix.to_string()).collect();
-        let known =
-            if known.is_empty() { "there is no producer".to_owned() } else { format!("there is {}", known.join(", ")) };
-        self.scenario.fault(&at.span(), format_args!("no producer serves {name}; {known}"))
+        self.scenario.fault(&at.span(), no_producer(name, self.served))
+    }
+}
+
+/// Returns the error of a name that no producer serves.
+pub(super) fn no_producer(name: impl std::fmt::Display, served: &[Served]) -> String {
+    let known: Vec<String> = served.iter().take(20).map(|served| served.prefix.to_string()).collect();
+    match known.is_empty() {
+        true => format!("no producer serves {name}; there is no producer"),
+        false => format!("no producer serves {name}; there is {}", known.join(", ")),
     }
 }

@@ -4,10 +4,11 @@ use super::apps::{make_consumers, make_producers};
 use super::caching::{self, Caches};
 use super::file::{ScenarioError, ScenarioFile, ScenarioProblem};
 use super::http::{PlacedHost, make_hosts};
-use super::nodes::{find_at, no_node, node_config, own_tables};
+use super::nodes::{find_at, find_link, no_node, node_config, own_tables};
+use super::routes;
 use super::tables::{FaultTable, OneNodeTable};
 use crate::apps::Cbr;
-use crate::{AppId, Fault, LinkId, Simulation, Topology};
+use crate::{AppId, Fault, Simulation, Topology};
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 use larder_units::{Time, format_duration};
@@ -44,7 +45,9 @@ pub(super) fn build(scenario: &ScenarioFile, seed: u64) -> Result<Built, Scenari
     let topology = topology(scenario, &network)?;
     let caches = caching::place(scenario, &topology)?;
     make_nodes(scenario, &topology, &caches, &mut network)?;
+    network.set_routing(routes::routing(scenario));
     let producers = make_producers(scenario, &mut network)?;
+    routes::add_routes(scenario, &mut network, &producers)?;
     let cache_hosts = caching::make_cache_hosts(scenario, &caches, &mut network)?;
     let consumers = make_consumers(scenario, &mut network, &producers, &cache_hosts)?;
     let hosts = make_hosts(scenario, &mut network)?;
@@ -202,16 +205,4 @@ fn plan_faults(scenario: &ScenarioFile, network: &mut Simulation) -> Result<(), 
         network.plan_fault(Time::ZERO + *at, fault);
     }
     Ok(())
-}
-
-fn find_link(
-    scenario: &ScenarioFile,
-    network: &Simulation,
-    span: &Range<usize>,
-    ends: &[String; 2],
-) -> Result<LinkId, ScenarioError> {
-    let [a, b] = [find_at(scenario, network, span, &ends[0])?, find_at(scenario, network, span, &ends[1])?];
-    let channel = network.channels().find(|(_, channel)| channel.ends() == (a, b));
-    let link = channel.map(|(id, _)| LinkId(id.0 / 2));
-    link.ok_or_else(|| scenario.fault(span, format_args!("no link between {} and {}", ends[0], ends[1])))
 }

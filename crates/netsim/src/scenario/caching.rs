@@ -2,7 +2,7 @@
 
 use super::file::{ScenarioError, ScenarioFile};
 use super::nodes::{matches, no_node, node_config, own_tables};
-use super::tables::{CachesAt, CachingTable, RoutingTable};
+use super::tables::{CacheRoutingTable, CachesAt, CachingTable};
 use super::values::StoreTable;
 use crate::apps::CacheHost;
 use crate::{AppId, Capacity, Simulation, Topology};
@@ -16,14 +16,14 @@ pub(super) struct Caches {
     /// The nodes with a cache. `None`: every node, with its `content-store`.
     at: Option<HashSet<String>>,
     each: Option<Capacity>,
-    routing: RoutingTable,
+    routing: CacheRoutingTable,
 }
 
 impl Caches {
     /// The capacity of a node's Content Store, if it differs from the node's own table.
     pub(super) fn of_node(&self, name: &str) -> Option<Capacity> {
         let is_cache = self.at.as_ref().is_none_or(|at| at.contains(name));
-        match is_cache && self.routing == RoutingTable::OnPath {
+        match is_cache && self.routing == CacheRoutingTable::OnPath {
             true => self.each,
             false => Some(Capacity::Packets(0)),
         }
@@ -40,7 +40,7 @@ pub(super) struct Placed {
 /// Computes the placement of caches.
 pub(super) fn place(scenario: &ScenarioFile, topology: &Topology) -> Result<Caches, ScenarioError> {
     let Some(spanned) = &scenario.tables.caching else {
-        return Ok(Caches { at: None, each: None, routing: RoutingTable::OnPath });
+        return Ok(Caches { at: None, each: None, routing: CacheRoutingTable::OnPath });
     };
     let CachingTable { at, total, routing } = spanned.get_ref();
     let at = match at {
@@ -105,7 +105,7 @@ pub(super) fn make_cache_hosts(
     caches: &Caches,
     network: &mut Simulation,
 ) -> Result<Vec<Placed>, ScenarioError> {
-    let (Some(at), RoutingTable::Hash) = (&caches.at, caches.routing) else { return Ok(Vec::new()) };
+    let (Some(at), CacheRoutingTable::Hash) = (&caches.at, caches.routing) else { return Ok(Vec::new()) };
     let mut placed = Vec::new();
     let tables = own_tables(scenario);
     let nodes: Vec<_> = network.nodes().filter(|node| at.contains(network.node_name(*node))).collect();

@@ -35,6 +35,7 @@ mod file;
 mod http;
 mod nodes;
 mod record;
+mod routes;
 mod tables;
 mod timeline;
 mod values;
@@ -53,6 +54,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Scenario {
     file: ScenarioFile,
+    warnings: Vec<String>,
 }
 
 impl Scenario {
@@ -72,8 +74,14 @@ impl Scenario {
     /// [`ScenarioError`] as in the module's documentation.
     pub fn parse_with(text: &str, source: &str, read: ReadFile<'_>) -> Result<Scenario, ScenarioError> {
         let file = ScenarioFile::read(text, source, read)?;
-        build::build(&file, 0)?;
-        Ok(Scenario { file })
+        let built = build::build(&file, 0)?;
+        let warnings = routes::warning(&file, &built.network).into_iter().collect();
+        Ok(Scenario { file, warnings })
+    }
+
+    /// Settings that have no effect, each as one line with the file's name.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The length of a run in virtual time.

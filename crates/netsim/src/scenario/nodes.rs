@@ -1,9 +1,9 @@
-//! Nodes of a scenario: their configurations, and lookups by name or pattern.
+//! Nodes of a scenario: their configurations, and lookups by name or pattern, also of links.
 
 use super::file::{ScenarioError, ScenarioFile};
 use super::tables::{NodeTable, OneNodeTable};
 use super::values::StoreTable;
-use crate::{NodeConfig, NodeId, Simulation};
+use crate::{LinkId, NodeConfig, NodeId, Simulation};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::fmt::Display;
@@ -58,6 +58,19 @@ pub(super) fn find_at(
     name: &str,
 ) -> Result<NodeId, ScenarioError> {
     network.node(name).ok_or_else(|| no_node(scenario, span, name, network.nodes().map(|node| network.node_name(node))))
+}
+
+/// Returns the first link between two nodes.
+pub(super) fn find_link(
+    scenario: &ScenarioFile,
+    network: &Simulation,
+    span: &Range<usize>,
+    ends: &[String; 2],
+) -> Result<LinkId, ScenarioError> {
+    let [a, b] = [find_at(scenario, network, span, &ends[0])?, find_at(scenario, network, span, &ends[1])?];
+    let channel = network.channels().find(|(_, channel)| channel.ends() == (a, b));
+    let link = channel.map(|(id, _)| LinkId(id.0 / 2));
+    link.ok_or_else(|| scenario.fault(span, format_args!("no link between {} and {}", ends[0], ends[1])))
 }
 
 pub(super) fn no_node(

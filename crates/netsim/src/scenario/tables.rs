@@ -27,6 +27,7 @@ pub(super) struct Tables {
     #[serde(default)]
     pub(super) nodes: NodeTable,
     pub(super) caching: Option<Spanned<CachingTable>>,
+    pub(super) routing: Option<RoutingTable>,
     pub(super) topology: Option<Spanned<TopologyTable>>,
     pub(super) line: Option<Spanned<LineTable>>,
     pub(super) dumbbell: Option<Spanned<DumbbellTable>>,
@@ -38,6 +39,8 @@ pub(super) struct Tables {
     pub(super) node: Vec<OneNodeTable>,
     #[serde(default)]
     pub(super) link: Vec<OneLinkTable>,
+    #[serde(default)]
+    pub(super) route: Vec<RouteTable>,
     #[serde(default)]
     pub(super) producer: Vec<ProducerTable>,
     #[serde(default)]
@@ -100,7 +103,7 @@ pub(super) struct CachingTable {
     /// A capacity that all caches share evenly, in place of `content-store`.
     pub(super) total: Option<StoreTable>,
     #[serde(default)]
-    pub(super) routing: RoutingTable,
+    pub(super) routing: CacheRoutingTable,
 }
 
 /// Which nodes have caches.
@@ -120,12 +123,35 @@ pub(super) enum CachesAt {
 /// How Interests find caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum RoutingTable {
+pub(super) enum CacheRoutingTable {
     /// On the path to the producer.
     #[default]
     OnPath,
     /// By a hash of the content's number, at one cache of the network.
     Hash,
+}
+
+/// `[routing]`: how routes are computed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RoutingTable {
+    /// Next hops of a node towards each producer of a prefix.
+    #[serde(default, deserialize_with = "next_hops")]
+    pub(super) next_hops: Option<usize>,
+    /// The time from a failure or a repair to the new routes. Without it, routes stay.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub(super) convergence_time: Option<Duration>,
+}
+
+/// `[[route]]`: a next hop beside the computed ones.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RouteTable {
+    pub(super) node: Spanned<String>,
+    pub(super) prefix: Spanned<String>,
+    /// The neighbour that is the next hop.
+    pub(super) to: Spanned<String>,
+    pub(super) cost: u64,
 }
 
 /// The configuration of a link.

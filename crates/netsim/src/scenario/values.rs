@@ -136,6 +136,10 @@ pub(super) fn levels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize
     up_to(limits::TREE_LEVELS, deserializer)
 }
 
+pub(super) fn next_hops<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    up_to(limits::NEXT_HOPS, deserializer).map(Some)
+}
+
 fn up_to<'de, D: Deserializer<'de>>(most: usize, deserializer: D) -> Result<usize, D::Error> {
     let found = usize::deserialize(deserializer)?;
     match (1..=most).contains(&found) {

@@ -5,11 +5,15 @@
 //! | `builder` | makes nodes and links, with their names and random streams |
 //! | `network` | moves frames through forwarders and channels |
 //! | `app_table` | calls applications and plans their timers |
+//! | `fault` | failures and repairs |
+//! | `routing` | computes routes, and computes them again after a fault |
 //! | `run_guard` | ends a run that does not advance or only grows |
 
 mod app_table;
 mod builder;
+mod fault;
 mod network;
+mod routing;
 mod run_guard;
 #[cfg(test)]
 mod tests;
@@ -22,32 +26,20 @@ use crate::frame::Frame;
 use crate::limits;
 use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
 use crate::node::{NodeConfig, NodeId};
-use crate::routes;
 use crate::tcp::{
     CacheConfig, ClientConfig, HostId, HttpCounters, HttpPurge, Origin, OriginConfig, Requester, TcpConfig, TcpHosts,
 };
 use app_table::AppTable;
 use builder::Builder;
+pub use fault::Fault;
 use larder_forwarder::{FaceId, Forwarder};
 use larder_packet::Name;
 use larder_units::{ByteSize, Streams, Time};
 use network::Network;
+pub use routing::Routing;
+use routing::RoutingProtocol;
 use run_guard::RunGuard;
 use std::time::Duration;
-
-/// A failure or a repair that a simulation plans.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Cuts the link. The frames on it and in its queues are lost. Routes stay.
-    Cut(LinkId),
-    /// Mends the link.
-    Heal(LinkId),
-    /// Stops the node's forwarder: frames that reach the node are lost, and so are the packets of
-    /// its applications.
-    Crash(NodeId),
-    /// Starts the node's forwarder again, with its routes, an empty PIT and an empty Content Store.
-    Restart(NodeId),
-}
 
 /// A network in virtual time. The crate's documentation has an example.
 ///
@@ -59,6 +51,7 @@ pub struct Simulation {
     network: Network,
     apps: AppTable,
     tcp_hosts: TcpHosts,
+    routing: RoutingProtocol,
     faults: Vec<Fault>,
     guard: RunGuard,
 }
@@ -71,6 +64,7 @@ impl Simulation {
             network: Network::new(),
             apps: AppTable::default(),
             tcp_hosts: TcpHosts::new(),
+            routing: RoutingProtocol::default(),
             faults: Vec::new(),
             guard: RunGuard::new(),
         }
@@ -140,9 +134,15 @@ impl Simulation {
         }
     }
 
+    /// Sets how routes are computed, for all nodes. Call it before [`Simulation::serve`].
+    pub fn set_routing(&mut self, routing: Routing) {
+        self.routing.config = routing;
+    }
+
     /// Routes the prefix to this application: with a route at its own node, and along the shortest
-    /// path by the links' metrics from every other node. Of paths of one length, the one through
-    /// the node that was added first is used. Returns the nodes without a path.
+    /// path by the links' metrics from every other node, or several paths ([`Routing`]). Of paths
+    /// of one length, the one whose next node is nearer to the application is used, then the one
+    /// whose next node was added first. Returns the nodes without a path.
     ///
     /// # Errors
     /// [`ConfigError`] if a forwarder refuses the prefix.
@@ -152,29 +152,17 @@ impl Simulation {
         self.route_to(prefix, node)
     }
 
-    /// Routes the prefix from all other nodes to this node along the shortest paths. Returns the
-    /// nodes without a path.
+    /// Routes the prefix from all other nodes to this node as [`Simulation::serve`] does. Returns
+    /// the nodes without a path.
     ///
     /// # Errors
     /// [`ConfigError`] if a forwarder refuses the prefix.
     pub fn route_to(&mut self, prefix: &Name, to: NodeId) -> Result<Vec<NodeId>, ConfigError> {
-        let hops = routes::towards(to, self.network.nodes.len(), &self.network.channels);
-        let mut unreachable = Vec::new();
-        for (node, hop) in hops.into_iter().enumerate() {
-            let id = NodeId(node as u32);
-            match hop {
-                // Another producer of the prefix is nearer over the same link.
-                Some(hop)
-                    if self.network.nodes[node].has_cheaper_route(prefix, self.face_of(hop.channel), hop.cost) => {}
-                Some(hop) => self.route(prefix, id, hop.channel, hop.cost)?,
-                None if id == to => {}
-                None => unreachable.push(id),
-            }
-        }
-        Ok(unreachable)
+        self.routing.route_to(&mut self.network, prefix, to)
     }
 
-    /// Adds one route at `node` over a channel that starts there.
+    /// Adds one route at `node` over a channel that starts there, beside the computed ones. Faults
+    /// do not change it. Longer prefixes inherit it, unless they have computed routes.
     ///
     /// # Errors
     /// [`ConfigError`] if the channel starts at another node, or the forwarder refuses the prefix.
@@ -182,7 +170,7 @@ impl Simulation {
         if self.channel(channel).from != node {
             return Err(ConfigError::ForeignChannel(self.node_name(node).to_owned()));
         }
-        let face = self.face_of(channel);
+        let face = self.network.face_of(channel);
         self.network.nodes[node.0 as usize].add_route(prefix, face, cost)
     }
 
@@ -306,14 +294,14 @@ impl Simulation {
     pub fn run_until(&mut self, end: Time) -> Result<(), RunError> {
         while let Some((at, event)) = self.network.events.next(end) {
             self.guard.advance(&mut self.network, &self.apps, &self.tcp_hosts, at)?;
-            self.dispatch(event);
+            self.dispatch(event)?;
         }
         self.network.now = self.network.now.max(end);
         Ok(())
     }
 
-    fn dispatch(&mut self, event: Event) {
-        let Simulation { network, apps, tcp_hosts, .. } = self;
+    fn dispatch(&mut self, event: Event) -> Result<(), RunError> {
+        let Simulation { network, apps, tcp_hosts, routing, .. } = self;
         match event {
             Event::Arrive { channel, frame, epoch } => {
                 if let Some((node, segment)) = network.on_arrival(channel, frame, epoch) {
@@ -332,7 +320,13 @@ impl Simulation {
             Event::Tcp { end } => tcp_hosts.on_tcp_timer(&mut network.context(), end),
             Event::Http { host } => tcp_hosts.on_host_timer(&mut network.context(), host),
             Event::Fault { index } => self.apply(self.faults[index as usize]),
+            Event::Converge => {
+                if routing.converge(network)? {
+                    tcp_hosts.forget_paths();
+                }
+            }
         }
+        Ok(())
     }
 
     fn receive_segment(&mut self, at: NodeId, segment: Frame) {
@@ -352,6 +346,7 @@ impl Simulation {
                 debug_assert!(restarted.is_ok(), "{restarted:?}");
             }
         }
+        self.routing.on_fault(&mut self.network, fault);
     }
 
     // ---- Results ----
@@ -423,6 +418,11 @@ impl Simulation {
         &mut self.network.nodes[node.0 as usize].forwarder
     }
 
+    /// Returns the largest number of next hops that a node has for one prefix.
+    pub fn most_next_hops(&self, node: NodeId) -> usize {
+        self.network.nodes[node.0 as usize].most_next_hops()
+    }
+
     /// Returns the number of frames that reached a node while it was down.
     pub fn missed(&self, node: NodeId) -> u64 {
         self.network.nodes[node.0 as usize].missed
@@ -456,8 +456,7 @@ impl Simulation {
 
     /// Returns the face from which a channel starts, at its first node.
     pub fn face_of(&self, channel: ChannelId) -> FaceId {
-        // The other direction of the link ends at this face.
-        self.network.channels[(channel.0 ^ 1) as usize].to_face
+        self.network.face_of(channel)
     }
 
     /// Returns an application's node, and its face there.

@@ -6,7 +6,7 @@
 
 use crate::events::{Event, EventQueue, Frames};
 use crate::frame::{Frame, is_segment};
-use crate::link::{Channel, LinkId};
+use crate::link::{Channel, ChannelId, LinkId};
 use crate::node::{Node, NodeId, Port};
 use crate::tcp::NetworkContext;
 use larder_forwarder::{Body, FaceId, Outbox};
@@ -114,6 +114,12 @@ impl Network {
         let node = &mut self.nodes[id.0 as usize];
         node.missed += u64::from(!node.is_up);
         node.is_up
+    }
+
+    /// Returns the face from which a channel starts, at its first node.
+    pub(super) fn face_of(&self, channel: ChannelId) -> FaceId {
+        // The other direction of the link ends at this face.
+        self.channels[(channel.0 ^ 1) as usize].to_face
     }
 
     /// Cuts or mends both channels of a link.

@@ -125,11 +125,12 @@ impl Connections {
 
     // ---- What hosts do ----
 
-    /// Opens a connection between two hosts, and returns the first host's end. `None` if there is
-    /// no path, or there are too many connections.
+    /// Opens a connection between two hosts, and returns the first host's end. Without a path, its
+    /// SYNs are lost until there is one. `None` if there are too many connections.
     pub(super) fn open(&mut self, context: &mut NetworkContext<'_>, from: HostId, to: HostId) -> Option<EndId> {
         let [here, there] = [from, to].map(|host| self.hosts[host.0 as usize].node);
-        let mtu = self.path_mtu(context, here, there)?.min(self.path_mtu(context, there, here)?);
+        let mut mtu_of = |from, to| self.path_mtu(context, from, to).unwrap_or(usize::MAX);
+        let mtu = mtu_of(here, there).min(mtu_of(there, here));
         if self.count() >= limits::TCP_CONNECTIONS {
             return None;
         }
@@ -300,6 +301,11 @@ impl Connections {
             at = channel.to;
         }
         Some(mtu)
+    }
+
+    /// Forgets all paths, after the routes have changed.
+    pub(super) fn forget_paths(&mut self) {
+        self.next_hops.clear();
     }
 
     fn next_hops_to(&mut self, context: &NetworkContext<'_>, to: NodeId) -> &[Option<u32>] {

@@ -3,7 +3,8 @@
 use crate::apps::{AnswerConfig, ConsumerConfig, RandomConsumer, RandomProducer};
 use larder_forwarder::strategy::strategy_by_name;
 use larder_netsim::{
-    AppId, Capacity, CoDel, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Red, Simulation,
+    AppId, Capacity, CoDel, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Red, Routing,
+    Simulation,
 };
 use larder_packet::Name;
 use larder_policy::{Kind, Spec, registry};
@@ -50,6 +51,10 @@ impl World {
             fragments,
             words: String::new(),
         };
+        if !is_faultless {
+            // A stream of its own, so that the worlds of earlier seeds stay as they were.
+            world.routing(&mut Draw(Streams::new(seed).stream("routing")));
+        }
         let nodes = world.nodes(&mut draw);
         let links = world.links(&mut draw, &nodes);
         world.apps(&mut draw, &nodes);
@@ -57,6 +62,16 @@ impl World {
             world.faults(&mut draw, &nodes, &links);
         }
         world
+    }
+
+    fn routing(&mut self, draw: &mut Draw) {
+        if draw.0.chance(0.5) {
+            return;
+        }
+        let convergence_time = draw.0.chance(0.5).then(|| Duration::from_millis(draw.0.below(3000)));
+        let routing = Routing { next_hops: draw.upto(1, 3), convergence_time };
+        self.words += &format!("{routing:?}\n");
+        self.network.set_routing(routing);
     }
 
     fn nodes(&mut self, draw: &mut Draw) -> Vec<NodeId> {

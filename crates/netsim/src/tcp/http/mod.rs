@@ -138,6 +138,11 @@ impl TcpHosts {
         leads(here, there) && leads(there, here)
     }
 
+    /// Forgets the paths of segments, after the routes have changed.
+    pub(crate) fn forget_paths(&mut self) {
+        self.connections.forget_paths();
+    }
+
     // ---- What happens ----
 
     /// Plans the next timer of a host.
