@@ -1,6 +1,6 @@
 //! `larder get`: fetches a segmented object, or a single Data.
 
-use crate::connection::{broken, connect};
+use crate::connection::{OUTAGE_OF_TRANSFER, connect, receive};
 use crate::destination::Destination;
 use crate::failure::Failure;
 use crate::output::{error_line, line};
@@ -68,7 +68,7 @@ pub struct GetArgs {
 /// Fetches the object. The error names the missing part.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
     let verifier = args.trust.as_ref().map(read_verifier).transpose()?;
-    let mut client = connect()?;
+    let mut client = connect(OUTAGE_OF_TRANSFER)?;
     // The connection comes first, because it catches signals. A signal before that would leave the
     // temporary file behind.
     let mut destination = Destination::open(args.output.as_deref())?;
@@ -109,10 +109,13 @@ fn fetch(
 ) -> Result<(), Failure> {
     loop {
         let now = client.now();
-        if fetcher.next_timeout().is_some_and(|at| at <= now) {
-            fetcher.on_timeout(now);
+        // Interests that cannot leave use up no tries.
+        if client.is_connected() {
+            if fetcher.next_timeout().is_some_and(|at| at <= now) {
+                fetcher.on_timeout(now);
+            }
+            while client.output().send(None, |out| fetcher.poll(now, out)) {}
         }
-        while client.output().send(None, |out| fetcher.poll(now, out)) {}
         match fetcher.progress() {
             Progress::Running => {}
             Progress::Done => return Ok(()),
@@ -121,9 +124,8 @@ fn fetch(
         if client.interrupted() {
             return Err(Failure::interrupted(&format!("{} bytes had arrived", fetcher.stats().bytes)));
         }
-        client
-            .receive(fetcher.next_timeout(), |now, received, _| on_packet(now, received, fetcher, destination))
-            .map_err(broken)?;
+        let deadline = fetcher.next_timeout().filter(|_| client.is_connected());
+        receive(client, deadline, |now, received, _| on_packet(now, received, fetcher, destination))?;
         destination.check()?;
         if let Some(bytes) = fetcher.expected_bytes() {
             bar.set_length(bytes);

@@ -1,6 +1,6 @@
 //! `larder put`: serves a file as a segmented object.
 
-use crate::connection::{broken, connect};
+use crate::connection::{broken, connect, receive};
 use crate::failure::Failure;
 use crate::numbers::count;
 use crate::output::line;
@@ -20,7 +20,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// Consumers request NAME/32=metadata to learn the version, then NAME/v=N/seg=0, 1, … (RDR, as
 /// ndncatchunks, ndnget and `ndnd cat` do). If the file changes while it is served, the command
-/// ends, so that no consumer receives a mixture.
+/// ends, so that no consumer receives a mixture. If the node ends, the command waits for it, and
+/// registers again.
 #[derive(Args, Debug)]
 pub struct PutArgs {
     /// Name of the object, such as /home/video
@@ -69,19 +70,17 @@ pub struct PutArgs {
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: PutArgs) -> Result<(), Failure> {
     let mut publisher = publisher(&args)?;
-    let mut client = connect()?;
+    let mut client = connect(Duration::MAX)?;
     client.register(&args.name).map_err(broken)?;
     announce(&args, &publisher);
     let mut failed = None;
     while failed.is_none() && !client.interrupted() {
-        client
-            .receive(None, |_, received, output| {
-                let Received::Interest { interest, token, .. } = received else { return };
-                if let Err(error) = output.send(token, |out| publisher.on_interest(&interest, out)) {
-                    failed.get_or_insert(error);
-                }
-            })
-            .map_err(broken)?;
+        receive(&mut client, None, |_, received, output| {
+            let Received::Interest { interest, token, .. } = received else { return };
+            if let Err(error) = output.send(token, |out| publisher.on_interest(&interest, out)) {
+                failed.get_or_insert(error);
+            }
+        })?;
     }
     client.flush(Duration::from_secs(1)).map_err(broken)?;
     report(&args, publisher.stats());

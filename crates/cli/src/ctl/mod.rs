@@ -26,6 +26,7 @@ use larder_packet::{ControlParameters, ControlResponse};
 use listing::List;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Inspect and change a running node: faces, routes, strategies, Content Store
 ///
@@ -122,7 +123,7 @@ struct Management {
 impl Management {
     /// Connects to the node of this configuration, or to the one of the environment.
     fn connect(configured: Option<&Configured>) -> Result<Management, Failure> {
-        let Some(configured) = configured else { return Ok(Management { client: connect()? }) };
+        let Some(configured) = configured else { return Ok(Management { client: connect(Duration::ZERO)? }) };
         let mut node = Management { client: connect_to(&configured.config, &configured.path)? };
         let place = node.client.transport().to_string();
         configured.check(&place, node.status()?.configuration.as_deref())?;
