@@ -7,8 +7,8 @@ use crate::output::{error_line, line};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use larder_client::{Client, Received};
-use larder_packet::{Name, Verifier, verifier_from_pem};
-use larder_transfer::{Clock, CongestionSpec, FetchOptions, Fetcher, Naming, PathFeedback, Progress};
+use larder_packet::{Name, Verifier, types, verifier_from_pem};
+use larder_transfer::{Clock, CongestionSpec, FetchError, FetchOptions, Fetcher, Naming, PathFeedback, Progress};
 use larder_units::{ByteSize, Time, parse_duration, system_message};
 use serde_json::json;
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ use std::time::Duration;
 ///
 /// Discovers the current version (RDR), fetches and verifies every segment, and writes them in
 /// order. This is the protocol of `larder put`, ndnputchunks, `ndnd put`, ndn6-file-server and
-/// NDNts. A single Data of exactly this name is fetched too.
+/// NDNts. A single Data of exactly this name is fetched too, and so are versioned segments without
+/// metadata, NAME/v=7/seg=0, 1, … (ndn-cxx's SegmentFetcher).
 #[derive(Args, Debug)]
 pub struct GetArgs {
     /// Name of the object; if it ends in a version, that version
@@ -119,7 +120,7 @@ fn fetch(
         match fetcher.progress() {
             Progress::Running => {}
             Progress::Done => return Ok(()),
-            Progress::Failed(error) => return Err(Failure::runtime(error.to_string())),
+            Progress::Failed(error) => return Err(Failure::runtime(format!("{error}{}", remedy(error)))),
         }
         if client.interrupted() {
             return Err(Failure::interrupted(&format!("{} bytes had arrived", fetcher.stats().bytes)));
@@ -131,6 +132,32 @@ fn fetch(
             bar.set_length(bytes);
         }
         bar.set_position(fetcher.stats().bytes);
+    }
+}
+
+/// Returns the remedy for an error, as the end of its line.
+fn remedy(error: &FetchError) -> String {
+    match error {
+        FetchError::OnlyLonger { found, .. } => {
+            let found = found.as_name();
+            let Some(_segment) = found.last().and_then(|last| last.as_segment()) else {
+                return format!(": fetch that with `larder get {found}`");
+            };
+            let prefix = found.without_last();
+            match prefix.last().is_some_and(|last| last.typ == types::VERSION) {
+                true => format!(": fetch that object with `larder get {}`", prefix.without_last()),
+                false => format!(": fetch these segments with `larder get --exact {prefix}`"),
+            }
+        }
+        FetchError::Invalid { name, problem } if problem.is_only_digest() => {
+            match name.as_name().last().is_some_and(|last| last.as_segment().is_some()) {
+                true => "; if one signature covers the whole object (`larder put --manifest`), fetch the name without \
+                         its version"
+                    .to_owned(),
+                false => String::new(),
+            }
+        }
+        _ => String::new(),
     }
 }
 

@@ -176,7 +176,11 @@ fn one_signature_for_a_file_is_checked_by_who_has_the_key() {
     let strangers = format!("{keys}/p256.pub.pem");
     let output = home.run(&["get", "/signed", "-o", "never", "--retries", "0", "--trust", &strangers]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("wrong digest or signature"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("is not accepted: it is signed with Ed25519, and the trusted key is for ECDSA"),
+        "{}",
+        stderr(&output)
+    );
     assert!(!home.path("never").exists());
     assert_eq!(home.run(&["put", "/x", "file", "--manifest"]).status.code(), Some(2), "nothing to sign with");
 }
@@ -342,7 +346,15 @@ fn produce_plain(home: &Home, content: impl Fn(&str) -> Option<(Name, &'static [
                     continue;
                 };
                 if let Some((name, content)) = content(&interest.name.to_string()) {
-                    let data = DataBuilder::new(name.as_name()).content(content).build(&DigestSigner).unwrap();
+                    let mut builder = DataBuilder::new(name.as_name()).content(content);
+                    if let Some(last) = name.as_name().last().filter(|last| last.as_segment().is_some()) {
+                        builder = builder.final_block_id(last);
+                    }
+                    let mut data = builder.build(&DigestSigner).unwrap();
+                    if content == b"corrupt" {
+                        // The last byte is one of the digest.
+                        *data.last_mut().unwrap() ^= 1;
+                    }
                     stream.write_all(&data).unwrap();
                 }
             }
@@ -390,4 +402,91 @@ fn a_data_that_is_no_segmented_object_is_bad_metadata() {
         scope.spawn(move || refused("/plain/none", "0", &both));
     });
     assert_eq!(home.run(&["get", "/plain/all"]).stdout, b"of all");
+}
+
+/// Failure: a name whose signature fails "does not exist", or is tried for long.
+#[test]
+fn a_failed_signature_hides_behind_a_missing_name() {
+    let home = Home::new();
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../packet/tests/keys");
+    let key = |name: &str| format!("{keys}/{name}");
+    home.file("file", 20_000);
+    let (_ed, _) = home.serve(&["put", "/ed", "file", "--key", &key("ed25519.pem"), "--version", "1"]);
+    let (_manifest, _) =
+        home.serve(&["put", "/manifest", "file", "--key", &key("ed25519.pem"), "--manifest", "--version", "1"]);
+    let (_digest, _) = home.serve(&["put", "/digest", "file", "--version", "1"]);
+    produce_plain(&home, |asked| {
+        // Its digest is wrong.
+        let name: Name = asked.strip_suffix("/32=metadata")?.parse().unwrap();
+        let mut metadata = name.clone();
+        metadata.push_keyword(b"metadata").push_version(1).push_segment(0);
+        Some((metadata, b"corrupt"))
+    });
+    let p256 = key("p256.pub.pem");
+    let other = home.path("other.pem");
+    let generated = Command::new("openssl").args(["genpkey", "-algorithm", "ed25519", "-out"]).arg(&other).output();
+    assert!(generated.unwrap().status.success());
+    let other = other.to_str().unwrap();
+    let ed = key("ed25519.pub.pem");
+    for (name, trust, expected) in [
+        ("/ed", other, "/ed/32=metadata/v=1/seg=0 is not accepted: its signature is not by the trusted key"),
+        ("/ed", other, "(its key locator is /ed/KEY/larder)"),
+        ("/ed/v=1", other, "/ed/v=1/seg=0 is not accepted: its signature is not by the trusted key"),
+        ("/ed", &p256, "it is signed with Ed25519, and the trusted key is for ECDSA"),
+        ("/manifest", other, "/manifest/32=metadata/v=1/seg=0 is not accepted: its signature is not by"),
+        ("/manifest/v=1", &ed, "/manifest/v=1/seg=0 is not accepted: it has only a SHA-256 digest"),
+        ("/manifest/v=1", &ed, "fetch the name without its version"),
+        ("/digest", &ed, "/digest/32=metadata/v=1/seg=0 is not accepted: it has only a SHA-256 digest"),
+        ("/digest/v=1", &ed, "/digest/v=1/seg=0 is not accepted: it has only a SHA-256 digest"),
+    ] {
+        let output = home.run(&["get", name, "-o", "never", "--trust", trust]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains(expected), "{name} with {trust}: {said}");
+        assert!(!said.contains("no answer") && !said.contains("no such"), "{said}");
+    }
+    let exact = home.run(&["get", "/digest/v=1", "--exact", "--trust", &ed]);
+    assert!(stderr(&exact).contains("/digest/v=1/seg=0 is not accepted: it has only"), "{}", stderr(&exact));
+    let output = home.run(&["get", "/plain/corrupt"]);
+    assert!(stderr(&output).contains("its SHA-256 digest is wrong"), "{}", stderr(&output));
+    assert!(!home.path("never").exists() && home.leftovers().is_empty());
+}
+
+/// Failure: segments without metadata are not fetched, as ndn-cxx's SegmentFetcher fetches them, or
+/// the error does not tell how to fetch what there is.
+#[test]
+fn segments_without_metadata_are_out_of_reach() {
+    let home = Home::new();
+    produce_plain(&home, |asked| {
+        let content: &'static [u8] = b"content";
+        match asked {
+            "/plain/pyv" => Some(("/plain/pyv/v=7/seg=0".parse().unwrap(), content)),
+            "/plain/pyv/v=7/seg=0" => Some((asked.parse().unwrap(), content)),
+            "/plain/pyu" => Some(("/plain/pyu/seg=0".parse().unwrap(), content)),
+            "/plain/pyu/seg=0" => Some((asked.parse().unwrap(), content)),
+            "/plain/deep" => Some(("/plain/deep/a/v=3/seg=0".parse().unwrap(), content)),
+            "/plain/flat" => Some(("/plain/flat/a/seg=0".parse().unwrap(), content)),
+            _ => None,
+        }
+    });
+    let refused = |name: &str, remedy: &str| {
+        let output = home.run(&["get", name]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        assert!(stderr(&output).contains(remedy), "{name}: {}", stderr(&output));
+    };
+    // Time-outs take most of the time, so the cases run concurrently.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let output = home.run(&["get", "/plain/pyv"]);
+            assert_eq!(output.stdout, b"content", "{}", stderr(&output));
+            assert!(stderr(&output).starts_with("/plain/pyv/v=7: 7 bytes"), "{}", stderr(&output));
+        });
+        scope.spawn(|| {
+            let output = home.run(&["get", "/plain/pyu", "--exact"]);
+            assert_eq!(output.stdout, b"content", "{}", stderr(&output));
+        });
+        scope.spawn(|| refused("/plain/pyu", "larder get --exact /plain/pyu"));
+        scope.spawn(|| refused("/plain/deep", "larder get /plain/deep/a"));
+        scope.spawn(|| refused("/plain/flat", "larder get --exact /plain/flat/a"));
+    });
 }
