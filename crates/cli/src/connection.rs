@@ -3,11 +3,36 @@
 use crate::failure::Failure;
 use crate::output::error_line;
 use crate::output::within_a_line;
-use larder_client::{Client, ClientError, Output, Received, Transport};
+use clap::Args;
+use larder_client::{Client, ClientError, CommandKey, Output, Received, Transport};
 use larder_node::{Config, UnixSetting};
 use larder_units::Time;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The key that signs commands to the node, for tools that send some.
+#[derive(Args, Debug, Default)]
+pub struct CommandKeyArgs {
+    /// Sign commands with this private key (PEM), for a node whose [[ndn.authorize]] asks for one
+    /// [default: the file that LARDER_COMMAND_KEY names]
+    #[arg(long, value_name = "KEY.pem", requires = "command_certificate", global = true)]
+    command_key: Option<PathBuf>,
+
+    /// The certificate of that key, which the node's [[ndn.authorize]] names [default: the file
+    /// that LARDER_COMMAND_CERTIFICATE names]
+    #[arg(long, value_name = "FILE.ndncert", requires = "command_key", global = true)]
+    command_certificate: Option<PathBuf>,
+}
+
+impl CommandKeyArgs {
+    /// Signs the client's commands with the key of these arguments, if they name one.
+    pub fn apply(&self, client: &mut Client) -> Result<(), Failure> {
+        let (Some(key), Some(certificate)) = (&self.command_key, &self.command_certificate) else { return Ok(()) };
+        let key = CommandKey { key: key.clone(), certificate: certificate.clone() };
+        client.sign_commands(key.read().map_err(|error| Failure::usage(format!("--command-key: {error}")))?);
+        Ok(())
+    }
+}
 
 /// The longest outage of a node during a transfer: a restart or an upgrade takes less.
 pub const OUTAGE_OF_TRANSFER: Duration = Duration::from_secs(60);
@@ -20,8 +45,19 @@ pub fn connect(outage: Duration) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// Connects to the Unix socket of the node with this configuration.
+/// Connects to the Unix socket of the node with this configuration. The key that the environment
+/// names signs commands, or that of the configuration.
 pub fn connect_to(config: &Config, path: &Path) -> Result<Client, Failure> {
+    let mut client = connect_to_socket(config, path)?;
+    if let Some(key) = config.ndn.command_key() {
+        let wrong = |error| Failure::usage(format!("{}: [ndn] command_key: {error}", path.display()));
+        client.sign_commands(key.read().map_err(wrong)?);
+    }
+    client.sign_as_configured().map_err(broken)?;
+    Ok(client)
+}
+
+fn connect_to_socket(config: &Config, path: &Path) -> Result<Client, Failure> {
     let path = path.display();
     match config.ndn.unix.as_ref().filter(|_| config.ndn.enabled) {
         None => Err(Failure::usage(format!("{path}: this configuration has no [ndn] unix socket to connect to"))),
@@ -32,7 +68,7 @@ pub fn connect_to(config: &Config, path: &Path) -> Result<Client, Failure> {
 
 fn until_stopped(connected: Result<Client, ClientError>) -> Result<Client, Failure> {
     let mut client = connected.map_err(|error| match error {
-        ClientError::Transport(_) => Failure::usage(error.to_string()),
+        ClientError::Transport(_) | ClientError::CommandKey(_) => Failure::usage(error.to_string()),
         _ => broken(error),
     })?;
     client.stop_on_signals().map_err(broken)?;

@@ -1,6 +1,6 @@
 //! `larder ping-server`: answers Interests of ping clients, as ndnpingserver does.
 
-use crate::connection::{broken, connect, receive};
+use crate::connection::{CommandKeyArgs, broken, connect, receive};
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
@@ -24,6 +24,9 @@ pub struct PingServerArgs {
     /// Bytes of content in each answer
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     size: usize,
+
+    #[command(flatten)]
+    command_key: CommandKeyArgs,
 }
 
 /// Answers until SIGINT or SIGTERM.
@@ -41,6 +44,7 @@ pub fn run(args: PingServerArgs) -> Result<(), Failure> {
     }
 
     let mut client = connect(Duration::MAX)?;
+    args.command_key.apply(&mut client)?;
     client.register(&args.prefix).map_err(broken)?;
     line!("PING SERVER {}; Ctrl-C ends it", args.prefix);
     let (mut answered, mut others) = (0u64, 0u64);

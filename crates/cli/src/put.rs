@@ -1,6 +1,6 @@
 //! `larder put`: serves a file as a segmented object.
 
-use crate::connection::{broken, connect, receive};
+use crate::connection::{CommandKeyArgs, broken, connect, receive};
 use crate::failure::Failure;
 use crate::numbers::count;
 use crate::output::line;
@@ -62,6 +62,9 @@ pub struct PutArgs {
     #[arg(long, requires = "key")]
     manifest: bool,
 
+    #[command(flatten)]
+    command_key: CommandKeyArgs,
+
     /// Print JSON: one object when ready, one at the end
     #[arg(long)]
     json: bool,
@@ -71,6 +74,7 @@ pub struct PutArgs {
 pub fn run(args: PutArgs) -> Result<(), Failure> {
     let mut publisher = publisher(&args)?;
     let mut client = connect(Duration::MAX)?;
+    args.command_key.apply(&mut client)?;
     client.register(&args.name).map_err(broken)?;
     announce(&args, &publisher);
     let mut failed = None;

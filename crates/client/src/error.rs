@@ -1,5 +1,6 @@
 //! The errors of a client: each is one line.
 
+use crate::command_key::CommandKeyError;
 use crate::transport::{Transport, TransportError};
 use larder_packet::{SignError, tlv};
 use larder_units::system_message;
@@ -30,6 +31,8 @@ pub enum ClientError {
     Garbage(tlv::FrameError),
     /// The connection broke.
     Io(io::Error),
+    /// The key that signs commands cannot be used.
+    CommandKey(CommandKeyError),
     /// A command cannot be signed.
     Sign(SignError),
     /// The forwarder did not answer a command or a dataset request.
@@ -61,6 +64,7 @@ impl fmt::Display for ClientError {
             ClientError::Closed(transport) => write!(f, "the node at {transport} closed the connection"),
             ClientError::Garbage(error) => write!(f, "the node sends what is not NDN: {error}"),
             ClientError::Io(error) => write!(f, "the connection to the node broke: {}", system_message(error)),
+            ClientError::CommandKey(error) => write!(f, "the key that signs commands cannot be used: {error}"),
             ClientError::Sign(error) => error.fmt(f),
             ClientError::ManagementUnanswered { what } => write!(f, "the node did not answer the {what}"),
             ClientError::ManagementRefused { what, reason } => write!(f, "the node refused the {what}: {reason}"),

@@ -23,6 +23,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod command_key;
+mod commands;
 pub mod entropy;
 mod error;
 pub mod gso;
@@ -54,6 +56,7 @@ use std::time::{Duration, Instant};
 pub use transport::{Endpoint, Transport, default_socket_paths, is_safe};
 use upkeep::Upkeep;
 
+pub use command_key::{CommandKey, CommandKeyError};
 pub use error::ClientError;
 use input::Input;
 
@@ -110,9 +113,10 @@ pub enum Received<'a> {
 
 impl Client {
     /// Connects as `$NDN_CLIENT_TRANSPORT`, client.conf or Larder's defaults say, in this order.
+    /// Commands are signed with the key of the environment, if it names one ([`command_key`]).
     ///
     /// # Errors
-    /// None is usable.
+    /// None is usable, or the key is not.
     pub fn connect() -> Result<Client, ClientError> {
         Client::connect_over(|transport| transport)
     }
@@ -122,13 +126,26 @@ impl Client {
     /// # Errors
     /// None is usable.
     pub fn connect_over(adapt: fn(Transport) -> Transport) -> Result<Client, ClientError> {
-        match transport::configured().map_err(ClientError::Transport)? {
-            Some(transport) => Client::connect_to(adapt(transport)),
-            None => Client::connect_to_first(adapt),
-        }
+        let mut client = match transport::configured().map_err(ClientError::Transport)? {
+            Some(transport) => Client::connect_to(adapt(transport))?,
+            None => Client::connect_to_first(adapt)?,
+        };
+        client.sign_as_configured()?;
+        Ok(client)
     }
 
-    /// Connects to this transport.
+    /// Signs commands with the key that the environment names, if it names one.
+    ///
+    /// # Errors
+    /// The key is not usable.
+    pub fn sign_as_configured(&mut self) -> Result<(), ClientError> {
+        let Some(key) = CommandKey::configured().map_err(ClientError::CommandKey)? else { return Ok(()) };
+        self.sign_commands(key.read().map_err(ClientError::CommandKey)?);
+        Ok(())
+    }
+
+    /// Connects to this transport. Commands are signed by a digest, until
+    /// [`Client::sign_commands`].
     ///
     /// # Errors
     /// No forwarder listens there.
@@ -343,7 +360,7 @@ impl Client {
         let Client { upkeep, output, signer, socket, .. } = self;
         output.now = now;
         let unanswered = upkeep.send_due(now, |command, parameters| {
-            let (name, wire) = management::signed_command(signer.as_ref(), socket.is_local(), command, parameters)?;
+            let (name, wire) = commands::signed_command(signer.as_ref(), socket.is_local(), command, parameters)?;
             output.send(None, |out| out.extend_from_slice(&wire));
             Ok(name)
         });

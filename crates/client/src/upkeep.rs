@@ -10,8 +10,9 @@
 //! fails, so there the commands are repeated every [`limits::REFRESH`]: a node that has restarted,
 //! or that has destroyed a face after ten silent minutes, gets them again.
 
-use super::{ClientError, limits};
-use crate::management::refusal;
+use crate::commands::{refusal, unreadable};
+use crate::error::ClientError;
+use crate::limits;
 use larder_packet::{ControlParameters, ControlResponse, Data, Interest, Name, NameRef};
 use larder_units::Time;
 use std::time::Duration;
@@ -219,7 +220,7 @@ impl Upkeep {
         match ControlResponse::decode(data.content) {
             Ok(response) if response.status_code == 200 => {}
             Ok(response) => self.refused = Some(refusal(&repeated.what, &response)),
-            Err(error) => self.refused = Some(crate::management::unreadable(&repeated.what, &error)),
+            Err(error) => self.refused = Some(unreadable(&repeated.what, &error)),
         }
         if self.commands.iter().all(|command| matches!(command.state, State::Answered { .. })) {
             self.outage = None;

@@ -21,7 +21,7 @@
 //! A cache may answer with Data that is no use: its signature is wrong, or it says (content type
 //! Nack) that the producer had no such segment once. The next Interest for this segment has
 //! MustBeFresh, so a cache answers only if its Data is still fresh. A Nack for such an Interest
-//! ends the transfer. So does a second Data with a wrong signature while no segment has arrived yet:
+//! ends the transfer. So does a third Data with a wrong signature, if no segment has arrived yet:
 //! the error names the check that failed.
 //!
 //! A path may stall without a loss, for example behind a TCP connection that recovers from losses
@@ -381,8 +381,8 @@ impl Fetcher {
         self.window.pending(segment)
     }
 
-    /// Checks that the Data is authentic, as far as that is possible. `segment` is its number, if it
-    /// was requested.
+    /// Checks that the Data is authentic, as far as that is possible. `segment` is its number, if
+    /// it was requested.
     fn check(&self, segment: Option<u64>, data: &Data<'_>) -> Result<(), Invalid> {
         if let Some(digest) = segment.and_then(|segment| self.digest_of(segment)) {
             return if data.implicit_digest() == *digest { Ok(()) } else { Err(Invalid::Manifest) };
