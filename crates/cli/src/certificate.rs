@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
-use larder_packet::{CertificateError, Name, SystemRandom, self_signed, to_base64};
+use larder_packet::{CERTIFICATE_FRESHNESS, CertificateError, Name, SystemRandom, self_signed, to_base64};
 use larder_units::system_message;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,12 +29,13 @@ pub fn run(args: CertificateArgs) -> Result<(), Failure> {
     let text = std::fs::read_to_string(&key)
         .map_err(|error| Failure::usage(format!("{}: {}", key.display(), system_message(&error))))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let wire = self_signed(&text, &name, now, &SystemRandom::new()).map_err(|error| match error {
-        CertificateError::NotACertificate => {
-            Failure::usage(format!("{name} is no name of a key: it ends in /KEY/IDENTIFIER, as in /operator/KEY/1"))
-        }
-        error => Failure::usage(format!("{}: {error}", key.display())),
-    })?;
+    let wire =
+        self_signed(&text, &name, now, CERTIFICATE_FRESHNESS, &SystemRandom::new()).map_err(|error| match error {
+            CertificateError::NotACertificate => {
+                Failure::usage(format!("{name} is no name of a key: it ends in /KEY/IDENTIFIER, as in /operator/KEY/1"))
+            }
+            error => Failure::usage(format!("{}: {error}", key.display())),
+        })?;
     line!("{}", to_base64(&wire).trim_end());
     Ok(())
 }

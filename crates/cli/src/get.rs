@@ -7,12 +7,12 @@ use crate::output::{error_line, line};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use larder_client::{Client, Received};
-use larder_packet::{Name, Verifier, types, verifier_from_pem};
+use larder_packet::{Name, Verifier, types, verifier_from_file};
 use larder_transfer::{Clock, CongestionSpec, FetchError, FetchOptions, Fetcher, Naming, PathFeedback, Progress};
 use larder_units::{ByteSize, Time, parse_duration, system_message};
 use serde_json::json;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Fetch the object that is served under a name
 ///
@@ -30,10 +30,11 @@ pub struct GetArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Accept only segments that this Ed25519, ECDSA P-256 or RSA key signed (PEM), each one or all
-    /// at once (`larder put --manifest`, for which NAME must have no version); otherwise only
-    /// SHA-256 digests are checked
-    #[arg(long, value_name = "PUBLIC.pem")]
+    /// Accept only segments that this Ed25519, ECDSA P-256 or RSA key signed, each one or all at once
+    /// (`larder put --manifest`, for which NAME must have no version); otherwise only SHA-256
+    /// digests are checked. The file is a public key (PEM) or a certificate (base64, as `ndnsec
+    /// cert-dump` writes it)
+    #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
 
     /// InterestLifetime
@@ -98,8 +99,9 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
 
 fn read_verifier(path: &PathBuf) -> Result<Box<dyn Verifier>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--trust {}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
-    Ok(Box::new(verifier_from_pem(&text).map_err(|error| wrong(&error))?))
+    let bytes = std::fs::read(path).map_err(|error| wrong(&system_message(&error)))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    verifier_from_file(&bytes, now).map_err(|error| wrong(&error))
 }
 
 fn fetch(

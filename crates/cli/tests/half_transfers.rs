@@ -2,7 +2,8 @@
 //! and Unix sockets.
 
 use larder_packet::{
-    ControlParameters, DataBuilder, DigestSigner, Interest, InterestBuilder, LpPacket, Name, SignatureFreshness,
+    Certificate, ControlParameters, Data, DataBuilder, DigestSigner, Interest, InterestBuilder, KeyLocator, LpPacket,
+    Name, SignatureFreshness,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -10,6 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -489,4 +491,103 @@ fn segments_without_metadata_are_out_of_reach() {
         scope.spawn(|| refused("/plain/deep", "larder get /plain/deep/a"));
         scope.spawn(|| refused("/plain/flat", "larder get --exact /plain/flat/a"));
     });
+}
+
+/// Sends an Interest, and returns the Data that answers it.
+fn express(home: &Home, name: &Name, selectors: [bool; 2]) -> Vec<u8> {
+    static NONCE: AtomicU32 = AtomicU32::new(1);
+    let nonce = NONCE.fetch_add(1, Ordering::Relaxed);
+    let [can_be_prefix, must_be_fresh] = selectors;
+    let mut stream = UnixStream::connect(home.path("nfd.sock")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .write_all(
+            &InterestBuilder::new(name).can_be_prefix(can_be_prefix).must_be_fresh(must_be_fresh).nonce(nonce).build(),
+        )
+        .unwrap();
+    let (mut received, mut buffer) = (Vec::new(), [0; 9000]);
+    loop {
+        let read = stream.read(&mut buffer).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(read > 0, "the node has closed the connection");
+        received.extend_from_slice(&buffer[..read]);
+        if let Some(length) = larder_packet::tlv::frame(&received, 9000).unwrap() {
+            let packet = LpPacket::decode(&received[..length]).unwrap();
+            assert!(packet.header.nack.is_none(), "{name}: {:?}", packet.header.nack);
+            return packet.fragment.unwrap().to_vec();
+        }
+    }
+}
+
+/// Failure: segments name a key that nobody serves, so that no other library can validate them.
+#[test]
+fn a_key_is_named_and_nobody_serves_it() {
+    let home = Home::new();
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../packet/tests/keys");
+    let key = |name: &str| format!("{keys}/{name}");
+    home.file("file", 20_000);
+    let made = home.run(&["certificate", &key("p256.pem"), "/alice/KEY/7"]);
+    fs::write(home.path("alice.ndncert"), &made.stdout).unwrap();
+    let ed = key("ed25519.pem");
+    let p256 = key("p256.pem");
+    for (name, more) in [
+        ("/default", vec!["--key", ed.as_str()]),
+        ("/manifest", vec!["--key", ed.as_str(), "--manifest"]),
+        ("/elsewhere", vec!["--key", p256.as_str(), "--key-name", "/bob/KEY/1"]),
+        ("/certified", vec!["--key", p256.as_str(), "--certificate", "alice.ndncert"]),
+    ] {
+        let (mut server, _) = home.serve(&[&["put", name, "file"], &more[..]].concat());
+        let line = server.line();
+        let mut metadata: Name = name.parse().unwrap();
+        metadata.push_keyword(b"metadata");
+        let signed = express(&home, &metadata, [true, false]);
+        let signed = Data::decode(&signed).unwrap();
+        let Some(KeyLocator::Name(locator)) = signed.signature_info().key_locator else { panic!("no key") };
+        // As a validator of another library does.
+        let wire = express(&home, &locator.to_name(), [true, true]);
+        let certificate = Certificate::decode(&wire).unwrap();
+        assert!(certificate.is_meant_by(locator), "{} of {locator}", certificate.name());
+        assert!(line.ends_with(&format!("{}\n", certificate.name())), "{line}");
+        signed.verify(&certificate).unwrap();
+        Data::decode(&wire).unwrap().verify(&certificate).unwrap();
+        // A consumer that looks for the newest version by the object's name does not get the
+        // certificate from a cache for long.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let object = express(&home, &name.parse().unwrap(), [true, true]);
+            if Data::decode(&object).unwrap().content_type.is_none() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{name}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Its certificate is a key to trust.
+        let exact = express(&home, certificate.name(), [false, false]);
+        fs::write(home.path("served.ndncert"), larder_packet::to_base64(&exact)).unwrap();
+        assert_eq!(home.run(&["get", name, "--trust", "served.ndncert"]).stdout, fs::read(home.path("file")).unwrap());
+        server.signal(Signal::INT);
+        server.end();
+    }
+    for (arguments, expected) in [
+        (["put", "/x", "file", "--key", &ed, "--certificate", "alice.ndncert"], "is that of another key"),
+        (["put", "/x", "file", "--key", &ed, "--certificate", "file"], "--certificate file: "),
+        (["put", "/x", "file", "--key", &ed, "--key-name", "/alice"], "/KEY/"),
+    ] {
+        let output = home.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+    let text = fs::read_to_string(home.path("alice.ndncert")).unwrap();
+    let block =
+        format!("-----BEGIN NDN CERT-----\nName: /alice/KEY/7\nSigType: ECDSA\n\n{text}-----END NDN CERT-----\n");
+    fs::write(home.path("ndnd.cert"), block).unwrap();
+    let (_server, _) = home.serve(&["put", "/last", "file", "--key", &p256, "--certificate", "ndnd.cert"]);
+    fs::write(home.path("raw.ndncert"), express(&home, &"/alice/KEY/7".parse().unwrap(), [true, false])).unwrap();
+    for trust in ["alice.ndncert", "ndnd.cert", "raw.ndncert", &key("p256.pub.pem"), &p256] {
+        let output = home.run(&["get", "/last", "-o", "out", "--trust", trust]);
+        assert!(output.status.success(), "{trust}: {}", stderr(&output));
+    }
+    fs::write(home.path("text"), "neither").unwrap();
+    let output = home.run(&["get", "/last", "--trust", "text"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("neither a PEM key"), "{}", stderr(&output));
 }

@@ -1,7 +1,7 @@
 //! Failure: `[[ndn.authorize]]` refuses Larder's own programs, and nothing lets them sign; a
 //! certificate that has expired is noticed by those whom it locks out. Uses the real program.
 
-use larder_packet::{Name, SystemRandom, self_signed, to_base64};
+use larder_packet::{CERTIFICATE_FRESHNESS, Name, SystemRandom, self_signed, to_base64};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -62,7 +62,7 @@ impl Home {
     fn certify(&self, key: &str, file: &str, from: u64) {
         let pem = fs::read_to_string(self.path(&format!("{key}.pem"))).unwrap();
         let name: Name = format!("/{key}/KEY/1").parse().unwrap();
-        let wire = self_signed(&pem, &name, from, &SystemRandom::new()).unwrap();
+        let wire = self_signed(&pem, &name, from, CERTIFICATE_FRESHNESS, &SystemRandom::new()).unwrap();
         fs::write(self.path(&format!("{file}.ndncert")), to_base64(&wire)).unwrap();
     }
 

@@ -59,10 +59,8 @@ pub enum KeyFileError {
     Read(io::Error),
     /// It is no key.
     Key(KeyError),
-    /// It is no certificate.
+    /// It is neither a key nor a certificate, or a certificate that is not valid.
     Certificate(CertificateError),
-    /// The certificate is not valid now.
-    NotValidNow,
     /// The secret has fewer than [`limits::SECRET_BYTES`].
     ShortSecret,
 }
@@ -97,7 +95,6 @@ impl fmt::Display for KeyFileError {
             KeyFileError::Read(error) => f.write_str(&system_message(error)),
             KeyFileError::Key(error) => error.fmt(f),
             KeyFileError::Certificate(error) => error.fmt(f),
-            KeyFileError::NotValidNow => f.write_str("the certificate does not hold now"),
             KeyFileError::ShortSecret => {
                 write!(f, "fewer than {} bytes; `openssl rand -hex 32` makes one", limits::SECRET_BYTES)
             }
@@ -124,7 +121,7 @@ impl error::Error for KeyFileError {
             KeyFileError::Read(error) => Some(error),
             KeyFileError::Key(error) => Some(error),
             KeyFileError::Certificate(error) => Some(error),
-            KeyFileError::NotValidNow | KeyFileError::ShortSecret => None,
+            KeyFileError::ShortSecret => None,
         }
     }
 }

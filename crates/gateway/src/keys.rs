@@ -3,8 +3,8 @@
 use super::error::{Error, KeyFileError};
 use super::limits;
 use larder_packet::{
-    Certificate, DigestSigner, HmacSigner, HmacVerifier, Name, Signer, SystemRandom, Verifier, VerifyError,
-    signer_from_pem, verifier_from_pem,
+    DigestSigner, HmacSigner, HmacVerifier, Name, Signer, SystemRandom, Verifier, VerifyError, signer_from_pem,
+    verifier_from_file,
 };
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -88,21 +88,11 @@ impl KeyFiles {
             (None, None) => return Ok(None),
             (None, Some(path)) => Arc::new(HmacVerifier::new(&secret(table, path)?)),
             (Some(path), None) => {
-                let text = String::from_utf8_lossy(&read(table, "trust", path)?).into_owned();
-                if text.contains("-----BEGIN") {
-                    Arc::new(
-                        verifier_from_pem(&text)
-                            .map_err(|error| wrong(table, "trust", path, KeyFileError::Key(error)))?,
-                    )
-                } else {
-                    let certificate = Certificate::from_base64(&text)
-                        .map_err(|error| wrong(table, "trust", path, KeyFileError::Certificate(error)))?;
-                    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-                    if !certificate.holds_at(now) {
-                        return Err(wrong(table, "trust", path, KeyFileError::NotValidNow));
-                    }
-                    Arc::new(certificate)
-                }
+                let bytes = read(table, "trust", path)?;
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+                verifier_from_file(&bytes, now)
+                    .map_err(|error| wrong(table, "trust", path, KeyFileError::Certificate(error)))?
+                    .into()
             }
         };
         Ok(Some(Trust(trust)))

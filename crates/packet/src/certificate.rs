@@ -111,6 +111,9 @@ impl Certificate {
     /// # Errors
     /// [`CertificateError::NotBase64`].
     pub fn bundle_from_base64(text: &str) -> Result<Vec<Vec<u8>>, CertificateError> {
+        if let Some(wire) = der::from_ndnd(text) {
+            return Ok(vec![wire]);
+        }
         let mut wires = Vec::new();
         for part in text.replace('\r', "").split("\n\n").filter(|part| !part.trim().is_empty()) {
             wires.push(der::from_base64(part).ok_or(CertificateError::NotBase64)?);
@@ -192,18 +195,23 @@ impl Certificate {
 }
 
 /// Returns the verifier of the key in a file: PEM as [`verifier_from_pem`] reads it, or a
-/// certificate that is valid at this time.
+/// certificate, in base64 or as a packet, that is valid at this time.
 ///
 /// # Errors
 /// [`CertificateError`] if it is neither, or the certificate is not valid.
-pub fn verifier_from_text(text: &str, unix_seconds: u64) -> Result<Box<dyn Verifier>, CertificateError> {
-    match Certificate::from_base64(text) {
+pub fn verifier_from_file(bytes: &[u8], unix_seconds: u64) -> Result<Box<dyn Verifier>, CertificateError> {
+    let text = String::from_utf8_lossy(bytes);
+    let certificate = match bytes {
+        [0x06, ..] => Certificate::decode(bytes),
+        _ => Certificate::from_base64(&text),
+    };
+    match certificate {
         Ok(certificate) => {
             certificate.check_time(unix_seconds)?;
             Ok(Box::new(certificate))
         }
         Err(_) if text.contains("-----BEGIN") => {
-            verifier_from_pem(text).map(|key| Box::new(key) as _).map_err(CertificateError::Key)
+            verifier_from_pem(&text).map(|key| Box::new(key) as _).map_err(CertificateError::Key)
         }
         Err(CertificateError::NotBase64 | CertificateError::Packet(_)) => {
             Err(CertificateError::NeitherKeyNorCertificate)

@@ -45,6 +45,7 @@ pub mod types;
 
 mod calendar;
 mod certificate;
+mod certificate_server;
 mod data;
 mod der;
 mod fragment;
@@ -59,7 +60,8 @@ mod self_signed;
 mod sign;
 mod uri;
 
-pub use certificate::{Certificate, CertificateError, verifier_from_text};
+pub use certificate::{Certificate, CertificateError, verifier_from_file};
+pub use certificate_server::CertificateServer;
 pub use data::{Data, DataBuilder};
 pub use fragment::{FragmentDrop, FragmentError, Fragmenter, Reassembled, Reassembler, ReassemblyCounters};
 pub use interest::{
@@ -74,7 +76,7 @@ pub use mgmt::{ControlParameters, ControlResponse};
 pub use name::{Component, Components, Name, NameRef};
 pub use reliability::{Reliability, ReliabilityCounters};
 pub use ring::rand::SystemRandom;
-pub use self_signed::{certified_signer, self_signed, to_base64};
+pub use self_signed::{CERTIFICATE_FRESHNESS, certified_signer, self_signed, to_base64};
 pub use sign::{
     DigestSigner, DigestVerifier, KeyLocator, SignError, SignatureFreshness, SignatureInfo, Signer, Verifier,
     VerifyError,

@@ -14,8 +14,8 @@ use crate::{tlv, types};
 use ring::rand::SystemRandom;
 use std::time::Duration;
 
-/// FreshnessPeriod of a certificate: that of `ndnsec`.
-const FRESHNESS: Duration = Duration::from_secs(3600);
+/// The usual FreshnessPeriod of a certificate, that of `ndnsec`.
+pub const CERTIFICATE_FRESHNESS: Duration = Duration::from_secs(3600);
 
 /// The validity of a self-signed certificate: that of `ndnsec`, 20 years.
 const VALIDITY_SECONDS: u64 = 20 * 365 * 86_400;
@@ -29,6 +29,7 @@ pub fn self_signed(
     pem: &str,
     key: &Name,
     unix_seconds: u64,
+    freshness: Duration,
     random: &SystemRandom,
 ) -> Result<Vec<u8>, CertificateError> {
     let components = key.as_name().component_count();
@@ -45,7 +46,7 @@ pub fn self_signed(
     tlv::write_tlv(&mut signed, types::NAME, name.as_name().as_bytes());
     tlv::write_nested(&mut signed, types::META_INFO, 0, |out| {
         tlv::write_nni(out, types::CONTENT_TYPE, types::CONTENT_KEY);
-        tlv::write_nni(out, types::FRESHNESS_PERIOD, FRESHNESS.as_secs() * 1000);
+        tlv::write_nni(out, types::FRESHNESS_PERIOD, u64::try_from(freshness.as_millis()).unwrap_or(u64::MAX));
     });
     tlv::write_tlv(&mut signed, types::CONTENT, &content);
     tlv::write_nested(&mut signed, types::SIGNATURE_INFO, 0, |out| {
@@ -113,17 +114,18 @@ mod tests {
     fn a_certificate_does_not_read_back_or_does_not_verify_itself() {
         let key: Name = "/alice/KEY/1".parse().unwrap();
         for pem in KEYS {
-            let wire = self_signed(pem, &key, NOW, &SystemRandom::new()).unwrap();
+            let wire = self_signed(pem, &key, NOW, CERTIFICATE_FRESHNESS, &SystemRandom::new()).unwrap();
             let certificate = Certificate::from_base64(&to_base64(&wire)).unwrap();
             assert_eq!(certificate.name().to_string(), "/alice/KEY/1/self/v=1795311000000");
             assert!(certificate.holds_at(NOW) && !certificate.holds_at(NOW - 1));
             assert!(!certificate.holds_at(NOW + VALIDITY_SECONDS + 1));
             let data = Data::decode(&wire).unwrap();
-            assert!(data.verify(&certificate).is_ok() && data.freshness == Some(FRESHNESS));
+            assert!(data.verify(&certificate).is_ok() && data.freshness == Some(CERTIFICATE_FRESHNESS));
             assert!(certificate.is_meant_by(key.as_name()));
             assert!(certified_signer(pem, &certificate, &SystemRandom::new()).is_ok());
         }
-        let [ed25519, p256] = KEYS.map(|pem| self_signed(pem, &key, NOW, &SystemRandom::new()).unwrap());
+        let [ed25519, p256] =
+            KEYS.map(|pem| self_signed(pem, &key, NOW, CERTIFICATE_FRESHNESS, &SystemRandom::new()).unwrap());
         let other = Certificate::decode(&ed25519).unwrap();
         let refused = certified_signer(KEYS[1], &other, &SystemRandom::new()).err();
         assert!(matches!(refused, Some(KeyError::OtherKey(_))));
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn a_name_without_a_key_gets_a_certificate() {
         for name in ["/", "/alice", "/alice/KEY", "/alice/1"] {
-            let made = self_signed(KEYS[0], &name.parse().unwrap(), NOW, &SystemRandom::new());
+            let made = self_signed(KEYS[0], &name.parse().unwrap(), NOW, CERTIFICATE_FRESHNESS, &SystemRandom::new());
             assert_eq!(made, Err(CertificateError::NotACertificate), "{name}");
         }
     }
