@@ -30,8 +30,8 @@ pub struct GetArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Accept only segments that this Ed25519, ECDSA P-256 or RSA key signed, each one or all at once
-    /// (`larder put --manifest`, for which NAME must have no version); otherwise only SHA-256
+    /// Accept only segments that this Ed25519, ECDSA P-256 or RSA key signed, each one or all at
+    /// once (`larder put --manifest`, for which NAME must have no version); otherwise only SHA-256
     /// digests are checked. The file is a public key (PEM) or a certificate (base64, as `ndnsec
     /// cert-dump` writes it)
     #[arg(long, value_name = "FILE")]

@@ -183,8 +183,8 @@ impl Identity {
         let Some(file) = &args.certificate else {
             let key_name = key_name(args);
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            // It may have the object's name as a prefix. A consumer that looks for the newest segment
-            // by this prefix must not get it from a cache.
+            // It may have the object's name as a prefix. A consumer that looks for the newest
+            // segment by this prefix must not get it from a cache.
             let freshness = limits::METADATA_FRESHNESS;
             let certificate = self_signed(&pem, &key_name, now, freshness, &random).map_err(|error| match error {
                 CertificateError::NotACertificate => Failure::usage(format!(

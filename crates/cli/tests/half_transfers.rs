@@ -576,13 +576,24 @@ fn a_key_is_named_and_nobody_serves_it() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
     }
+}
+
+/// Failure: a certificate is no key to trust.
+#[test]
+fn a_certificate_is_not_trusted() {
+    let home = Home::new();
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../packet/tests/keys");
+    let (p256, public) = (format!("{keys}/p256.pem"), format!("{keys}/p256.pub.pem"));
+    home.file("file", 20_000);
+    let made = home.run(&["certificate", &p256, "/alice/KEY/7"]);
+    fs::write(home.path("alice.ndncert"), &made.stdout).unwrap();
     let text = fs::read_to_string(home.path("alice.ndncert")).unwrap();
     let block =
         format!("-----BEGIN NDN CERT-----\nName: /alice/KEY/7\nSigType: ECDSA\n\n{text}-----END NDN CERT-----\n");
     fs::write(home.path("ndnd.cert"), block).unwrap();
     let (_server, _) = home.serve(&["put", "/last", "file", "--key", &p256, "--certificate", "ndnd.cert"]);
     fs::write(home.path("raw.ndncert"), express(&home, &"/alice/KEY/7".parse().unwrap(), [true, false])).unwrap();
-    for trust in ["alice.ndncert", "ndnd.cert", "raw.ndncert", &key("p256.pub.pem"), &p256] {
+    for trust in ["alice.ndncert", "ndnd.cert", "raw.ndncert", &public, &p256] {
         let output = home.run(&["get", "/last", "-o", "out", "--trust", trust]);
         assert!(output.status.success(), "{trust}: {}", stderr(&output));
     }
