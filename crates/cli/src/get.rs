@@ -1,24 +1,25 @@
 //! `larder get`: fetches a segmented object, or a single Data.
 
-use crate::connection::{broken, connect};
+use crate::connection::{OUTAGE_OF_TRANSFER, connect, receive};
 use crate::destination::Destination;
 use crate::failure::Failure;
 use crate::output::{error_line, line};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use larder_client::{Client, Received};
-use larder_packet::{Name, Verifier, verifier_from_pem};
-use larder_transfer::{Clock, CongestionSpec, FetchOptions, Fetcher, Naming, PathFeedback, Progress};
+use larder_packet::{Name, Verifier, types, verifier_from_file};
+use larder_transfer::{Clock, CongestionSpec, FetchError, FetchOptions, Fetcher, Naming, PathFeedback, Progress};
 use larder_units::{ByteSize, Time, parse_duration, system_message};
 use serde_json::json;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Fetch the object that is served under a name
 ///
 /// Discovers the current version (RDR), fetches and verifies every segment, and writes them in
 /// order. This is the protocol of `larder put`, ndnputchunks, `ndnd put`, ndn6-file-server and
-/// NDNts. A single Data of exactly this name is fetched too.
+/// NDNts. A single Data of exactly this name is fetched too, and so are versioned segments without
+/// metadata, NAME/v=7/seg=0, 1, … (ndn-cxx's SegmentFetcher).
 #[derive(Args, Debug)]
 pub struct GetArgs {
     /// Name of the object; if it ends in a version, that version
@@ -29,10 +30,11 @@ pub struct GetArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Accept only segments that this Ed25519, ECDSA P-256 or RSA key signed (PEM), each one or all
-    /// at once (`larder put --manifest`, for which NAME must have no version); otherwise only
-    /// SHA-256 digests are checked
-    #[arg(long, value_name = "PUBLIC.pem")]
+    /// Accept only segments that this Ed25519, ECDSA P-256 or RSA key signed, each one or all at
+    /// once (`larder put --manifest`, for which NAME must have no version); otherwise only SHA-256
+    /// digests are checked. The file is a public key (PEM) or a certificate (base64, as `ndnsec
+    /// cert-dump` writes it)
+    #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
 
     /// InterestLifetime
@@ -68,7 +70,7 @@ pub struct GetArgs {
 /// Fetches the object. The error names the missing part.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
     let verifier = args.trust.as_ref().map(read_verifier).transpose()?;
-    let mut client = connect()?;
+    let mut client = connect(OUTAGE_OF_TRANSFER)?;
     // The connection comes first, because it catches signals. A signal before that would leave the
     // temporary file behind.
     let mut destination = Destination::open(args.output.as_deref())?;
@@ -97,8 +99,9 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
 
 fn read_verifier(path: &PathBuf) -> Result<Box<dyn Verifier>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--trust {}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
-    Ok(Box::new(verifier_from_pem(&text).map_err(|error| wrong(&error))?))
+    let bytes = std::fs::read(path).map_err(|error| wrong(&system_message(&error)))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    verifier_from_file(&bytes, now).map_err(|error| wrong(&error))
 }
 
 fn fetch(
@@ -109,26 +112,54 @@ fn fetch(
 ) -> Result<(), Failure> {
     loop {
         let now = client.now();
-        if fetcher.next_timeout().is_some_and(|at| at <= now) {
-            fetcher.on_timeout(now);
+        // Interests that cannot leave use up no tries.
+        if client.is_connected() {
+            if fetcher.next_timeout().is_some_and(|at| at <= now) {
+                fetcher.on_timeout(now);
+            }
+            while client.output().send(None, |out| fetcher.poll(now, out)) {}
         }
-        while client.output().send(None, |out| fetcher.poll(now, out)) {}
         match fetcher.progress() {
             Progress::Running => {}
             Progress::Done => return Ok(()),
-            Progress::Failed(error) => return Err(Failure::runtime(error.to_string())),
+            Progress::Failed(error) => return Err(Failure::runtime(format!("{error}{}", remedy(error)))),
         }
         if client.interrupted() {
             return Err(Failure::interrupted(&format!("{} bytes had arrived", fetcher.stats().bytes)));
         }
-        client
-            .receive(fetcher.next_timeout(), |now, received, _| on_packet(now, received, fetcher, destination))
-            .map_err(broken)?;
+        let deadline = fetcher.next_timeout().filter(|_| client.is_connected());
+        receive(client, deadline, |now, received, _| on_packet(now, received, fetcher, destination))?;
         destination.check()?;
         if let Some(bytes) = fetcher.expected_bytes() {
             bar.set_length(bytes);
         }
         bar.set_position(fetcher.stats().bytes);
+    }
+}
+
+/// Returns the remedy for an error, as the end of its line.
+fn remedy(error: &FetchError) -> String {
+    match error {
+        FetchError::OnlyLonger { found, .. } => {
+            let found = found.as_name();
+            let Some(_segment) = found.last().and_then(|last| last.as_segment()) else {
+                return format!(": fetch that with `larder get {found}`");
+            };
+            let prefix = found.without_last();
+            match prefix.last().is_some_and(|last| last.typ == types::VERSION) {
+                true => format!(": fetch that object with `larder get {}`", prefix.without_last()),
+                false => format!(": fetch these segments with `larder get --exact {prefix}`"),
+            }
+        }
+        FetchError::Invalid { name, problem } if problem.is_only_digest() => {
+            match name.as_name().last().is_some_and(|last| last.as_segment().is_some()) {
+                true => "; if one signature covers the whole object (`larder put --manifest`), fetch the name without \
+                         its version"
+                    .to_owned(),
+                false => String::new(),
+            }
+        }
+        _ => String::new(),
     }
 }
 

@@ -16,6 +16,7 @@
 mod advise;
 mod allocator;
 mod bench;
+mod certificate;
 mod connection;
 mod ctl;
 mod curve;
@@ -113,6 +114,7 @@ enum Command {
     Put(put::PutArgs),
     Get(get::GetArgs),
     Ping(ping::PingArgs),
+    Certificate(certificate::CertificateArgs),
     PingServer(ping_server::PingServerArgs),
     Ctl(ctl::CtlArgs),
     Bench(bench::BenchArgs),
@@ -159,6 +161,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Put(args) => put::run(args),
         Command::Get(args) => get::run(args),
         Command::Ping(args) => ping::run(args),
+        Command::Certificate(args) => certificate::run(args),
         Command::PingServer(args) => ping_server::run(args),
         Command::Ctl(args) => ctl::run(args),
         Command::Bench(args) => bench::run(args),

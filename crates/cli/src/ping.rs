@@ -1,6 +1,6 @@
 //! `larder ping`: sends Interests to a ping server and measures round trips, as ndnping does.
 
-use crate::connection::{broken, connect};
+use crate::connection::{connect, receive};
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
@@ -40,7 +40,7 @@ pub fn run(args: PingArgs) -> Result<(), Failure> {
     if args.interval < MIN_INTERVAL {
         return Err(Failure::usage("--interval: at least 1ms"));
     }
-    let mut client = connect()?;
+    let mut client = connect(Duration::MAX)?;
     let mut random = client.random_stream("pings");
     let mut pings = Pings::new(&args, random.bits() >> 1);
     line!("PING {}", args.prefix);
@@ -51,7 +51,7 @@ pub fn run(args: PingArgs) -> Result<(), Failure> {
             // The last ping has timed out, so nothing is outstanding.
             break;
         }
-        client.receive(pings.next_event(), |now, received, _| pings.on_packet(now, &received)).map_err(broken)?;
+        receive(&mut client, pings.next_event(), |now, received, _| pings.on_packet(now, &received))?;
     }
     pings.report(client.now());
     match pings.sent - pings.received {

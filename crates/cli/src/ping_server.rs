@@ -1,6 +1,6 @@
 //! `larder ping-server`: answers Interests of ping clients, as ndnpingserver does.
 
-use crate::connection::{broken, connect};
+use crate::connection::{CommandKeyArgs, broken, connect, receive};
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
@@ -14,7 +14,8 @@ const FRESHNESS: Duration = Duration::from_secs(1);
 
 /// Answer pings under a prefix, until interrupted
 ///
-/// Answers PREFIX/ping/ANYTHING with Data of that name, for `larder ping` and ndnping.
+/// Answers PREFIX/ping/ANYTHING with Data of that name, for `larder ping` and ndnping. If the node
+/// ends, the command waits for it, and registers again.
 #[derive(Args, Debug)]
 pub struct PingServerArgs {
     /// The prefix to register
@@ -23,6 +24,9 @@ pub struct PingServerArgs {
     /// Bytes of content in each answer
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     size: usize,
+
+    #[command(flatten)]
+    command_key: CommandKeyArgs,
 }
 
 /// Answers until SIGINT or SIGTERM.
@@ -39,24 +43,23 @@ pub fn run(args: PingServerArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("--size: at most {room} bytes fit a packet with this prefix")));
     }
 
-    let mut client = connect()?;
+    let mut client = connect(Duration::MAX)?;
+    args.command_key.apply(&mut client)?;
     client.register(&args.prefix).map_err(broken)?;
     line!("PING SERVER {}; Ctrl-C ends it", args.prefix);
     let (mut answered, mut others) = (0u64, 0u64);
     while !client.interrupted() {
-        client
-            .receive(None, |_, received, output| {
-                let Received::Interest { interest, token, .. } = received else { return };
-                if !is_ping(&interest, &prefix) {
-                    others += 1;
-                    return;
-                }
-                let data = DataBuilder::new(interest.name).freshness(FRESHNESS).content(&content);
-                if output.send(token, |out| data.build_into(&DigestSigner, out)).is_ok() {
-                    answered += 1;
-                }
-            })
-            .map_err(broken)?;
+        receive(&mut client, None, |_, received, output| {
+            let Received::Interest { interest, token, .. } = received else { return };
+            if !is_ping(&interest, &prefix) {
+                others += 1;
+                return;
+            }
+            let data = DataBuilder::new(interest.name).freshness(FRESHNESS).content(&content);
+            if output.send(token, |out| data.build_into(&DigestSigner, out)).is_ok() {
+                answered += 1;
+            }
+        })?;
     }
     client.flush(Duration::from_secs(1)).map_err(broken)?;
     line!("\n--- {} ping server statistics ---", args.prefix);

@@ -1,12 +1,15 @@
 //! `larder put`: serves a file as a segmented object.
 
-use crate::connection::{broken, connect};
+use crate::connection::{CommandKeyArgs, broken, connect, receive};
 use crate::failure::Failure;
 use crate::numbers::count;
 use crate::output::line;
 use clap::Args;
 use larder_client::Received;
-use larder_packet::{DigestSigner, Name, Signer, SystemRandom, signer_from_pem};
+use larder_packet::{
+    Certificate, CertificateError, CertificateServer, DigestSigner, Name, Signer, SystemRandom, certified_signer,
+    self_signed, signer_from_pem,
+};
 use larder_transfer::{PublishError, PublishOptions, PublishStats, Publisher, Source, Stamp, limits};
 use larder_units::{ByteSize, parse_duration, system_message};
 use serde_json::json;
@@ -20,7 +23,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// Consumers request NAME/32=metadata to learn the version, then NAME/v=N/seg=0, 1, … (RDR, as
 /// ndncatchunks, ndnget and `ndnd cat` do). If the file changes while it is served, the command
-/// ends, so that no consumer receives a mixture.
+/// ends, so that no consumer receives a mixture. If the node ends, the command waits for it, and
+/// registers again.
 #[derive(Args, Debug)]
 pub struct PutArgs {
     /// Name of the object, such as /home/video
@@ -52,14 +56,24 @@ pub struct PutArgs {
     #[arg(long, value_name = "KEY.pem")]
     key: Option<PathBuf>,
 
-    /// Name of the key in the packets [default: NAME/KEY/larder]
+    /// Name of the key: the name of its owner, KEY, and any last component. A self-signed
+    /// certificate of this name is served too, for consumers that validate [default:
+    /// NAME/KEY/larder]
     #[arg(long, value_name = "NAME", requires = "key")]
     key_name: Option<Name>,
+
+    /// Serve this certificate of the key in place of a self-signed one (base64, as `ndnsec
+    /// cert-dump` writes it), and those of its issuers that follow after empty lines
+    #[arg(long, value_name = "FILE.ndncert", requires = "key", conflicts_with = "key_name")]
+    certificate: Option<PathBuf>,
 
     /// Sign once for the whole file: segments carry digests, and the signed metadata leads to a
     /// manifest of them, which `larder get --trust` checks. The file is read once at the start
     #[arg(long, requires = "key")]
     manifest: bool,
+
+    #[command(flatten)]
+    command_key: CommandKeyArgs,
 
     /// Print JSON: one object when ready, one at the end
     #[arg(long)]
@@ -68,20 +82,28 @@ pub struct PutArgs {
 
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: PutArgs) -> Result<(), Failure> {
-    let mut publisher = publisher(&args)?;
-    let mut client = connect()?;
+    let identity = Identity::of(&args)?;
+    let certificates = identity.certificates;
+    let mut publisher = publisher(&args, identity.signer)?;
+    let mut client = connect(Duration::MAX)?;
+    args.command_key.apply(&mut client)?;
     client.register(&args.name).map_err(broken)?;
-    announce(&args, &publisher);
+    for key_name in certificates.key_names().filter(|key| !key.starts_with(args.name.as_name())) {
+        client.register(&key_name.to_name()).map_err(broken)?;
+    }
+    announce(&args, &publisher, identity.certificate_name.as_ref());
     let mut failed = None;
     while failed.is_none() && !client.interrupted() {
-        client
-            .receive(None, |_, received, output| {
-                let Received::Interest { interest, token, .. } = received else { return };
-                if let Err(error) = output.send(token, |out| publisher.on_interest(&interest, out)) {
-                    failed.get_or_insert(error);
-                }
-            })
-            .map_err(broken)?;
+        receive(&mut client, None, |_, received, output| {
+            let Received::Interest { interest, token, .. } = received else { return };
+            if let Some(certificate) = certificates.answer(&interest) {
+                output.send(token, |out| out.extend_from_slice(certificate));
+                return;
+            }
+            if let Err(error) = output.send(token, |out| publisher.on_interest(&interest, out)) {
+                failed.get_or_insert(error);
+            }
+        })?;
     }
     client.flush(Duration::from_secs(1)).map_err(broken)?;
     report(&args, publisher.stats());
@@ -91,7 +113,7 @@ pub fn run(args: PutArgs) -> Result<(), Failure> {
     }
 }
 
-fn publisher(args: &PutArgs) -> Result<Publisher<OpenFile>, Failure> {
+fn publisher(args: &PutArgs, signer: Box<dyn Signer>) -> Result<Publisher<OpenFile>, Failure> {
     let file = open(&args.file)?;
     let version = args.version.unwrap_or_else(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -108,7 +130,7 @@ fn publisher(args: &PutArgs) -> Result<Publisher<OpenFile>, Failure> {
         freshness: args.freshness,
         manifest: args.manifest,
     };
-    Publisher::new(args.name.clone(), version, OpenFile(file), signer(args)?, options).map_err(|error| match error {
+    Publisher::new(args.name.clone(), version, OpenFile(file), signer, options).map_err(|error| match error {
         PublishError::SegmentSize { .. } => Failure::usage(format!("--segment-size: {error}")),
         PublishError::ManifestTooLarge { .. } => Failure::usage(format!("--manifest: {error}")),
         error => Failure::runtime(format!("{}: {error}", args.file.display())),
@@ -142,16 +164,60 @@ fn open(path: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-fn signer(args: &PutArgs) -> Result<Box<dyn Signer>, Failure> {
-    let Some(path) = &args.key else { return Ok(Box::new(DigestSigner)) };
-    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--key {}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
-    let key_name = args.key_name.clone().unwrap_or_else(|| {
+/// What signs the packets, and the certificates that others validate them with.
+struct Identity {
+    signer: Box<dyn Signer>,
+    certificates: CertificateServer,
+    certificate_name: Option<Name>,
+}
+
+impl Identity {
+    fn of(args: &PutArgs) -> Result<Identity, Failure> {
+        let Some(path) = &args.key else {
+            let certificates = CertificateServer::default();
+            return Ok(Identity { signer: Box::new(DigestSigner), certificates, certificate_name: None });
+        };
+        let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--key {}: {error}", path.display()));
+        let pem = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
+        let random = SystemRandom::new();
+        let Some(file) = &args.certificate else {
+            let key_name = key_name(args);
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            // It may have the object's name as a prefix. A consumer that looks for the newest
+            // segment by this prefix must not get it from a cache.
+            let freshness = limits::METADATA_FRESHNESS;
+            let certificate = self_signed(&pem, &key_name, now, freshness, &random).map_err(|error| match error {
+                CertificateError::NotACertificate => Failure::usage(format!(
+                    "--key-name {key_name}: the name of a key ends in /KEY/IDENTIFIER, as in /alice/KEY/1"
+                )),
+                error => wrong(&error),
+            })?;
+            let signer = signer_from_pem(&pem, key_name, &random).map_err(|error| wrong(&error))?;
+            return Identity::new(signer, vec![certificate]).map_err(|error| wrong(&error));
+        };
+        let bad = |error: &dyn std::fmt::Display| Failure::usage(format!("--certificate {}: {error}", file.display()));
+        let text = std::fs::read_to_string(file).map_err(|error| bad(&system_message(&error)))?;
+        let wires = Certificate::bundle_from_base64(&text).map_err(|error| bad(&error))?;
+        let first = wires.first().map(Vec::as_slice).unwrap_or_default();
+        let certificate = Certificate::decode(first).map_err(|error| bad(&error))?;
+        let signer = certified_signer(&pem, &certificate, &random).map_err(|error| wrong(&error))?;
+        Identity::new(signer, wires).map_err(|error| bad(&error))
+    }
+
+    /// The first of the certificates is that of the signer.
+    fn new(signer: Box<dyn Signer>, wires: Vec<Vec<u8>>) -> Result<Identity, CertificateError> {
+        let first = wires.first().map(Vec::as_slice).unwrap_or_default();
+        let certificate_name = Some(Certificate::decode(first)?.name().clone());
+        Ok(Identity { signer, certificates: CertificateServer::new(wires)?, certificate_name })
+    }
+}
+
+fn key_name(args: &PutArgs) -> Name {
+    args.key_name.clone().unwrap_or_else(|| {
         let mut name = args.name.clone();
         name.push_generic(b"KEY").push_generic(b"larder");
         name
-    });
-    signer_from_pem(&text, key_name, &SystemRandom::new()).map_err(|error| wrong(&error))
+    })
 }
 
 /// An open file. A rename that puts another file in its place does not change it.
@@ -170,12 +236,19 @@ impl Source for OpenFile {
     }
 }
 
-fn announce(args: &PutArgs, publisher: &Publisher<OpenFile>) {
+fn announce(args: &PutArgs, publisher: &Publisher<OpenFile>, certificate: Option<&Name>) {
     let (name, bytes, segments) = (publisher.versioned_name(), publisher.size_bytes(), publisher.last_segment() + 1);
     if args.json {
-        line!("{}", json!({ "serving": name.to_string(), "bytes": bytes, "segments": segments }));
+        let mut object = json!({ "serving": name.to_string(), "bytes": bytes, "segments": segments });
+        if let Some(certificate) = certificate {
+            object["certificate"] = certificate.to_string().into();
+        }
+        line!("{object}");
     } else {
         line!("serving {name}: {bytes} bytes in {segments} segments; Ctrl-C ends it");
+        if let Some(certificate) = certificate {
+            line!("its key has the certificate {certificate}");
+        }
         if args.largest_packet > limits::MAX_PACKET_BYTES {
             let bytes = args.largest_packet;
             line!(

@@ -2,7 +2,8 @@
 //! and Unix sockets.
 
 use larder_packet::{
-    ControlParameters, DataBuilder, DigestSigner, Interest, InterestBuilder, LpPacket, Name, SignatureFreshness,
+    Certificate, ControlParameters, Data, DataBuilder, DigestSigner, Interest, InterestBuilder, KeyLocator, LpPacket,
+    Name, SignatureFreshness,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -10,6 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -176,7 +178,11 @@ fn one_signature_for_a_file_is_checked_by_who_has_the_key() {
     let strangers = format!("{keys}/p256.pub.pem");
     let output = home.run(&["get", "/signed", "-o", "never", "--retries", "0", "--trust", &strangers]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("wrong digest or signature"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("is not accepted: it is signed with Ed25519, and the trusted key is for ECDSA"),
+        "{}",
+        stderr(&output)
+    );
     assert!(!home.path("never").exists());
     assert_eq!(home.run(&["put", "/x", "file", "--manifest"]).status.code(), Some(2), "nothing to sign with");
 }
@@ -342,7 +348,15 @@ fn produce_plain(home: &Home, content: impl Fn(&str) -> Option<(Name, &'static [
                     continue;
                 };
                 if let Some((name, content)) = content(&interest.name.to_string()) {
-                    let data = DataBuilder::new(name.as_name()).content(content).build(&DigestSigner).unwrap();
+                    let mut builder = DataBuilder::new(name.as_name()).content(content);
+                    if let Some(last) = name.as_name().last().filter(|last| last.as_segment().is_some()) {
+                        builder = builder.final_block_id(last);
+                    }
+                    let mut data = builder.build(&DigestSigner).unwrap();
+                    if content == b"corrupt" {
+                        // The last byte is one of the digest.
+                        *data.last_mut().unwrap() ^= 1;
+                    }
                     stream.write_all(&data).unwrap();
                 }
             }
@@ -390,4 +404,201 @@ fn a_data_that_is_no_segmented_object_is_bad_metadata() {
         scope.spawn(move || refused("/plain/none", "0", &both));
     });
     assert_eq!(home.run(&["get", "/plain/all"]).stdout, b"of all");
+}
+
+/// Failure: a name whose signature fails "does not exist", or is tried for long.
+#[test]
+fn a_failed_signature_hides_behind_a_missing_name() {
+    let home = Home::new();
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../packet/tests/keys");
+    let key = |name: &str| format!("{keys}/{name}");
+    home.file("file", 20_000);
+    let (_ed, _) = home.serve(&["put", "/ed", "file", "--key", &key("ed25519.pem"), "--version", "1"]);
+    let (_manifest, _) =
+        home.serve(&["put", "/manifest", "file", "--key", &key("ed25519.pem"), "--manifest", "--version", "1"]);
+    let (_digest, _) = home.serve(&["put", "/digest", "file", "--version", "1"]);
+    produce_plain(&home, |asked| {
+        // Its digest is wrong.
+        let name: Name = asked.strip_suffix("/32=metadata")?.parse().unwrap();
+        let mut metadata = name.clone();
+        metadata.push_keyword(b"metadata").push_version(1).push_segment(0);
+        Some((metadata, b"corrupt"))
+    });
+    let p256 = key("p256.pub.pem");
+    let other = home.path("other.pem");
+    let generated = Command::new("openssl").args(["genpkey", "-algorithm", "ed25519", "-out"]).arg(&other).output();
+    assert!(generated.unwrap().status.success());
+    let other = other.to_str().unwrap();
+    let ed = key("ed25519.pub.pem");
+    for (name, trust, expected) in [
+        ("/ed", other, "/ed/32=metadata/v=1/seg=0 is not accepted: its signature is not by the trusted key"),
+        ("/ed", other, "(its key locator is /ed/KEY/larder)"),
+        ("/ed/v=1", other, "/ed/v=1/seg=0 is not accepted: its signature is not by the trusted key"),
+        ("/ed", &p256, "it is signed with Ed25519, and the trusted key is for ECDSA"),
+        ("/manifest", other, "/manifest/32=metadata/v=1/seg=0 is not accepted: its signature is not by"),
+        ("/manifest/v=1", &ed, "/manifest/v=1/seg=0 is not accepted: it has only a SHA-256 digest"),
+        ("/manifest/v=1", &ed, "fetch the name without its version"),
+        ("/digest", &ed, "/digest/32=metadata/v=1/seg=0 is not accepted: it has only a SHA-256 digest"),
+        ("/digest/v=1", &ed, "/digest/v=1/seg=0 is not accepted: it has only a SHA-256 digest"),
+    ] {
+        let output = home.run(&["get", name, "-o", "never", "--trust", trust]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains(expected), "{name} with {trust}: {said}");
+        assert!(!said.contains("no answer") && !said.contains("no such"), "{said}");
+    }
+    let exact = home.run(&["get", "/digest/v=1", "--exact", "--trust", &ed]);
+    assert!(stderr(&exact).contains("/digest/v=1/seg=0 is not accepted: it has only"), "{}", stderr(&exact));
+    let output = home.run(&["get", "/plain/corrupt"]);
+    assert!(stderr(&output).contains("its SHA-256 digest is wrong"), "{}", stderr(&output));
+    assert!(!home.path("never").exists() && home.leftovers().is_empty());
+}
+
+/// Failure: segments without metadata are not fetched, as ndn-cxx's SegmentFetcher fetches them, or
+/// the error does not tell how to fetch what there is.
+#[test]
+fn segments_without_metadata_are_out_of_reach() {
+    let home = Home::new();
+    produce_plain(&home, |asked| {
+        let content: &'static [u8] = b"content";
+        match asked {
+            "/plain/pyv" => Some(("/plain/pyv/v=7/seg=0".parse().unwrap(), content)),
+            "/plain/pyv/v=7/seg=0" => Some((asked.parse().unwrap(), content)),
+            "/plain/pyu" => Some(("/plain/pyu/seg=0".parse().unwrap(), content)),
+            "/plain/pyu/seg=0" => Some((asked.parse().unwrap(), content)),
+            "/plain/deep" => Some(("/plain/deep/a/v=3/seg=0".parse().unwrap(), content)),
+            "/plain/flat" => Some(("/plain/flat/a/seg=0".parse().unwrap(), content)),
+            _ => None,
+        }
+    });
+    let refused = |name: &str, remedy: &str| {
+        let output = home.run(&["get", name]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        assert!(stderr(&output).contains(remedy), "{name}: {}", stderr(&output));
+    };
+    // Time-outs take most of the time, so the cases run concurrently.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let output = home.run(&["get", "/plain/pyv"]);
+            assert_eq!(output.stdout, b"content", "{}", stderr(&output));
+            assert!(stderr(&output).starts_with("/plain/pyv/v=7: 7 bytes"), "{}", stderr(&output));
+        });
+        scope.spawn(|| {
+            let output = home.run(&["get", "/plain/pyu", "--exact"]);
+            assert_eq!(output.stdout, b"content", "{}", stderr(&output));
+        });
+        scope.spawn(|| refused("/plain/pyu", "larder get --exact /plain/pyu"));
+        scope.spawn(|| refused("/plain/deep", "larder get /plain/deep/a"));
+        scope.spawn(|| refused("/plain/flat", "larder get --exact /plain/flat/a"));
+    });
+}
+
+/// Sends an Interest, and returns the Data that answers it.
+fn express(home: &Home, name: &Name, selectors: [bool; 2]) -> Vec<u8> {
+    static NONCE: AtomicU32 = AtomicU32::new(1);
+    let nonce = NONCE.fetch_add(1, Ordering::Relaxed);
+    let [can_be_prefix, must_be_fresh] = selectors;
+    let mut stream = UnixStream::connect(home.path("nfd.sock")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .write_all(
+            &InterestBuilder::new(name).can_be_prefix(can_be_prefix).must_be_fresh(must_be_fresh).nonce(nonce).build(),
+        )
+        .unwrap();
+    let (mut received, mut buffer) = (Vec::new(), [0; 9000]);
+    loop {
+        let read = stream.read(&mut buffer).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(read > 0, "the node has closed the connection");
+        received.extend_from_slice(&buffer[..read]);
+        if let Some(length) = larder_packet::tlv::frame(&received, 9000).unwrap() {
+            let packet = LpPacket::decode(&received[..length]).unwrap();
+            assert!(packet.header.nack.is_none(), "{name}: {:?}", packet.header.nack);
+            return packet.fragment.unwrap().to_vec();
+        }
+    }
+}
+
+/// Failure: segments name a key that nobody serves, so that no other library can validate them.
+#[test]
+fn a_key_is_named_and_nobody_serves_it() {
+    let home = Home::new();
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../packet/tests/keys");
+    let key = |name: &str| format!("{keys}/{name}");
+    home.file("file", 20_000);
+    let made = home.run(&["certificate", &key("p256.pem"), "/alice/KEY/7"]);
+    fs::write(home.path("alice.ndncert"), &made.stdout).unwrap();
+    let ed = key("ed25519.pem");
+    let p256 = key("p256.pem");
+    for (name, more) in [
+        ("/default", vec!["--key", ed.as_str()]),
+        ("/manifest", vec!["--key", ed.as_str(), "--manifest"]),
+        ("/elsewhere", vec!["--key", p256.as_str(), "--key-name", "/bob/KEY/1"]),
+        ("/certified", vec!["--key", p256.as_str(), "--certificate", "alice.ndncert"]),
+    ] {
+        let (mut server, _) = home.serve(&[&["put", name, "file"], &more[..]].concat());
+        let line = server.line();
+        let mut metadata: Name = name.parse().unwrap();
+        metadata.push_keyword(b"metadata");
+        let signed = express(&home, &metadata, [true, false]);
+        let signed = Data::decode(&signed).unwrap();
+        let Some(KeyLocator::Name(locator)) = signed.signature_info().key_locator else { panic!("no key") };
+        // As a validator of another library does.
+        let wire = express(&home, &locator.to_name(), [true, true]);
+        let certificate = Certificate::decode(&wire).unwrap();
+        assert!(certificate.is_meant_by(locator), "{} of {locator}", certificate.name());
+        assert!(line.ends_with(&format!("{}\n", certificate.name())), "{line}");
+        signed.verify(&certificate).unwrap();
+        Data::decode(&wire).unwrap().verify(&certificate).unwrap();
+        // A consumer that looks for the newest version by the object's name does not get the
+        // certificate from a cache for long.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let object = express(&home, &name.parse().unwrap(), [true, true]);
+            if Data::decode(&object).unwrap().content_type.is_none() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{name}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Its certificate is a key to trust.
+        let exact = express(&home, certificate.name(), [false, false]);
+        fs::write(home.path("served.ndncert"), larder_packet::to_base64(&exact)).unwrap();
+        assert_eq!(home.run(&["get", name, "--trust", "served.ndncert"]).stdout, fs::read(home.path("file")).unwrap());
+        server.signal(Signal::INT);
+        server.end();
+    }
+    for (arguments, expected) in [
+        (["put", "/x", "file", "--key", &ed, "--certificate", "alice.ndncert"], "is that of another key"),
+        (["put", "/x", "file", "--key", &ed, "--certificate", "file"], "--certificate file: "),
+        (["put", "/x", "file", "--key", &ed, "--key-name", "/alice"], "/KEY/"),
+    ] {
+        let output = home.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+/// Failure: a certificate is no key to trust.
+#[test]
+fn a_certificate_is_not_trusted() {
+    let home = Home::new();
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../packet/tests/keys");
+    let (p256, public) = (format!("{keys}/p256.pem"), format!("{keys}/p256.pub.pem"));
+    home.file("file", 20_000);
+    let made = home.run(&["certificate", &p256, "/alice/KEY/7"]);
+    fs::write(home.path("alice.ndncert"), &made.stdout).unwrap();
+    let text = fs::read_to_string(home.path("alice.ndncert")).unwrap();
+    let block =
+        format!("-----BEGIN NDN CERT-----\nName: /alice/KEY/7\nSigType: ECDSA\n\n{text}-----END NDN CERT-----\n");
+    fs::write(home.path("ndnd.cert"), block).unwrap();
+    let (_server, _) = home.serve(&["put", "/last", "file", "--key", &p256, "--certificate", "ndnd.cert"]);
+    fs::write(home.path("raw.ndncert"), express(&home, &"/alice/KEY/7".parse().unwrap(), [true, false])).unwrap();
+    for trust in ["alice.ndncert", "ndnd.cert", "raw.ndncert", &public, &p256] {
+        let output = home.run(&["get", "/last", "-o", "out", "--trust", trust]);
+        assert!(output.status.success(), "{trust}: {}", stderr(&output));
+    }
+    fs::write(home.path("text"), "neither").unwrap();
+    let output = home.run(&["get", "/last", "--trust", "text"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("neither a PEM key"), "{}", stderr(&output));
 }

@@ -15,34 +15,50 @@
 //! [`transport`] decides where to connect: first by the rules of ndn-cxx's applications, then by
 //! Larder's own default.
 //!
-//! Missing: reconnection, and a new registration after the node has restarted.
+//! If the node ends, restarts or is replaced, [`Client::receive`] connects again and repeats
+//! registrations ([`Client::wait_out`] says for how long it tries). Over UDP and TCP it repeats
+//! them in any case, because nothing else tells that a node has forgotten them.
+//!
+//! Missing: a host name is resolved once.
 
 #![forbid(unsafe_code)]
 
+pub mod command_key;
+mod commands;
 pub mod entropy;
+mod error;
 pub mod gso;
+mod input;
 pub mod limits;
 mod management;
+#[cfg(test)]
+mod outage_tests;
+mod output;
 mod socket;
 mod spin;
 #[cfg(test)]
 mod tests;
 pub mod transport;
 mod unix_socket;
+mod upkeep;
 
 use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_packet::{
-    ControlParameters, Data, Fragmenter, Interest, LpHeader, LpPacket, NackReason, Name, PitToken, Reassembled,
-    Reassembler, Reliability, SharedMemory, encode_lp, tlv,
+    Data, DigestSigner, Interest, LpPacket, NackReason, PitToken, Reassembled, Reassembler, SharedMemory, Signer,
 };
-use larder_units::{Stream, Streams, Time, system_message};
+use larder_units::{Stream, Streams, Time};
+pub use output::Output;
 use socket::Socket;
 pub use spin::Spin;
 use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
-pub use transport::{Transport, default_socket_paths, is_safe};
+pub use transport::{Endpoint, Transport, default_socket_paths, is_safe};
+use upkeep::Upkeep;
+
+pub use command_key::{CommandKey, CommandKeyError};
+pub use error::ClientError;
+use input::Input;
 
 /// A connection to a forwarder.
 pub struct Client {
@@ -55,6 +71,13 @@ pub struct Client {
     malformed: u64,
     /// Packets that arrived during a request to management, for the next [`Client::receive`].
     kept: VecDeque<Vec<u8>>,
+    /// Signs commands.
+    signer: Box<dyn Signer>,
+    upkeep: Upkeep,
+    /// True if the transport is one of [`default_socket_paths`], whose owner is checked.
+    is_default: bool,
+    /// True after a forwarder has proved to be there.
+    has_heard: bool,
 }
 
 /// A packet from the forwarder.
@@ -88,78 +111,12 @@ pub enum Received<'a> {
     },
 }
 
-/// The reason why a client cannot continue. One line, with the remedy if it is known.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// The text is no transport.
-    Transport(transport::TransportError),
-    /// There is no forwarder.
-    Connect {
-        /// The address.
-        transport: Transport,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// No socket of a node exists.
-    NoNode {
-        /// The paths that were tried.
-        looked_at: Vec<String>,
-    },
-    /// The forwarder closed the connection.
-    Closed(Transport),
-    /// The forwarder sends invalid NDN.
-    Garbage(tlv::FrameError),
-    /// The connection broke.
-    Io(io::Error),
-    /// The forwarder did not answer a command or a dataset request.
-    ManagementUnanswered {
-        /// The name of it.
-        what: String,
-    },
-    /// The forwarder refused it.
-    ManagementRefused {
-        /// The name of it.
-        what: String,
-        /// The reason.
-        reason: String,
-    },
-}
-
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClientError::Transport(error) => error.fmt(f),
-            ClientError::Connect { transport, error } => {
-                write!(f, "cannot connect to {transport}: {}; start a node with `larder run`", system_message(error))
-            }
-            ClientError::NoNode { looked_at } => write!(
-                f,
-                "no node is running here (no socket at {}); start one with `larder run`, or name one in NDN_CLIENT_TRANSPORT",
-                looked_at.join(", ")
-            ),
-            ClientError::Closed(transport) => write!(f, "the node at {transport} closed the connection"),
-            ClientError::Garbage(error) => write!(f, "the node sends what is not NDN: {error}"),
-            ClientError::Io(error) => write!(f, "the connection to the node broke: {}", system_message(error)),
-            ClientError::ManagementUnanswered { what } => write!(f, "the node did not answer the {what}"),
-            ClientError::ManagementRefused { what, reason } => write!(f, "the node refused the {what}: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for ClientError {}
-
-impl From<io::Error> for ClientError {
-    fn from(error: io::Error) -> Self {
-        ClientError::Io(error)
-    }
-}
-
 impl Client {
     /// Connects as `$NDN_CLIENT_TRANSPORT`, client.conf or Larder's defaults say, in this order.
+    /// Commands are signed with the key of the environment, if it names one ([`command_key`]).
     ///
     /// # Errors
-    /// None is usable.
+    /// None is usable, or the key is not.
     pub fn connect() -> Result<Client, ClientError> {
         Client::connect_over(|transport| transport)
     }
@@ -169,13 +126,26 @@ impl Client {
     /// # Errors
     /// None is usable.
     pub fn connect_over(adapt: fn(Transport) -> Transport) -> Result<Client, ClientError> {
-        match transport::configured().map_err(ClientError::Transport)? {
-            Some(transport) => Client::connect_to(adapt(transport)),
-            None => Client::connect_to_first(adapt),
-        }
+        let mut client = match transport::configured().map_err(ClientError::Transport)? {
+            Some(transport) => Client::connect_to(adapt(transport))?,
+            None => Client::connect_to_first(adapt)?,
+        };
+        client.sign_as_configured()?;
+        Ok(client)
     }
 
-    /// Connects to this transport.
+    /// Signs commands with the key that the environment names, if it names one.
+    ///
+    /// # Errors
+    /// The key is not usable.
+    pub fn sign_as_configured(&mut self) -> Result<(), ClientError> {
+        let Some(key) = CommandKey::configured().map_err(ClientError::CommandKey)? else { return Ok(()) };
+        self.sign_commands(key.read().map_err(ClientError::CommandKey)?);
+        Ok(())
+    }
+
+    /// Connects to this transport. Commands are signed by a digest, until
+    /// [`Client::sign_commands`].
     ///
     /// # Errors
     /// No forwarder listens there.
@@ -199,7 +169,7 @@ impl Client {
         let mut first_error = None;
         for path in paths.iter().filter(|path| transport::is_ours(path)) {
             match Client::connect_to(adapt(Transport::unix(path.clone()))) {
-                Ok(client) => return Ok(client),
+                Ok(client) => return Ok(Client { is_default: true, ..client }),
                 Err(error) => first_error = first_error.or(Some(error)),
             }
         }
@@ -208,23 +178,44 @@ impl Client {
     }
 
     fn over(transport: Transport, socket: Socket) -> Client {
-        let [sequence] = entropy::words();
-        let output = match socket.mtu() {
-            None => Output::stream(),
-            Some(mtu) => Output::datagrams(mtu, sequence),
-        };
         Client {
             transport,
             start: Instant::now(),
-            input: Input { datagram: socket.mtu(), ..Input::default() },
-            output,
-            // There is only one neighbour: to wait longer on a link that is not reliable costs
-            // little.
-            reassembler: Reassembler::for_packets_of(LARGEST_PACKET_BYTES).of_reliable_link(),
+            input: Input::of(&socket),
+            output: Output::of(&socket),
+            reassembler: reassembler(),
             malformed: 0,
             kept: VecDeque::new(),
+            signer: Box::new(DigestSigner),
+            upkeep: Upkeep::new(),
+            is_default: false,
+            has_heard: socket.mtu().is_none(),
             socket,
         }
+    }
+
+    /// Signs commands with this key from now on. Without one, a digest takes the place of the
+    /// signature, which a node accepts if it lets every application on this machine command it.
+    pub fn sign_commands(&mut self, signer: Box<dyn Signer>) {
+        self.signer = signer;
+    }
+
+    /// Sets the longest outage of the node before it is an error: zero if the end of the connection
+    /// is one, [`Duration::MAX`] for a server that waits for ever. The default is
+    /// [`limits::OUTAGE`].
+    pub fn wait_out(&mut self, outage: Duration) {
+        self.upkeep.patience = outage;
+    }
+
+    /// Returns true while there is a connection: packets to send are discarded otherwise.
+    pub fn is_connected(&self) -> bool {
+        !self.upkeep.is_cut_off()
+    }
+
+    /// Returns the reason of the present outage: from the end of the connection until the node has
+    /// answered the registrations again.
+    pub fn outage(&self) -> Option<&ClientError> {
+        self.upkeep.outage.as_ref().map(|outage| &outage.error)
     }
 
     /// Returns the process at the other end, if it listens at a Unix socket.
@@ -295,11 +286,12 @@ impl Client {
     }
 
     /// Sends the waiting packets, then waits until a packet comes, `deadline` passes, a signal
-    /// arrives, or the [`Client::waker`] is called. Passes every packet of a read to `handle`, with
-    /// the means to answer.
+    /// arrives, an [outage](Client::outage) begins or ends, or the [`Client::waker`] is called.
+    /// Passes every packet of a read to `handle`, with the means to answer.
     ///
     /// # Errors
-    /// The connection broke or was closed.
+    /// The connection is gone for longer than [`Client::wait_out`] allows, the node refuses a
+    /// registration that is repeated, or it sends what is not NDN.
     pub fn receive(
         &mut self,
         deadline: Option<Time>,
@@ -316,7 +308,9 @@ impl Client {
         mut handle: impl FnMut(Time, Received<'_>, &mut Output),
     ) -> Result<(), ClientError> {
         let (mut looked, mut handed, mut reads) = (false, 0, 0);
+        let had_outage = self.upkeep.outage.is_some();
         loop {
+            self.keep_up()?;
             self.write()?;
             let room = self.output.waiting_bytes() < limits::OUTPUT_BYTES;
             if room {
@@ -330,23 +324,106 @@ impl Client {
             // A process that had no processor for a while must not time out on packets that wait
             // here: it gets all of them first.
             let more = handed == 0 || (late && handed < most && reads < limits::READS_BEHIND_TIME);
-            if room && more && self.input.fill(&mut self.socket).map_err(|error| self.broken(error))? {
+            if room && more && self.fill()? {
                 reads += 1;
                 continue;
             }
             // A caller whose deadline has already passed must get waiting packets too: only a look
             // at the socket tells.
-            if handed > 0 || self.socket.take_woken() || (looked && late) || self.interrupted() {
+            let has_changed = self.upkeep.outage.is_some() != had_outage;
+            if handed > 0 || has_changed || self.socket.take_woken() || (looked && late) || self.interrupted() {
                 return Ok(());
             }
-            let next = deadline.into_iter().chain(self.output.next_timeout()).min();
+            let next = [deadline, self.output.next_timeout(), self.upkeep.next_timeout()].into_iter().flatten().min();
             self.socket.wait(next.map(|next| next.since(now)))?;
             looked = true;
         }
     }
 
+    /// Connects again if that is due, and repeats commands.
+    fn keep_up(&mut self) -> Result<(), ClientError> {
+        let now = self.now();
+        if let Some(refusal) = self.upkeep.take_refusal() {
+            return Err(refusal);
+        }
+        if let Some(error) = self.upkeep.give_up(now) {
+            return Err(error);
+        }
+        if self.upkeep.is_cut_off() {
+            if self.upkeep.next_timeout().is_some_and(|next| next <= now) {
+                self.connect_again();
+            }
+            if self.upkeep.is_cut_off() {
+                return Ok(());
+            }
+        }
+        let Client { upkeep, output, signer, socket, .. } = self;
+        output.now = now;
+        let unanswered = upkeep.send_due(now, |command, parameters| {
+            let (name, wire) = commands::signed_command(signer.as_ref(), socket.is_local(), command, parameters)?;
+            output.send(None, |out| out.extend_from_slice(&wire));
+            Ok(name)
+        });
+        match unanswered {
+            Ok(()) => Ok(()),
+            Err(error) => self.lose(error),
+        }
+    }
+
+    /// Begins an outage, if this client outlives one.
+    ///
+    /// # Errors
+    /// The error, otherwise.
+    fn lose(&mut self, error: ClientError) -> Result<(), ClientError> {
+        // A process that has never been there is not waited for.
+        if self.upkeep.patience.is_zero() || !self.has_heard {
+            return Err(error);
+        }
+        self.socket.close();
+        self.start_over();
+        self.upkeep.lose(self.now(), error);
+        Ok(())
+    }
+
+    fn connect_again(&mut self) {
+        let now = self.now();
+        let is_theirs = match &self.transport.endpoint {
+            Endpoint::Unix(path) => self.is_default && !transport::is_ours(path),
+            Endpoint::Tcp(_) | Endpoint::Udp(_) => false,
+        };
+        if is_theirs || self.socket.connect_again(&self.transport).is_err() {
+            self.upkeep.failed(now);
+            return;
+        }
+        self.start_over();
+        self.upkeep.connected(now, self.socket.mtu().is_none());
+    }
+
+    /// Forgets what belongs to the connection before.
+    fn start_over(&mut self) {
+        self.input = Input::of(&self.socket);
+        self.output = Output::of(&self.socket);
+        self.reassembler = reassembler();
+    }
+
+    /// Reads. Returns false if there is nothing.
+    fn fill(&mut self) -> Result<bool, ClientError> {
+        match self.input.fill(&mut self.socket) {
+            Ok(has_read) => Ok(has_read),
+            Err(error) => self.lose(self.broken(error)).map(|()| false),
+        }
+    }
+
+    /// Writes. Returns true if nothing is left.
     fn write(&mut self) -> Result<bool, ClientError> {
-        self.output.flush(&mut self.socket).map_err(|error| self.broken(error))
+        if self.upkeep.is_cut_off() {
+            self.output.discard();
+            return Ok(true);
+        }
+        match self.output.flush(&mut self.socket) {
+            Ok(is_all) => Ok(is_all),
+            Err(error) => self.lose(self.broken(error)).map(|()| true),
+        }
     }
 
     fn broken(&self, error: io::Error) -> ClientError {
@@ -378,7 +455,8 @@ impl Client {
         }
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
             let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else { break };
-            let Client { input, output, reassembler, socket, .. } = self;
+            let next_refresh = self.next_refresh(now);
+            let Client { input, output, reassembler, socket, upkeep, .. } = self;
             let frame = &input.buffer[range];
             if let Some(step) = SharedMemory::of(frame) {
                 socket.on_shared_memory(step);
@@ -388,7 +466,19 @@ impl Client {
             if !output.hears(now, frame) {
                 continue;
             }
-            if dispatch(now, frame, reassembler, |received| handle(now, received, output)).is_none() {
+            let delivered = dispatch(now, frame, reassembler, |received| {
+                let is_of_upkeep = match &received {
+                    Received::Data { data, .. } => upkeep.on_data(data, next_refresh),
+                    Received::Nack { interest, .. } => upkeep.on_nack(now, interest),
+                    Received::Interest { .. } => false,
+                };
+                if !is_of_upkeep {
+                    handle(now, received, output);
+                }
+            });
+            upkeep.heard();
+            self.has_heard = true;
+            if delivered.is_none() {
                 self.malformed += 1;
             }
             if self.output.waiting_bytes() >= limits::WRITE_BYTES {
@@ -397,51 +487,11 @@ impl Client {
         }
         Ok(packets)
     }
+}
 
-    /// Asks the forwarder for Interests under `prefix` (`rib/register`). Packets that arrive
-    /// meanwhile are kept for the next [`Client::receive`], up to 1 MiB.
-    ///
-    /// # Errors
-    /// The forwarder refuses, does not answer, or the connection breaks.
-    pub fn register(&mut self, prefix: &Name) -> Result<(), ClientError> {
-        let parameters = ControlParameters {
-            name: Some(prefix.clone()),
-            origin: Some(0),
-            cost: Some(0),
-            flags: Some(1), // CHILD_INHERIT
-            ..ControlParameters::default()
-        };
-        let what = format!("registration of {prefix}");
-        let response = self.command("rib/register", &parameters).map_err(|error| match error {
-            ClientError::ManagementUnanswered { .. } => ClientError::ManagementUnanswered { what: what.clone() },
-            ClientError::ManagementRefused { reason, .. } => {
-                ClientError::ManagementRefused { what: what.clone(), reason }
-            }
-            other => other,
-        })?;
-        match response.status_code {
-            200 => Ok(()),
-            code => Err(ClientError::ManagementRefused { what, reason: format!("{code} {}", response.status_text) }),
-        }
-    }
-
-    /// Asks the forwarder to name the face of each Interest (NDNLPv2 IncomingFaceId;
-    /// `faces/update`).
-    ///
-    /// # Errors
-    /// The forwarder refuses, does not answer, or the connection breaks.
-    pub fn learn_incoming_faces(&mut self) -> Result<(), ClientError> {
-        let flags = Some(larder_packet::types::nfd::FLAG_LOCAL_FIELDS);
-        let parameters = ControlParameters { flags, mask: flags, ..ControlParameters::default() };
-        let response = self.command("faces/update", &parameters)?;
-        match response.status_code {
-            200 => Ok(()),
-            code => {
-                let reason = format!("{code} {}", response.status_text);
-                Err(ClientError::ManagementRefused { what: "faces/update".to_owned(), reason })
-            }
-        }
-    }
+/// There is only one neighbour: to wait longer on a link that is not reliable costs little.
+fn reassembler() -> Reassembler {
+    Reassembler::for_packets_of(LARGEST_PACKET_BYTES).of_reliable_link()
 }
 
 /// Decodes a frame and delivers its packet; `None` if it is malformed.
@@ -469,183 +519,4 @@ fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl
         None => Received::Interest { interest, token: header.pit_token, incoming_face: header.incoming_face },
     });
     Some(())
-}
-
-/// Bytes that were read and not delivered: a part of a stream, or one datagram.
-#[derive(Default)]
-struct Input {
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// Bytes of each datagram that was read except the last, which may be shorter; `None` for a
-    /// stream.
-    datagram: Option<usize>,
-}
-
-impl Input {
-    /// Reads as much as there is room for. Returns false if there is nothing.
-    fn fill(&mut self, socket: &mut Socket) -> io::Result<bool> {
-        self.buffer.resize(limits::READ_BYTES, 0);
-        // The rest is less than a packet: moving it costs little compared with the read.
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        match socket.read(&mut self.buffer[self.end..])? {
-            Some(read) => {
-                self.end += read.bytes;
-                self.datagram = self.datagram.map(|_| read.datagram);
-                Ok(true)
-            }
-            None => Ok(false),
-        }
-    }
-
-    /// Returns the position of the next whole frame.
-    fn next_frame(&mut self) -> Result<Option<std::ops::Range<usize>>, tlv::FrameError> {
-        let bytes = &self.buffer[self.start..self.end];
-        let length = match self.datagram {
-            Some(datagram) => Some(bytes.len().min(datagram)).filter(|length| *length > 0),
-            None => tlv::frame(bytes, limits::FRAME_BYTES)?,
-        };
-        let Some(length) = length else { return Ok(None) };
-        let range = self.start..self.start + length;
-        self.start = range.end;
-        Ok(Some(range))
-    }
-}
-
-/// Packets to send.
-pub struct Output {
-    bytes: Vec<u8>,
-    start: usize,
-    datagrams: Option<Datagrams>,
-    /// The packet that gets a header.
-    packet: Vec<u8>,
-    /// The time for datagrams.
-    now: Time,
-}
-
-/// The additions of datagrams to a stream: their boundaries, and pieces of at most the MTU, which
-/// are repeated if they are not acknowledged.
-struct Datagrams {
-    lengths: VecDeque<usize>,
-    mtu: usize,
-    link: Link,
-}
-
-enum Link {
-    /// Nothing is lost within this machine.
-    Plain(Fragmenter),
-    Reliable(Box<Reliability>),
-}
-
-impl Output {
-    fn stream() -> Self {
-        Output { bytes: Vec::new(), start: 0, datagrams: None, packet: Vec::new(), now: Time::ZERO }
-    }
-
-    fn datagrams(mtu: usize, sequence: u64) -> Self {
-        let link = match mtu {
-            limits::UDP_MTU => Link::Reliable(Box::new(Reliability::new(sequence))),
-            _ => Link::Plain(Fragmenter::new(sequence)),
-        };
-        Output { datagrams: Some(Datagrams { lengths: VecDeque::new(), mtu, link }), ..Output::stream() }
-    }
-
-    /// Queues the packet that `write` appends (none if it appends nothing), with the token of the
-    /// Interest that it answers. Returns the result of `write`.
-    pub fn send<R>(&mut self, token: Option<PitToken>, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        self.send_with(&LpHeader { pit_token: token, ..LpHeader::default() }, write)
-    }
-
-    /// As [`Output::send`], with a link header of the caller.
-    pub fn send_with<R>(&mut self, header: &LpHeader, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        let Output { bytes, packet, now, .. } = self;
-        match &mut self.datagrams {
-            None if header.is_empty() => write(bytes),
-            None => {
-                packet.clear();
-                let result = write(packet);
-                if !packet.is_empty() {
-                    encode_lp(header, packet, bytes);
-                }
-                result
-            }
-            Some(Datagrams { lengths, mtu, link }) => {
-                packet.clear();
-                let result = write(packet);
-                let frame = |wire: &[u8]| {
-                    bytes.extend_from_slice(wire);
-                    lengths.push_back(wire.len());
-                };
-                if !packet.is_empty() {
-                    // This module never chooses an MTU that is too small for a header.
-                    let _ = match link {
-                        Link::Plain(fragmenter) => fragmenter.fragment(header, packet, *mtu, frame),
-                        Link::Reliable(link) => link.send(*now, header, packet, *mtu, frame),
-                    };
-                }
-                result
-            }
-        }
-    }
-
-    /// Returns the bytes that were not written yet.
-    pub fn waiting_bytes(&self) -> usize {
-        self.bytes.len() - self.start
-    }
-
-    /// Processes the link header of a frame. Returns false for a duplicate.
-    fn hears(&mut self, now: Time, frame: &[u8]) -> bool {
-        match &mut self.datagrams {
-            Some(Datagrams { link: Link::Reliable(link), .. }) => link.receive(now, frame),
-            _ => true,
-        }
-    }
-
-    /// Queues retransmissions, and Acks.
-    fn keep_reliable(&mut self, now: Time) {
-        let Output { bytes, datagrams: Some(Datagrams { lengths, mtu, link: Link::Reliable(link) }), .. } = self else {
-            return;
-        };
-        if link.next_timeout().is_some_and(|at| at <= now) {
-            link.on_timeout(now, *mtu, |wire| {
-                bytes.extend_from_slice(wire);
-                lengths.push_back(wire.len());
-            });
-        }
-    }
-
-    /// Returns the time at which [`Output::keep_reliable`] has to be called next.
-    fn next_timeout(&self) -> Option<Time> {
-        match &self.datagrams {
-            Some(Datagrams { link: Link::Reliable(link), .. }) => link.next_timeout(),
-            _ => None,
-        }
-    }
-
-    /// Writes what the socket accepts. Returns true if nothing is left.
-    fn flush(&mut self, socket: &mut Socket) -> io::Result<bool> {
-        while self.waiting_bytes() > 0 {
-            let (count, bytes) = match &self.datagrams {
-                None => (1, self.waiting_bytes()),
-                Some(datagrams) => gso::run(datagrams.lengths.iter().copied(), socket.most_datagrams()),
-            };
-            let first = self.datagrams.as_ref().and_then(|datagrams| datagrams.lengths.front().copied());
-            let next = &self.bytes[self.start..self.start + bytes];
-            let Some(written) = socket.write(next, first.unwrap_or(bytes))? else { return Ok(false) };
-            self.start += written;
-            if self.start >= limits::OUTPUT_BYTES {
-                self.bytes.drain(..self.start);
-                self.start = 0;
-            }
-            if let Some(datagrams) = &mut self.datagrams {
-                datagrams.lengths.drain(..count);
-            }
-        }
-        self.bytes.clear();
-        self.start = 0;
-        socket.between_packets()?;
-        Ok(true)
-    }
 }

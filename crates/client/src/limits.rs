@@ -65,3 +65,18 @@ pub const UDP_BUFFER_BYTES: usize = 4 << 20;
 
 /// The largest payload of a UDP datagram over IPv4.
 pub const UDP_MOST_BYTES: usize = 65_507;
+
+/// The default of the longest outage of a node before it is an error: a machine starts again within
+/// this time.
+pub const OUTAGE: Duration = Duration::from_secs(600);
+
+/// The time before the first attempt to connect again: a node that is replaced listens at once.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+/// The longest time between two attempts to connect again.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The time after which a registration over UDP or TCP is repeated. A producer is unreachable for
+/// no longer after the node has restarted. One signed command per prefix in this time costs a node
+/// less than the Interests of one consumer.
+pub const REFRESH: Duration = Duration::from_secs(10);

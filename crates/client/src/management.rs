@@ -4,14 +4,15 @@
 //! Packets that arrive meanwhile are kept for the next [`Client::receive`], up to 1 MiB; further
 //! ones are dropped.
 
-use super::{Client, ClientError, Output, Received, limits};
+use super::{Client, ClientError, Endpoint, Output, Received, limits};
+use crate::commands::{management_name, refusal, signed_command, unreadable};
 use crate::entropy;
 use larder_packet::types;
 use larder_packet::{
-    Component, ControlParameters, ControlResponse, Data, DigestSigner, Interest, InterestBuilder, LpHeader, NackReason,
-    Name, SignatureFreshness, encode_lp,
+    Component, ControlParameters, ControlResponse, Data, Interest, InterestBuilder, LpHeader, NackReason, Name,
+    encode_lp,
 };
-use std::time::{SystemTime, UNIX_EPOCH};
+use larder_units::Time;
 
 /// The answer to an Interest.
 enum Answer {
@@ -23,14 +24,75 @@ enum Answer {
 }
 
 impl Client {
-    /// Sends a command, such as `rib/register`, signed by a digest.
+    /// Asks the forwarder for Interests under `prefix` (`rib/register`). Packets that arrive
+    /// meanwhile are kept for the next [`Client::receive`], up to 1 MiB.
+    ///
+    /// # Errors
+    /// The forwarder refuses, does not answer, or the connection breaks.
+    pub fn register(&mut self, prefix: &Name) -> Result<(), ClientError> {
+        let parameters = ControlParameters {
+            name: Some(prefix.clone()),
+            origin: Some(0),
+            cost: Some(0),
+            flags: Some(1), // CHILD_INHERIT
+            ..ControlParameters::default()
+        };
+        self.keep_up_command("rib/register", parameters, format!("registration of {prefix}"))
+    }
+
+    /// Asks the forwarder to name the face of each Interest (NDNLPv2 IncomingFaceId;
+    /// `faces/update`).
+    ///
+    /// # Errors
+    /// The forwarder refuses, does not answer, or the connection breaks.
+    pub fn learn_incoming_faces(&mut self) -> Result<(), ClientError> {
+        let flags = Some(larder_packet::types::nfd::FLAG_LOCAL_FIELDS);
+        let parameters = ControlParameters { flags, mask: flags, ..ControlParameters::default() };
+        self.keep_up_command("faces/update", parameters, "faces/update".to_owned())
+    }
+
+    /// Sends a command that must succeed, and repeats it after an outage. `what` is its name in
+    /// messages.
+    fn keep_up_command(
+        &mut self,
+        command: &'static str,
+        parameters: ControlParameters,
+        what: String,
+    ) -> Result<(), ClientError> {
+        let response = self.command(command, &parameters).map_err(|error| match error {
+            ClientError::ManagementUnanswered { .. } => ClientError::ManagementUnanswered { what: what.clone() },
+            ClientError::ManagementRefused { reason, .. } => {
+                ClientError::ManagementRefused { what: what.clone(), reason }
+            }
+            other => other,
+        })?;
+        if response.status_code != 200 {
+            return Err(refusal(&what, &response));
+        }
+        let next = self.next_refresh(self.now());
+        self.upkeep.repeat(command, parameters, what, next);
+        Ok(())
+    }
+
+    /// Returns the time to repeat a command that has just been answered; `None` if the end of the
+    /// connection tells in any case that the node has forgotten it.
+    pub(super) fn next_refresh(&self, now: Time) -> Option<Time> {
+        match self.transport.endpoint {
+            Endpoint::Unix(_) => None,
+            Endpoint::Tcp(_) | Endpoint::Udp(_) => Some(now + limits::REFRESH),
+        }
+    }
+
+    /// Sends a command, such as `rib/register`, signed by the key of
+    /// [`Client::sign_commands`].
     ///
     /// # Errors
     /// The forwarder does not answer, has no management, or the connection breaks. A refusal is a
     /// response with its status code.
     pub fn command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlResponse, ClientError> {
         for _ in 0..limits::MANAGEMENT_TRIES {
-            let wire = self.signed_command(command, parameters);
+            let signer = self.signer.as_ref();
+            let (_, wire) = signed_command(signer, self.socket.is_local(), command, parameters)?;
             match self.ask(&wire)? {
                 Answer::Data(data) => {
                     let response = Data::decode(&data).and_then(|data| ControlResponse::decode(data.content));
@@ -123,32 +185,8 @@ impl Client {
         result.map(|()| answer)
     }
 
-    fn signed_command(&self, command: &str, parameters: &ControlParameters) -> Vec<u8> {
-        let mut name = self.management_name(command);
-        name.push_generic(&parameters.encode());
-        let [nonce, signature_nonce] = entropy::words();
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let signature_nonce = signature_nonce.to_be_bytes();
-        let freshness = SignatureFreshness {
-            nonce: Some(&signature_nonce),
-            time: Some(u64::try_from(time).unwrap_or(u64::MAX)),
-            seq_num: None,
-        };
-        InterestBuilder::new(name)
-            .must_be_fresh(true)
-            .nonce(nonce as u32)
-            .lifetime(limits::MANAGEMENT_LIFETIME)
-            .application_parameters(&[])
-            .sign(&DigestSigner, freshness)
-            .unwrap_or_default() // a digest needs no key and never fails
-    }
-
-    /// `/localhost/nfd/…`, or `/localhop/nfd/…` to a forwarder on another machine.
     fn management_name(&self, what: &str) -> Name {
-        let scope = if self.socket.is_local() { "localhost" } else { "localhop" };
-        let mut name = Name::root();
-        [scope, "nfd"].into_iter().chain(what.split('/')).for_each(|part| _ = name.push_generic(part.as_bytes()));
-        name
+        management_name(self.socket.is_local(), what)
     }
 }
 
@@ -171,8 +209,4 @@ fn frame_of(received: &Received<'_>) -> Vec<u8> {
 
 fn no_management(what: &str, reason: NackReason) -> ClientError {
     ClientError::ManagementRefused { what: what.to_owned(), reason: format!("no management here (Nack {reason})") }
-}
-
-fn unreadable(what: &str, error: &larder_packet::DecodeError) -> ClientError {
-    ClientError::ManagementRefused { what: what.to_owned(), reason: format!("its answer cannot be read: {error}") }
 }

@@ -23,6 +23,9 @@ const SHARED_MEMORY: Token = Token(3);
 /// would block.
 pub(super) struct Socket {
     stream: Stream,
+    /// See [`Socket::is_local`] and [`Socket::mtu`]: of the last connection.
+    is_local: bool,
+    mtu: Option<usize>,
     poll: Poll,
     events: Events,
     pub(super) readable: bool,
@@ -43,6 +46,7 @@ enum Stream {
     Unix(UnixSocket),
     Tcp(TcpStream),
     Udp(Box<Datagrams>),
+    Closed,
 }
 
 /// A connected UDP socket, with many datagrams per read and write if the kernel supports it (GRO
@@ -55,19 +59,11 @@ struct Datagrams {
 
 impl Socket {
     pub(super) fn connect(transport: &Transport) -> io::Result<Socket> {
-        let mut stream = match &transport.endpoint {
-            Endpoint::Unix(path) => Stream::Unix(UnixSocket::connect(path, transport.uses_shared_memory())?),
-            Endpoint::Tcp(addresses) => first(addresses, connect_tcp)?,
-            Endpoint::Udp(addresses) => first(addresses, connect_udp)?,
-        };
         let poll = Poll::new()?;
-        let both = Interest::READABLE | Interest::WRITABLE;
-        match &mut stream {
-            Stream::Unix(unix) => poll.registry().register(&mut unix.socket, SOCKET, both)?,
-            Stream::Tcp(stream) => poll.registry().register(stream, SOCKET, both)?,
-            Stream::Udp(udp) => poll.registry().register(&mut udp.socket, SOCKET, both)?,
-        }
+        let stream = Stream::connect(transport, &poll)?;
         Ok(Socket {
+            is_local: stream.is_local(),
+            mtu: stream.mtu(),
             stream,
             poll,
             events: Events::with_capacity(4),
@@ -82,14 +78,24 @@ impl Socket {
         })
     }
 
+    /// Closes the connection. Signals and the waker go on ending a wait.
+    pub(super) fn close(&mut self) {
+        self.stream = Stream::Closed;
+    }
+
+    /// Replaces the connection by a new one.
+    pub(super) fn connect_again(&mut self, transport: &Transport) -> io::Result<()> {
+        self.stream = Stream::Closed;
+        self.stream = Stream::connect(transport, &self.poll)?;
+        (self.is_local, self.mtu) = (self.stream.is_local(), self.stream.mtu());
+        (self.readable, self.writable, self.ending) = (true, true, false);
+        Ok(())
+    }
+
     /// Returns true if the other end is on this machine, over a transport from which management
     /// accepts commands under /localhost.
     pub(super) fn is_local(&self) -> bool {
-        match &self.stream {
-            Stream::Unix(_) => true,
-            Stream::Tcp(stream) => stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback()),
-            Stream::Udp(_) => false,
-        }
+        self.is_local
     }
 
     /// Returns the process that listens there, if the system tells it.
@@ -106,9 +112,7 @@ impl Socket {
 
     /// Returns the largest datagram; `None` for streams.
     pub(super) fn mtu(&self) -> Option<usize> {
-        let Stream::Udp(udp) = &self.stream else { return None };
-        let loopback = udp.peer.ip().to_canonical().is_loopback();
-        Some(if loopback { limits::LOOPBACK_MTU } else { limits::UDP_MTU })
+        self.mtu
     }
 
     pub(super) fn stop_on_signals(&mut self) -> io::Result<()> {
@@ -149,6 +153,7 @@ impl Socket {
                 Stream::Unix(unix) => unix.read(buffer, self.poll.registry(), SHARED_MEMORY).and_then(Read::of_stream),
                 Stream::Tcp(stream) => stream.read(buffer).and_then(Read::of_stream),
                 Stream::Udp(udp) => udp.receive(buffer),
+                Stream::Closed => Err(io::ErrorKind::WouldBlock.into()),
             };
             match read {
                 Ok(read) => {
@@ -157,7 +162,7 @@ impl Socket {
                     // already come.
                     let may_have_more = match &self.stream {
                         Stream::Unix(unix) => unix.may_have_more(),
-                        Stream::Tcp(_) => false,
+                        Stream::Tcp(_) | Stream::Closed => false,
                         Stream::Udp(_) => true,
                     };
                     self.readable = self.ending || may_have_more || read.bytes == buffer.len();
@@ -188,6 +193,7 @@ impl Socket {
                 Stream::Unix(unix) => unix.write(bytes),
                 Stream::Tcp(stream) => stream.write(bytes),
                 Stream::Udp(udp) => udp.send(bytes, datagram),
+                Stream::Closed => Err(io::ErrorKind::WouldBlock.into()),
             };
             match written {
                 Ok(bytes) => return Ok(Some(bytes)),
@@ -284,6 +290,38 @@ impl Read {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(Read { bytes, datagram: bytes }),
         }
+    }
+}
+
+impl Stream {
+    fn connect(transport: &Transport, poll: &Poll) -> io::Result<Stream> {
+        let mut stream = match &transport.endpoint {
+            Endpoint::Unix(path) => Stream::Unix(UnixSocket::connect(path, transport.uses_shared_memory())?),
+            Endpoint::Tcp(addresses) => first(addresses, connect_tcp)?,
+            Endpoint::Udp(addresses) => first(addresses, connect_udp)?,
+        };
+        let both = Interest::READABLE | Interest::WRITABLE;
+        match &mut stream {
+            Stream::Unix(unix) => poll.registry().register(&mut unix.socket, SOCKET, both)?,
+            Stream::Tcp(stream) => poll.registry().register(stream, SOCKET, both)?,
+            Stream::Udp(udp) => poll.registry().register(&mut udp.socket, SOCKET, both)?,
+            Stream::Closed => {}
+        }
+        Ok(stream)
+    }
+
+    fn is_local(&self) -> bool {
+        match self {
+            Stream::Unix(_) => true,
+            Stream::Tcp(stream) => stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback()),
+            Stream::Udp(_) | Stream::Closed => false,
+        }
+    }
+
+    fn mtu(&self) -> Option<usize> {
+        let Stream::Udp(udp) = self else { return None };
+        let loopback = udp.peer.ip().to_canonical().is_loopback();
+        Some(if loopback { limits::LOOPBACK_MTU } else { limits::UDP_MTU })
     }
 }
 

@@ -3,7 +3,10 @@
 #![allow(clippy::disallowed_methods, reason = "a test owns the other end's thread")]
 
 use super::*;
-use larder_packet::{ControlResponse, DataBuilder, DigestSigner, DigestVerifier, InterestBuilder};
+use larder_packet::{
+    ControlParameters, ControlResponse, DataBuilder, DigestSigner, DigestVerifier, InterestBuilder, LpHeader, Name,
+    Reliability, encode_lp, tlv,
+};
 use larder_shared_stream::{Descriptors, SharedStream};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,7 +18,8 @@ fn pair() -> (Client, UnixStream) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nfd.sock");
     let listener = UnixListener::bind(&path).unwrap();
-    let client = Client::connect_to(Transport::unix(path)).unwrap();
+    let mut client = Client::connect_to(Transport::unix(path)).unwrap();
+    client.wait_out(Duration::ZERO);
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     // Most forwarders know no shared memory, and skip the request for it.
@@ -121,6 +125,7 @@ fn a_stream_of_garbage_and_a_closed_one_end_with_a_line() {
     assert!(error.starts_with("the node sends what is not NDN: "), "{error}");
 
     let (mut client, stream) = pair();
+    client.wait_out(Duration::ZERO);
     drop(stream);
     let error = client.receive(None, |_, _, _| ()).unwrap_err().to_string();
     assert!(error.starts_with("the node at unix://") && error.ends_with(" closed the connection"), "{error}");
@@ -322,6 +327,7 @@ fn large_packets_cross_small_datagrams() {
     forwarder.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let uri = format!("udp4://{}", forwarder.local_addr().unwrap());
     let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
+    client.wait_out(Duration::ZERO);
     // As to another machine.
     client.output = Output::datagrams(limits::UDP_MTU, 1);
     let packet = data("/large", &[9; 8000]);
@@ -359,6 +365,7 @@ fn what_a_link_loses_is_lost() {
     forwarder.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let uri = format!("udp4://{}", forwarder.local_addr().unwrap());
     let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
+    client.wait_out(Duration::ZERO);
     // As to another machine.
     client.output = Output::datagrams(limits::UDP_MTU, 1);
     client.output().send(None, |out| out.extend_from_slice(&interest("/a")));
@@ -414,6 +421,7 @@ fn datagrams_that_go_together_arrive_one_by_one() {
     forwarder.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let uri = format!("udp://{}", forwarder.local_addr().unwrap());
     let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
+    client.wait_out(Duration::ZERO);
     // Runs of one size, with a shorter and a longer one between them.
     let names: Vec<String> = (0..200).map(|n| format!("/{}/{n:03}", "x".repeat([9, 9, 9, 3, 9, 20][n % 6]))).collect();
     for name in &names {
@@ -454,6 +462,7 @@ fn what_waits_to_be_read_is_late() {
     let forwarder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("udp://{}", forwarder.local_addr().unwrap());
     let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
+    client.wait_out(Duration::ZERO);
     client.output().send(None, |out| out.extend_from_slice(&interest("/a")));
     client.flush(Duration::from_secs(10)).unwrap();
     let (_, from) = forwarder.recv_from(&mut [0; 9000]).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::limits;
 use http::Uri;
-use larder_client::ClientError;
+use larder_client::{ClientError, CommandKeyError};
 use larder_packet::{CertificateError, KeyError};
 use larder_units::system_message;
 use std::path::PathBuf;
@@ -37,6 +37,8 @@ pub enum Error {
         /// The problem.
         error: ClientError,
     },
+    /// The key that signs commands to the forwarder cannot be used.
+    CommandKey(CommandKeyError),
     /// The forwarder refuses the prefix of the egress.
     Prefix(ClientError),
     /// The origin of the egress is not a URI of a host.
@@ -57,10 +59,8 @@ pub enum KeyFileError {
     Read(io::Error),
     /// It is no key.
     Key(KeyError),
-    /// It is no certificate.
+    /// It is neither a key nor a certificate, or a certificate that is not valid.
     Certificate(CertificateError),
-    /// The certificate is not valid now.
-    NotValidNow,
     /// The secret has fewer than [`limits::SECRET_BYTES`].
     ShortSecret,
 }
@@ -75,9 +75,10 @@ impl fmt::Display for Error {
             Error::Forwarder { table, error } => write!(f, "{table}: {error}"),
             Error::Prefix(error) => write!(
                 f,
-                "[ndn.gateway] prefix: {error}; where [[ndn.authorize]] says who may register, it must let this \
-                 node's own applications"
+                "[ndn.gateway] prefix: {error}; if [[ndn.authorize]] says who may register, [ndn] command_key must be \
+                 one of its keys"
             ),
+            Error::CommandKey(error) => write!(f, "[ndn] command_key: {error}"),
             Error::Origin(origin) => {
                 write!(f, "[ndn.gateway] origin: expected http://HOST:PORT or https://HOST:PORT, not {origin}")
             }
@@ -94,7 +95,6 @@ impl fmt::Display for KeyFileError {
             KeyFileError::Read(error) => f.write_str(&system_message(error)),
             KeyFileError::Key(error) => error.fmt(f),
             KeyFileError::Certificate(error) => error.fmt(f),
-            KeyFileError::NotValidNow => f.write_str("the certificate does not hold now"),
             KeyFileError::ShortSecret => {
                 write!(f, "fewer than {} bytes; `openssl rand -hex 32` makes one", limits::SECRET_BYTES)
             }
@@ -107,6 +107,7 @@ impl error::Error for Error {
         match self {
             Error::KeyFile { problem, .. } => Some(problem),
             Error::Forwarder { error, .. } | Error::Prefix(error) => Some(error),
+            Error::CommandKey(error) => Some(error),
             Error::Trust(error) => Some(error),
             Error::Runtime(error) | Error::Thread(error) => Some(error),
             Error::KeyAndSecret { .. } | Error::Origin(_) => None,
@@ -120,7 +121,7 @@ impl error::Error for KeyFileError {
             KeyFileError::Read(error) => Some(error),
             KeyFileError::Key(error) => Some(error),
             KeyFileError::Certificate(error) => Some(error),
-            KeyFileError::NotValidNow | KeyFileError::ShortSecret => None,
+            KeyFileError::ShortSecret => None,
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::error::{Error, KeyFileError};
 use super::limits;
 use larder_packet::{
-    Certificate, DigestSigner, HmacSigner, HmacVerifier, Name, Signer, SystemRandom, Verifier, VerifyError,
-    signer_from_pem, verifier_from_pem,
+    CertificateServer, DigestSigner, HmacSigner, HmacVerifier, Name, Signer, SystemRandom, Verifier, VerifyError,
+    self_signed, signer_from_pem, verifier_from_file,
 };
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -28,8 +28,7 @@ impl KeyFiles {
     /// # Errors
     /// One line that names the setting under `table` and the problem of its file.
     pub(super) fn signer(&self, table: &'static str, prefix: &Name) -> Result<Box<dyn Signer>, Error> {
-        let mut name = prefix.clone();
-        name.push_generic(b"KEY").push_generic(b"far");
+        let name = key_name(prefix);
         match (&self.key, &self.secret) {
             (Some(_), Some(_)) => Err(Error::KeyAndSecret { table, key: "key" }),
             (Some(path), None) => {
@@ -40,6 +39,23 @@ impl KeyFiles {
             (None, Some(path)) => Ok(Box::new(HmacSigner::new(&secret(table, path)?, name))),
             (None, None) => Ok(Box::new(DigestSigner)),
         }
+    }
+
+    /// Returns the self-signed certificate of the egress's key pair, for those who validate its
+    /// Data without a copy of the key. A shared secret has none.
+    ///
+    /// # Errors
+    /// As [`KeyFiles::signer`].
+    pub(super) fn certificates(&self, table: &'static str, prefix: &Name) -> Result<CertificateServer, Error> {
+        let Some(path) = &self.key else { return Ok(CertificateServer::default()) };
+        let bad = |error| wrong(table, "key", path, KeyFileError::Certificate(error));
+        let pem = read(table, "key", path)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let text = String::from_utf8_lossy(&pem);
+        // As short as that of metadata: it must not answer for the prefix from a cache for long.
+        let freshness = larder_transfer::limits::METADATA_FRESHNESS;
+        let wire = self_signed(&text, &key_name(prefix), now, freshness, &SystemRandom::new()).map_err(bad)?;
+        CertificateServer::new(vec![wire]).map_err(bad)
     }
 
     /// Returns a digest that differs between keys, and is the same after a restart.
@@ -88,21 +104,11 @@ impl KeyFiles {
             (None, None) => return Ok(None),
             (None, Some(path)) => Arc::new(HmacVerifier::new(&secret(table, path)?)),
             (Some(path), None) => {
-                let text = String::from_utf8_lossy(&read(table, "trust", path)?).into_owned();
-                if text.contains("-----BEGIN") {
-                    Arc::new(
-                        verifier_from_pem(&text)
-                            .map_err(|error| wrong(table, "trust", path, KeyFileError::Key(error)))?,
-                    )
-                } else {
-                    let certificate = Certificate::from_base64(&text)
-                        .map_err(|error| wrong(table, "trust", path, KeyFileError::Certificate(error)))?;
-                    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-                    if !certificate.holds_at(now) {
-                        return Err(wrong(table, "trust", path, KeyFileError::NotValidNow));
-                    }
-                    Arc::new(certificate)
-                }
+                let bytes = read(table, "trust", path)?;
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+                verifier_from_file(&bytes, now)
+                    .map_err(|error| wrong(table, "trust", path, KeyFileError::Certificate(error)))?
+                    .into()
             }
         };
         Ok(Some(Trust(trust)))
@@ -124,6 +130,12 @@ impl Verifier for Trust {
     fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
         self.0.verify(signature_type, portions, signature)
     }
+}
+
+fn key_name(prefix: &Name) -> Name {
+    let mut name = prefix.clone();
+    name.push_generic(b"KEY").push_generic(b"far");
+    name
 }
 
 fn secret(table: &'static str, path: &Path) -> Result<Vec<u8>, Error> {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// The work of a thread.
 pub(super) trait Work: Send + 'static {
@@ -35,6 +36,8 @@ pub(super) struct Running {
 pub(super) fn connect(table: &'static str, forwarder: &Path) -> Result<(Client, Arc<mio::Waker>), Error> {
     let failed = |error| Error::Forwarder { table, error };
     let mut client = Client::connect_to(Transport::unix(forwarder.to_owned())).map_err(failed)?;
+    // The forwarder is a part of this process, and a socket at the same path that of another one.
+    client.wait_out(Duration::ZERO);
     let waker = client.waker().map_err(failed)?;
     Ok((client, Arc::new(waker)))
 }

@@ -83,6 +83,7 @@ pub(crate) fn egress(config: &Config, table: &GatewayTable, forwarder: PathBuf) 
         origin: table.origin.clone(),
         origin_ca: config.http.origin_ca.clone(),
         key: table.key(),
+        command_key: config.ndn.command_key(),
         memory: table.memory,
         shared_for: table.shared_for,
         forwarder,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns the servers that may get an HTTP request for this host, as it is keyed, and target.
 ///
@@ -34,7 +34,12 @@ pub fn origin_servers(config: &Config, host: &str, target: &str) -> Result<Vec<S
 ///
 /// If root is to start a node as another user, this thread gives up root's rights to files.
 pub fn problems(config: &Config) -> Vec<String> {
-    let preflight = Preflight::new(running_node(config).is_some());
+    let mut preflight = Preflight::new(running_node(config).is_some());
+    if config.ndn.enabled {
+        // An expired certificate prevents no start, upgrade or reload, but somebody is locked out.
+        let invalid = config.ndn.invalid_certificates(unix_seconds()).unwrap_or_default();
+        invalid.into_iter().for_each(|problem| preflight.add(Some(problem)));
+    }
     match Account::find(config) {
         Ok(None) => check(config, &Inherited::default(), preflight),
         Ok(Some(account)) => match account.try_file_rights(config) {
@@ -68,10 +73,21 @@ fn check(config: &Config, inherited: &Inherited, mut preflight: Preflight) -> Ve
     preflight.into_problems()
 }
 
+/// Returns the seconds since 1970.
+pub(crate) fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 /// Reads the keys and certificates of both ends of HTTP over NDN.
 fn check_gateway(config: &Config, preflight: &mut Preflight) {
     if let Some(table) = config.ndn.gateway.as_ref() {
         preflight.add(parts::egress(config, table, PathBuf::new()).check().err());
+        if matches!(config.ndn.lets_itself_register(), Ok(false)) {
+            let problem = "[ndn.gateway] prefix: [[ndn.authorize]] does not let this node register it: name the key of \
+                           an authorized certificate, with the module \"rib\", in [ndn] command_key and \
+                           command_certificate";
+            preflight.add(Some(problem));
+        }
     }
     if let Some(table) = config.http.upstream.as_ref().filter(|_| config.http.enabled) {
         preflight.add(parts::ingress(table, PathBuf::new()).check().err());

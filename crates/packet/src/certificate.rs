@@ -5,12 +5,13 @@
 //! Files hold the Data in base64, as `ndnsec cert-dump` writes it. The signature of the certificate
 //! is not checked here: an operator names the trusted certificates.
 
+use crate::calendar::{seconds, time_of};
 use crate::data::Data;
 use crate::der;
 use crate::key_error::KeyError;
-use crate::keys::PublicKeyVerifier;
+use crate::keys::{PublicKeyVerifier, verifier_from_pem};
 use crate::name::{Name, NameRef};
-use crate::sign::{KeyLocator, Verifier, VerifyError};
+use crate::sign::{KeyLocator, Signer, Verifier, VerifyError};
 use crate::tlv::{DecodeError, Tlv, TlvReader};
 use crate::types;
 use std::fmt;
@@ -38,6 +39,19 @@ pub enum CertificateError {
     NotACertificate,
     /// It has no ValidityPeriod, or one that is not a time.
     Validity,
+    /// It is not valid at the present time. All times are in seconds since 1970.
+    NotValid {
+        /// The certificate's name.
+        name: Name,
+        /// The first valid second.
+        from: u64,
+        /// The last one.
+        to: u64,
+        /// The present one.
+        now: u64,
+    },
+    /// The text is neither a certificate nor a key.
+    NeitherKeyNorCertificate,
     /// The key is of an algorithm that is not supported here.
     Key(KeyError),
 }
@@ -51,6 +65,13 @@ impl fmt::Display for CertificateError {
                 "no certificate: it is not called /IDENTITY/KEY/KEY-ID/ISSUER/VERSION, or of content type 2",
             ),
             CertificateError::Validity => f.write_str("the certificate does not say when it holds"),
+            CertificateError::NotValid { name, from, to, now } => match now < from {
+                true => write!(f, "{name} is not valid before {} UTC", time_of(*from)),
+                false => write!(f, "{name} has expired at {} UTC", time_of(*to)),
+            },
+            CertificateError::NeitherKeyNorCertificate => f.write_str(
+                "neither a PEM key (-----BEGIN ...-----) nor a certificate in base64, as `ndnsec cert-dump` writes it",
+            ),
             CertificateError::Key(error) => error.fmt(f),
         }
     }
@@ -59,12 +80,13 @@ impl fmt::Display for CertificateError {
 impl std::error::Error for CertificateError {}
 
 impl Certificate {
-    /// Reads the certificate in a file: a Data packet in base64.
+    /// Reads the certificate in a file: a Data packet in base64, or ndnd's block "NDN CERT".
     ///
     /// # Errors
     /// [`CertificateError`] if it is not one.
     pub fn from_base64(text: &str) -> Result<Self, CertificateError> {
-        Certificate::decode(&der::from_base64(text).ok_or(CertificateError::NotBase64)?)
+        let wire = der::from_ndnd(text).or_else(|| der::from_base64(text));
+        Certificate::decode(&wire.ok_or(CertificateError::NotBase64)?)
     }
 
     /// Reads the certificate in a Data packet.
@@ -89,6 +111,9 @@ impl Certificate {
     /// # Errors
     /// [`CertificateError::NotBase64`].
     pub fn bundle_from_base64(text: &str) -> Result<Vec<Vec<u8>>, CertificateError> {
+        if let Some(wire) = der::from_ndnd(text) {
+            return Ok(vec![wire]);
+        }
         let mut wires = Vec::new();
         for part in text.replace('\r', "").split("\n\n").filter(|part| !part.trim().is_empty()) {
             wires.push(der::from_base64(part).ok_or(CertificateError::NotBase64)?);
@@ -144,9 +169,54 @@ impl Certificate {
         locator == key || locator == name || locator == name.without_last()
     }
 
+    /// Returns true if the signer has this key.
+    pub fn is_of(&self, signer: &dyn Signer) -> bool {
+        const SAMPLE: &[u8] = b"sample";
+        let Ok(signature) = signer.sign(&[SAMPLE]) else { return false };
+        self.verify(signer.signature_type(), &[SAMPLE], &signature).is_ok()
+    }
+
+    /// Checks that it is valid at this time, in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`CertificateError::NotValid`].
+    pub fn check_time(&self, unix_seconds: u64) -> Result<(), CertificateError> {
+        let (from, to) = self.validity;
+        match self.holds_at(unix_seconds) {
+            true => Ok(()),
+            false => Err(CertificateError::NotValid { name: self.name.clone(), from, to, now: unix_seconds }),
+        }
+    }
+
     /// Returns true if it is valid at this time, in seconds since 1970.
     pub fn holds_at(&self, unix_seconds: u64) -> bool {
         (self.validity.0..=self.validity.1).contains(&unix_seconds)
+    }
+}
+
+/// Returns the verifier of the key in a file: PEM as [`verifier_from_pem`] reads it, or a
+/// certificate, in base64 or as a packet, that is valid at this time.
+///
+/// # Errors
+/// [`CertificateError`] if it is neither, or the certificate is not valid.
+pub fn verifier_from_file(bytes: &[u8], unix_seconds: u64) -> Result<Box<dyn Verifier>, CertificateError> {
+    let text = String::from_utf8_lossy(bytes);
+    let certificate = match bytes {
+        [0x06, ..] => Certificate::decode(bytes),
+        _ => Certificate::from_base64(&text),
+    };
+    match certificate {
+        Ok(certificate) => {
+            certificate.check_time(unix_seconds)?;
+            Ok(Box::new(certificate))
+        }
+        Err(_) if text.contains("-----BEGIN") => {
+            verifier_from_pem(&text).map(|key| Box::new(key) as _).map_err(CertificateError::Key)
+        }
+        Err(CertificateError::NotBase64 | CertificateError::Packet(_)) => {
+            Err(CertificateError::NeitherKeyNorCertificate)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -165,44 +235,4 @@ fn validity(signature_info: &[u8]) -> Option<(u64, u64)> {
 
 fn child<'a>(element: &Tlv<'a>, typ: u32) -> Option<Tlv<'a>> {
     element.children().flatten().find(|child| child.typ == typ)
-}
-
-/// `YYYYMMDDThhmmss` (ISO 8601, UTC) as seconds since 1970; a time before 1970 is 1970.
-fn seconds(text: &[u8]) -> Option<u64> {
-    let number = |range: std::ops::Range<usize>| {
-        let digits = text.get(range)?;
-        digits.iter().all(u8::is_ascii_digit).then(|| digits.iter().fold(0i64, |n, d| n * 10 + i64::from(d - b'0')))
-    };
-    let (year, month, day) = (number(0..4)?, number(4..6)?, number(6..8)?);
-    let (hour, minute, second) = (number(9..11)?, number(11..13)?, number(13..15)?);
-    if text.len() != 15 || text[8] != b'T' || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Days since 1970 in the Gregorian calendar, years counted from March so that the leap day is
-    // the last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469;
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
-    Some(u64::try_from(seconds).unwrap_or(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_those_of_the_calendar() {
-        for (text, expected) in [
-            ("19700101T000000", 0),
-            ("20000229T235959", 951_868_799),
-            ("20000301T000000", 951_868_800),
-            ("20261122T013000", 1_795_311_000),
-            ("00010101T000000", 0),
-        ] {
-            assert_eq!(seconds(text.as_bytes()), Some(expected), "{text}");
-        }
-        for wrong in ["", "20261122", "20261322T000000", "2026112xT000000", "20261122 000000", "20261122T0000001"] {
-            assert_eq!(seconds(wrong.as_bytes()), None, "{wrong}");
-        }
-    }
 }

@@ -20,6 +20,15 @@ pub(crate) fn from_pem(text: &str) -> Result<(String, Vec<u8>), KeyError> {
     Ok((label.to_owned(), from_base64(body).ok_or(KeyError::Malformed)?))
 }
 
+/// The bytes of a block "NDN CERT", as ndnd writes it: lines with names and values, an empty line,
+/// and base64. `None` if the text has no such block.
+pub(crate) fn from_ndnd(text: &str) -> Option<Vec<u8>> {
+    let (_, rest) = text.split_once("-----BEGIN NDN CERT-----")?;
+    let (body, _) = rest.split_once("-----END NDN CERT-----")?;
+    let base64: String = body.lines().filter(|line| !line.contains(':')).collect();
+    from_base64(&base64)
+}
+
 /// RFC 4648, white space skipped. Bits left over after the last byte do not matter: DER says its
 /// own length.
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
@@ -54,6 +63,33 @@ pub(crate) fn public_key(spki: &[u8]) -> Result<(Algorithm, &[u8]), KeyError> {
         return Err(KeyError::Malformed);
     }
     Ok((algorithm, key))
+}
+
+/// Returns the SubjectPublicKeyInfo of a key, for the algorithms that sign here.
+pub(crate) fn subject_public_key_info(algorithm: Algorithm, key: &[u8]) -> Result<Vec<u8>, KeyError> {
+    let identifiers: &[&[u8]] = match algorithm {
+        Algorithm::Ed25519 => &[ED25519],
+        Algorithm::EcP256 => &[EC_PUBLIC_KEY, P256],
+        Algorithm::Rsa => return Err(KeyError::UnknownAlgorithm),
+    };
+    let mut identifier = Vec::new();
+    for object in identifiers {
+        write_element(&mut identifier, OBJECT_IDENTIFIER, object)?;
+    }
+    let mut info = Vec::new();
+    write_element(&mut info, SEQUENCE, &identifier)?;
+    write_element(&mut info, BIT_STRING, &[&[0], key].concat())?;
+    let mut whole = Vec::new();
+    write_element(&mut whole, SEQUENCE, &info)?;
+    Ok(whole)
+}
+
+/// Appends an element of at most 127 bytes, which those of these algorithms have.
+fn write_element(out: &mut Vec<u8>, tag: u8, value: &[u8]) -> Result<(), KeyError> {
+    let length = u8::try_from(value.len()).ok().filter(|length| *length < 0x80).ok_or(KeyError::Malformed)?;
+    out.extend_from_slice(&[tag, length]);
+    out.extend_from_slice(value);
+    Ok(())
 }
 
 pub(crate) struct PrivateKey<'a> {

@@ -13,6 +13,8 @@ pub enum KeyError {
     Malformed,
     /// The key is of another algorithm than Ed25519, ECDSA on P-256 and RSA.
     UnknownAlgorithm,
+    /// The key is not that of the certificate with this name.
+    OtherKey(String),
     /// The key's numbers are not a key.
     Rejected(String),
 }
@@ -30,6 +32,7 @@ impl fmt::Display for KeyError {
             KeyError::UnknownAlgorithm => {
                 f.write_str("the key's algorithm is not supported (Ed25519, ECDSA on P-256; RSA to verify only)")
             }
+            KeyError::OtherKey(certificate) => write!(f, "the certificate {certificate} is that of another key"),
             KeyError::Rejected(why) => write!(f, "the key is refused: {why}"),
         }
     }

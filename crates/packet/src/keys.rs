@@ -40,16 +40,22 @@ pub fn signer_from_pem(
 /// # Errors
 /// [`KeyError`] where it is neither, or its algorithm is unknown.
 pub fn verifier_from_pem(text: &str) -> Result<PublicKeyVerifier, KeyError> {
+    let (algorithm, key) = public_key_of(text)?;
+    Ok(PublicKeyVerifier::new(algorithm, &key))
+}
+
+/// Returns the public key in `text`, as [`verifier_from_pem`] finds it.
+pub(crate) fn public_key_of(text: &str) -> Result<(der::Algorithm, Vec<u8>), KeyError> {
     let (label, bytes) = der::from_pem(text)?;
     match label.as_str() {
-        "PUBLIC KEY" => PublicKeyVerifier::from_spki(&bytes),
+        "PUBLIC KEY" => der::public_key(&bytes).map(|(algorithm, key)| (algorithm, key.to_vec())),
         "PRIVATE KEY" => match der::private_key(&bytes)? {
             der::PrivateKey { algorithm: der::Algorithm::Ed25519, .. } => {
                 let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&bytes)?;
-                Ok(PublicKeyVerifier::new(der::Algorithm::Ed25519, pair.public_key().as_ref()))
+                Ok((der::Algorithm::Ed25519, pair.public_key().as_ref().to_vec()))
             }
             der::PrivateKey { algorithm: der::Algorithm::EcP256, public: Some(point) } => {
-                Ok(PublicKeyVerifier::new(der::Algorithm::EcP256, point))
+                Ok((der::Algorithm::EcP256, point.to_vec()))
             }
             _ => Err(KeyError::UnknownAlgorithm),
         },

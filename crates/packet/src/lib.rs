@@ -43,7 +43,9 @@ pub mod mgmt;
 pub mod tlv;
 pub mod types;
 
+mod calendar;
 mod certificate;
+mod certificate_server;
 mod data;
 mod der;
 mod fragment;
@@ -54,10 +56,12 @@ mod lp;
 mod name;
 mod plain;
 mod reliability;
+mod self_signed;
 mod sign;
 mod uri;
 
-pub use certificate::{Certificate, CertificateError};
+pub use certificate::{Certificate, CertificateError, verifier_from_file};
+pub use certificate_server::CertificateServer;
 pub use data::{Data, DataBuilder};
 pub use fragment::{FragmentDrop, FragmentError, Fragmenter, Reassembled, Reassembler, ReassemblyCounters};
 pub use interest::{
@@ -72,6 +76,7 @@ pub use mgmt::{ControlParameters, ControlResponse};
 pub use name::{Component, Components, Name, NameRef};
 pub use reliability::{Reliability, ReliabilityCounters};
 pub use ring::rand::SystemRandom;
+pub use self_signed::{CERTIFICATE_FRESHNESS, certified_signer, self_signed, to_base64};
 pub use sign::{
     DigestSigner, DigestVerifier, KeyLocator, SignError, SignatureFreshness, SignatureInfo, Signer, Verifier,
     VerifyError,

@@ -1,7 +1,7 @@
 //! Errors of transfers. Every message names the packet concerned, so that a person can request it
 //! by hand.
 
-use larder_packet::{DecodeError, Name, SignError};
+use larder_packet::{Data, DecodeError, KeyLocator, Name, SignError, VerifyError, types};
 use std::fmt;
 
 /// The reason why a [`Fetcher`](crate::Fetcher) gave up.
@@ -48,6 +48,13 @@ pub enum FetchError {
         /// The Data's name.
         found: Name,
     },
+    /// A Data arrived, but it is not authentic.
+    Invalid {
+        /// The Data's name.
+        name: Name,
+        /// The check that it has failed.
+        problem: Invalid,
+    },
     /// The segments contradict each other about the end of the object.
     Contradiction {
         /// The Data's name.
@@ -75,8 +82,38 @@ pub enum Refusal {
     Congestion,
     /// Nack with another reason, or without one.
     Nack,
-    /// Data arrived, but its digest or its signature is wrong.
-    BadSignature,
+}
+
+/// The check that a Data has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Invalid {
+    /// Its digest is not the one that the manifest names.
+    Manifest,
+    /// Its SHA-256 digest is not that of its bytes.
+    Digest,
+    /// It has no signature by the trusted key.
+    Signature {
+        /// The reason.
+        error: VerifyError,
+        /// The key that it names.
+        key_locator: Option<Name>,
+    },
+}
+
+impl Invalid {
+    pub(crate) fn signature(error: VerifyError, data: &Data<'_>) -> Self {
+        let key_locator = match data.signature_info().key_locator {
+            Some(KeyLocator::Name(name)) => Some(name.to_name()),
+            Some(KeyLocator::Digest(_)) | None => None,
+        };
+        Invalid::Signature { error, key_locator }
+    }
+
+    /// Returns true if a signature is missing, and only a digest is there.
+    pub fn is_only_digest(&self) -> bool {
+        let Invalid::Signature { error, .. } = self else { return false };
+        matches!(error, VerifyError::WrongType { found: types::DIGEST_SHA256, .. })
+    }
 }
 
 /// A problem of a metadata packet.
@@ -136,6 +173,7 @@ impl fmt::Display for FetchError {
             FetchError::OnlyLonger { name, found } => {
                 write!(f, "neither a segmented object nor a Data has the name {name}, but there is {found}")
             }
+            FetchError::Invalid { name, problem } => write!(f, "{name} is not accepted: {problem}"),
             FetchError::Contradiction { name, problem } => write!(f, "inconsistent object at {name}: {problem}"),
             FetchError::TooLarge { name, max_bytes } => {
                 write!(f, "the object is larger than the allowed {max_bytes} bytes, at {name}")
@@ -153,8 +191,46 @@ impl fmt::Display for Refusal {
             Refusal::NoRoute => "found no route",
             Refusal::Congestion => "met congestion",
             Refusal::Nack => "was refused by the network",
-            Refusal::BadSignature => "brought Data with a wrong digest or signature",
         })
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Invalid::Manifest => f.write_str("its digest is not the one in the manifest"),
+            Invalid::Digest => f.write_str("its SHA-256 digest is wrong: its bytes were changed"),
+            Invalid::Signature { .. } if self.is_only_digest() => {
+                f.write_str("it has only a SHA-256 digest, and no signature by the trusted key")
+            }
+            Invalid::Signature { error, key_locator } => {
+                match error {
+                    VerifyError::WrongType { expected, found } => {
+                        let (found, expected) = (signature_name(*found), signature_name(*expected));
+                        write!(f, "it is signed with {found}, and the trusted key is for {expected}")?;
+                    }
+                    VerifyError::Mismatch | VerifyError::NotSigned => {
+                        f.write_str("its signature is not by the trusted key")?;
+                    }
+                }
+                match key_locator {
+                    Some(name) => write!(f, " (its key locator is {name})"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// Returns the name of a SignatureType.
+fn signature_name(signature_type: u64) -> String {
+    match signature_type {
+        types::DIGEST_SHA256 => "SHA-256 digest".to_owned(),
+        types::SHA256_WITH_RSA => "RSA".to_owned(),
+        types::SHA256_WITH_ECDSA => "ECDSA".to_owned(),
+        types::HMAC_WITH_SHA256 => "HMAC".to_owned(),
+        types::ED25519 => "Ed25519".to_owned(),
+        other => format!("the unknown SignatureType {other}"),
     }
 }
 

@@ -70,7 +70,7 @@ mod rtt;
 mod window;
 
 pub use congestion::{CongestionControl, CongestionSpec, CongestionSpecError, Cubic, FixedWindow, PathFeedback};
-pub use error::{EndProblem, FetchError, MetadataProblem, PublishError, Refusal};
+pub use error::{EndProblem, FetchError, Invalid, MetadataProblem, PublishError, Refusal};
 pub use fetcher::{FetchOptions, FetchStats, Fetcher, Naming, Progress};
 pub use metadata::{METADATA_KEYWORD, Metadata};
 pub use pacer::Clock;

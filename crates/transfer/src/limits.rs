@@ -90,3 +90,8 @@ pub const LARGEST_FAN_OUT: u64 = 250;
 /// The Interests for the metadata after which a transfer ends if only Data of a longer name
 /// answers. The user learns what exists without a wait for all tries.
 pub const METADATA_SENDS_WHERE_OTHERS_ANSWER: u32 = 3;
+
+/// The retransmissions of the first Interests if their Data fails its check: the first one passes
+/// the caches by, which may hold something else under the name; the second allows for one that
+/// cannot be passed by.
+pub const RETRIES_OF_INVALID: u32 = 2;

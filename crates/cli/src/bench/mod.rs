@@ -237,7 +237,10 @@ fn connect(to: Option<&str>, shared_memory: bool) -> Result<Client, Failure> {
         }
         None => Client::connect_over(adapt),
     };
-    client.map_err(broken)
+    let mut client = client.map_err(broken)?;
+    // A measurement over the restart of a node would be none.
+    client.wait_out(Duration::ZERO);
+    Ok(client)
 }
 
 /// Returns a progress bar on standard error, which is hidden if that is not a terminal.

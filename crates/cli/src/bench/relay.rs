@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::mpsc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The bytes of one read, as in the node.
@@ -41,7 +42,9 @@ impl Relay {
 
     /// Returns a connection to the relay. The first two connections are the ends of the relay.
     pub fn connect(&self) -> Result<Client, Failure> {
-        Client::connect_to(Transport::unix(self.path()).without_shared_memory()).map_err(broken)
+        let mut client = Client::connect_to(Transport::unix(self.path()).without_shared_memory()).map_err(broken)?;
+        client.wait_out(Duration::ZERO);
+        Ok(client)
     }
 
     /// Returns the kernel's number of the thread. Call it at most once.

@@ -14,7 +14,7 @@ mod route;
 mod status;
 mod strategy;
 
-use crate::connection::{broken, connect, connect_to};
+use crate::connection::{CommandKeyArgs, broken, connect, connect_to};
 use crate::failure::Failure;
 use crate::output::excerpt;
 use clap::{Args, Subcommand};
@@ -26,6 +26,7 @@ use larder_packet::{ControlParameters, ControlResponse};
 use listing::List;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Inspect and change a running node: faces, routes, strategies, Content Store
 ///
@@ -43,6 +44,9 @@ pub struct CtlArgs {
     /// Configuration file of the intended node; it is an error if another node answers
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+
+    #[command(flatten)]
+    command_key: CommandKeyArgs,
 }
 
 /// A configuration file and its content.
@@ -100,7 +104,7 @@ enum Thing {
 pub fn run(args: CtlArgs) -> Result<(), Failure> {
     let json = args.json;
     let configured = args.config.as_deref().map(Configured::read).transpose()?;
-    let node = || Management::connect(configured.as_ref());
+    let node = || Management::connect(configured.as_ref(), &args.command_key);
     match args.thing {
         Thing::Status(args) => status::run(&args, configured.as_ref(), json),
         Thing::Channel => channels(&mut node()?, json),
@@ -121,9 +125,14 @@ struct Management {
 
 impl Management {
     /// Connects to the node of this configuration, or to the one of the environment.
-    fn connect(configured: Option<&Configured>) -> Result<Management, Failure> {
-        let Some(configured) = configured else { return Ok(Management { client: connect()? }) };
-        let mut node = Management { client: connect_to(&configured.config, &configured.path)? };
+    fn connect(configured: Option<&Configured>, key: &CommandKeyArgs) -> Result<Management, Failure> {
+        let client = match configured {
+            None => connect(Duration::ZERO)?,
+            Some(configured) => connect_to(&configured.config, &configured.path)?,
+        };
+        let mut node = Management { client };
+        key.apply(&mut node.client)?;
+        let Some(configured) = configured else { return Ok(node) };
         let place = node.client.transport().to_string();
         configured.check(&place, node.status()?.configuration.as_deref())?;
         Ok(node)

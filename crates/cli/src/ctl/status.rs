@@ -4,6 +4,7 @@
 
 use super::admin::AdminServer;
 use super::{Configured, Management, listing};
+use crate::connection::CommandKeyArgs;
 use crate::failure::Failure;
 use clap::Args;
 use serde_json::{Value, json};
@@ -27,7 +28,9 @@ pub(super) fn run(args: &StatusArgs, configured: Option<&Configured>, json: bool
     // With a file, the node has to have what the file names. Otherwise one of them is enough.
     let is_strict = configured.is_some();
     let page = has_admin.then(|| node(args.admin, configured)).transpose();
-    let ndn = has_ndn.then(|| Management::connect(configured).and_then(|mut node| forwarder(&mut node))).transpose();
+    let ndn = has_ndn
+        .then(|| Management::connect(configured, &CommandKeyArgs::default()).and_then(|mut node| forwarder(&mut node)))
+        .transpose();
     let (page, ndn) = match (page, ndn) {
         (Ok(page), Ok(ndn)) => (page, ndn),
         (Ok(Some(page)), Err(_)) if !is_strict && page.get("ndn").is_none() => (Some(page), None),

@@ -3,6 +3,7 @@
 
 mod clients;
 mod failed_upgrades;
+mod ndn_producers;
 mod ndn_reloads;
 mod new_settings;
 mod passed_sockets;

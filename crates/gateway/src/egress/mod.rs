@@ -20,8 +20,8 @@ use super::keys::KeyFiles;
 use super::thread::{Running, Shown, Work, connect};
 use crate::error::Error;
 use ::http::Uri;
-use larder_client::{Client, ClientError, Output, Received};
-use larder_packet::{LpHeader, Name};
+use larder_client::{Client, ClientError, CommandKey, Output, Received};
+use larder_packet::{CertificateServer, LpHeader, Name, Signer};
 use larder_units::ByteSize;
 use origin::{FromOrigin, Requests};
 use sha2::{Digest, Sha256};
@@ -41,6 +41,8 @@ pub struct EgressConfig {
     pub origin_ca: Option<PathBuf>,
     /// The keys that sign.
     pub key: KeyFiles,
+    /// The key that signs commands to the forwarder, if it asks for one.
+    pub command_key: Option<CommandKey>,
     /// Bytes of answers and bodies at once.
     pub memory: ByteSize,
     /// The longest freshness of an answer for caches on the path.
@@ -70,7 +72,12 @@ impl EgressConfig {
     pub fn check(&self) -> Result<(), Error> {
         self.key.signer(TABLE, &self.prefix)?;
         self.key.request_verifier(TABLE)?;
+        self.command_signer()?;
         origin::trust_of(&self.origin, self.origin_ca.as_deref()).map(drop)
+    }
+
+    fn command_signer(&self) -> Result<Option<Box<dyn Signer>>, Error> {
+        self.command_key.as_ref().map(CommandKey::read).transpose().map_err(Error::CommandKey)
     }
 
     /// Returns what distinguishes its bodies from those of egresses with another key or origin.
@@ -90,10 +97,14 @@ impl Egress {
     pub fn start(config: &EgressConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Egress, Error> {
         let prefix = &config.prefix;
         let signer = config.key.signer(TABLE, prefix)?;
+        let certificates = config.key.certificates(TABLE, prefix)?;
         if config.key == KeyFiles::default() {
             tracing::warn!(%prefix, "[ndn.gateway] has neither key nor secret: whoever is on the way can answer in this node's name");
         }
         let (mut client, waker) = connect(TABLE, &config.forwarder)?;
+        if let Some(signer) = config.command_signer()? {
+            client.sign_commands(signer);
+        }
         if let Err(error) = client.learn_incoming_faces() {
             tracing::warn!(%error, "[ndn.gateway] cannot tell requesters apart: one of them can take all places");
         }
@@ -110,7 +121,7 @@ impl Egress {
         let (events, receiver) = channel();
         let requests = Requests::start(&config.origin, config.origin_ca.as_deref(), events, Arc::clone(&waker))?;
         let figures = Shown::default();
-        let worker = Worker { client, core, requests, events: receiver, figures: figures.clone() };
+        let worker = Worker { client, core, certificates, requests, events: receiver, figures: figures.clone() };
         let running = Running::start("gateway", TABLE, waker, worker, on_end)?;
         Ok(Egress { running, figures, prefix: prefix.clone() })
     }
@@ -139,6 +150,7 @@ fn since_1970() -> Duration {
 struct Worker {
     client: Client,
     core: EgressCore,
+    certificates: CertificateServer,
     requests: Requests,
     events: Receiver<(u64, FromOrigin)>,
     figures: Shown<Figures>,
@@ -164,9 +176,13 @@ impl Work for Worker {
         send(&mut out, self.client.output());
         self.requests.obey(&mut out);
         self.figures.set(self.core.figures());
-        let core = &mut self.core;
+        let (core, certificates) = (&mut self.core, &self.certificates);
         self.client.receive(core.next_timeout(), |now, received, output| {
             if let Received::Interest { interest, token, incoming_face } = received {
+                if let Some(certificate) = certificates.answer(&interest) {
+                    output.send(token, |out| out.extend_from_slice(certificate));
+                    return;
+                }
                 core.on_interest(now, &interest, token, incoming_face, &mut out);
                 send(&mut out, output);
             }

@@ -71,3 +71,16 @@ pub(super) fn read(
         strays => Err(wrong("chain", chain, Problem::Unchained { strays, all, anchor: anchor.to_owned() })),
     }
 }
+
+/// Returns a line for each of these certificates, of the setting `key`, that is not valid at this
+/// time.
+pub(super) fn not_valid(
+    table: &str,
+    key: &str,
+    anchor: &Path,
+    certificates: &[Certificate],
+    unix_seconds: u64,
+) -> Vec<String> {
+    let problems = certificates.iter().filter_map(|certificate| certificate.check_time(unix_seconds).err());
+    problems.map(|problem| format!("[[{table}]] {key} = {anchor:?}: {problem}")).collect()
+}

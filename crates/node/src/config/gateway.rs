@@ -80,6 +80,9 @@ pub(super) fn contradictions(config: &Config) -> Vec<String> {
             problems.push(format!("{table} {key}: expected a name of 1 to {LONGEST_PREFIX} bytes, such as \"/far\""));
         }
     }
+    if config.ndn.command_key.is_some() != config.ndn.command_certificate.is_some() {
+        problems.push("[ndn] command_key and command_certificate need each other: set both, or none".to_owned());
+    }
     if config.http.upstream.is_some() && config.http.origin != Origin::Generated {
         problems.push("[http.upstream]: [http] origin names another way to the same: keep one".to_owned());
     }

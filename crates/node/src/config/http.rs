@@ -4,7 +4,7 @@ use super::access_log::AccessLogTable;
 use super::gateway::UpstreamTable;
 use super::listen::listeners;
 use super::origin::{EXPECTED, Origin, ServerEntry, has_name, server};
-use super::values::{from_text, known_spec, loopback, parsed};
+use super::values::{from_text, known_spec, loopback, optional_path, parsed};
 use http::uri::{Authority, PathAndQuery};
 use larder_http::Codings;
 use larder_policy::Spec;
@@ -410,10 +410,6 @@ fn name_servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Socket
         address.ok_or_else(|| D::Error::custom(format!("{text:?}: {expected}")))
     };
     texts.iter().map(server).collect()
-}
-
-fn optional_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
-    Ok(Some(PathBuf::deserialize(deserializer)?).filter(|path| !path.as_os_str().is_empty()))
 }
 
 fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {

@@ -4,9 +4,10 @@
 use super::certificates::{self, CertificateError};
 use super::gateway::GatewayTable;
 use super::http::DiskTable;
-use super::values::{address, from_text, known_spec, loopback, parsed};
+use super::values::{address, from_text, known_spec, loopback, optional_path, parsed};
 use crate::limits::{MOST_REMOTE_FACES, PARTIAL_INPUT_LEAST_BYTES, REMOTE_FACES};
 use crate::ndn::websocket::{Origins, check_listed};
+use larder_client::CommandKey;
 use larder_forwarder::limits::SHARDS;
 use larder_forwarder::strategy::strategy_by_name;
 use larder_forwarder::{Authorized, Rule, VerifyRule};
@@ -88,6 +89,12 @@ pub struct NdnConfig {
     pub count_by: usize,
     /// Whether remote applications may register prefixes under `/localhop/nfd`.
     pub localhop_registration: bool,
+    /// The private key that signs the commands of this node's own applications.
+    #[serde(deserialize_with = "optional_path")]
+    pub command_key: Option<PathBuf>,
+    /// Its certificate.
+    #[serde(deserialize_with = "optional_path")]
+    pub command_certificate: Option<PathBuf>,
     /// `[[ndn.authorize]]`
     pub authorize: Vec<AuthorizeConfig>,
     /// `[[ndn.route]]`
@@ -195,6 +202,52 @@ impl NdnConfig {
 }
 
 impl NdnConfig {
+    /// Returns the files of the key that signs the commands of this node's own applications.
+    pub fn command_key(&self) -> Option<CommandKey> {
+        let (key, certificate) = (self.command_key.clone()?, self.command_certificate.clone()?);
+        Some(CommandKey { key, certificate })
+    }
+
+    /// Returns true if this node's own applications may register prefixes. Reads the certificates.
+    ///
+    /// # Errors
+    /// One line: the file and its problem.
+    pub fn lets_itself_register(&self) -> Result<bool, CertificateError> {
+        let signer = self.command_key().and_then(|key| key.read().ok());
+        for rule in self.rules()? {
+            let covers = rule.modules.is_none_or(|modules| modules.iter().any(|module| module == "rib"));
+            let is_of_key = match &rule.signer {
+                Authorized::Anybody => true,
+                Authorized::Certificate(certificate) => signer.as_ref().is_some_and(|signer| {
+                    certificate.is_of(signer.as_ref())
+                        && signer.key_locator().is_some_and(|name| certificate.is_meant_by(name))
+                }),
+            };
+            if !rule.localhop && covers && is_of_key {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns a line for each certificate that is not valid at this time, in seconds since 1970.
+    ///
+    /// # Errors
+    /// One line: the file and its problem.
+    pub fn invalid_certificates(&self, unix_seconds: u64) -> Result<Vec<String>, CertificateError> {
+        let mut problems = Vec::new();
+        for table in self.authorize.iter().filter(|table| table.certificate != "any") {
+            let path = Path::new(&table.certificate);
+            let read = certificates::read("ndn.authorize", "certificate", path, table.chain.as_deref())?;
+            problems.extend(certificates::not_valid("ndn.authorize", "certificate", path, &read, unix_seconds));
+        }
+        for table in &self.verify {
+            let read = certificates::read("ndn.verify", "anchor", &table.anchor, table.chain.as_deref())?;
+            problems.extend(certificates::not_valid("ndn.verify", "anchor", &table.anchor, &read, unix_seconds));
+        }
+        Ok(problems)
+    }
+
     /// Returns the signatures that Data needs to be cached. Reads the certificates.
     ///
     /// # Errors
@@ -362,6 +415,8 @@ impl Default for NdnConfig {
             network_region: Vec::new(),
             count_by: 0,
             localhop_registration: false,
+            command_key: None,
+            command_certificate: None,
             authorize: Vec::new(),
             routes: Vec::new(),
             gateway: None,

@@ -13,7 +13,13 @@ use toml::{Table, Value};
 
 /// Variables of Larder that name no key: the token of `larder ctl purge`, the seeds of tests, and
 /// the process that an upgrade replaces.
-const OTHER_VARIABLES: [&str; 3] = ["LARDER_TOKEN", "LARDER_SEEDS", crate::handover::VARIABLE];
+const OTHER_VARIABLES: [&str; 5] = [
+    "LARDER_TOKEN",
+    "LARDER_SEEDS",
+    crate::handover::VARIABLE,
+    larder_client::command_key::KEY_VARIABLE,
+    larder_client::command_key::CERTIFICATE_VARIABLE,
+];
 
 /// Beginnings of the variables that Kubernetes and Docker set in every container beside a service
 /// with the name `larder`.

@@ -4,6 +4,7 @@ use larder_policy::Spec;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// A string that parses.
@@ -40,4 +41,9 @@ pub(super) fn loopback(port: u16) -> SocketAddr {
 #[allow(clippy::expect_used, reason = "two literals, parsed by a test")]
 pub(super) fn known_spec(text: &str) -> Spec {
     text.parse().expect("a spec that a test parses")
+}
+
+/// A path, or nothing for an empty text.
+pub(super) fn optional_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    Ok(Some(PathBuf::deserialize(deserializer)?).filter(|path| !path.as_os_str().is_empty()))
 }

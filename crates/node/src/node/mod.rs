@@ -10,6 +10,7 @@ use crate::handover::{Handover, News, Successor};
 use crate::inherited::{Inherited, Role};
 use crate::ndn::Ndn;
 use crate::parts;
+use crate::preflight;
 use crate::privileges::Account;
 use crate::process::Process;
 use crate::reload::Running;
@@ -161,11 +162,21 @@ impl Node {
         Part::start(self.end_of("edge"), start).map(Some).map_err(NodeError::Gateway)
     }
 
+    /// Warns of certificates that are not valid: those who have their keys are locked out.
+    pub(super) fn warn_of_certificates(&self, config: &Config) {
+        // An error prevents the start, or the reload.
+        let problems = config.ndn.invalid_certificates(preflight::unix_seconds()).unwrap_or_default();
+        for problem in problems {
+            tracing::warn!("{problem}");
+        }
+    }
+
     /// Starts the NDN side, and the ends of HTTP over NDN that the configuration names.
     fn start_ndn_and_pair(&mut self, config: &Config, handover: &mut Handover) -> Result<(), NodeError> {
         if !config.ndn.enabled {
             return Ok(());
         }
+        self.warn_of_certificates(config);
         let ndn = self.ndn.insert(self.start_ndn(config, &mut handover.sockets)?);
         let forwarder = ndn.unix.clone().unwrap_or_default();
         self.egress = self.start_egress(config, forwarder.clone())?;

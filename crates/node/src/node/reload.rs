@@ -89,6 +89,9 @@ impl Node {
     }
 
     fn reload_ndn(&mut self, config: &Config) -> Result<(), NodeError> {
+        if config.ndn.enabled {
+            self.warn_of_certificates(config);
+        }
         match self.ndn.as_mut().filter(|_| config.ndn.enabled) {
             Some(ndn) => Ok(ndn.reload(&config.ndn)?),
             None => Ok(()),
@@ -101,7 +104,8 @@ impl Node {
         let forwarder = || ndn.and_then(|ndn| ndn.unix.clone()).unwrap_or_default();
         let is_moved = next.ndn.is_some();
         let has_authority = changes.apply_to("http.origin_ca") && self.egress.is_some();
-        if is_moved || has_authority || changes.apply_to("ndn.gateway") {
+        let has_key = ["ndn.command_key", "ndn.command_certificate"].into_iter().any(|key| changes.apply_to(key));
+        if is_moved || has_authority || (has_key && self.egress.is_some()) || changes.apply_to("ndn.gateway") {
             next.egress = Some(self.start_egress(config, forwarder())?);
         }
         if is_moved || next.http.is_some() || changes.apply_to("http.upstream") {

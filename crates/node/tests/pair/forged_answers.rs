@@ -2,6 +2,8 @@
 
 use crate::wire::{Asked, Origin, say};
 use crate::{Place, noise};
+use larder_client::{Client, Received, Transport};
+use larder_packet::{Certificate, Data, InterestBuilder, KeyLocator, Name};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -60,6 +62,38 @@ fn the_key_that_is_trusted_is_believed_and_no_other() {
     let unsigned = Place::far(origin.address, "");
     let edge = Place::edge(&unsigned.tcp(), &format!("trust = {own:?}"));
     assert_eq!(edge.client().get("/a").status, 502, "a digest is nobody's signature");
+}
+
+/// Failure: the far node's packets name a key that nobody serves, so that only those who have a
+/// copy of it can validate them.
+#[test]
+fn the_key_of_the_far_node_is_out_of_reach() {
+    let origin = page();
+    let directory = tempfile::tempdir().unwrap();
+    let far = Place::far(origin.address, &format!("key = {:?}", key(directory.path(), "own.pem")));
+    let edge = Place::edge(&far.tcp(), "");
+    let mut client = Client::connect_to(Transport::unix(edge.socket())).unwrap();
+    let mut ask = |name: &str| {
+        let nonce = client.random_stream("nonces").bits() as u32;
+        let interest = InterestBuilder::new(name.parse::<Name>().unwrap()).can_be_prefix(true).nonce(nonce).build();
+        client.output().send(None, |out| out.extend_from_slice(&interest));
+        let (mut found, patience) = (None, client.now() + Duration::from_secs(20));
+        while found.is_none() {
+            assert!(client.now() < patience, "{name} has no answer");
+            let received = client.receive(Some(patience), |_, received, _| match received {
+                Received::Data { data, .. } => found = Some(data.wire.to_vec()),
+                Received::Nack { reason, .. } => panic!("{name}: {reason}"),
+                Received::Interest { .. } => {}
+            });
+            received.unwrap();
+        }
+        found.unwrap()
+    };
+    let signed = ask("/far/localhost/a/32=metadata");
+    let signed = Data::decode(&signed).unwrap();
+    let Some(KeyLocator::Name(locator)) = signed.signature_info().key_locator else { panic!("it names no key") };
+    let certificate = Certificate::decode(&ask(&locator.to_string())).unwrap();
+    assert!(certificate.is_meant_by(locator) && signed.verify(&certificate).is_ok());
 }
 
 #[test]

@@ -11,7 +11,8 @@
 //! With [`Naming::DiscoverOrPlain`], one Data of the name itself suffices. It is requested once the
 //! metadata has timed out, is missing, or has no route. The metadata wins if it arrives first. For
 //! a name that ends in a version, such as a certificate's, the first segment takes the place of the
-//! metadata.
+//! metadata. If a segment of a version answers for the name, that version is fetched, as ndn-cxx's
+//! SegmentFetcher does.
 //!
 //! FinalBlockId may come with any segment, or only with the last. It may move while the end is
 //! still ahead (a producer that learns its length late), but never before a segment that arrived,
@@ -20,7 +21,8 @@
 //! A cache may answer with Data that is no use: its signature is wrong, or it says (content type
 //! Nack) that the producer had no such segment once. The next Interest for this segment has
 //! MustBeFresh, so a cache answers only if its Data is still fresh. A Nack for such an Interest
-//! ends the transfer.
+//! ends the transfer. So does a third Data with a wrong signature, if no segment has arrived yet:
+//! the error names the check that failed.
 //!
 //! A path may stall without a loss, for example behind a TCP connection that recovers from losses
 //! of its own. If many Interests are in flight and none that was sent later than the oldest is
@@ -36,17 +38,19 @@
 //! closure. A segment that arrives in order is not copied; early ones wait in a window of at most
 //! [`FetchOptions::max_window`] segments.
 
+mod discovery;
 mod options;
 mod progress;
 
+use discovery::{Discovery, METADATA, PLAIN};
 pub use options::{FetchOptions, Naming};
 pub use progress::{FetchStats, Progress};
 
 use crate::congestion::{Answer, Congestion, CongestionControl, PathFeedback, Signal};
-use crate::error::{EndProblem, FetchError, MetadataProblem, Refusal};
+use crate::error::{EndProblem, FetchError, Invalid, MetadataProblem, Refusal};
 use crate::limits;
 use crate::manifest::Digest;
-use crate::metadata::{METADATA_KEYWORD, Metadata};
+use crate::metadata::Metadata;
 use crate::object::{End, Object, segment_under};
 use crate::pacer::Pacer;
 use crate::rtt::RttEstimator;
@@ -98,26 +102,6 @@ enum Target {
     Failed(FetchError),
 }
 
-/// The number of the metadata, or of the first segment, in the window of a discovery.
-const METADATA: u64 = 0;
-/// The number of the Data of the object's own name there.
-const PLAIN: u64 = 1;
-
-/// The search for an object's version, or for a Data of its name.
-struct Discovery {
-    object: Name,
-    metadata: Name,
-    /// Whether the first segment is requested in place of the metadata, because the name has a
-    /// version.
-    is_segment: bool,
-    /// Whether Data of the object's name is requested.
-    requests_plain: bool,
-    /// The reason why there is no metadata.
-    failure: Option<Box<FetchError>>,
-    /// A Data of a longer name, which was not requested.
-    found: Option<Name>,
-}
-
 impl Fetcher {
     /// Creates a transfer of the object `name`. Without a `verifier`, digests are checked and other
     /// signatures are counted as unverified. A verifier must accept every Data. `nonces` must
@@ -134,19 +118,7 @@ impl Fetcher {
         let target = if (versioned && !is_segment) || options.naming == Naming::Exact {
             Target::Segments(Object::new(name, None))
         } else {
-            let mut metadata = name.clone();
-            match is_segment {
-                true => metadata.push_segment(0),
-                false => metadata.push_keyword(METADATA_KEYWORD),
-            };
-            Target::Metadata(Discovery {
-                object: name,
-                metadata,
-                is_segment,
-                requests_plain: false,
-                failure: None,
-                found: None,
-            })
+            Target::Metadata(Discovery::new(name, is_segment))
         };
         Fetcher {
             options,
@@ -220,15 +192,14 @@ impl Fetcher {
         self.arrived(now);
         let Some(sent) = self.pending_for(data.name, true) else {
             self.stats.unexpected += 1;
-            self.record_longer_name(data.name);
+            self.on_longer_name(data);
             return;
         };
-        if !self.is_genuine(sent.segment, data) {
-            self.stats.rejected += 1;
-            self.window.bypass_caches(sent.segment);
-            self.send_again(sent, Refusal::BadSignature);
+        if let Err(problem) = self.check(Some(sent.segment), data) {
+            self.reject(sent, FetchError::Invalid { name: data.name.to_name(), problem });
             return;
         }
+        self.stats.unverified += u64::from(self.is_unverified(sent.segment, data));
         self.account(now, sent, path.into());
         if data.content_type == Some(types::CONTENT_NACK) {
             let is_segment = matches!(self.target, Target::Segments(_));
@@ -400,11 +371,7 @@ impl Fetcher {
     /// Nack).
     fn pending_for(&self, name: NameRef<'_>, data: bool) -> Option<Sent> {
         let segment = match &self.target {
-            Target::Metadata(Discovery { object, .. }) if name == object.as_name() => PLAIN,
-            Target::Metadata(Discovery { metadata, .. }) if data => {
-                name.starts_with(metadata.as_name()).then_some(METADATA)?
-            }
-            Target::Metadata(Discovery { metadata, .. }) => (name == metadata.as_name()).then_some(METADATA)?,
+            Target::Metadata(discovery) => discovery.number_of(name, data)?,
             // The Interest of a Nack may contain a digest.
             Target::Segments(object) => {
                 segment_under(object.request_prefix(), if data { name } else { name.strip_implicit_digest().0 })?
@@ -414,21 +381,41 @@ impl Fetcher {
         self.window.pending(segment)
     }
 
-    /// Returns true if the Data is authentic as far as it can be checked.
-    fn is_genuine(&mut self, segment: u64, data: &Data<'_>) -> bool {
-        if let Some(digest) = self.digest_of(segment) {
-            return data.implicit_digest() == *digest;
+    /// Checks that the Data is authentic, as far as that is possible. `segment` is its number, if
+    /// it was requested.
+    fn check(&self, segment: Option<u64>, data: &Data<'_>) -> Result<(), Invalid> {
+        if let Some(digest) = segment.and_then(|segment| self.digest_of(segment)) {
+            return if data.implicit_digest() == *digest { Ok(()) } else { Err(Invalid::Manifest) };
         }
         match &self.verifier {
-            Some(verifier) => data.verify(verifier.as_ref()).is_ok(),
+            Some(verifier) => data.verify(verifier.as_ref()).map_err(|error| Invalid::signature(error, data)),
             None if data.signature_info().signature_type == types::DIGEST_SHA256 => {
-                data.verify(&DigestVerifier).is_ok()
+                data.verify(&DigestVerifier).map_err(|_| Invalid::Digest)
             }
-            None => {
-                self.stats.unverified += 1;
-                true
-            }
+            None => Ok(()),
         }
+    }
+
+    /// Returns true if there is no key for the signature of a Data that has passed the check.
+    fn is_unverified(&self, segment: u64, data: &Data<'_>) -> bool {
+        let is_signed = data.signature_info().signature_type != types::DIGEST_SHA256;
+        is_signed && self.verifier.is_none() && self.digest_of(segment).is_none()
+    }
+
+    /// Handles a Data that has failed its check. If nothing has passed one so far, it is requested
+    /// past the caches, and then the transfer fails: another key will not sign the next try.
+    fn reject(&mut self, sent: Sent, error: FetchError) {
+        self.stats.rejected += 1;
+        let retries = match self.stats.segments {
+            0 => self.options.retries.min(limits::RETRIES_OF_INVALID),
+            _ => self.options.retries,
+        };
+        if sent.sends > retries {
+            self.target = Target::Failed(error);
+            return;
+        }
+        self.window.bypass_caches(sent.segment);
+        self.window.lose(sent.segment);
     }
 
     /// Returns the implicit digest of this segment's Data, if a manifest names it.
@@ -545,22 +532,39 @@ impl Fetcher {
         }
     }
 
-    /// Records a Data with a longer name, in answer to an Interest for the object's name.
-    fn record_longer_name(&mut self, name: NameRef<'_>) {
-        let Target::Metadata(discovery) = &mut self.target else { return };
-        if discovery.requests_plain && name.starts_with(discovery.object.as_name()) {
-            discovery.found = Some(name.to_name());
-            let sent_often = |sent: Sent| sent.sends >= limits::METADATA_SENDS_WHERE_OTHERS_ANSWER;
-            if discovery.failure.is_some() || self.window.pending(METADATA).is_some_and(sent_often) {
-                self.fail_with_longer_name();
+    /// Handles a Data with a longer name than was requested. If it is a segment of a version, that
+    /// version is fetched, as ndn-cxx's SegmentFetcher does.
+    fn on_longer_name(&mut self, data: &Data<'_>) {
+        let Target::Metadata(discovery) = &self.target else { return };
+        if !discovery.requests_plain || !data.name.starts_with(discovery.object.as_name()) {
+            return;
+        }
+        let (name, found) = (discovery.object.clone(), data.name.to_name());
+        let version = discovery.version_of(data.name);
+        let error = match (version, self.check(None, data)) {
+            (Some(version), Ok(())) => {
+                self.window = Window::default();
+                self.target = Target::Segments(Object::new(version, None));
+                return;
             }
+            (_, Err(problem)) => FetchError::Invalid { name: found, problem },
+            (None, Ok(())) => FetchError::OnlyLonger { name, found },
+        };
+        let sent_often = |sent: Sent| sent.sends >= limits::METADATA_SENDS_WHERE_OTHERS_ANSWER;
+        let is_metadata_late = self.window.pending(METADATA).is_some_and(sent_often);
+        let Target::Metadata(discovery) = &mut self.target else { return };
+        discovery.longer = Some(error);
+        if discovery.failure.is_some() || is_metadata_late {
+            self.fail_with_longer_name();
         }
     }
 
     /// Fails if there is only Data of a longer name.
     fn fail_with_longer_name(&mut self) {
-        let Target::Metadata(Discovery { object, found: Some(found), .. }) = &self.target else { return };
-        self.target = Target::Failed(FetchError::OnlyLonger { name: object.clone(), found: found.clone() });
+        let Target::Metadata(discovery) = &mut self.target else { return };
+        if let Some(error) = discovery.longer.take() {
+            self.target = Target::Failed(error);
+        }
     }
 
     fn on_segment(&mut self, segment: u64, data: &Data<'_>, sink: &mut impl FnMut(&[u8])) -> Result<(), FetchError> {
@@ -635,11 +639,10 @@ impl Fetcher {
         let (again, must_be_fresh) = (sent.is_some(), sent.is_some_and(|sent| sent.must_be_fresh));
         let digest = self.digest_of(segment).filter(|_| again).copied();
         let (prefix, selectors, segment): (_, &[u8], _) = match &self.target {
-            // A retransmission also accepts Data of a longer name, to learn what exists.
-            Target::Metadata(discovery) if segment == PLAIN && again => {
-                (&discovery.object, &[types::CAN_BE_PREFIX as u8, 0], None)
+            Target::Metadata(discovery) if segment == PLAIN => {
+                let sends = sent.map_or(0, |sent| sent.sends);
+                (&discovery.object, Discovery::plain_selectors(sends), None)
             }
-            Target::Metadata(discovery) if segment == PLAIN => (&discovery.object, &[], None),
             Target::Metadata(discovery) if discovery.is_segment => (&discovery.metadata, &[], None),
             Target::Metadata(discovery) => {
                 (&discovery.metadata, &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0], None)

@@ -7,8 +7,8 @@ use larder_packet::{
 };
 use larder_transfer::manifest::ManifestRoot;
 use larder_transfer::{
-    Cubic, FetchError, FetchOptions, Fetcher, Metadata, MetadataProblem, PublishError, PublishOptions, Publisher,
-    Refusal,
+    Cubic, FetchError, FetchOptions, Fetcher, Invalid, Metadata, MetadataProblem, Naming, PublishError, PublishOptions,
+    Publisher,
 };
 use larder_units::Streams;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ fn forged_segments_and_forged_manifests_are_never_taken() {
             Reply::Data(wire) if interest.name.strip_implicit_digest().0.to_string() == what => forged(&wire),
             reply => reply,
         });
-        let expected = FetchError::NoAnswer { name: what.parse().unwrap(), sends: 3, last: Refusal::BadSignature };
+        let expected = FetchError::Invalid { name: what.parse().unwrap(), problem: Invalid::Manifest };
         assert_eq!(outcome.result.unwrap_err(), expected);
     }
 }
@@ -128,7 +128,7 @@ fn forged_segments_and_forged_manifests_are_never_taken() {
 fn metadata_of_somebody_else_is_not_believed() {
     let other_signer = Key(HmacSigner::new(b"other", Name::root()), Arc::default());
     let outcome = fetch(serve(publisher(bytes(1000), 100, other_signer)));
-    assert!(matches!(outcome.result, Err(FetchError::NoAnswer { last: Refusal::BadSignature, .. })));
+    assert!(matches!(outcome.result, Err(FetchError::Invalid { problem: Invalid::Signature { .. }, .. })));
     assert_eq!((outcome.stats.segments, outcome.stats.manifest_packets), (0, 0));
 }
 
@@ -198,4 +198,40 @@ fn an_object_of_too_many_segments_is_refused_before_it_is_read() {
     let content = vec![0; larder_transfer::limits::MAX_MANIFEST_SEGMENTS as usize + 1];
     let refused = Publisher::new("/file".parse().unwrap(), 7, content, Box::new(key()), options);
     assert!(matches!(refused, Err(PublishError::ManifestTooLarge { segments: 1_048_577 })));
+}
+
+/// Failure: an object without metadata is not found by one of its segments, or a segment that the
+/// key has not signed tells the version.
+#[test]
+fn a_version_is_told_by_any_segment_or_by_none() {
+    let without_metadata = |mut producer: Box<dyn FnMut(&Interest<'_>) -> Reply>| {
+        move |interest: &Interest<'_>| match interest.name.to_string().contains("/32=metadata") {
+            true => Reply::Silence,
+            false => producer(interest),
+        }
+    };
+    let options = FetchOptions { retries: 3, naming: Naming::DiscoverOrPlain, ..FetchOptions::default() };
+    let signed = |manifest: bool| {
+        let options = PublishOptions { segment_bytes: 100, manifest, ..PublishOptions::default() };
+        let publisher = Publisher::new("/file".parse().unwrap(), 7, bytes(10_000), Box::new(key()), options);
+        without_metadata(Box::new(serve(publisher.unwrap())))
+    };
+    let fetch = |secret: &[u8], manifest: bool| {
+        let verifier = Box::new(HmacVerifier::new(secret));
+        let nonces = Streams::new(1).stream("nonces");
+        let cubic = Box::new(Cubic::new());
+        let fetcher = Fetcher::new("/file".parse().unwrap(), options, cubic, Some(verifier), nonces);
+        run(fetcher, signed(manifest), Link::default())
+    };
+    let outcome = fetch(b"secret", false);
+    assert!(outcome.result.unwrap() == bytes(10_000));
+    assert_eq!(outcome.stats.rejected, 0);
+    for (secret, manifest) in [(&b"other"[..], false), (b"secret", true)] {
+        match fetch(secret, manifest).result.unwrap_err() {
+            FetchError::Invalid { name, problem: Invalid::Signature { .. } } => {
+                assert_eq!(name.to_string(), "/file/v=7/seg=0");
+            }
+            error => panic!("{error}"),
+        }
+    }
 }
