@@ -25,6 +25,7 @@ mod datasets;
 mod events;
 mod faces;
 mod fib;
+mod readvertise;
 mod rib;
 mod shard_query;
 mod status;

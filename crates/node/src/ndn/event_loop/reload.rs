@@ -16,7 +16,8 @@ use larder_units::{Streams, Time};
 impl EventLoop {
     /// Applies the new settings.
     pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), NdnError> {
-        let Reload { settings, rules, verification, regions, upstreams, listeners, origins, bounds, .. } = reload;
+        let Reload { settings, rules, verification, regions, readvertise, .. } = reload;
+        let Reload { upstreams, listeners, origins, bounds, .. } = reload;
         let has_udp = listeners.udp.as_ref().map_or(self.listeners.udp.is_some(), |group| !group.is_empty());
         check_upstreams(&upstreams, has_udp)?;
         let part = self.shard_channel.shard.part_of(settings.content_store);
@@ -45,6 +46,7 @@ impl EventLoop {
         self.forwarder.set_rules(rules);
         self.forwarder.set_verification(verification);
         self.forwarder.set_network_regions(regions);
+        self.forwarder.set_readvertise(readvertise);
         self.applied = settings;
         self.set_upstreams(now, upstreams);
         Ok(())
