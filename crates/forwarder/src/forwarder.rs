@@ -562,6 +562,7 @@ impl Forwarder {
         let engine = self.content_store.engine();
         let mut packets = self.faces.gone;
         self.faces.iter().for_each(|(_, face)| packets.add(&face.counters));
+        let (prefixes_to_readvertise, readvertised_prefixes) = self.management.readvertise.counts();
         Stats {
             packets,
             drops: self.drops.clone(),
@@ -573,6 +574,8 @@ impl Forwarder {
             pit_entries: self.pit.len(),
             fib_entries: self.fib.len(),
             rib_routes: self.rib.routes(),
+            prefixes_to_readvertise,
+            readvertised_prefixes,
             faces: self.faces.len(),
             satisfied: self.satisfied,
             unsatisfied: self.unsatisfied,

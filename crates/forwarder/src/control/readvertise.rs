@@ -28,6 +28,8 @@ pub(crate) struct Readvertise {
     unanswered: BTreeSet<(Time, Name)>,
     /// The number of prefixes that are to be withdrawn.
     withdrawn: usize,
+    /// The number of prefixes that the daemon has accepted.
+    accepted: usize,
 }
 
 struct Prefix {
@@ -35,6 +37,8 @@ struct Prefix {
     wanted: Option<u64>,
     /// The cost in the last command; `None` for a withdrawal, or if this daemon got no command.
     sent: Option<u64>,
+    /// True if the daemon has accepted the prefix, and not its withdrawal.
+    is_accepted: bool,
     state: State,
     /// The time for the answer of the next command, and the delay of a repetition.
     retry: Duration,
@@ -77,11 +81,13 @@ impl Readvertise {
             self.prefixes.retain(|_, prefix| prefix.wanted.is_some());
             self.withdrawn = 0;
         }
+        self.accepted = 0;
         self.due.clear();
         self.unanswered.clear();
         for (name, prefix) in &mut self.prefixes {
             prefix.retry = READVERTISE_RETRY;
             prefix.sent = prefix.sent.filter(|_| !is_another);
+            prefix.is_accepted = false;
             prefix.state = State::Idle;
             if !self.daemon.is_empty() {
                 prefix.state = State::Due(now);
@@ -96,7 +102,8 @@ impl Readvertise {
         let has_daemon = !self.daemon.is_empty();
         let Some(prefix) = self.prefixes.get_mut(name) else {
             if wanted.is_some() {
-                let prefix = Prefix { wanted, sent: None, state: State::Idle, retry: READVERTISE_RETRY };
+                let prefix =
+                    Prefix { wanted, sent: None, is_accepted: false, state: State::Idle, retry: READVERTISE_RETRY };
                 self.prefixes.insert(name.clone(), prefix);
                 self.schedule(name, now);
             }
@@ -132,6 +139,7 @@ impl Readvertise {
     fn remove(&mut self, name: &Name) {
         let Some(prefix) = self.prefixes.remove(name) else { return };
         self.withdrawn -= usize::from(prefix.wanted.is_none());
+        self.accepted -= usize::from(prefix.is_accepted);
         match prefix.state {
             State::Idle => {}
             State::Due(at) => _ = self.due.remove(&(at, name.clone())),
@@ -181,6 +189,9 @@ impl Readvertise {
         let is_current = prefix.sent == prefix.wanted;
         if is_accepted {
             prefix.retry = READVERTISE_RETRY;
+            self.accepted -= usize::from(prefix.is_accepted);
+            prefix.is_accepted = prefix.sent.is_some();
+            self.accepted += usize::from(prefix.is_accepted);
         }
         match (is_current, is_accepted, prefix.wanted) {
             (false, ..) => self.schedule(name, now),
@@ -188,6 +199,11 @@ impl Readvertise {
             (true, true, Some(_)) => self.schedule(name, now + READVERTISE_INTERVAL),
             (true, true, None) => self.remove(name),
         }
+    }
+
+    /// Returns the number of prefixes to advertise, and of those that the daemon has accepted.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.prefixes.len() - self.withdrawn, self.accepted)
     }
 
     /// Returns the names of all prefixes.

@@ -93,13 +93,15 @@ impl Forwarder {
         let name = command_name("register");
         let mut faces = Vec::new();
         for components in (DAEMON_COMPONENTS..=PARAMETERS).rev() {
-            let Some(next_hops) = self.fib.get(&self.hasher, name.as_name().prefix(components)) else { continue };
-            for next_hop in next_hops {
-                if self.faces.get(next_hop.face).is_some_and(|face| face.is_local()) {
-                    faces.push(next_hop.face);
+            // The routes of the prefix itself: a default route that it inherits is not the daemon's.
+            for route in self.rib.of(&name.as_name().prefix(components).to_name()) {
+                if !faces.contains(&route.face) && self.faces.get(route.face).is_some_and(|face| face.is_local()) {
+                    faces.push(route.face);
                 }
             }
-            break;
+            if !faces.is_empty() {
+                break;
+            }
         }
         self.management.readvertise.set_daemon(self.clock, faces)
     }

@@ -238,8 +238,9 @@ fn a_daemon_that_hangs_gets_all_commands_at_once() {
 #[test]
 fn another_application_answers_for_the_daemon_or_a_neighbour_gets_the_commands() {
     let mut world = readvertising();
-    let (uplink, stranger) = (world.remote(), world.local());
+    let (uplink, relay, stranger) = (world.remote(), world.local(), world.local());
     world.route("/", uplink, 0);
+    world.route("/", relay, 0);
     world.command(stranger, "rib", "register", &parameters("/app"));
     assert_eq!(world.pass(Duration::from_secs(10)), [], "a default route does not lead to a daemon");
     let daemon = Daemon::start(&mut world);
@@ -248,6 +249,9 @@ fn another_application_answers_for_the_daemon_or_a_neighbour_gets_the_commands()
     let Packet::Interest { name, .. } = &sent[0].packet else { panic!("{sent:?}") };
     assert!(world.frame(stranger, answer(name, 200)).is_err());
     assert_eq!(faces(&world.pass(Duration::from_secs(2))), [daemon.face], "the command is repeated");
+    // A route through the program that the default route leads to is none of the daemon's.
+    world.command(relay, "rib", "register", &parameters("/relayed"));
+    assert_eq!(faces(&world.pass(SOON)), [daemon.face]);
 }
 
 #[derive(Clone, Debug)]
@@ -312,6 +316,8 @@ proptest! {
         let routes = world.forwarder.first_routes(100).into_iter();
         let served = routes.filter(|(name, route)| route.origin != 128 && !name.to_string().starts_with("/localhop"));
         let served: BTreeSet<String> = served.map(|(name, _)| name.to_string()).collect();
+        let stats = world.forwarder.stats();
+        prop_assert_eq!((stats.prefixes_to_readvertise, stats.readvertised_prefixes), (served.len(), served.len()));
         prop_assert_eq!(daemon.advertised.into_keys().collect::<BTreeSet<_>>(), served);
         let commands = daemon.commands;
         daemon.advertised = BTreeMap::new();

@@ -426,6 +426,7 @@ mod tests {
         ("[ndn.gateway]\nprefix = \"/\"\norigin = \"http://a\"", &["[ndn.gateway]", "prefix"]),
         ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"ftp://a\"", &["larder.toml:3", "https://HOST:PORT"]),
         ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"http://a\"\nmemory = \"1MiB\"", &["[ndn.gateway]", "memory"]),
+        ("[ndn]\nreadvertise = \"dv\"", &["larder.toml:2", "dv", "nlsr"]),
         ("[http]\nrequest_id = \"on\"", &["larder.toml:2", "on", "accept"]),
         ("[http.access_log]\npath = \"\"", &["larder.toml:2", "stdout"]),
         ("[http.access_log]\nformat = \"json\"", &["larder.toml:1", "path"]),

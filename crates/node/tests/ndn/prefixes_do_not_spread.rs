@@ -43,9 +43,12 @@ fn a_routing_daemon_does_not_learn_a_prefix_or_keeps_it() {
     let two = ControlParameters { name: Some("/app/two".parse().unwrap()), ..Default::default() };
     app.obeyed("rib/unregister", &two);
     assert_eq!(obey(&mut first), pair("unregister", "/app/two"));
+    stage.await_figure("/ndn/readvertised_prefixes/accepted", |accepted| accepted == 1);
+    assert_eq!(stage.figure("/ndn/readvertised_prefixes/wanted"), 1);
     // The daemon restarts.
     drop(first);
     stage.await_figure("/ndn/fib_entries", |entries| entries == 1);
+    assert_eq!(stage.figure("/ndn/readvertised_prefixes/accepted"), 0, "the next daemon knows nothing");
     let mut second = daemon(&stage);
     assert_eq!(obey(&mut second), pair("register", "/app/one"));
     // The application still works, and ends.
