@@ -93,7 +93,7 @@ impl Forwarder {
         let name = command_name("register");
         let mut faces = Vec::new();
         for components in (DAEMON_COMPONENTS..=PARAMETERS).rev() {
-            // The routes of the prefix itself: a default route that it inherits is not the daemon's.
+            // The prefix's own routes: a default route that it inherits is not the daemon's.
             for route in self.rib.of(&name.as_name().prefix(components).to_name()) {
                 if !faces.contains(&route.face) && self.faces.get(route.face).is_some_and(|face| face.is_local()) {
                     faces.push(route.face);
