@@ -75,7 +75,7 @@ fn flags_without_a_mask_are_carried_out() {
 /// NFD finds the next version of a strategy that it has, which refuses the older one, and no later
 /// version.
 #[test]
-fn an_older_version_of_a_strategy_is_said_to_be_unknown() {
+fn a_strategy_that_nfd_sets_is_refused_or_one_that_it_refuses_is_set() {
     let mut world = World::new();
     let application = world.local();
     let mut set = |strategy: &str| {
@@ -95,6 +95,10 @@ fn an_older_version_of_a_strategy_is_said_to_be_unknown() {
         ("best-route/v=6", 404),
         ("asf/v=5/probing-interval~x", 409),
         ("nothing/v=1", 404),
+        // An unknown parameter is ignored; the configuration refuses it.
+        ("asf/v=5/bad~1", 200),
+        ("best-route/v=5/retx-suppression-max~500/bad~1", 200),
+        ("asf/v=5/bad", 409),
     ] {
         assert_eq!(set(strategy), code, "{strategy}");
     }
