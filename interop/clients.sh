@@ -33,6 +33,13 @@ install_ndnts() {
     (cd "$here/ndnts" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund) && cp "$lock" "$here/ndnts/node_modules/.installed-lock.json"
 }
 
+# Not every registry of Go modules has it.
+install_ndnd() {
+    local home=$here/.env/ndnd
+    [ -x "$home/ndnd" ] && return 0
+    GOBIN=$home timeout 300 go install github.com/named-data/ndnd/cmd/ndnd@latest
+}
+
 # The survey names npm itself and what draws its pages as its dependencies: of these only the one that asks is installed.
 install_http_survey() {
     local home=$here/.env/http_survey version=0.4.5

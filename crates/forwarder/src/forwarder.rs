@@ -218,6 +218,7 @@ impl Forwarder {
         if self.management.events.is_due() {
             self.publish_events(now, out);
         }
+        self.readvertise(now, out);
         self.count_made_sends(out);
     }
 
@@ -229,8 +230,10 @@ impl Forwarder {
             _ => self.strategies.values().filter_map(|instance| instance.strategy.next_release()).min(),
         };
         let reads = self.tier.as_ref().and_then(|tier| tier.next_timeout());
-        let times = [reads, self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep, events, released];
-        times.into_iter().flatten().min()
+        let readvertised = self.management.readvertise.next_timeout();
+        let tables = [self.pit.next_timeout(), self.rib.next_timeout()];
+        let others = [reads, self.next_sweep, events, released, readvertised];
+        tables.into_iter().chain(others).flatten().min()
     }
 
     // ---- Faces, routes, strategies: for the host ----
@@ -330,8 +333,11 @@ impl Forwarder {
     }
 
     fn update_fib(&mut self, updates: Vec<FibUpdate>) {
+        for FibUpdate { prefix, next_hops } in &updates {
+            self.fib.set(&self.hasher, prefix.as_name(), next_hops);
+        }
+        self.note_readvertised(&updates);
         for FibUpdate { prefix, next_hops } in updates {
-            self.fib.set(&self.hasher, prefix.as_name(), &next_hops);
             self.tell(|| Change::NextHops(prefix, next_hops));
         }
     }
@@ -556,6 +562,7 @@ impl Forwarder {
         let engine = self.content_store.engine();
         let mut packets = self.faces.gone;
         self.faces.iter().for_each(|(_, face)| packets.add(&face.counters));
+        let (prefixes_to_readvertise, readvertised_prefixes) = self.management.readvertise.counts();
         Stats {
             packets,
             drops: self.drops.clone(),
@@ -567,6 +574,8 @@ impl Forwarder {
             pit_entries: self.pit.len(),
             fib_entries: self.fib.len(),
             rib_routes: self.rib.routes(),
+            prefixes_to_readvertise,
+            readvertised_prefixes,
             faces: self.faces.len(),
             satisfied: self.satisfied,
             unsatisfied: self.unsatisfied,

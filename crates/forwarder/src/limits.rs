@@ -231,3 +231,27 @@ pub const SHARD_QUERIES: usize = 64;
 /// Observations that a Content Store keeps until its host takes them: those of a tenth of a second
 /// at 160,000 requests in the sample per second. With 100 bytes each they take 1.6 MB.
 pub const OBSERVATIONS: usize = 1 << 14;
+
+/// Commands to the routing daemon without an answer at once. A node with 100,000 prefixes sends
+/// them in such portions, so neither the daemon's queue nor the PIT fills.
+pub const READVERTISE_UNANSWERED: usize = 64;
+
+/// The InterestLifetime of a command to the routing daemon, which answers on this machine.
+pub const READVERTISE_LIFETIME: Duration = Duration::from_secs(1);
+
+/// The time after which a command to the routing daemon without an answer is repeated. It doubles
+/// with each repetition, up to [`READVERTISE_RETRY_MOST`].
+pub const READVERTISE_RETRY: Duration = Duration::from_secs(1);
+
+/// See [`READVERTISE_RETRY`]. A daemon that has stopped answering and answers again learns all
+/// prefixes after this time.
+pub const READVERTISE_RETRY_MOST: Duration = Duration::from_secs(60);
+
+/// The time after which an accepted prefix is advertised again, as in NFD: a daemon may lose it
+/// without losing its connection.
+pub const READVERTISE_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// Prefixes without a route that the routing daemon has not confirmed to have withdrawn, 200 bytes
+/// each with an ordinary name. More are forgotten, and the daemon advertises them until it
+/// restarts: it has not answered for long then.
+pub const READVERTISE_WITHDRAWN: usize = 1 << 14;

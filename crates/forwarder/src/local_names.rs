@@ -20,6 +20,12 @@ fn may_be_local(name: NameRef<'_>) -> bool {
     name.as_bytes().get(2) == Some(&b'l')
 }
 
+/// Returns true if the name is one of the routing daemon's on this machine: `/localhost/nlsr/…`,
+/// of which the forwarder sends commands.
+pub(crate) fn is_routing_daemon(name: NameRef<'_>) -> bool {
+    is_localhost(name) && name.component(1).is_some_and(|c| c.value == b"nlsr")
+}
+
 /// Returns true if the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.
 pub(crate) fn is_management(name: NameRef<'_>) -> bool {
     (is_localhost(name) || is_localhop(name)) && name.component(1).is_some_and(|c| c.value == b"nfd")

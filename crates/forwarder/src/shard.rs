@@ -8,7 +8,8 @@
 //! conventions", revision 3). So the versions and segments of a file, its RDR metadata, and
 //! Interests with an implicit digest or parameters have the same home. A hash of, say, the first
 //! two components would give one home to all names of a network in which all names begin alike. The
-//! first shard is the home of the names of the management protocol.
+//! first shard is the home of the names of the management protocol, and of the routing daemon's to
+//! which management sends commands.
 //!
 //! Data of another home can answer an Interest with CanBePrefix whose name ends within the group:
 //! `/a/b/c` answers `/a`. Each shard reports the numbers of components of the names of such pending
@@ -19,7 +20,7 @@
 //! A home costs one hash. If shorter lengths are pending, it also costs one pass over the name.
 
 use crate::limits::{CAN_BE_PREFIX_COMPONENTS, SHARDS};
-use crate::local_names::is_management;
+use crate::local_names::{is_management, is_routing_daemon};
 use crate::tables::name_hash::{Lengths, NameHasher};
 use larder_packet::tlv::Tlv;
 use larder_packet::{LpPacket, NameRef, types};
@@ -135,7 +136,7 @@ impl Dispatch {
     }
 
     fn home(&self, name: NameRef<'_>, group: Group) -> usize {
-        match is_management(name) {
+        match is_management(name) || is_routing_daemon(name) {
             true => 0,
             false => self.of_hash(self.hasher.hash(&name.as_bytes()[..group.end])),
         }
@@ -243,7 +244,12 @@ mod tests {
 
     #[test]
     fn commands_go_where_nobody_manages() {
-        for text in ["/localhost/nfd", "/localhost/nfd/faces/list", "/localhop/nfd/rib/register/x"] {
+        for text in [
+            "/localhost/nfd",
+            "/localhost/nfd/faces/list",
+            "/localhop/nfd/rib/register/x",
+            "/localhost/nlsr/rib/register/x",
+        ] {
             assert!(of_interest(text).iter().eq([0]), "{text}");
         }
     }

@@ -21,6 +21,9 @@ pub struct Stats {
     pub pit_entries: usize,
     pub fib_entries: usize,
     pub rib_routes: usize,
+    /// Prefixes of applications that a routing daemon has to learn, and those that it has accepted.
+    pub prefixes_to_readvertise: usize,
+    pub readvertised_prefixes: usize,
     pub faces: usize,
     /// Interests that Data, or that the Content Store, answered.
     pub satisfied: u64,

@@ -137,12 +137,17 @@ pub const LP_ACK: u32 = 836;
 pub const LP_TX_SEQUENCE: u32 = 840;
 /// NDNLPv2: the Interest must not be broadcast for self-learning.
 pub const LP_NON_DISCOVERY: u32 = 844;
-/// Larder's own, from the range that NDNLPv2 leaves to be ignored: how many Interests a second the
-/// path of this Data can take.
+/// Larder's own: how many Interests a second the path of this Data can take.
+///
+/// The fields of Larder's own have numbers that a receiver ignores if it does not know them: from
+/// 800 to 959, and multiples of four. NDNLPv2 has no range for experiments, and NFD drops a packet
+/// with a field of any other number, also of those for applications (above 32767). They are near
+/// the end of the range, because NDNLPv2 assigns its own from the beginning, up to 848 so far. A
+/// value of another form than Larder's is somebody else's, and is ignored.
 pub const LP_INTEREST_RATE: u32 = 928;
-/// Larder's own, from the same range: the caches of a path.
+/// Larder's own: the caches of a path.
 pub const LP_PATH_RECORD: u32 = 932;
-/// Larder's own, from the same range: a step of the agreement on shared memory. The value has the
+/// Larder's own: a step of the agreement on shared memory. The value has the
 /// version and the step, a byte each.
 pub const LP_SHARED_MEMORY: u32 = 936;
 

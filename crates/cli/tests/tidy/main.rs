@@ -116,3 +116,18 @@ fn a_promise_names_a_test_that_does_not_exist() {
     let violations = security::promises_without_tests(page, &sources("rs"));
     none(&violations, "name a test that fails if the promise is broken");
 }
+
+#[test]
+fn a_page_says_ndn_and_never_what_it_stands_for() {
+    let pages = sources("md").into_iter().filter(|page| text::is_for_readers(&page.path)).collect::<Vec<_>>();
+    let violations: Vec<_> = pages.iter().filter_map(text::ndn_unexplained).collect();
+    none(&violations, "write [Named Data Networking](https://named-data.net/) (NDN) where it comes first");
+}
+
+#[test]
+fn two_pages_give_different_speeds() {
+    let pages = sources("md");
+    let page = |path: &str| pages.iter().find(|page| page.path == path).expect("the page");
+    let violations = text::rows_of_other_figures(page("README.md"), page("docs/ndn-speed.md"));
+    none(&violations, "measure once, and write the same rows on both pages");
+}

@@ -161,6 +161,41 @@ fn violation(source: &Source, line: usize, what: &str) -> String {
     format!("{}:{line}: {what}", source.path)
 }
 
+/// Returns true for the pages that a newcomer reads: those of the root, and of `docs/`.
+pub(crate) fn is_for_readers(path: &str) -> bool {
+    let in_docs = path.strip_prefix("docs/").is_some_and(|name| !name.contains('/'));
+    in_docs || (!path.contains('/') && path != "CHANGELOG.md")
+}
+
+/// Finds a page that uses the abbreviation NDN without the name and its link.
+pub(crate) fn ndn_unexplained(page: &Source) -> Option<String> {
+    let uses_it = page.text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "NDN");
+    let explains_it = page.text.contains("[Named Data Networking](https://named-data.net/)");
+    (uses_it && !explains_it).then(|| format!("{}:1: NDN is not explained", page.path))
+}
+
+/// Finds the rows with NDN's speed on one page that are not on the other, and that other programs
+/// are compared with at all.
+pub(crate) fn rows_of_other_figures(page: &Source, other: &Source) -> Vec<String> {
+    let rows = |page: &Source| -> Vec<String> {
+        page.text
+            .lines()
+            .filter(|line| line.starts_with("| NDN ") && line.contains("/s |"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let mut violations = Vec::new();
+    if rows(page).is_empty() {
+        violations.push(format!("{}:1: no row of NDN's speed", page.path));
+    }
+    for row in rows(page) {
+        if !rows(other).contains(&row) {
+            violations.push(format!("{}: {row} is not on {}", page.path, other.path));
+        }
+    }
+    violations
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,5 +242,16 @@ mod tests {
     fn a_planted_long_file_is_found() {
         assert!(long_file(&source(&"\n".repeat(FILE_LINES))).is_none());
         assert!(long_file(&source(&"\n".repeat(FILE_LINES + 1))).is_some());
+    }
+
+    #[test]
+    fn a_planted_abbreviation_and_a_planted_figure_are_found() {
+        let page = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
+        assert!(ndn_unexplained(&page("docs/a.md", "An NDN node.")).is_some());
+        assert!(ndn_unexplained(&page("docs/a.md", "NDN_CLIENT_TRANSPORT, ndn")).is_none());
+        let one = page("README.md", "| NDN hits: exchanges/s | **9 k** |");
+        assert!(rows_of_other_figures(&one, &page("docs/b.md", "| NDN hits: exchanges/s | **8 k** |")).len() == 1);
+        assert!(rows_of_other_figures(&one, &page("docs/b.md", &one.text)).is_empty());
+        assert!(is_for_readers("README.md") && is_for_readers("docs/a.md") && !is_for_readers("docs/a/b.md"));
     }
 }

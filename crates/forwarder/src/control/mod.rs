@@ -5,6 +5,7 @@ pub(crate) mod datasets;
 pub(crate) mod erasure;
 pub(crate) mod events;
 pub(crate) mod pending_faces;
+pub(crate) mod readvertise;
 pub(crate) mod refusal;
 pub(crate) mod shard_queries;
 
@@ -12,6 +13,7 @@ use authority::{Authority, Authorized, Rule};
 use datasets::Datasets;
 use events::Events;
 use pending_faces::PendingFaces;
+use readvertise::Readvertise;
 use shard_queries::ShardQueries;
 
 /// The state of the management protocol between packets.
@@ -21,6 +23,8 @@ pub(crate) struct Management {
     pub(crate) events: Events,
     pub(crate) pending_faces: PendingFaces,
     pub(crate) shard_queries: ShardQueries,
+    /// What the routing daemon has to learn. Unused in shards other than the first.
+    pub(crate) readvertise: Readvertise,
     /// FaceUris of the host's listeners.
     pub(crate) channels: Vec<String>,
     /// The host's configuration file.
@@ -36,6 +40,7 @@ impl Management {
             events: Events::default(),
             pending_faces: PendingFaces::default(),
             shard_queries: ShardQueries::default(),
+            readvertise: Readvertise::default(),
             channels: Vec::new(),
             configuration: None,
         }

@@ -3,14 +3,14 @@
 //! answer.
 
 use super::control_plane::ControlPlane;
-use super::{Content, Refusal, Reply, Request, ok, refusal, require, response_data};
+use super::{Content, Refusal, Reply, Request, content_data, refusal, require};
 use crate::control::pending_faces::Pending;
 use crate::face::{FaceConfig, FaceId, Persistency, Scope};
 use crate::forwarder::Forwarder;
 use crate::limits::{FACES_BEING_CREATED, LEAST_MTU, MAX_PACKET_BYTES};
 use crate::outbox::{FaceAnswer, FaceRequest, HostRequest, Outbox};
 use crate::stats::FaceStats;
-use larder_packet::mgmt::{ChannelStatus, Element, FaceQueryFilter, FaceStatus};
+use larder_packet::mgmt::{ChannelStatus, Element, FaceQueryFilter, FaceStatus, NewFace, NewFaceResponse};
 use larder_packet::types::nfd::{FLAG_CONGESTION_MARKING, FLAG_LOCAL_FIELDS, FLAG_LP_RELIABILITY};
 use larder_packet::{ControlParameters, ControlResponse, NameRef};
 use larder_units::Time;
@@ -56,19 +56,22 @@ impl Forwarder {
         out.clear();
         self.clock = now;
         let Some(Pending { from, command }) = self.management.pending_faces.commands.remove(&ticket) else { return };
-        let response = match answer {
-            FaceAnswer::Created(face) => match self.faces.get(face) {
-                Some(made) => ok(properties(face, &made.config, true, self.max_packet_bytes)),
-                None => refusal((504, "the face was lost as soon as it was made".to_owned())),
-            },
-            FaceAnswer::Exists(face) => ControlResponse {
-                status_code: 409,
-                status_text: "a face to that peer is there already".to_owned(),
-                body: Forwarder::face(self, face).map(|config| properties(face, config, true, self.max_packet_bytes)),
-            },
-            FaceAnswer::Refused(code, text) => refusal((code, text)),
+        let made = |face: FaceId, status_code: u64, status_text: &str| {
+            let body = self.faces.get(face).map(|made| new_face(face, &made.config, self.max_packet_bytes))?;
+            Some(NewFaceResponse { status_code, status_text: status_text.to_owned(), body }.encode())
         };
-        if let Ok(data) = response_data(command.as_name(), &response) {
+        let (code, text, content) = match answer {
+            FaceAnswer::Created(face) => {
+                (504, "the face was lost as soon as it was made".to_owned(), made(face, 200, "OK"))
+            }
+            FaceAnswer::Exists(face) => {
+                let text = "a face to that peer is there already";
+                (409, text.to_owned(), made(face, 409, text))
+            }
+            FaceAnswer::Refused(code, text) => (code, text, None),
+        };
+        let content = content.unwrap_or_else(|| refusal((code, text)).encode());
+        if let Ok(data) = content_data(command.as_name(), &content) {
             let hash = self.hash_of(command.as_name());
             self.remember_command(from, hash, &data);
             self.publish(now, data, out);
@@ -128,7 +131,7 @@ pub(super) fn update(
     if let Some(bytes) = parameters.default_congestion_threshold {
         config.default_congestion_threshold = bytes;
     }
-    let body = properties(id, &config, false, control.max_packet_bytes());
+    let body = properties(id, &config, control.max_packet_bytes());
     control.configure_face(id, config);
     out.requests.push(HostRequest::UpdateFace(id));
     Ok(Reply::Done(body))
@@ -201,19 +204,29 @@ fn status(face: &FaceStats, max_packet_bytes: usize) -> FaceStatus {
     }
 }
 
-/// Returns the properties of a face for a command's response. For a new face these are the URIs,
-/// without interval, threshold and MTU: python-ndn cannot read a response in which the MTU stands
-/// where NFD and NDNts expect it. `faces/query` has them all.
-fn properties(id: FaceId, config: &FaceConfig, is_new: bool, max_packet_bytes: usize) -> ControlParameters {
+/// Returns the properties of a face for the response to `faces/create`.
+fn new_face(id: FaceId, config: &FaceConfig, max_packet_bytes: usize) -> NewFace {
+    NewFace {
+        face_id: id.0,
+        uri: config.uri.clone(),
+        local_uri: config.local_uri.clone(),
+        base_congestion_marking_interval: config.base_congestion_marking_interval,
+        default_congestion_threshold: config.default_congestion_threshold,
+        mtu: config.stated_mtu(max_packet_bytes),
+        flags: config.flags(),
+        face_persistency: config.persistency.code(),
+    }
+}
+
+/// Returns the properties of a face for the response to `faces/update`.
+fn properties(id: FaceId, config: &FaceConfig, max_packet_bytes: usize) -> ControlParameters {
     ControlParameters {
         face_id: Some(id.0),
-        uri: is_new.then(|| config.uri.clone()),
-        local_uri: is_new.then(|| config.local_uri.clone()),
-        face_persistency: Some(config.persistency.code()),
-        base_congestion_marking_interval: (!is_new).then_some(config.base_congestion_marking_interval),
-        default_congestion_threshold: (!is_new).then_some(config.default_congestion_threshold),
-        mtu: (!is_new).then(|| config.stated_mtu(max_packet_bytes)),
         flags: Some(config.flags()),
+        face_persistency: Some(config.persistency.code()),
+        base_congestion_marking_interval: Some(config.base_congestion_marking_interval),
+        default_congestion_threshold: Some(config.default_congestion_threshold),
+        mtu: Some(config.stated_mtu(max_packet_bytes)),
         ..ControlParameters::default()
     }
 }

@@ -25,6 +25,7 @@ mod datasets;
 mod events;
 mod faces;
 mod fib;
+mod readvertise;
 mod rib;
 mod shard_query;
 mod status;
@@ -324,8 +325,12 @@ fn refusal((status_code, status_text): Refusal) -> ControlResponse {
 }
 
 fn response_data(name: NameRef<'_>, response: &ControlResponse) -> Result<Bytes, Dropped> {
-    let content = response.encode();
-    let data = DataBuilder::new(name).content(&content).build(&DigestSigner);
+    content_data(name, &response.encode())
+}
+
+/// Returns the Data with this content that answers a command.
+fn content_data(name: NameRef<'_>, content: &[u8]) -> Result<Bytes, Dropped> {
+    let data = DataBuilder::new(name).content(content).build(&DigestSigner);
     data.map(Bytes::from).map_err(|_| Dropped::new(DropReason::Malformed))
 }
 

@@ -334,13 +334,13 @@ impl Forwarder {
             }
         }
         meter.end(Stage::StoreInsert, matched);
-        for (_, _, frame, places, state) in all_data(run) {
+        for (data, _, frame, places, state) in all_data(run) {
             let first = out.sends.len();
             let result = match *state {
                 State::Refused(dropped) => Err(dropped),
                 _ => arrivals.of(&mut self.faces, frame.face).map(|arrival| {
                     let slots = &found[places.clone()];
-                    slots.iter().for_each(|slot| self.outgoing_data(arrival, *slot, None, first, out));
+                    slots.iter().for_each(|slot| self.outgoing_data(arrival, data, *slot, None, first, out));
                 }),
             };
             self.end_of_frame(first, frame, &result, out);

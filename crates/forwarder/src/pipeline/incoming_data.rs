@@ -31,7 +31,7 @@ impl Forwarder {
             self.keep(arrival, data, hash, &found, place.as_ref());
             let first = out.sends.len();
             for slot in &found {
-                self.outgoing_data(arrival, *slot, place.as_ref(), first, out);
+                self.outgoing_data(arrival, data, *slot, place.as_ref(), first, out);
                 self.finish(arrival.now, *slot);
             }
         }

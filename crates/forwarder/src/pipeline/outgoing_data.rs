@@ -6,7 +6,7 @@ use crate::forwarder::Forwarder;
 use crate::limits;
 use crate::outbox::Outbox;
 use crate::tables::paths::Place;
-use larder_packet::LpHeader;
+use larder_packet::{Data, LpHeader};
 
 impl Forwarder {
     /// Sends Data to all consumers of the pending Interest in `slot`. `first` is the number of the
@@ -15,6 +15,7 @@ impl Forwarder {
     pub(super) fn outgoing_data(
         &mut self,
         arrival: &Arrival<'_>,
+        data: &Data<'_>,
         slot: u32,
         place: Option<&Place>,
         first: usize,
@@ -31,6 +32,7 @@ impl Forwarder {
         let mark = arrival.header.congestion_mark.or(told.mark.then_some(1));
         let rate = [arrival.header.interest_rate, told.rate].into_iter().flatten().min();
         let before = out.sends.len();
+        let mut is_for_management = false;
         for consumer in &self.pit.entry(slot).in_records {
             let again = before > first
                 && (out.sends[first..].iter().rev().take(limits::REPEATS_LOOKED_FOR))
@@ -43,7 +45,9 @@ impl Forwarder {
                 continue;
             }
             self.satisfied += 1;
-            if !again {
+            if consumer.face == FaceId::INTERNAL {
+                is_for_management = true;
+            } else if !again {
                 let header = out.push(consumer.face, arrival.source.body());
                 (header.pit_token, header.congestion_mark, header.interest_rate) = (consumer.token, mark, rate);
                 self.tell_incoming(header, consumer.face, arrival.face);
@@ -51,6 +55,9 @@ impl Forwarder {
                     header.path = self.path_to(consumer.face, Some(place.told));
                 }
             }
+        }
+        if is_for_management {
+            self.on_readvertise_answer(now, data);
         }
     }
 

@@ -17,20 +17,22 @@ pub(crate) struct Instance {
     /// The name with version and parameters.
     name: Name,
     pub(crate) strategy: Box<dyn Strategy>,
+    /// A parameter that the strategy does not have.
+    unknown: Option<StrategyError>,
 }
 
 impl Instance {
-    /// Makes the strategy of this name. `streams` supply its random numbers.
+    /// Makes the strategy of this name. `streams` supply its random numbers. Parameters that
+    /// it does not have are ignored, as in NFD.
     pub(crate) fn new(registry: &StrategyRegistry, name: &Name, streams: &Streams) -> Result<Instance, StrategyError> {
         let (entry, parameters) = registry.read(name.as_name())?;
         let wrong = |problem| StrategyError::Parameters { strategy: entry.name, problem };
         let pairs: Option<Vec<(&str, &str)>> = parameters.iter().map(|text| text.split_once('~')).collect();
-        let mut left = Parameters { left: pairs.ok_or_else(|| wrong("a parameter reads KEY~VALUE".to_owned()))? };
+        let pairs = pairs.ok_or_else(|| wrong("a parameter reads KEY~VALUE".to_owned()))?;
+        let mut left = Parameters { left: pairs };
         let strategy = (entry.build)(&mut left, streams.stream(&format!("strategy {}", entry.name))).map_err(wrong)?;
-        match left.left.first() {
-            Some((key, _)) => Err(wrong(format!("there is no parameter {key:?}"))),
-            None => Ok(Instance { name: full_name(entry, &parameters), strategy }),
-        }
+        let unknown = left.left.first().map(|(key, _)| wrong(format!("there is no parameter {key:?}")));
+        Ok(Instance { name: full_name(entry, &parameters), strategy, unknown })
     }
 
     /// The default of `/`.
@@ -39,7 +41,7 @@ impl Instance {
         let entry = &STRATEGIES[0];
         #[allow(clippy::expect_used, reason = "a strategy can be made without parameters: a test makes all of them so")]
         let strategy = (entry.build)(&mut none, streams.stream("strategy of /")).expect("a strategy with its defaults");
-        Instance { name: full_name(entry, &[]), strategy }
+        Instance { name: full_name(entry, &[]), strategy, unknown: None }
     }
 
     /// Returns the name with version and parameters.
@@ -172,7 +174,7 @@ impl StrategyRegistry {
     /// NFD management protocol, with or without version and parameters.
     ///
     /// # Errors
-    /// [`StrategyError`] if it does not exist, or its parameters are wrong.
+    /// [`StrategyError`] if it does not exist, or its parameters are wrong or unknown.
     pub fn by_name(&self, text: &str) -> Result<Name, StrategyError> {
         let named = |text: &str| text.parse::<Name>().map_err(|_| self.unknown(Name::root()));
         let name = match text.starts_with('/') {
@@ -184,7 +186,11 @@ impl StrategyRegistry {
                 name
             }
         };
-        Instance::new(self, &name, &Streams::new(0)).map(|instance| instance.name)
+        let instance = Instance::new(self, &name, &Streams::new(0))?;
+        match instance.unknown {
+            Some(error) => Err(error),
+            None => Ok(instance.name),
+        }
     }
 
     fn entries(&self) -> impl Iterator<Item = &StrategyEntry> {
@@ -220,7 +226,7 @@ impl StrategyRegistry {
 /// [`StrategyRegistry::by_name`] and [`StrategyRegistry::install`].
 ///
 /// # Errors
-/// [`StrategyError`] if it does not exist, or its parameters are wrong.
+/// [`StrategyError`] if it does not exist, or its parameters are wrong or unknown.
 pub fn strategy_by_name(text: &str) -> Result<Name, StrategyError> {
     StrategyRegistry::installed().by_name(text)
 }

@@ -1,6 +1,6 @@
 //! Answers of management, and fields of links, that differ from those of NFD.
 
-use super::world::{World, command, faces, interest, response};
+use super::world::{Packet, World, command, faces, interest, response};
 use larder_forwarder::{FaceAnswer, FaceConfig, FaceId, HostRequest};
 use larder_packet::{ControlParameters, LpHeader, LpPacket, encode_lp, tlv, types};
 use std::time::Duration;
@@ -12,9 +12,10 @@ fn answer_host(world: &mut World, answer: impl FnOnce(&mut World, String) -> Fac
     world.forwarder.on_face_answer(world.now, request.ticket, answer, &mut world.outbox);
 }
 
-/// python-ndn cannot read the interval, the threshold and the MTU where NFD writes them.
+/// The order is that of the protocol's definition: python-ndn refuses a reply in another order.
 #[test]
-fn an_answer_to_faces_create_cannot_be_read_by_python_ndn() {
+fn an_answer_to_faces_create_lacks_interval_threshold_and_mtu_or_has_them_where_python_ndn_does_not_read_them() {
+    use types::nfd;
     let mut world = World::new();
     let application = world.local();
     let wanted = ControlParameters { uri: Some("udp4://192.0.2.1:6363".into()), ..ControlParameters::default() };
@@ -28,11 +29,28 @@ fn an_answer_to_faces_create_cannot_be_read_by_python_ndn() {
             }
             _ => FaceAnswer::Exists(made),
         });
-        let answer = response(&world.collect(&[]), application);
+        let sent = world.collect(&[]);
+        let answer = response(&sent, application);
+        let Packet::Data { content, .. } = &sent[0].packet else { panic!("{sent:?}") };
         let body = answer.body.expect("the face");
-        assert_eq!((answer.status_code, body.face_id, body.mtu), (code, Some(made.0), None));
-        assert!(body.base_congestion_marking_interval.is_none() && body.default_congestion_threshold.is_none());
+        assert_eq!((answer.status_code, body.face_id, body.mtu), (code, Some(made.0), Some(1452)));
+        assert_eq!(body.base_congestion_marking_interval, Some(Duration::from_millis(100)));
+        assert_eq!(body.default_congestion_threshold, Some(65_536));
         assert!(body.mask.is_none() && body.local_uri.is_some());
+        let response = tlv::Tlv::only(content, nfd::CONTROL_RESPONSE).unwrap().children().last().unwrap().unwrap();
+        let fields = tlv::Tlv::only(response.wire, nfd::CONTROL_PARAMETERS).unwrap().children();
+        let order: Vec<u32> = fields.map(|field| field.unwrap().typ).collect();
+        let expected = [
+            nfd::FACE_ID,
+            nfd::URI,
+            nfd::LOCAL_URI,
+            nfd::BASE_CONGESTION_MARKING_INTERVAL,
+            nfd::DEFAULT_CONGESTION_THRESHOLD,
+            nfd::MTU,
+            nfd::FLAGS,
+            nfd::FACE_PERSISTENCY,
+        ];
+        assert_eq!(order, expected);
     }
 }
 
@@ -57,7 +75,7 @@ fn flags_without_a_mask_are_carried_out() {
 /// NFD finds the next version of a strategy that it has, which refuses the older one, and no later
 /// version.
 #[test]
-fn an_older_version_of_a_strategy_is_said_to_be_unknown() {
+fn a_strategy_that_nfd_sets_is_refused_or_one_that_it_refuses_is_set() {
     let mut world = World::new();
     let application = world.local();
     let mut set = |strategy: &str| {
@@ -77,6 +95,10 @@ fn an_older_version_of_a_strategy_is_said_to_be_unknown() {
         ("best-route/v=6", 404),
         ("asf/v=5/probing-interval~x", 409),
         ("nothing/v=1", 404),
+        // An unknown parameter is ignored; the configuration refuses it.
+        ("asf/v=5/bad~1", 200),
+        ("best-route/v=5/retx-suppression-max~500/bad~1", 200),
+        ("asf/v=5/bad", 409),
     ] {
         assert_eq!(set(strategy), code, "{strategy}");
     }

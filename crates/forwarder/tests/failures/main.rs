@@ -19,6 +19,7 @@ mod notifications;
 mod pit_leak;
 mod place_on_the_path;
 mod poisoned_cache;
+mod prefixes_do_not_spread;
 mod rate_limits;
 mod registration;
 mod scope_leak;

@@ -537,7 +537,7 @@ fn a_strategy_is_set_listed_and_unset() {
     let mut refused = |strategy: &str| world.command(consumer, "strategy-choice", "set", &set(strategy)).status_code;
     assert_eq!(refused("/localhost/nfd/strategy/no-such"), 404);
     assert_eq!(refused("/localhost/nfd/strategy/multicast/v=6"), 404);
-    assert_eq!(refused("/localhost/nfd/strategy/multicast/v=5/no-such~1"), 409);
+    assert_eq!(refused("/localhost/nfd/strategy/multicast/v=5/no-value"), 409);
 }
 
 #[test]

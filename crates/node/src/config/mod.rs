@@ -273,6 +273,7 @@ mod tests {
         assert_eq!(file.ndn.shared_memory, code.ndn.shared_memory);
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
         assert_eq!(file.ndn.network_region, code.ndn.network_region);
+        assert_eq!(file.ndn.readvertise, code.ndn.readvertise);
         assert_eq!((file.ndn.largest_packet, file.ndn.count_by), (code.ndn.largest_packet, code.ndn.count_by));
         assert_eq!((file.ndn.shards(), file.ndn.what_if), (code.ndn.shards(), code.ndn.what_if));
         assert_eq!(file.ndn.udp_multicast_groups, code.ndn.udp_multicast_groups);
@@ -425,6 +426,7 @@ mod tests {
         ("[ndn.gateway]\nprefix = \"/\"\norigin = \"http://a\"", &["[ndn.gateway]", "prefix"]),
         ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"ftp://a\"", &["larder.toml:3", "https://HOST:PORT"]),
         ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"http://a\"\nmemory = \"1MiB\"", &["[ndn.gateway]", "memory"]),
+        ("[ndn]\nreadvertise = \"dv\"", &["larder.toml:2", "dv", "nlsr"]),
         ("[http]\nrequest_id = \"on\"", &["larder.toml:2", "on", "accept"]),
         ("[http.access_log]\npath = \"\"", &["larder.toml:2", "stdout"]),
         ("[http.access_log]\nformat = \"json\"", &["larder.toml:1", "path"]),

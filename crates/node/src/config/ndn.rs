@@ -85,6 +85,9 @@ pub struct NdnConfig {
     /// The names of the regions that this node is in, where forwarding hints end.
     #[serde(deserialize_with = "names")]
     pub network_region: Vec<Name>,
+    /// The routing daemon that learns the prefixes of applications; `None` for none.
+    #[serde(deserialize_with = "routing_daemon")]
+    pub readvertise: Option<RoutingDaemon>,
     /// Hits and misses are counted by so many components of the names; 0 for not at all.
     pub count_by: usize,
     /// Whether remote applications may register prefixes under `/localhop/nfd`.
@@ -107,6 +110,13 @@ pub struct NdnConfig {
     pub strategies: Vec<StrategyConfig>,
     /// `[[ndn.verify]]`
     pub verify: Vec<VerifyConfig>,
+}
+
+/// A routing daemon on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoutingDaemon {
+    /// NLSR, or another one that takes its commands, such as `ndnd dv`.
+    Nlsr,
 }
 
 /// The place of the Unix socket.
@@ -413,6 +423,7 @@ impl Default for NdnConfig {
             largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
             what_if: true,
             network_region: Vec::new(),
+            readvertise: None,
             count_by: 0,
             localhop_registration: false,
             command_key: None,
@@ -432,6 +443,14 @@ fn unix_setting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Uni
         "default" => Ok(Some(UnixSetting::Default)),
         _ if text.starts_with('/') => Ok(Some(UnixSetting::Path(text.into()))),
         _ => Err("expected an absolute path, \"default\", or \"\" for none".to_owned()),
+    })
+}
+
+fn routing_daemon<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RoutingDaemon>, D::Error> {
+    from_text(deserializer, |text| match text {
+        "" => Ok(None),
+        "nlsr" => Ok(Some(RoutingDaemon::Nlsr)),
+        _ => Err("expected \"nlsr\" (NLSR, or ndnd dv), or \"\" for none".to_owned()),
     })
 }
 

@@ -22,6 +22,7 @@ pub(super) struct Reload {
     pub(super) rules: Vec<Rule>,
     pub(super) verification: Vec<VerifyRule>,
     pub(super) regions: Vec<Name>,
+    pub(super) readvertise: bool,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) listeners: NewListeners,
     /// The web pages that may connect.
@@ -61,6 +62,7 @@ impl Reload {
             rules: config.rules().map_err(NdnError::Certificate)?,
             verification: config.verification().map_err(NdnError::Certificate)?,
             regions: config.network_region.clone(),
+            readvertise: config.readvertise.is_some(),
             upstreams: Upstream::of(config),
             listeners,
             origins: Arc::new(config.origins()),

@@ -2,7 +2,7 @@
 
 use super::{Handle, QueueFigures, Snapshot, StrategyFigures};
 use larder_forwarder::{
-    CAPTURE, CHILD_INHERIT, FaceCounters, FaceId, FaceStats, PrefixFigures, Route, Scope, TierCounters,
+    CAPTURE, CHILD_INHERIT, FaceCounters, FaceId, FaceStats, PrefixFigures, Route, Scope, Stats, TierCounters,
 };
 use larder_packet::Name;
 use larder_proxy::disk;
@@ -78,8 +78,7 @@ impl StatusSource for Handle {
         metrics.gauges("larder_ndn_policy", "What the Content Store's policy reports of itself", "figure", figures);
         metrics.gauge("larder_ndn_pit_entries", "Interests pending", stats.pit_entries as f64);
         metrics.gauge("larder_ndn_partial_input_bytes", "Bytes of incomplete packets", partial_bytes as f64);
-        metrics.gauge("larder_ndn_fib_entries", "Prefixes with next hops", stats.fib_entries as f64);
-        metrics.gauge("larder_ndn_rib_routes", "Routes", stats.rib_routes as f64);
+        route_metrics(metrics, &stats);
         let udp_peers = UDP_STANDINGS.into_iter().zip(udp_peers.map(|count| count as f64));
         metrics.gauges("larder_ndn_udp_peers", "UDP peers that were heard first", "standing", udp_peers);
         metrics.gauge("larder_ndn_faces", "Faces", stats.faces as f64);
@@ -147,6 +146,7 @@ impl Handle {
             "pit_entries": stats.pit_entries,
             "fib_entries": stats.fib_entries,
             "rib_routes": stats.rib_routes,
+            "readvertised_prefixes": { "wanted": stats.prefixes_to_readvertise, "accepted": stats.readvertised_prefixes },
             "satisfied_interests": stats.satisfied,
             "unsatisfied_interests": stats.unsatisfied,
             "packets": counters(&stats.packets),
@@ -162,6 +162,15 @@ impl Handle {
 
 fn unavailable() -> Value {
     json!({ "error": "the NDN thread does not answer" })
+}
+
+fn route_metrics(metrics: &mut Metrics<'_, '_>, stats: &Stats) {
+    metrics.gauge("larder_ndn_fib_entries", "Prefixes with next hops", stats.fib_entries as f64);
+    metrics.gauge("larder_ndn_rib_routes", "Routes", stats.rib_routes as f64);
+    let readvertised = [("wanted", stats.prefixes_to_readvertise), ("accepted", stats.readvertised_prefixes)];
+    let help = "Prefixes of applications for the routing daemon, and those that it has accepted";
+    let readvertised = readvertised.into_iter().map(|(state, count)| (state, count as f64));
+    metrics.gauges("larder_ndn_readvertised_prefixes", help, "state", readvertised);
 }
 
 /// Returns the bytes in all send queues.

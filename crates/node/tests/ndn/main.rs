@@ -15,6 +15,7 @@ mod lost_frames;
 mod neighbours_unheard;
 mod nfd_options_refused;
 mod partial_packets_fill_memory;
+mod prefixes_do_not_spread;
 mod shards_disagree;
 mod shared_memory;
 mod slow_reader;

@@ -59,6 +59,40 @@ elements! {
         /// What came of the command.
         body: Option<ControlParameters> = opt(Nested<ControlParameters>, nfd::CONTROL_PARAMETERS),
     }
+
+    /// The body of the reply to `faces/create`: ControlParameters in the order of the protocol's
+    /// definition (NFD wiki, "ControlCommand"), which python-ndn and ndnd require. NFD writes the
+    /// interval, the threshold and the MTU at the end: python-ndn refuses this, and ndnd passes
+    /// over them. ndn-cxx reads any order. NDNts expects NFD's order, and passes over flags and
+    /// persistency here.
+    NewFace = nfd::CONTROL_PARAMETERS => {
+        /// The number of the face.
+        face_id: u64 = one(Number, nfd::FACE_ID),
+        /// Face URI of the other end.
+        uri: String = one(Text, nfd::URI),
+        /// Face URI of this end.
+        local_uri: String = one(Text, nfd::LOCAL_URI),
+        /// Time between two congestion marks, in whole nanoseconds.
+        base_congestion_marking_interval: Duration = one(Nanos, nfd::BASE_CONGESTION_MARKING_INTERVAL),
+        /// Queue length that counts as congestion, in bytes.
+        default_congestion_threshold: u64 = one(Number, nfd::DEFAULT_CONGESTION_THRESHOLD),
+        /// The face's MTU, in bytes.
+        mtu: u64 = one(Number, nfd::MTU),
+        /// Flag bits.
+        flags: u64 = one(Number, nfd::FLAGS),
+        /// 0 persistent, 1 on-demand, 2 permanent.
+        face_persistency: u64 = one(Number, nfd::FACE_PERSISTENCY),
+    }
+
+    /// Reply to `faces/create` if there is a face: it was made (200), or was there before (409).
+    NewFaceResponse = nfd::CONTROL_RESPONSE => {
+        /// As HTTP counts.
+        status_code: u64 = one(Number, nfd::STATUS_CODE),
+        /// The same in words.
+        status_text: String = one(Text, nfd::STATUS_TEXT),
+        /// The face.
+        body: NewFace = one(Nested<NewFace>, nfd::CONTROL_PARAMETERS),
+    }
 }
 
 impl ControlParameters {

@@ -209,6 +209,7 @@ fn new_forwarder(
         forwarder.set_rules(config.rules().map_err(NdnError::Certificate)?);
         forwarder.set_verification(config.verification().map_err(NdnError::Certificate)?);
         forwarder.set_network_regions(config.network_region.clone());
+        forwarder.set_readvertise(config.readvertise.is_some());
         forwarder.set_figures_by_prefix(config.count_by);
         for choice in &config.strategies {
             (forwarder.set_strategy(&choice.prefix, &choice.strategy))

@@ -16,7 +16,8 @@ use larder_units::{Streams, Time};
 impl EventLoop {
     /// Applies the new settings.
     pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), NdnError> {
-        let Reload { settings, rules, verification, regions, upstreams, listeners, origins, bounds, .. } = reload;
+        let Reload { settings, rules, verification, regions, readvertise, .. } = reload;
+        let Reload { upstreams, listeners, origins, bounds, .. } = reload;
         let has_udp = listeners.udp.as_ref().map_or(self.listeners.udp.is_some(), |group| !group.is_empty());
         check_upstreams(&upstreams, has_udp)?;
         let part = self.shard_channel.shard.part_of(settings.content_store);
@@ -45,6 +46,7 @@ impl EventLoop {
         self.forwarder.set_rules(rules);
         self.forwarder.set_verification(verification);
         self.forwarder.set_network_regions(regions);
+        self.forwarder.set_readvertise(readvertise);
         self.applied = settings;
         self.set_upstreams(now, upstreams);
         Ok(())
@@ -133,7 +135,8 @@ mod tests {
     fn what_the_file_says_now_is_what_runs_and_nothing_else_is_touched() {
         let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");
         let strategies = strategy("/") + &strategy("/s");
-        let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
+        let routes = route("/a", 7001, 1) + &route("/b", 7002, 1);
+        let first = config(&format!("policy = \"lru\"\nreadvertise = \"\"\n{strategies}{routes}"));
         let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
         let mut node = EventLoop::new(&first, shard_context, None).unwrap();
         let bound = Bound::new(&first, 1, &RunningListeners::default(), &mut Inherited::default()).unwrap();
@@ -151,16 +154,22 @@ mod tests {
         let now = node.now();
         // Set by hand while the node runs. The file does not change it later.
         node.forwarder.set_policy(now, &"arc".parse().unwrap(), None).unwrap();
+        let face = kept.unwrap();
+        let of_app = larder_forwarder::Route { face, origin: 0, cost: 0, flags: 0, expires: None };
+        node.forwarder.add_route(&name("/app"), of_app).unwrap();
+        assert_eq!(node.forwarder.stats().prefixes_to_readvertise, 0);
 
         let second = config(&format!(
-            "policy = \"lru\"\ncontent_store = \"1MiB\"\ncount_by = 2\nudp_mtu = 1000\nremote_faces = 4\npartial_input = \"1MiB\"\n{}{}{}",
+            "policy = \"lru\"\ncontent_store = \"1MiB\"\ncount_by = 2\nudp_mtu = 1000\nremote_faces = 4\npartial_input = \"1MiB\"\n\
+             readvertise = \"nlsr\"\n{}{}{}",
             route("/a", 7001, 1),
             route("/c", 7001, 5),
             route("/d", 7003, 1)
         ));
         node.reload(now, Reload::new(&second, NewListeners::default()).unwrap()).unwrap();
         let stats = node.forwarder.stats();
-        assert_eq!((stats.content_store_capacity_bytes, stats.rib_routes), (1 << 20, 3));
+        assert_eq!((stats.content_store_capacity_bytes, stats.rib_routes), (1 << 20, 4));
+        assert_eq!(stats.prefixes_to_readvertise, 1);
         assert_eq!(node.forwarder.policy().to_string(), "arc", "the file's policy is as it was");
         assert_eq!((face_of(&node, 7001), face_of(&node, 7002)), (kept, None));
         assert!(face_of(&node, 7003).is_some());
