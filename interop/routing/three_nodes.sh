@@ -30,10 +30,11 @@ end() {
 
 take_down() {
     local status=$? key
+    # All is taken down, also if nobody reads the output any more.
+    set +e
     ((status == 0)) || tail -n 15 "$work"/*.log
     for key in "${!pids[@]}"; do end "$key"; done
-    for key in "${nodes[@]}"; do ip netns delete "$(space "$key")" 2>/dev/null || true; done
-    set +e
+    for key in "${nodes[@]}"; do ip netns delete "$(space "$key")" 2>/dev/null; done
     (exit "$status")
     clear_up
 }

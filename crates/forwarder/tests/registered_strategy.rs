@@ -97,7 +97,11 @@ fn a_management_command_chooses_a_registered_strategy() {
     assert_eq!(next_hop_of(&mut forwarder, consumer, "/dear/a"), dear);
     let chosen = forwarder.strategy_of(&"/dear".parse().unwrap()).unwrap();
     assert_eq!(chosen.to_string(), parameterized);
-    let wrong = "/localhost/nfd/strategy/dearest/v=1/no-such~1";
+    // As with NFD, a command may have parameters that the strategy does not know; a value that it
+    // cannot use is refused.
+    let more = "/localhost/nfd/strategy/dearest/v=1/no-such~1";
+    assert_eq!(choose(&mut forwarder, consumer, "/dear", more), 200);
+    let wrong = "/localhost/nfd/strategy/dearest/v=1/retx-suppression-max~x";
     assert_eq!(choose(&mut forwarder, consumer, "/dear", wrong), 409);
 }
 
