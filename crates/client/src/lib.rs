@@ -9,8 +9,8 @@
 //! Over a Unix socket, packets go through shared memory if the node offers it
 //! ([`SharedMemory`]).
 //!
-//! Over UDP to another machine, the link is [reliable](Reliability) if the node takes part: both
-//! ends repeat lost frames.
+//! Over UDP to another machine, the link is [reliable](larder_packet::Reliability) if the node
+//! takes part: both ends repeat lost frames.
 //!
 //! [`transport`] decides where to connect: first by the rules of ndn-cxx's applications, then by
 //! Larder's own default.

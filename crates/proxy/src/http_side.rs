@@ -241,7 +241,7 @@ impl Http {
         self.proxy.limits().connections.taken() == 0
     }
 
-    /// Returns the time for requests in progress at a stop: `shutdown` of [`Timeouts`].
+    /// Returns the time for requests in progress at a stop: `shutdown` of [`Timeouts`](crate::Timeouts).
     pub fn shutdown_time(&self) -> Duration {
         self.proxy.limits().timeouts().shutdown
     }
@@ -325,7 +325,7 @@ impl Http {
         self.proxy.observers().reopen_logs();
     }
 
-    /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the
+    /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`](crate::Timeouts), and returns when the
     /// threads have ended.
     pub fn stop(self) {
         let within = self.shutdown_time();

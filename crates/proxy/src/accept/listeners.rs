@@ -7,7 +7,7 @@ use crate::config::http_config::HttpConfig;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The listeners of [`super::Http`], in the order of the configuration: first those for HTTP, then
+/// The listeners of [`Http`](crate::Http), in the order of the configuration: first those for HTTP, then
 /// those for TLS.
 pub struct Listeners(pub(crate) Vec<Bound>);
 

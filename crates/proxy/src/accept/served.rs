@@ -17,7 +17,7 @@ use ::http::HeaderName;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The listeners of [`super::Http`] while it runs.
+/// The listeners of [`Http`](crate::Http) while it runs.
 pub(crate) struct ServedListeners {
     inner: Mutex<Inner>,
     proxy: Arc<Proxy>,

@@ -7,7 +7,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use std::fmt;
 
-/// Where a [`StatusSource`](super::StatusSource) writes its metrics.
+/// Where a [`StatusSource`](crate::StatusSource) writes its metrics.
 pub struct Metrics<'a, 'b> {
     pub(crate) encoder: &'a mut DescriptorEncoder<'b>,
     pub(crate) written: fmt::Result,

@@ -15,12 +15,12 @@ pub enum OriginBody {
     Received(ReceivedBody, Option<InProgress>),
     /// A body that this process generates.
     Generated(Content),
-    /// A body of an [`super::Origin`].
+    /// A body of an [`Origin`](crate::Origin).
     Custom(Pin<Box<dyn Body<Data = Bytes, Error = BodyError> + Send>>),
 }
 
 impl OriginBody {
-    /// Returns a body of an [`super::Origin`].
+    /// Returns a body of an [`Origin`](crate::Origin).
     pub fn new(body: impl Body<Data = Bytes, Error = BodyError> + Send + 'static) -> OriginBody {
         OriginBody::Custom(Box::pin(body))
     }
