@@ -32,7 +32,15 @@ pub fn normal_authority<'a>(scheme: &str, text: &'a str) -> Result<Cow<'a, str>,
     };
     let normal = match port {
         None => name,
-        Some(port) => Cow::Owned(format!("{name}:{port}")),
+        Some(port) => {
+            // Nearly all hosts with a port are in their normal form.
+            let is_normal = |digits: &str| digits == itoa::Buffer::new().format(port);
+            let rest = text.strip_prefix(&*name).and_then(|rest| rest.strip_prefix(':'));
+            if rest.is_some_and(is_normal) {
+                return Ok(Cow::Borrowed(text));
+            }
+            Cow::Owned(format!("{name}:{port}"))
+        }
     };
     // Borrowed from the whole, if nothing was left out.
     Ok(if normal == text { Cow::Borrowed(text) } else { Cow::Owned(normal.into_owned()) })

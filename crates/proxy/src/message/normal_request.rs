@@ -143,7 +143,10 @@ fn authority<'a>(parts: &'a Parts, schemes: &[&str], fallback: &'a str) -> Resul
             Err("Host is not :authority")
         }
         Some(authority) => {
-            normal_authority("http", host)?;
+            // The caller checks the authority.
+            if authority.as_str() != host {
+                normal_authority("http", host)?;
+            }
             Ok(authority.as_str())
         }
         None => Ok(host),
@@ -158,12 +161,18 @@ fn normalise_target(parts: &mut Parts) -> Result<(), &'static str> {
     if normal == "*" && parts.method != Method::OPTIONS {
         return Err("the target is no path");
     }
-    let is_same = normal == text && parts.uri.authority().is_none();
-    if !is_same {
-        let bytes = Bytes::copy_from_slice(normal.as_bytes());
-        let target = PathAndQuery::from_maybe_shared(bytes).map_err(|_| "the target is no path")?;
-        parts.uri = Uri::from(target);
+    let is_normal = normal == text;
+    if is_normal && parts.uri.authority().is_none() {
+        return Ok(());
     }
+    let target = match parts.uri.path_and_query() {
+        // An empty target is shown as this one, too.
+        _ if normal == "/" => PathAndQuery::from_static("/"),
+        Some(target) if is_normal => target.clone(),
+        _ => PathAndQuery::from_maybe_shared(Bytes::copy_from_slice(normal.as_bytes()))
+            .map_err(|_| "the target is no path")?,
+    };
+    parts.uri = Uri::from(target);
     Ok(())
 }
 
