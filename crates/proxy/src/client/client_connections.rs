@@ -6,10 +6,11 @@ use crate::base::client_shares::subscriber;
 use crate::base::limits;
 use crate::base::listen_address::Peer;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use std::task::{Poll, Waker};
 
 /// The open connections of one server.
 #[derive(Default)]
@@ -32,7 +33,8 @@ pub(crate) struct Activity {
     /// Requests whose responses have not ended.
     requests: AtomicUsize,
     is_displaced: AtomicBool,
-    displaced: Notify,
+    /// Wakes the task of the connection.
+    waker: Mutex<Option<Waker>>,
 }
 
 impl Activity {
@@ -52,13 +54,31 @@ impl Activity {
 
     /// Waits until the connection has to be closed for another one. A request that has begun since
     /// it was chosen keeps it open.
-    pub(crate) async fn displaced(&self) {
-        loop {
-            self.displaced.notified().await;
-            if self.requests.load(Ordering::Relaxed) == 0 {
-                return;
+    pub(crate) fn displaced(&self) -> impl Future<Output = ()> + '_ {
+        // A hit polls this: it locks nothing again as long as the task is the same.
+        let mut known: Option<Waker> = None;
+        poll_fn(move |context| {
+            if !known.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                known = Some(context.waker().clone());
+                *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = known.clone();
             }
-            self.is_displaced.store(false, Ordering::Relaxed);
+            if !self.is_displaced.load(Ordering::Acquire) {
+                return Poll::Pending;
+            }
+            if self.requests.load(Ordering::Relaxed) == 0 {
+                return Poll::Ready(());
+            }
+            self.is_displaced.store(false, Ordering::Release);
+            Poll::Pending
+        })
+    }
+
+    /// Asks the task of the connection to close it.
+    fn displace(&self) {
+        self.is_displaced.store(true, Ordering::Release);
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waker) = &*waker {
+            waker.wake_by_ref();
         }
     }
 }
@@ -112,8 +132,7 @@ impl ClientConnections {
             state.counts.iter().rev().take(limits::DISPLACED_CLIENTS).map(|(_, ip)| *ip).collect();
         for client in largest {
             if let Some(activity) = state.idle_of(client) {
-                activity.is_displaced.store(true, Ordering::Relaxed);
-                activity.displaced.notify_one();
+                activity.displace();
                 return true;
             }
         }
@@ -165,6 +184,7 @@ impl Drop for ClientConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::task::Context;
 
     fn peer(number: u8) -> Peer {
         Peer::Tcp(([192, 0, 2, number], 1).into())
@@ -189,6 +209,24 @@ mod tests {
         drop((few, many));
         let state = all.lock();
         assert!(state.clients.is_empty() && state.counts.is_empty());
+    }
+
+    /// Failure: a connection that a request kept open cannot be closed for another one later.
+    #[tokio::test]
+    async fn a_connection_kept_open_is_never_closed() {
+        let all = Arc::new(ClientConnections::default());
+        let one = all.add(peer(1));
+        let mut displaced = std::pin::pin!(one.activity().displaced());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(displaced.as_mut().poll(&mut context).is_pending());
+        assert!(all.displace());
+        one.activity().begin();
+        assert!(displaced.as_mut().poll(&mut context).is_pending(), "a request has begun");
+        assert!(!all.displace());
+        one.activity().end();
+        assert!(displaced.as_mut().poll(&mut context).is_pending(), "nothing asks for it any more");
+        // Waits for ever if nothing wakes the task.
+        tokio::join!(displaced, async { assert!(all.displace()) });
     }
 
     /// Failure: connections with requests hide the idle ones behind them.

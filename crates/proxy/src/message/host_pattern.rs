@@ -69,6 +69,17 @@ pub(crate) fn without_port(host: &str) -> &str {
     &host[..end.unwrap_or(host.len())]
 }
 
+/// True for the bytes of a name: letters, digits, dots and hyphens.
+static IS_NAME_BYTE: [bool; 256] = {
+    let mut is_name_byte = [false; 256];
+    let mut byte: u8 = 0;
+    while byte < u8::MAX {
+        is_name_byte[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+        byte += 1;
+    }
+    is_name_byte
+};
+
 /// Returns true for a name or an IPv4 address, with or without a port, whose normal form needs only
 /// small letters and no port of the scheme's own. Nearly all hosts are of this form.
 pub(crate) fn is_plain_host(host: &str) -> bool {
@@ -78,7 +89,7 @@ pub(crate) fn is_plain_host(host: &str) -> bool {
         if *byte == b'.' && previous == b'.' {
             return false;
         }
-        if !byte.is_ascii_alphanumeric() && *byte != b'.' && *byte != b'-' {
+        if !IS_NAME_BYTE[usize::from(*byte)] {
             end = at;
             break;
         }
